@@ -1,0 +1,80 @@
+# Postroad: what a developer types. `make` alone prints this as a list.
+#
+# Everything happens in .venv, which the first target makes. Packages come from the lock files in requirements/, by hash
+# and as wheels only, so nothing is compiled and nothing unpinned runs. A stamp in .venv remembers which lock is installed.
+
+PYTHON ?= python3
+# Parallel test workers; `make test WORKERS=0` runs in one process, which a debugger needs.
+WORKERS ?= 2
+# More arguments for pytest: `make test ARGS="tests/storage -k ledger"`.
+ARGS ?=
+UV_VERSION := 0.13.7
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime-installed
+DEVELOPMENT := $(VENV)/.development-installed
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input install --no-warn-script-location
+INSTALL_LOCKED := $(INSTALL) --no-compile --require-hashes --only-binary :all:
+INSTALL_SELF := $(INSTALL) --no-deps --no-build-isolation --editable .
+SOURCES := src tests benchmarks
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test check format lock bench-accept clean
+
+help: ## Print this list
+	@echo "Postroad. Usage: make <target>"
+	@echo
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F '|' '{ printf "  %-14s %s\n", $$1, $$2 }'
+
+run: $(RUNTIME) ## Start the service for development on this machine; needs nothing but Python
+	@$(BIN)/postroad dev
+
+test: $(DEVELOPMENT) ## Run all tests in parallel, on SQLite and on a PostgreSQL of their own
+	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+check: $(DEVELOPMENT) ## Check format, lint, strict types and import contracts
+	@$(BIN)/ruff format --check --quiet $(SOURCES) || { echo "Some files are not formatted: run make format" >&2; exit 1; }
+	@$(BIN)/ruff check --quiet $(SOURCES)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: $(DEVELOPMENT) ## Format the code and mend what the linter can mend
+	@$(BIN)/ruff check --fix-only --quiet $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
+
+lock: $(BIN)/python ## Renew the lock files from requirements/*.in; UPGRADE=1 takes the newest versions
+	@$(INSTALL) uv==$(UV_VERSION)
+	@cd requirements && for name in runtime build development; do \
+		echo "requirements/$$name.txt"; \
+		UV_CUSTOM_COMPILE_COMMAND="make lock" ../$(BIN)/uv pip compile --quiet --universal --generate-hashes \
+			--python-version 3.11 $(if $(UPGRADE),--upgrade) "$$name.in" --output-file "$$name.txt" || exit 1; \
+	done
+
+bench-accept: $(DEVELOPMENT) ## Measure durable accepts a second over HTTP, beside Postfix when it is installed
+	@$(BIN)/python -m benchmarks.accept $(ARGS)
+
+clean: ## Remove the environment and what tools left behind; data of the service stays
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --clear: a .venv whose Python has gone is made anew, not repaired.
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "Postroad needs Python 3.11 or newer; '$(PYTHON)' was not found. Try: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Postroad needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "'$(PYTHON)' cannot make environments: its modules venv and ensurepip are missing. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo "Making $(VENV) with $$($(PYTHON) -V)"
+	@$(PYTHON) -m venv --clear $(VENV)
+
+$(RUNTIME): requirements/runtime.txt requirements/build.txt pyproject.toml | $(BIN)/python
+	@echo "Installing what the service needs"
+	@$(INSTALL_LOCKED) -r requirements/runtime.txt -r requirements/build.txt
+	@$(INSTALL_SELF)
+	@touch $@
+
+$(DEVELOPMENT): requirements/development.txt pyproject.toml | $(BIN)/python
+	@echo "Installing what tests and checks need"
+	@$(INSTALL_LOCKED) -r requirements/development.txt
+	@$(INSTALL_SELF)
+	@touch $@ $(RUNTIME)

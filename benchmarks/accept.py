@@ -1,0 +1,201 @@
+"""`make bench-accept`: how many messages a second are accepted for good, by Postroad and by Postfix, in the same run.
+
+Postroad takes 5 KB text+html messages over 64 kept HTTP connections, on SQLite and on PostgreSQL; Postfix takes the
+same content over 20 kept SMTP sessions. An answer counts when the message is on disk: SQLite `synchronous=FULL`,
+PostgreSQL `fsync` and `synchronous_commit`, Postfix's synced queue file. Rounds alternate between the peers, each on
+an empty store, and medians are reported. After each round the stored messages are counted: one for each answer, or
+the round has a problem.
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import typing
+
+from benchmarks import figures, machine, measure, message, report
+from benchmarks.injectors import http, smtp
+from benchmarks.peers import postfix, postgres, postroad
+
+RESULTS = pathlib.Path(__file__).with_name("results")
+GOAL = 3.0
+REFERENCE = "Postfix"
+PEERS = ("sqlite", "postgresql", "postfix")
+# Enough for Postfix to have all its workers and for a rate to be seen.
+SMTP_WARM_UP_MESSAGES = 2000
+MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
+
+
+class Bench:
+    """One run: its options, its folder, and the servers that live through all its rounds."""
+
+    def __init__(
+        self, options: argparse.Namespace, *, folder: pathlib.Path, database: postgres.Postgres | None
+    ) -> None:
+        self._options = options
+        self._folder = folder
+        self._database = database
+
+    def measure(self, peer: str) -> figures.Round:
+        """One round of one peer, on an empty store and a quiet disk."""
+        os.sync()
+        if peer == "postfix":
+            return self._postfix_round()
+        if peer == "sqlite":
+            return self._postroad_round("Postroad, SQLite", database_url=f"sqlite:///{self._folder}/service/mail.db")
+        assert self._database is not None
+        with self._database.database("postroad_bench") as url:
+            return self._postroad_round("Postroad, PostgreSQL", database_url=url, store_pid=self._database.pid)
+
+    def _postroad_round(self, name: str, *, database_url: str, store_pid: int | None = None) -> figures.Round:
+        with postroad.running(self._folder / "service", database_url=database_url) as service:
+            warm_up = http.send(self._requests(service, run="warm-up"), seconds=self._options.warm_up, expect=202)
+            processes = {"service": service.pid} | ({"store": store_pid} if store_pid is not None else {})
+            target = self._requests(service, run="measured")
+            with measure.Window(processes, seconds=self._options.seconds + http.EDGE_SECONDS) as window:
+                sent = http.send(target, seconds=self._options.seconds)
+            stored, findings = service.audit()
+        accepted = warm_up.sent - warm_up.failed + sent.sent - sent.failed
+        problems = [*_differences(answered=accepted, stored=stored), *findings]
+        if warm_up.failed or sent.failed:
+            problems.append(f"{warm_up.failed} answers of the warm-up and {sent.failed} of the round were not 202")
+        return figures.of_round(name, sent=sent, cost=window.cost(), cores=os.cpu_count() or 1, problems=problems)
+
+    def _requests(self, service: postroad.Postroad, *, run: str) -> http.Target:
+        path = self._folder / f"{run}.request"
+        headers = {
+            "Authorization": f"Bearer {service.api_key}",
+            "Content-Type": "application/json",
+            "Idempotency-Key": f"{run}-{message.SERIAL}",
+        }
+        http.write_request(path, target="/emails", headers=headers, body=message.as_json(self._options.content))
+        return http.Target(port=service.port, request=path, connections=self._options.connections)
+
+    def _postfix_round(self) -> figures.Round:
+        mime = self._folder / "message.eml"
+        mime.write_bytes(message.as_mime(self._options.content))
+        sessions = self._options.sessions
+        with postfix.running(self._folder / "postfix") as server:
+            warm_up = smtp.send(port=server.port, messages=SMTP_WARM_UP_MESSAGES, sessions=sessions, mime=mime)
+            count = max(int(warm_up.accepts_per_second * self._options.seconds), 1)
+            with measure.Window({"service": server.pid}) as window:
+                sent = smtp.send(port=server.port, messages=count, sessions=sessions, mime=mime)
+            problems = _differences(answered=warm_up.sent + sent.sent, stored=server.stored())
+        return figures.of_round(REFERENCE, sent=sent, cost=window.cost(), cores=os.cpu_count() or 1, problems=problems)
+
+
+def _differences(*, answered: int, stored: int) -> list[str]:
+    if answered == stored:
+        return []
+    return [f"{answered} messages were accepted, but {stored} are stored"]
+
+
+def main() -> int:
+    """Run, print, write; 0 when all is well, 1 when a message was refused or lost, 2 when a peer is missing."""
+    options = _options()
+    gaps, peers = _runnable(options.peers)
+    for gap in gaps:
+        print(f"!!! INCOMPLETE: {gap}", file=sys.stderr)
+    if not peers:
+        return 2
+    with tempfile.TemporaryDirectory(prefix="postroad-bench-", dir=options.folder) as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)  # the database server and Postfix work as other users
+        if (kind := machine.file_system(folder)) in MEMORY_FILE_SYSTEMS:
+            gaps.append(f"the stores are in memory ({kind}), so nothing is durable: choose a disk with --folder")
+        result = _run(options, peers=peers, folder=folder, gaps=gaps)
+    print(report.terminal(result))
+    report.write(result, folder=options.results, name="accept")
+    if any(summary.problems for summary in result.summaries):
+        return 1
+    return 2 if gaps else 0
+
+
+def _run(
+    options: argparse.Namespace, *, peers: typing.Sequence[str], folder: pathlib.Path, gaps: list[str]
+) -> report.Report:
+    facts = machine.facts() | {"file system": machine.file_system(folder)}
+    rounds = []
+    with contextlib.ExitStack() as stack:
+        database = None
+        if "postgresql" in peers:
+            database = stack.enter_context(postgres.running(folder / "postgresql"))
+            durability = ", ".join(f"{name}={value}" for name, value in database.durability().items())
+            facts["PostgreSQL"] = f"{database.version()} ({durability})"
+        if "postfix" in peers:
+            facts["Postfix"] = postfix.version()
+        bench = Bench(options, folder=folder, database=database)
+        for number in range(1, options.rounds + 1):
+            for peer in peers:
+                one = bench.measure(peer)
+                rounds.append(one)
+                print(f"round {number}, {one.peer}: {one.accepts_per_second:,.0f}/s", *one.problems, flush=True)
+    summaries = figures.summarise(rounds, reference=REFERENCE)
+    return report.Report(
+        title="Durable accepts",
+        description=_description(options),
+        facts=facts,
+        summaries=summaries,
+        rounds=rounds,
+        verdicts=_verdicts(summaries),
+        gaps=gaps,
+    )
+
+
+def _verdicts(summaries: typing.Sequence[figures.Summary]) -> list[str]:
+    # Noise hurts a peer that fills all cores more than one that does not, so a ratio from a noisy run proves nothing.
+    noisy = any(summary.noisy_rounds for summary in summaries)
+    return [_verdict(one, noisy=noisy) for one in summaries if one.peer != REFERENCE and one.ratio is not None]
+
+
+def _verdict(summary: figures.Summary, *, noisy: bool) -> str:
+    assert summary.ratio is not None
+    outcome = "reached" if summary.ratio >= GOAL else "NOT reached"
+    doubt = " (in a noisy run: no proof)" if noisy else ""
+    return f"{summary.peer}: {summary.ratio:.2f} times Postfix; the goal of {GOAL:.0f} times is {outcome}{doubt}."
+
+
+def _description(options: argparse.Namespace) -> str:
+    sizes = (
+        f"{len(message.as_json(options.content)):,} bytes of JSON, {len(message.as_mime(options.content)):,} of MIME"
+    )
+    return (
+        f"Messages accepted for good, a second: text+html ({options.content}; {sizes}). Postroad over HTTP with "
+        f"{options.connections} kept connections and a new Idempotency-Key each (wrk, one thread); Postfix over SMTP "
+        f"with {options.sessions} kept sessions, mail held in the queue (smtp-source). Medians of {options.rounds} "
+        f"alternating rounds of {options.seconds:g} s, after a warm-up, each on an empty store. Every answer was "
+        "checked against the store. Memory is the peak of the service and its store, shared pages counted once."
+    )
+
+
+def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
+    gaps = []
+    peers = list(wanted)
+    if shutil.which("wrk") is None:
+        gaps.append("wrk is not installed, so Postroad was not measured: apt-get install wrk")
+        peers = [peer for peer in peers if peer == "postfix"]
+    if "postfix" in peers and (reason := postfix.missing()):
+        gaps.append(f"there is nothing to compare with. {reason}")
+        peers.remove("postfix")
+    return gaps, peers
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accept", description="Durable accepts beside Postfix.")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each peer, alternating (3)")
+    parser.add_argument("--seconds", type=float, default=10, help="sending time of a round (10)")
+    parser.add_argument("--warm-up", type=float, default=3, help="sending time before it (3)")
+    parser.add_argument("--connections", type=int, default=64, help="kept HTTP connections (64)")
+    parser.add_argument("--sessions", type=int, default=20, help="kept SMTP sessions (20)")
+    parser.add_argument("--content", choices=("ascii", "utf8"), default="ascii", help="what the messages say (ascii)")
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS), help="measure only these")
+    parser.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
+    parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="where accept.md and accept.json go")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

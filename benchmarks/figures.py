@@ -1,0 +1,111 @@
+"""The figures of a run: what one round of one peer gave, and the median over its rounds.
+
+Costs are microseconds of CPU per accepted message, split by who spent them: `service` (the peer's own processes),
+`store` (a database server beside it), `injector`, and `rest` (kernel threads such as the journal's, and whatever else
+ran).
+"""
+
+import dataclasses
+import statistics
+import typing
+
+from benchmarks import measure
+from benchmarks.injectors import injection
+
+PARTS = ("service", "store", "injector", "rest")
+# Kernel threads took 4 % on a quiet machine; a round with three times that shared its cores with somebody.
+NOISY_PERCENT = 12.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One measured round. `problems` is empty when every message was accepted, stored once, and accounted for."""
+
+    peer: str
+    accepts_per_second: float
+    messages: int
+    cpu_microseconds: dict[str, float]
+    busy_percent: float
+    rest_percent: float
+    stolen_percent: float
+    p50_milliseconds: float | None
+    p99_milliseconds: float | None
+    memory_mebibytes: dict[str, float]
+    problems: tuple[str, ...]
+
+
+def of_round(
+    peer: str, *, sent: injection.Injection, cost: measure.Cost, cores: int, problems: typing.Iterable[str]
+) -> Round:
+    """Bring an injection and the costs of its window together."""
+    spent = {**cost.cpu_seconds, "injector": sent.cpu_seconds}
+    spent["rest"] = max(cost.machine_busy_seconds - sum(spent.values()), 0.0)
+    available = cost.seconds * cores
+    return Round(
+        peer=peer,
+        accepts_per_second=sent.accepts_per_second,
+        messages=sent.sent,
+        cpu_microseconds={part: seconds * 1e6 / max(sent.sent, 1) for part, seconds in spent.items()},
+        busy_percent=100 * cost.machine_busy_seconds / available,
+        rest_percent=100 * spent["rest"] / available,
+        stolen_percent=100 * cost.machine_stolen_seconds / available,
+        p50_milliseconds=sent.latency.p50 if sent.latency else None,
+        p99_milliseconds=sent.latency.p99 if sent.latency else None,
+        memory_mebibytes={part: size / 2**20 for part, size in cost.memory_bytes.items()},
+        problems=tuple(problems),
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A peer's medians over its rounds, with the slowest and the fastest round beside them."""
+
+    peer: str
+    rounds: int
+    messages: int
+    accepts_per_second: float
+    slowest: float
+    fastest: float
+    ratio: float | None
+    cpu_microseconds: dict[str, float]
+    busy_percent: float
+    p50_milliseconds: float | None
+    p99_milliseconds: float | None
+    memory_mebibytes: float
+    noisy_rounds: int
+    problems: tuple[str, ...]
+
+
+def summarise(rounds: typing.Sequence[Round], *, reference: str) -> list[Summary]:
+    """Medians by peer, in the order of their first round; the ratio is to the median of `reference`."""
+    peers = list(dict.fromkeys(one.peer for one in rounds))
+    by_peer = {peer: [one for one in rounds if one.peer == peer] for peer in peers}
+    rate = _median([one.accepts_per_second for one in by_peer.get(reference, [])])
+    return [_summary(peer, by_peer[peer], reference_rate=rate) for peer in peers]
+
+
+def _summary(peer: str, rounds: typing.Sequence[Round], *, reference_rate: float | None) -> Summary:
+    rates = [one.accepts_per_second for one in rounds]
+    rate = statistics.median(rates)
+    parts = [part for part in PARTS if part in rounds[0].cpu_microseconds]
+    return Summary(
+        peer=peer,
+        rounds=len(rounds),
+        messages=sum(one.messages for one in rounds),
+        accepts_per_second=rate,
+        slowest=min(rates),
+        fastest=max(rates),
+        ratio=rate / reference_rate if reference_rate else None,
+        cpu_microseconds={part: statistics.median(one.cpu_microseconds[part] for one in rounds) for part in parts},
+        busy_percent=statistics.median(one.busy_percent for one in rounds),
+        p50_milliseconds=_median([one.p50_milliseconds for one in rounds]),
+        p99_milliseconds=_median([one.p99_milliseconds for one in rounds]),
+        memory_mebibytes=max(sum(one.memory_mebibytes.values()) for one in rounds),
+        noisy_rounds=sum(one.rest_percent + one.stolen_percent > NOISY_PERCENT for one in rounds),
+        problems=tuple(problem for one in rounds for problem in one.problems),
+    )
+
+
+def _median(values: typing.Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None

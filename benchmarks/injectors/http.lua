@@ -1,0 +1,83 @@
+-- Requests from a template, each with its own serial number, for wrk (its script is LuaJIT).
+--
+-- BENCH_TEMPLATE is a file with one whole HTTP request, in which every run of twelve "@" is replaced by the serial.
+-- BENCH_SECONDS after its first request a thread sends no more: it writes one byte of a request that never ends, so that
+-- all earlier requests are answered, counted, and nothing is cut off when wrk closes its connections. With
+-- BENCH_EXPECT=202 every answer's status is looked at (dearer: for the warm-up); otherwise wrk counts those over 399.
+
+local ffi = require("ffi")
+ffi.cdef [[
+  struct bench_time { long seconds; long nanoseconds; };
+  int clock_gettime(int clock, struct bench_time *result);
+]]
+local CLOCK_MONOTONIC = 1
+local UNFINISHED = "P"
+local instant = ffi.new("struct bench_time")
+
+local function now()
+  ffi.C.clock_gettime(CLOCK_MONOTONIC, instant)
+  return tonumber(instant.seconds) + tonumber(instant.nanoseconds) / 1e9
+end
+
+local threads = {}
+
+function setup(thread)
+  thread:set("number", #threads)
+  table.insert(threads, thread)
+end
+
+local parts, holes = {}, {}
+local seconds = tonumber(os.getenv("BENCH_SECONDS"))
+local expected = tonumber(os.getenv("BENCH_EXPECT"))
+local deadline
+
+function init()
+  local file = assert(io.open(os.getenv("BENCH_TEMPLATE"), "rb"))
+  local rest = file:read("*a")
+  file:close()
+  while true do
+    local first, last = rest:find(("@"):rep(12), 1, true)
+    if not first then break end
+    table.insert(parts, rest:sub(1, first - 1))
+    table.insert(parts, "")
+    table.insert(holes, #parts)
+    rest = rest:sub(last + 1)
+  end
+  table.insert(parts, rest)
+  serial, sent, unexpected = 0, 0, 0
+end
+
+local function build()
+  serial = serial + 1
+  local digits = ("%02d%010d"):format(number, serial)
+  for index = 1, #holes do parts[holes[index]] = digits end
+  return table.concat(parts)
+end
+
+-- wrk asks its first thread for one request before it begins, to count the requests in it; that one is not sent.
+function request()
+  if number == 0 and serial == 0 then return build() end
+  local time = now()
+  deadline = deadline or time + seconds
+  if time >= deadline then return UNFINISHED end
+  sent = sent + 1
+  return build()
+end
+
+if expected then
+  function response(status)
+    if status ~= expected then unexpected = unexpected + 1 end
+  end
+end
+
+function done(summary, latency)
+  local all_sent, all_unexpected = 0, 0
+  for _, thread in ipairs(threads) do
+    all_sent = all_sent + thread:get("sent")
+    all_unexpected = all_unexpected + thread:get("unexpected")
+  end
+  local errors = summary.errors
+  io.write(("BENCH {\"sent\":%d,\"answered\":%d,\"unexpected\":%d,\"refused\":%d,\"broken\":%d,"):format(
+    all_sent, summary.requests, all_unexpected, errors.status, errors.connect + errors.read + errors.write + errors.timeout))
+  io.write(("\"p50\":%d,\"p99\":%d,\"worst\":%d}\n"):format(latency:percentile(50), latency:percentile(99), latency.max))
+end

@@ -1,0 +1,73 @@
+"""Requests over kept HTTP connections with wrk, one thread, each request with a serial of its own.
+
+wrk is driven by `http.lua`, which stops sending after the given time and lets every answer come in: so the number
+sent is exact and can be compared with what was stored. At the end of the sending time each connection has one request
+on its way; these are answered afterwards and do not count into the rate. The percentiles are wrk's.
+"""
+
+import dataclasses
+import json
+import math
+import os
+import pathlib
+import subprocess
+import typing
+
+from benchmarks.injectors import injection
+
+SCRIPT = pathlib.Path(__file__).with_name("http.lua")
+# After the sending time: long enough for the answers on their way, and for wrk's own slow start.
+DRAIN_SECONDS = 2
+ANSWER_SECONDS = 10
+# wrk begins a little after its start, and its last answers come a little after the sending time.
+EDGE_SECONDS = 0.2
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where to send, and the file with the whole HTTP request (see `write_request`)."""
+
+    port: int
+    request: pathlib.Path
+    connections: int
+
+
+def write_request(path: pathlib.Path, *, target: str, headers: typing.Mapping[str, str], body: bytes) -> None:
+    """Write the template of a POST; the serial may stand in a header and in the body."""
+    lines = [f"POST {target} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    path.write_bytes("\r\n".join([*lines, "", ""]).encode() + body)
+
+
+def send(target: Target, *, seconds: float, expect: int | None = None) -> injection.Injection:
+    """Send for `seconds`; with `expect`, count every answer of another status as failed, else those over 399."""
+    environment = {**os.environ, "BENCH_TEMPLATE": str(target.request), "BENCH_SECONDS": str(seconds)}
+    if expect is not None:
+        environment["BENCH_EXPECT"] = str(expect)
+    command = ["wrk", "--threads", "1", "--connections", str(target.connections), "--timeout", f"{ANSWER_SECONDS}s"]
+    command += ["--duration", f"{math.ceil(seconds) + DRAIN_SECONDS}s", "--script", str(SCRIPT)]
+    process = subprocess.Popen(
+        [*command, f"http://127.0.0.1:{target.port}/"], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    figures = _figures(output)
+    unanswered = figures["sent"] - figures["answered"]
+    return injection.Injection(
+        sent=figures["sent"],
+        failed=max(figures["unexpected"], figures["refused"]) + figures["broken"] + abs(unanswered),
+        accepts_per_second=max(figures["sent"] - target.connections, 0) / seconds,
+        seconds=seconds,
+        cpu_seconds=usage.ru_utime + usage.ru_stime,
+        latency=injection.Latency(p50=figures["p50"] / 1000, p99=figures["p99"] / 1000, worst=figures["worst"] / 1000),
+    )
+
+
+def _figures(output: str) -> dict[str, int]:
+    for line in output.splitlines():
+        if line.startswith("BENCH "):
+            figures: dict[str, int] = json.loads(line.removeprefix("BENCH "))
+            return figures
+    raise RuntimeError(f"wrk did not finish:\n{output}")

@@ -1,0 +1,138 @@
+"""What a process tree and the machine cost, read from Linux's /proc (proc(5)).
+
+The CPU time of a tree is the sum over its living processes of their own time and of the children that they have
+reaped: so a worker that ends within the window is still counted, by its parent. Memory is the proportional set (PSS),
+where pages shared by several processes count once. A `Window` takes both from its beginning to its end.
+"""
+
+import contextlib
+import dataclasses
+import math
+import os
+import pathlib
+import threading
+import time
+import typing
+
+PROC = pathlib.Path("/proc")
+# Fields of /proc/PID/stat, counted from the one after the command's closing parenthesis (proc(5): field 3 is 0 here).
+PARENT, USER_TIME, SYSTEM_TIME, REAPED_USER_TIME, REAPED_SYSTEM_TIME = 1, 11, 12, 13, 14
+# The first line of /proc/stat, work only: user, nice, system, irq, softirq. Idle, iowait and steal are not work.
+BUSY = (1, 2, 3, 6, 7)
+STEAL = 8
+MEMORY_SAMPLE_SECONDS = 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a window took: seconds of CPU by part, and the memory of the part that holds most."""
+
+    seconds: float
+    cpu_seconds: dict[str, float]
+    memory_bytes: dict[str, int]
+    machine_busy_seconds: float
+    machine_stolen_seconds: float
+
+
+class Window:
+    """Measure the trees under `roots` (a name and a process id each) inside a `with` block; then read `cost()`.
+
+    With `seconds` the window ends after that time even when the block goes on: an injector that waits idle for its last
+    answers would dilute the figures of the machine.
+    """
+
+    def __init__(self, roots: typing.Mapping[str, int], *, seconds: float = math.inf) -> None:
+        self._roots = dict(roots)
+        self._seconds = seconds
+        self._memory: dict[str, int] = dict.fromkeys(roots, 0)
+        self._ended = threading.Event()
+        self._sampler = threading.Thread(target=self._sample, daemon=True)
+        self._begin: tuple[float, dict[str, float], float, float] | None = None
+        self._end: tuple[float, dict[str, float], float, float] | None = None
+
+    def __enter__(self) -> typing.Self:
+        self._begin = self._now()
+        self._sampler.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._sampler.join()
+
+    def cost(self) -> Cost:
+        """The differences between the end of the window and its beginning."""
+        assert self._begin is not None
+        assert self._end is not None
+        began, cpu_before, busy_before, stolen_before = self._begin
+        ended, cpu_after, busy_after, stolen_after = self._end
+        return Cost(
+            seconds=ended - began,
+            cpu_seconds={name: cpu_after[name] - cpu_before[name] for name in self._roots},
+            memory_bytes=dict(self._memory),
+            machine_busy_seconds=busy_after - busy_before,
+            machine_stolen_seconds=stolen_after - stolen_before,
+        )
+
+    def _now(self) -> tuple[float, dict[str, float], float, float]:
+        trees = {name: tree_cpu_seconds(pid) for name, pid in self._roots.items()}
+        busy, stolen = machine_cpu_seconds()
+        return time.monotonic(), trees, busy, stolen
+
+    def _sample(self) -> None:
+        end_at = time.monotonic() + self._seconds
+        while not self._ended.wait(max(min(MEMORY_SAMPLE_SECONDS, end_at - time.monotonic()), 0)):
+            if time.monotonic() >= end_at:
+                break
+            for name, pid in self._roots.items():
+                self._memory[name] = max(self._memory[name], tree_memory_bytes(pid))
+        self._end = self._now()
+
+
+def tree_cpu_seconds(root: int) -> float:
+    """User and system time of a process, its living descendants, and all children that these have reaped."""
+    ticks = 0
+    for pid in tree(root):
+        fields = _stat(pid)
+        if fields:
+            ticks += sum(int(fields[n]) for n in (USER_TIME, SYSTEM_TIME, REAPED_USER_TIME, REAPED_SYSTEM_TIME))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def tree_memory_bytes(root: int) -> int:
+    """The proportional set of a process and its descendants; 0 where the kernel does not let us look."""
+    return sum(_proportional_set(pid) for pid in tree(root))
+
+
+def tree(root: int) -> list[int]:
+    """A process and all its living descendants."""
+    children: dict[int, list[int]] = {}
+    for entry in PROC.iterdir():
+        if entry.name.isdigit():
+            fields = _stat(int(entry.name))
+            if fields:
+                children.setdefault(int(fields[PARENT]), []).append(int(entry.name))
+    found = [root]
+    for pid in found:  # grows while it is read: a breadth-first walk
+        found.extend(children.get(pid, ()))
+    return found
+
+
+def machine_cpu_seconds() -> tuple[float, float]:
+    """Seconds that all cores have worked, and seconds that the hypervisor has taken away, since the start."""
+    fields = (PROC / "stat").read_text().split("\n", 1)[0].split()
+    ticks = os.sysconf("SC_CLK_TCK")
+    return sum(int(fields[n]) for n in BUSY) / ticks, int(fields[STEAL]) / ticks
+
+
+def _stat(pid: int) -> list[str]:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return []
+
+
+def _proportional_set(pid: int) -> int:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+        for line in (PROC / str(pid) / "smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0

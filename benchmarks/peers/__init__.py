@@ -1,0 +1,1 @@
+"""What is measured: Postroad on its two stores, and the mail servers beside it."""

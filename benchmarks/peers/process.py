@@ -1,0 +1,53 @@
+"""Start a program, wait until it answers on its port, and end it: by its own process, never by a name."""
+
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+import typing
+
+READY_SECONDS = 30.0
+STOP_SECONDS = 20.0
+POLL_SECONDS = 0.05
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def start(command: typing.Sequence[str], *, log: pathlib.Path) -> subprocess.Popen[bytes]:
+    """Start a program whose output goes to a file, as a service's log does."""
+    with log.open("ab") as output:
+        return subprocess.Popen(list(command), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+
+
+def wait_until(ready: typing.Callable[[], bool], *, what: str, seconds: float = READY_SECONDS) -> None:
+    """Ask again and again until `ready` says yes; a program that never gets there is an error."""
+    give_up_at = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > give_up_at:
+            raise TimeoutError(f"{what} did not happen within {seconds:.0f} s")
+        time.sleep(POLL_SECONDS)
+
+
+def listens(port: int) -> bool:
+    """Whether somebody accepts connections on this port of loopback."""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask with SIGTERM; after the grace time insist with SIGKILL."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,3 @@
+"""Postroad: a transactional email service that people run themselves."""
+
+__version__ = "0.1.0"

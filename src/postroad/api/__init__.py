@@ -1,0 +1,1 @@
+"""Door: JSON over HTTP."""

@@ -1,0 +1,209 @@
+"""The HTTP door as one ASGI callable: look up the route, check, read, call the handler, answer, write one log line.
+
+Every response, whatever went wrong, carries an `X-Request-ID` that is made here; one sent by a caller is ignored
+(decisions.md section 2). The order of checks is that of section 4: authentication, then everything about the body. An
+exception that is not a `PostroadError` is a bug: the log gets it with the request id, the caller gets
+`internal_error` and nothing else. The log line names the route's pattern, never a path, a query, a header or a body:
+no secret can reach it.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import structlog
+
+from postroad import errors
+from postroad.api import answering, reading, routing
+from postroad.model import caller, identifiers
+
+ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Require = Callable[[caller.Caller, caller.Permission], None]
+
+
+class Authenticate(Protocol[ContextT_contra]):
+    """Who a value of `Authorization` belongs to; raises `Unauthorized`."""
+
+    async def __call__(
+        self, context: ContextT_contra, authorization: str | None, /, *, client_address: str
+    ) -> caller.Caller: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint(Generic[routing.ContextT]):
+    """A route with what is prepared for it when the service starts."""
+
+    route: routing.Route[routing.ContextT]
+    reader: reading.Reader
+    challenge: tuple[tuple[bytes, bytes], ...]
+
+
+class _Exchange(Generic[routing.ContextT]):
+    """One request under way, as far as it is known."""
+
+    __slots__ = ("account_id", "body_unread", "endpoint", "id", "method", "started")
+
+    def __init__(self, request_id: str, *, method: str | None) -> None:
+        self.id = request_id
+        self.method = method
+        self.started = time.perf_counter()
+        self.endpoint: _Endpoint[routing.ContextT] | None = None
+        self.account_id: str | None = None
+        self.body_unread = True
+
+
+class Application(Generic[routing.ContextT]):
+    """The routes of a door, served. `context` is handed to `authenticate` and to the handlers, and is theirs alone."""
+
+    def __init__(
+        self,
+        context: routing.ContextT,
+        routes: Iterable[routing.Route[routing.ContextT]],
+        *,
+        authenticate: Authenticate[routing.ContextT],
+        require: Require,
+        clock: Callable[[], int],
+        entropy: Callable[[int], bytes],
+        log: structlog.typing.FilteringBoundLogger,
+    ) -> None:
+        self._context = context
+        self._authenticate = authenticate
+        self._require = require
+        self._clock = clock
+        self._entropy = entropy
+        self._log = log
+        self._table: routing.Table[_Endpoint[routing.ContextT]] = routing.Table()
+        for route in routes:
+            answering.check(route)
+            endpoint = _Endpoint(route, reading.Reader(route), answering.challenges(route.permission))
+            self._table.add(route.method, route.path, target=endpoint)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection scope of ASGI: a request, or the life of the server."""
+        if scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await _live(receive, send)
+        else:
+            raise ValueError(f"{scope['type']}: this application speaks HTTP only")
+
+    def refuse(self, error: errors.PostroadError) -> answering.Response:
+        """The response to something that never became a request; the listener asks for it."""
+        exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), method=None)
+        self._write_line(exchange, error.status)
+        return answering.refusal(error, request_id=exchange.id)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), method=scope["method"])
+        try:
+            response = await self._respond(exchange, scope, receive)
+        except errors.PostroadError as error:
+            response = _refusal(exchange, error)
+        except reading.Disconnected:
+            self._write_line(exchange, None)
+            return
+        except asyncio.CancelledError:
+            # The grace time of a stopping service is over. The task ends here, with an answer all the same.
+            response = _refusal(exchange, errors.ServiceUnavailable("the service is stopping", retry_after=1))
+        except Exception:  # noqa: BLE001 - the last line of defence: whatever it is, it is logged and answered
+            self._log.exception("request_failed", request_id=exchange.id, route=_pattern(exchange))
+            response = _refusal(exchange, errors.InternalError("something went wrong on our side, and was logged"))
+        status, fields, content = response
+        if exchange.body_unread and _waits_to_continue(scope):
+            # RFC 9110 section 10.1.1: a body that was never asked for must not be taken for the next request.
+            fields.append((b"connection", b"close"))
+        await send({"type": "http.response.start", "status": status, "headers": fields})
+        await send({"type": "http.response.body", "body": content})
+        self._write_line(exchange, status)
+
+    async def _respond(
+        self, exchange: _Exchange[routing.ContextT], scope: Scope, receive: Receive
+    ) -> answering.Response:
+        endpoint, path = self._table.find(scope["method"], scope["raw_path"])
+        exchange.endpoint = endpoint
+        route, reader = endpoint.route, endpoint.reader
+        headers = routing.Headers(scope["headers"])
+        client = scope.get("client")
+        client_address = client[0] if client else ""
+        authenticated = None
+        if route.permission is not None:
+            authenticated = await self._authenticate(
+                self._context, _authorization(headers), client_address=client_address
+            )
+            exchange.account_id = authenticated.account_id
+            self._require(authenticated, route.permission)
+        query = reader.read_query(scope["query_string"]) if route.query is not None else None
+        key, document, body = "", None, None
+        if route.body is not None:
+            reader.check_size(headers)
+            raw = await reader.receive(receive)
+            exchange.body_unread = False
+            reader.check_type(headers, raw)
+            if route.idempotent:
+                key = reader.idempotency_key(headers)
+            document, body = reader.decode(raw)
+        request = routing.Request(
+            id=exchange.id,
+            headers=headers,
+            client_address=client_address,
+            authenticated=authenticated,
+            path=path,
+            query=query,
+            body=body,
+            document=document,
+            idempotency_key=key,
+        )
+        return answering.success(await route.handler(self._context, request), request_id=exchange.id)
+
+    def _new_id(self) -> str:
+        return identifiers.make(
+            identifiers.REQUEST, now=self._clock(), entropy=self._entropy(identifiers.ENTROPY_BYTES)
+        )
+
+    def _write_line(self, exchange: _Exchange[routing.ContextT], status: int | None) -> None:
+        self._log.info(
+            "request",
+            request_id=exchange.id,
+            method=exchange.method,
+            route=_pattern(exchange),
+            status=status,
+            duration_ms=round((time.perf_counter() - exchange.started) * 1000, 3),
+            account_id=exchange.account_id,
+        )
+
+
+def _refusal(exchange: _Exchange[Any], error: errors.PostroadError) -> answering.Response:
+    endpoint = exchange.endpoint
+    challenge = endpoint.challenge if endpoint else (answering.BEARER,)
+    return answering.refusal(error, request_id=exchange.id, challenge=challenge)
+
+
+def _pattern(exchange: _Exchange[Any]) -> str | None:
+    return exchange.endpoint.route.path if exchange.endpoint else None
+
+
+def _authorization(headers: routing.Headers) -> str | None:
+    try:
+        value = headers.get(b"authorization")
+    except errors.InvalidRequest as problem:
+        raise errors.Unauthorized(problem.message) from None
+    return None if value is None else value.decode("latin-1")
+
+
+def _waits_to_continue(scope: Scope) -> bool:
+    return any(name == b"expect" for name, _ in scope["headers"])
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """The lifespan protocol: nothing to prepare, nothing to put away; the roles do that."""
+    for stage in ("startup", "shutdown"):
+        message = await receive()
+        if message["type"] != f"lifespan.{stage}":
+            raise ValueError(f"{message['type']}: expected lifespan.{stage}")
+        await send({"type": f"lifespan.{stage}.complete"})

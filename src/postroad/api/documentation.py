@@ -1,0 +1,60 @@
+"""`/openapi.json` and `/docs`: the API described by its own route table, and a page to try it, all offline.
+
+The page is Swagger UI, carried in `static/` with its version, licence and checksums. It runs under a policy that allows
+scripts and styles of this host only, so nothing inline and nothing foreign can run.
+"""
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any, Final
+
+import msgspec
+
+from postroad.api import openapi, routing
+
+TAG: Final = "Documentation"
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+# The files change only with the service.
+CACHE: Final = ("Cache-Control", "public, max-age=3600")
+FILES: Final = (
+    ("/docs/swagger-ui.css", "swagger-ui/swagger-ui.css", "text/css; charset=utf-8"),
+    ("/docs/swagger-ui-bundle.js", "swagger-ui/swagger-ui-bundle.js", "text/javascript; charset=utf-8"),
+    ("/docs/start.js", "start.js", "text/javascript; charset=utf-8"),
+)
+
+
+def routes(
+    described: Sequence[routing.Route[routing.ContextT]], *, version: str
+) -> tuple[routing.Route[routing.ContextT], ...]:
+    """The routes that describe the others."""
+    document = msgspec.json.encode(openapi.document(described, version=version))
+    page = routing.Answer(
+        200,
+        _static("page.html"),
+        content_type="text/html; charset=utf-8",
+        headers=(("Content-Security-Policy", POLICY),),
+    )
+    return (
+        _fixed("/openapi.json", routing.Answer(200, document), summary="The API as an OpenAPI document"),
+        _fixed("/docs", page, summary="The API as a page"),
+        *(
+            _fixed(path, routing.Answer(200, _static(name), content_type=kind, headers=(CACHE,)), summary="A file")
+            for path, name, kind in FILES
+        ),
+    )
+
+
+def _static(name: str) -> bytes:
+    return resources.files(__package__).joinpath("static", name).read_bytes()
+
+
+def _fixed(path: str, answer: routing.Answer, *, summary: str) -> routing.Route[Any]:
+    async def give(_context: object, _request: routing.Request) -> routing.Answer:
+        return answer
+
+    return routing.Route(
+        method="GET", path=path, handler=give, summary=summary, tag=TAG, permission=None, answers={200: bytes}
+    )

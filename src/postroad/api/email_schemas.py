@@ -1,0 +1,245 @@
+"""The send request and the message on the wire: these Structs validate, and the OpenAPI document is made of them.
+
+The patterns are those of the parsers in `protocol`, published here for readers and tools; the parsers decide. What
+JSON Schema can say of several members together stands in `SEND_RULES`.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from postroad.model import identifiers, limits, mail, times
+from postroad.protocol import address, base64_lines, content_types, file_names, header_text, mime
+from postroad.services import rules
+from postroad.storage import messages, recipients
+
+# A list may name an address twice; this is the bound before anything is parsed.
+MOST_ADDRESSES: Final = rules.MOST_ADDRESSES
+
+
+def _any_case(word: str) -> str:
+    """JSON Schema's patterns know no flag for ignoring case."""
+    return "".join(f"[{letter.upper()}{letter}]" if letter.isalpha() else letter for letter in word)
+
+
+RESERVED_PATTERN: Final = "|".join(
+    [
+        *(f"{_any_case(name)}$" for name in sorted(rules.RESERVED_HEADERS)),
+        *(_any_case(prefix) for prefix in rules.RESERVED_HEADER_PREFIXES),
+    ]
+)
+
+Address = Annotated[
+    str,
+    msgspec.Meta(
+        description="`user@example.com` or `Name <user@example.com>`.",
+        extra_json_schema={"pattern": address.SCHEMA_PATTERN, "maxLength": address.MAXIMUM_CHARACTERS},
+    ),
+]
+Addresses = Annotated[list[Address], msgspec.Meta(max_length=MOST_ADDRESSES)]
+SomeAddresses = Annotated[list[Address], msgspec.Meta(min_length=1, max_length=MOST_ADDRESSES)]
+Tag = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1, max_length=limits.TAG_CHARACTERS, extra_json_schema={"pattern": header_text.VALUE_PATTERN}
+    ),
+]
+Tags = Annotated[list[Tag], msgspec.Meta(max_length=limits.TAGS)]
+HeaderName = Annotated[
+    str, msgspec.Meta(extra_json_schema={"pattern": f"^(?!{RESERVED_PATTERN})" + header_text.NAME_PATTERN[1:]})
+]
+HeaderValue = Annotated[
+    str,
+    msgspec.Meta(
+        extra_json_schema={
+            "pattern": header_text.VALUE_PATTERN,
+            "maxLength": limits.HEADER_LINE_OCTETS - header_text.MAXIMUM_NAME_CHARACTERS - 2,
+        }
+    ),
+]
+WireTime = Annotated[str, times.WIRE]
+Body = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"^[^\x00]*$"})]
+
+
+class AttachmentBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file to send."""
+
+    filename: Annotated[
+        str,
+        msgspec.Meta(description="File name without a path.", extra_json_schema={"pattern": file_names.SCHEMA_PATTERN}),
+    ]
+    content: Annotated[
+        str,
+        msgspec.Meta(
+            description="File content in base64.",
+            extra_json_schema={"pattern": base64_lines.SCHEMA_PATTERN, "contentEncoding": "base64"},
+        ),
+    ]
+    content_type: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Derived from the file extension when not given.",
+                extra_json_schema={
+                    "pattern": content_types.SCHEMA_PATTERN,
+                    "maxLength": content_types.MAXIMUM_CHARACTERS,
+                },
+            ),
+        ]
+        | None
+    ) = None
+    content_id: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Marks an inline image; refer to it in the HTML as `cid:<content_id>`.",
+                extra_json_schema={"pattern": mime.CONTENT_ID_PATTERN},
+            ),
+        ]
+        | None
+    ) = None
+
+
+class SendBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A message to send. `null` means the same as leaving a member out."""
+
+    sender: Annotated[Address, msgspec.Meta(description="Its domain must be registered by the account.")] = (
+        msgspec.field(name="from")
+    )
+    to: Address | SomeAddresses
+    cc: Address | Addresses | None = None
+    bcc: Address | Addresses | None = None
+    reply_to: Address | None = None
+    subject: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Required unless a template supplies it.",
+                min_length=1,
+                max_length=limits.SUBJECT_CHARACTERS,
+                extra_json_schema={"pattern": header_text.VALUE_PATTERN},
+            ),
+        ]
+        | None
+    ) = None
+    text: Body | None = None
+    html: Body | None = None
+    template: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Alias of a template of the account; not together with `text` or `html`.",
+                extra_json_schema={"pattern": f"^{limits.TEMPLATE_ALIAS_PATTERN}$"},
+            ),
+        ]
+        | None
+    ) = None
+    variables: (
+        Annotated[
+            dict[str, mail.TemplateValue],
+            msgspec.Meta(
+                description="Values for the `{{name}}` placeholders of the template.", max_length=limits.VARIABLES
+            ),
+        ]
+        | None
+    ) = None
+    headers: (
+        Annotated[
+            dict[HeaderName, HeaderValue],
+            msgspec.Meta(
+                description="Custom headers, such as `List-Unsubscribe`; those that Postroad writes are refused.",
+                max_length=limits.CUSTOM_HEADERS,
+            ),
+        ]
+        | None
+    ) = None
+    tags: Tag | Tags | None = None
+    attachments: Annotated[list[AttachmentBody], msgspec.Meta(max_length=limits.ATTACHMENTS)] | None = None
+
+
+def _given(member: str, **rule: object) -> dict[str, Any]:
+    return {"required": [member], "properties": {member: rule}}
+
+
+def _not_given(*members: str) -> dict[str, Any]:
+    return {"properties": {member: {"type": "null"} for member in members}}
+
+
+SEND_RULES: Final = {
+    "allOf": [
+        {
+            "anyOf": [
+                _given("text", type="string", minLength=1),
+                _given("html", type="string", minLength=1),
+                _given("attachments", type="array", minItems=1),
+                _given("template", type="string"),
+            ]
+        },
+        {"anyOf": [_given("subject", type="string"), _given("template", type="string")]},
+        {"anyOf": [_not_given("template"), _not_given("text", "html")]},
+        {"anyOf": [_not_given("variables"), _given("template", type="string")]},
+    ]
+}
+
+
+class Recipient(msgspec.Struct, frozen=True):
+    """One recipient, and what became of it."""
+
+    id: str
+    email: str
+    status: mail.RecipientStatus
+    billing_status: mail.BillingStatus
+    attempt_count: int
+    last_smtp_code: int | None
+    last_smtp_response: str | None
+    delivered_at: WireTime | None
+    bounced_at: WireTime | None
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """A message and its recipients."""
+
+    id: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{identifiers.MESSAGE}{identifiers.PATTERN}$"})]
+    status: mail.MessageStatus
+    source: mail.Source
+    sender: str = msgspec.field(name="from")
+    subject: str
+    billing_status: mail.BillingStatus
+    recipient_count: int
+    credits_reserved: int
+    created_at: WireTime
+    recipients: list[Recipient]
+    request_id: str
+
+
+def recipient(row: recipients.Recipient) -> Recipient:
+    """A stored recipient as callers see it."""
+    return Recipient(
+        id=row.id,
+        email=row.email,
+        status=mail.RecipientStatus(row.status),
+        billing_status=mail.BillingStatus(row.billing_status),
+        attempt_count=row.attempt_count,
+        last_smtp_code=row.last_smtp_code,
+        last_smtp_response=row.last_smtp_response,
+        delivered_at=times.optional_to_wire(row.delivered_at),
+        bounced_at=times.optional_to_wire(row.bounced_at),
+    )
+
+
+def message(row: messages.Message, its_recipients: Sequence[recipients.Recipient], *, request_id: str) -> Message:
+    """A stored message as callers see it."""
+    return Message(
+        id=row.id,
+        status=mail.MessageStatus(row.status),
+        source=mail.Source(row.source),
+        sender=row.sender,
+        subject=row.subject,
+        billing_status=mail.BillingStatus(row.billing_status),
+        recipient_count=row.recipient_count,
+        credits_reserved=row.credits_reserved,
+        created_at=times.to_wire(row.created_at),
+        recipients=[recipient(one) for one in its_recipients],
+        request_id=request_id,
+    )

@@ -1,0 +1,102 @@
+"""`POST /emails` and `GET /emails/{id}`: the send request as JSON, and the message as its sender sees it."""
+
+import hashlib
+
+from postroad import errors
+from postroad.api import email_schemas, routing
+from postroad.model import caller, identifiers, mail, receipt
+from postroad.protocol import strict_json
+from postroad.services import accepting, context, messages, submit
+
+
+async def send(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Accept a message; the answer leaves after it is on disk."""
+    scope = submit.key_scope(request.caller)
+    body_hash = hashlib.sha256(strict_json.canonical(request.document)).digest()
+    envelope = submit.Envelope(
+        request_id=request.id,
+        source=mail.Source.API,
+        key=accepting.Key(scope, request.idempotency_key, body_hash),
+    )
+    accepted = await submit.submit(ctx, request.caller, _send_request(request.body), envelope)
+    headers = ctx.rates.headers(scope, now=ctx.clock())
+    if accepted.replayed:
+        headers = (*headers, ("Idempotent-Replayed", "true"))
+    return routing.Answer(202, accepted.response, headers=headers, request_id=accepted.request_id)
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """A message of the caller's account, with what became of each recipient."""
+    message, recipients = await messages.find(ctx, request.caller.account_id, request.path["id"])
+    return routing.Answer(200, email_schemas.message(message, recipients, request_id=request.id))
+
+
+def _send_request(body: email_schemas.SendBody) -> mail.SendRequest:
+    return mail.SendRequest(
+        sender=body.sender,
+        to=_listed(body.to),
+        cc=_listed(body.cc),
+        bcc=_listed(body.bcc),
+        reply_to=body.reply_to,
+        subject=body.subject,
+        text=body.text,
+        html=body.html,
+        template=body.template,
+        variables=body.variables,
+        headers=body.headers or {},
+        tags=_listed(body.tags),
+        attachments=tuple(
+            mail.Attachment(a.filename, a.content, a.content_type, a.content_id) for a in body.attachments or ()
+        ),
+    )
+
+
+def _listed(value: str | list[str] | None) -> tuple[str, ...]:
+    """A lone string and a list with one member mean the same."""
+    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="POST",
+        path="/emails",
+        handler=send,
+        summary="Send an email",
+        description="Accepts a message and queues it. 202 means that it is on disk, not that it reached an inbox.",
+        tag="Emails",
+        permission=caller.Permission.SEND,
+        body=email_schemas.SendBody,
+        body_rules=email_schemas.SEND_RULES,
+        body_limit=routing.SEND_BODY_BYTES,
+        idempotent=True,
+        answers={202: receipt.Receipt},
+        errors=(
+            errors.InsufficientCredits,
+            errors.Forbidden,
+            errors.AccountSuspended,
+            errors.IdempotencyConflict,
+            errors.IdempotencyInProgress,
+            errors.RateLimited,
+            errors.WarmupLimited,
+            errors.ServiceUnavailable,
+            errors.TemporaryFailure,
+        ),
+        answer_headers={
+            "RateLimit": "What is left of the credential's rate.",
+            "RateLimit-Policy": "The credential's rate.",
+            "Idempotent-Replayed": "`true` when an earlier request with this key had made the message.",
+        },
+    ),
+    routing.Route(
+        method="GET",
+        path="/emails/{id}",
+        handler=show,
+        summary="Read a message and its recipients",
+        description="A message of another account is reported as not found.",
+        tag="Emails",
+        permission=caller.Permission.READ,
+        answers={200: email_schemas.Message},
+        errors=(errors.NotFound,),
+        path_patterns={"id": rf"^{identifiers.MESSAGE}{identifiers.PATTERN}$"},
+    ),
+)

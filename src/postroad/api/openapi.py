@@ -1,0 +1,226 @@
+"""The OpenAPI 3.1 document, generated from the route table and from the Structs that validate.
+
+What the machinery refuses by itself (a missing credential, a body too large, …) is added to what a route lists, so
+that every status a caller can get is described. A type that may be null is written as a list of types, as JSON Schema
+2020-12 has it.
+"""
+
+import http
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from postroad import errors
+from postroad.api import answering, routing
+from postroad.model import caller, identifiers, limits
+
+Schema = dict[str, Any]
+
+REQUEST_ID: Final = {"type": "string", "pattern": f"^{identifiers.REQUEST}{identifiers.PATTERN}$"}
+SECURITY_SCHEMES: Final = {
+    "basic": {"type": "http", "scheme": "basic", "description": "The SMTP username and password of the account."},
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key (`pr_live_…`), or the token of a login; management takes only the latter.",
+    },
+}
+IDEMPOTENCY_KEY: Final = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": True,
+    "description": "Chosen by the client; a retry with the same key and body is answered with the first answer.",
+    # Fields lose white space around them on the way (RFC 9110 section 5.5).
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": limits.IDEMPOTENCY_KEY_CHARACTERS,
+        "pattern": r"^[!-~]([ -~]*[!-~])?$",
+    },
+}
+# Who may try again later hears when (decisions.md section 3).
+RETRIED: Final = (
+    errors.RateLimited,
+    errors.WarmupLimited,
+    errors.IdempotencyInProgress,
+    errors.ServiceUnavailable,
+    errors.TemporaryFailure,
+)
+
+
+def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
+    """The whole document."""
+    types = [kind for route in routes for kind in _types(route)]
+    references, components = msgspec.json.schema_components(
+        [*types, answering.Error], ref_template="#/components/schemas/{name}"
+    )
+    schemas = dict(zip([*types, answering.Error], references, strict=True))
+    components = {name: _tidy(schema) for name, schema in components.items()}
+    _add_rules(routes, schemas=schemas, components=components)
+    paths: dict[str, Schema] = {}
+    for route in routes:
+        operation = _operation(route, schemas=schemas, components=components)
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
+    for route in routes:
+        if route.query is not None:
+            components.pop(_name(schemas[route.query]), None)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Postroad",
+            "version": version,
+            "description": (
+                "Sends transactional email. Every response carries `X-Request-ID`. An unknown path is answered "
+                "with 404 `not_found`, a method that a path does not have with 405 `invalid_request` and `Allow`."
+            ),
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in routes)],
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": SECURITY_SCHEMES},
+    }
+
+
+def refusals(route: routing.Route[Any]) -> list[type[errors.PostroadError]]:
+    """Every refusal that a call of the route can meet: those it lists, and those of the machinery."""
+    found: list[type[errors.PostroadError]] = list(route.errors)
+    if route.body or route.query:
+        found.append(errors.InvalidRequest)
+    if route.body:
+        found.append(errors.PayloadTooLarge)
+    if route.permission is not None:
+        found.append(errors.Unauthorized)
+        if route.permission not in caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY]:
+            found.append(errors.Forbidden)
+    if routing.parameters(route.path):
+        found.append(errors.NotFound)
+    found += [errors.InternalError, errors.ServiceUnavailable]
+    return list(dict.fromkeys(found))
+
+
+def _types(route: routing.Route[Any]) -> Iterable[type]:
+    for kind in (route.body, route.query, *route.answers.values()):
+        if kind is not None and kind is not bytes:
+            yield kind
+
+
+def _add_rules(
+    routes: Sequence[routing.Route[Any]], *, schemas: Mapping[type, Schema], components: dict[str, Schema]
+) -> None:
+    for route in routes:
+        if route.body is not None and route.body_rules:
+            components[_name(schemas[route.body])].update(route.body_rules)
+
+
+def _operation(
+    route: routing.Route[Any], *, schemas: Mapping[type, Schema], components: Mapping[str, Schema]
+) -> Schema:
+    operation: Schema = {
+        "operationId": f"{route.method.lower()}{route.path}".replace("/", "_").replace("{", "").replace("}", ""),
+        "tags": [route.tag],
+        "summary": route.summary,
+        "security": _security(route.permission),
+        "parameters": _parameters(route, schemas=schemas, components=components),
+        "responses": {
+            **{str(status): _success(route, status, schemas=schemas) for status in route.answers},
+            **_refusals(refusals(route)),
+        },
+    }
+    if route.description:
+        operation["description"] = route.description
+    if route.body is not None:
+        content = {routing.JSON: {"schema": schemas[route.body]}}
+        operation["requestBody"] = {"required": route.body_required, "content": content}
+    return operation
+
+
+def _security(permission: caller.Permission | None) -> list[Schema]:
+    if permission is None:
+        return []
+    schemes = ("basic", "bearer") if permission in caller.PASSWORD_PERMISSIONS else ("bearer",)
+    return [{scheme: []} for scheme in schemes]
+
+
+def _parameters(
+    route: routing.Route[Any], *, schemas: Mapping[type, Schema], components: Mapping[str, Schema]
+) -> list[Schema]:
+    found: list[Schema] = []
+    for name in routing.parameters(route.path):
+        pattern = route.path_patterns.get(name)
+        schema = {"type": "string", "pattern": pattern} if pattern else {"type": "string", "minLength": 1}
+        found.append({"name": name, "in": "path", "required": True, "schema": schema})
+    if route.query is not None:
+        component = components[_name(schemas[route.query])]
+        for name, schema in component["properties"].items():
+            required = name in component.get("required", ())
+            found.append({"name": name, "in": "query", "required": required, "schema": _without_null(schema)})
+    if route.idempotent:
+        found.append(IDEMPOTENCY_KEY)
+    return found
+
+
+def _success(route: routing.Route[Any], status: int, *, schemas: Mapping[type, Schema]) -> Schema:
+    headers = {name: {"description": text, "schema": {"type": "string"}} for name, text in route.answer_headers.items()}
+    response = _response(http.HTTPStatus(status).phrase, headers)
+    kind = route.answers[status]
+    if kind is not None:
+        schema = {"type": "string"} if kind is bytes else schemas[kind]
+        response["content"] = {route.content_type: {"schema": schema}}
+    return response
+
+
+def _refusals(kinds: Sequence[type[errors.PostroadError]]) -> dict[str, Schema]:
+    by_status: dict[int, list[type[errors.PostroadError]]] = {}
+    for kind in kinds:
+        by_status.setdefault(kind.status, []).append(kind)
+    return {str(status): _refusal(by_status[status]) for status in sorted(by_status)}
+
+
+def _refusal(kinds: Sequence[type[errors.PostroadError]]) -> Schema:
+    headers: dict[str, Schema] = {}
+    if any(kind in RETRIED for kind in kinds):
+        headers["Retry-After"] = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
+    if errors.Unauthorized in kinds:
+        headers["WWW-Authenticate"] = {"required": True, "schema": {"type": "string"}}
+    response = _response("\n".join(f"- `{kind.code}`: {kind.__doc__}" for kind in kinds), headers)
+    codes = {"properties": {"code": {"enum": list(dict.fromkeys(kind.code for kind in kinds))}}}
+    schema = {"allOf": [{"$ref": "#/components/schemas/Error"}, codes]}
+    response["content"] = {routing.JSON: {"schema": schema}}
+    return response
+
+
+def _response(description: str, headers: Mapping[str, Schema]) -> Schema:
+    request_id = {"description": "The id of the request.", "required": True, "schema": REQUEST_ID}
+    return {"description": description, "headers": {"X-Request-ID": request_id, **headers}}
+
+
+def _name(reference: Schema) -> str:
+    name: str = reference["$ref"].rpartition("/")[2]
+    return name
+
+
+def _tidy(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
+    """Null as one of a list of types, and no defaults that only say `absent`."""
+    if isinstance(schema, list):
+        return [_tidy(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    tidied = {name: _tidy(part) for name, part in schema.items() if not (name == "default" and part is None)}
+    branches = tidied.get("anyOf", [])
+    others = [branch for branch in branches if branch != {"type": "null"}]
+    if len(others) == 1 and len(branches) > 1 and isinstance(others[0].get("type"), str) and "enum" not in others[0]:
+        del tidied["anyOf"]
+        tidied = {**others[0], **tidied, "type": [others[0]["type"], "null"]}
+    return tidied
+
+
+def _without_null(schema: Schema) -> Schema:
+    """A parameter's schema: a query string has no null."""
+    if isinstance(schema.get("type"), list):
+        return {**schema, "type": schema["type"][0]}
+    if "anyOf" in schema:
+        others = [branch for branch in schema["anyOf"] if branch != {"type": "null"}]
+        rest = {name: part for name, part in schema.items() if name != "anyOf"}
+        return {**others[0], **rest} if len(others) == 1 else {**rest, "anyOf": others}
+    return schema

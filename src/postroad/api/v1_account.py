@@ -1,0 +1,136 @@
+"""`/v1/account`: the account of whoever is logged in, its credits and its ledger."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from postroad.api import routing, v1_schemas
+from postroad.model import caller, cursors, identifiers, times
+from postroad.services import accounts, context, credits
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import ledger
+
+
+class Credits(msgspec.Struct, frozen=True):
+    """The balances: free to use, and held by mail that is on its way."""
+
+    available: int
+    reserved: int
+
+
+class Account(msgspec.Struct, frozen=True):
+    """An account. A suspended one reads, but does not send."""
+
+    id: str
+    name: str
+    status: Literal["active", "suspended"]
+    suspended_reason: str | None
+    credits: Credits
+    created_at: v1_schemas.WireTime
+
+
+class AccountAnswer(msgspec.Struct, frozen=True):
+    """The account."""
+
+    account: Account
+    request_id: str
+
+
+class LedgerEntry(msgspec.Struct, frozen=True):
+    """A change of the balances: what was added to each, or taken when negative."""
+
+    id: str
+    kind: Literal["grant", "reserve", "settle", "release"]
+    available: int
+    reserved: int
+    message_id: str | None
+    note: str | None
+    created_at: v1_schemas.WireTime
+
+
+class LedgerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which entries."""
+
+    limit: v1_schemas.Limit | None = cursors.USUAL
+    before: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Only entries older than this one: `next_before` of the part before.",
+                extra_json_schema={"pattern": cursors.pattern(identifiers.LEDGER)},
+            ),
+        ]
+        | None
+    ) = None
+
+
+class LedgerAnswer(msgspec.Struct, frozen=True):
+    """Entries of the ledger, newest first. The whole ledger sums to the balances."""
+
+    entries: list[LedgerEntry]
+    next_before: Annotated[
+        str | None, msgspec.Meta(description="Asks for older entries as `before`; null when there are none.")
+    ]
+    request_id: str
+
+
+def account(row: stored_accounts.Account) -> Account:
+    """A stored account as its people see it."""
+    return Account(
+        id=row.id,
+        name=row.name,
+        status="suspended" if row.status == stored_accounts.SUSPENDED else "active",
+        suspended_reason=row.suspended_reason,
+        credits=Credits(available=row.available, reserved=row.reserved),
+        created_at=times.to_wire(row.created_at),
+    )
+
+
+def _entry(row: ledger.Entry) -> LedgerEntry:
+    return LedgerEntry(
+        id=row.id,
+        kind=ledger.Kind(row.kind).value,
+        available=row.available,
+        reserved=row.reserved,
+        message_id=row.message_id,
+        note=row.note,
+        created_at=times.to_wire(row.created_at),
+    )
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """The caller's account."""
+    found = await accounts.find(ctx, request.caller.account_id)
+    return routing.Answer(200, AccountAnswer(account(found), request.id))
+
+
+async def show_ledger(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """A part of the caller's ledger."""
+    query: LedgerQuery = request.query
+    limit = query.limit or cursors.USUAL
+    found = await credits.ledger(ctx, request.caller.account_id, query.before, limit + 1)
+    older = v1_schemas.next_cursor([entry.id for entry in found], limit=limit)
+    return routing.Answer(200, LedgerAnswer([_entry(row) for row in found[:limit]], older, request.id))
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/account",
+        handler=show,
+        summary="Read the account and its credits",
+        tag="Account",
+        permission=caller.Permission.VIEW,
+        answers={200: AccountAnswer},
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/account/ledger",
+        handler=show_ledger,
+        summary="List the changes of the credits",
+        tag="Account",
+        permission=caller.Permission.VIEW,
+        query=LedgerQuery,
+        answers={200: LedgerAnswer},
+    ),
+)

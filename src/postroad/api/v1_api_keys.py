@@ -1,0 +1,157 @@
+"""`/v1/api-keys`: the API keys of the account."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.api import routing, v1_schemas
+from postroad.model import caller, cursors, identifiers, labels, times
+from postroad.services import api_keys, context
+from postroad.storage import api_keys as stored
+
+Scope = Literal["send", "read"]
+
+
+class ApiKey(msgspec.Struct, frozen=True):
+    """An API key, without its secret. `hint` is how the secret begins."""
+
+    id: str
+    name: str
+    credential_id: str
+    hint: str
+    scopes: list[Scope]
+    created_at: v1_schemas.WireTime
+    last_used_at: v1_schemas.WireTime | None
+    revoked_at: v1_schemas.WireTime | None
+
+
+class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A key to make."""
+
+    name: Annotated[str, labels.NAME]
+    credential_id: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="The SMTP credential whose idempotency keys and end it shares; else the oldest live one.",
+                extra_json_schema={"pattern": cursors.pattern(identifiers.CREDENTIAL)},
+            ),
+        ]
+        | None
+    ) = None
+    scopes: (
+        Annotated[
+            list[Scope],
+            msgspec.Meta(
+                description="What it may do: `send`, the default, and besides perhaps `read`.",
+                min_length=1,
+                max_length=len(api_keys.SCOPES),
+                extra_json_schema={"contains": {"const": "send"}},
+            ),
+        ]
+        | None
+    ) = None
+
+
+class CreatedApiKey(msgspec.Struct, frozen=True):
+    """A new key with its secret, which cannot be read again."""
+
+    api_key: ApiKey
+    secret: str
+    request_id: str
+
+
+class ApiKeysQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the list."""
+
+    limit: v1_schemas.Limit | None = cursors.USUAL
+    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.API_KEY)] | None = None
+
+
+class ApiKeysAnswer(msgspec.Struct, frozen=True):
+    """API keys, oldest first; revoked ones stay in the list."""
+
+    api_keys: list[ApiKey]
+    next_cursor: v1_schemas.NextCursor
+    request_id: str
+
+
+def _api_key(row: stored.ApiKey) -> ApiKey:
+    held = row.scopes.split()
+    return ApiKey(
+        id=row.id,
+        name=row.name,
+        credential_id=row.credential_id,
+        hint=row.hint,
+        scopes=["send", "read"] if caller.Permission.READ in held else ["send"],
+        created_at=times.to_wire(row.created_at),
+        last_used_at=times.optional_to_wire(row.last_used_at),
+        revoked_at=times.optional_to_wire(row.revoked_at),
+    )
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """A part of the account's keys."""
+    query: ApiKeysQuery = request.query
+    limit = query.limit or cursors.USUAL
+    after = cursors.check("cursor", query.cursor, identifiers.API_KEY) if query.cursor else v1_schemas.FIRST
+    found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
+    following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
+    return routing.Answer(200, ApiKeysAnswer([_api_key(row) for row in found[:limit]], following, request.id))
+
+
+async def create(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Make a key and show its secret, this once."""
+    body: NewApiKey = request.body
+    made, secret = await api_keys.create(
+        ctx,
+        request.caller.account_id,
+        credential_id=body.credential_id,
+        name=body.name,
+        scopes=frozenset(caller.Permission(scope) for scope in body.scopes or ("send",)),
+    )
+    return routing.Answer(201, CreatedApiKey(_api_key(made), secret, request.id))
+
+
+async def revoke(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Stop a key."""
+    await api_keys.revoke(ctx, request.caller.account_id, request.path["id"])
+    return routing.Answer(204)
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/api-keys",
+        handler=index,
+        summary="List API keys",
+        tag="API keys",
+        permission=caller.Permission.VIEW,
+        query=ApiKeysQuery,
+        answers={200: ApiKeysAnswer},
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/api-keys",
+        handler=create,
+        summary="Make an API key",
+        description="The secret is in this answer and can never be read again.",
+        tag="API keys",
+        permission=caller.Permission.CHANGE,
+        body=NewApiKey,
+        answers={201: CreatedApiKey},
+        errors=(errors.NotFound, errors.Conflict),
+    ),
+    routing.Route(
+        method="DELETE",
+        path="/v1/api-keys/{id}",
+        handler=revoke,
+        summary="Revoke an API key",
+        description="It stops within a second everywhere. The list keeps it.",
+        tag="API keys",
+        permission=caller.Permission.CHANGE,
+        answers={204: None},
+        path_patterns={"id": cursors.pattern(identifiers.API_KEY)},
+    ),
+)

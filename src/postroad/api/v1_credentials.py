@@ -1,0 +1,145 @@
+"""`/v1/credentials`: the SMTP credentials of the account."""
+
+from typing import Annotated
+
+import msgspec
+
+from postroad.api import routing, v1_schemas
+from postroad.model import caller, cursors, identifiers, labels, times
+from postroad.services import context, credentials
+from postroad.storage import credentials as stored
+
+PATH_PATTERNS = {"id": cursors.pattern(identifiers.CREDENTIAL)}
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """An SMTP credential; its password is shown once, when it is made."""
+
+    id: str
+    name: str
+    username: str
+    created_at: v1_schemas.WireTime
+    last_used_at: v1_schemas.WireTime | None
+    revoked_at: v1_schemas.WireTime | None
+
+
+class NewCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A credential to make. Username and password are generated."""
+
+    name: Annotated[str, labels.NAME]
+
+
+class CreatedCredential(msgspec.Struct, frozen=True):
+    """A new credential with its password, which cannot be read again."""
+
+    credential: Credential
+    password: str
+    request_id: str
+
+
+class CredentialAnswer(msgspec.Struct, frozen=True):
+    """One credential."""
+
+    credential: Credential
+    request_id: str
+
+
+class CredentialsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the list."""
+
+    limit: v1_schemas.Limit | None = cursors.USUAL
+    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.CREDENTIAL)] | None = None
+
+
+class CredentialsAnswer(msgspec.Struct, frozen=True):
+    """Credentials, oldest first; revoked ones stay in the list."""
+
+    credentials: list[Credential]
+    next_cursor: v1_schemas.NextCursor
+    request_id: str
+
+
+def _credential(row: stored.Credential) -> Credential:
+    return Credential(
+        id=row.id,
+        name=row.name,
+        username=row.username,
+        created_at=times.to_wire(row.created_at),
+        last_used_at=times.optional_to_wire(row.last_used_at),
+        revoked_at=times.optional_to_wire(row.revoked_at),
+    )
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """A part of the account's credentials."""
+    query: CredentialsQuery = request.query
+    limit = query.limit or cursors.USUAL
+    after = cursors.check("cursor", query.cursor, identifiers.CREDENTIAL) if query.cursor else v1_schemas.FIRST
+    found = await credentials.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
+    following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
+    return routing.Answer(200, CredentialsAnswer([_credential(row) for row in found[:limit]], following, request.id))
+
+
+async def create(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Make a credential and show its password, this once."""
+    body: NewCredential = request.body
+    made, password = await credentials.create(ctx, request.caller.account_id, body.name)
+    return routing.Answer(201, CreatedCredential(_credential(made), password, request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """One live credential of the account."""
+    found = await credentials.find(ctx, request.caller.account_id, request.path["id"])
+    return routing.Answer(200, CredentialAnswer(_credential(found), request.id))
+
+
+async def revoke(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Stop a credential."""
+    await credentials.revoke(ctx, request.caller.account_id, request.path["id"])
+    return routing.Answer(204)
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/credentials",
+        handler=index,
+        summary="List SMTP credentials",
+        tag="SMTP credentials",
+        permission=caller.Permission.VIEW,
+        query=CredentialsQuery,
+        answers={200: CredentialsAnswer},
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/credentials",
+        handler=create,
+        summary="Make an SMTP credential",
+        description="The password is in this answer and can never be read again.",
+        tag="SMTP credentials",
+        permission=caller.Permission.CHANGE,
+        body=NewCredential,
+        answers={201: CreatedCredential},
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/credentials/{id}",
+        handler=show,
+        summary="Read a live SMTP credential",
+        tag="SMTP credentials",
+        permission=caller.Permission.VIEW,
+        answers={200: CredentialAnswer},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="DELETE",
+        path="/v1/credentials/{id}",
+        handler=revoke,
+        summary="Revoke an SMTP credential",
+        description="It stops within a second everywhere, and so do the API keys under it. The list keeps it.",
+        tag="SMTP credentials",
+        permission=caller.Permission.CHANGE,
+        answers={204: None},
+        path_patterns=PATH_PATTERNS,
+    ),
+)

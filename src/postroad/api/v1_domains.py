@@ -1,0 +1,146 @@
+"""`/v1/domains`: the sender domains of the account."""
+
+from typing import Annotated
+
+import msgspec
+
+from postroad import errors
+from postroad.api import routing, v1_schemas
+from postroad.model import caller, cursors, identifiers, times
+from postroad.protocol import address_syntax
+from postroad.services import context, domains
+from postroad.storage import domains as stored
+
+PATH_PATTERNS = {"id": cursors.pattern(identifiers.DOMAIN)}
+
+
+class Domain(msgspec.Struct, frozen=True):
+    """A sender domain; its name is in lower case and A-labels."""
+
+    id: str
+    name: str
+    verified: bool
+    verified_at: v1_schemas.WireTime | None
+    created_at: v1_schemas.WireTime
+
+
+class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A domain to register."""
+
+    name: Annotated[
+        str,
+        msgspec.Meta(
+            description="A full domain name, such as `example.com`; internationalised names are fine.",
+            extra_json_schema={
+                "pattern": address_syntax.DOMAIN_SCHEMA_PATTERN,
+                "maxLength": address_syntax.MAXIMUM_CHARACTERS,
+            },
+        ),
+    ]
+
+
+class DomainAnswer(msgspec.Struct, frozen=True):
+    """One domain."""
+
+    domain: Domain
+    request_id: str
+
+
+class DomainsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the list."""
+
+    limit: v1_schemas.Limit | None = cursors.USUAL
+    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.DOMAIN)] | None = None
+
+
+class DomainsAnswer(msgspec.Struct, frozen=True):
+    """Domains, oldest first."""
+
+    domains: list[Domain]
+    next_cursor: v1_schemas.NextCursor
+    request_id: str
+
+
+def _domain(row: stored.Domain) -> Domain:
+    return Domain(
+        id=row.id,
+        name=row.name,
+        verified=row.verified_at is not None,
+        verified_at=times.optional_to_wire(row.verified_at),
+        created_at=times.to_wire(row.created_at),
+    )
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """A part of the account's domains."""
+    query: DomainsQuery = request.query
+    limit = query.limit or cursors.USUAL
+    after = cursors.check("cursor", query.cursor, identifiers.DOMAIN) if query.cursor else v1_schemas.FIRST
+    found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
+    following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
+    return routing.Answer(200, DomainsAnswer([_domain(row) for row in found[:limit]], following, request.id))
+
+
+async def create(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Register a domain; it is not proven yet."""
+    body: NewDomain = request.body
+    made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
+    return routing.Answer(201, DomainAnswer(_domain(made), request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """One domain of the account."""
+    found = await domains.find(ctx, request.caller.account_id, request.path["id"])
+    return routing.Answer(200, DomainAnswer(_domain(found), request.id))
+
+
+async def remove(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Forget a domain."""
+    await domains.remove(ctx, request.caller.account_id, request.path["id"])
+    return routing.Answer(204)
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/domains",
+        handler=index,
+        summary="List sender domains",
+        tag="Domains",
+        permission=caller.Permission.VIEW,
+        query=DomainsQuery,
+        answers={200: DomainsAnswer},
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/domains",
+        handler=create,
+        summary="Register a sender domain",
+        tag="Domains",
+        permission=caller.Permission.CHANGE,
+        body=NewDomain,
+        answers={201: DomainAnswer},
+        errors=(errors.Conflict,),
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/domains/{id}",
+        handler=show,
+        summary="Read a sender domain",
+        tag="Domains",
+        permission=caller.Permission.VIEW,
+        answers={200: DomainAnswer},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="DELETE",
+        path="/v1/domains/{id}",
+        handler=remove,
+        summary="Remove a sender domain",
+        description="Nothing can be sent from it any more; mail that was accepted is delivered.",
+        tag="Domains",
+        permission=caller.Permission.CHANGE,
+        answers={204: None},
+        path_patterns=PATH_PATTERNS,
+    ),
+)

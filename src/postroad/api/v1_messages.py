@@ -1,0 +1,192 @@
+"""`/v1/messages`: the log of the account's mail: a list with filters, one message with everything, and its bytes."""
+
+from typing import Annotated
+
+import msgspec
+
+from postroad import errors
+from postroad.api import email_schemas, routing, v1_schemas
+from postroad.model import caller, cursors, identifiers, labels, limits, mail, receipt, times
+from postroad.services import context, messages
+from postroad.storage import messages as stored
+
+PATH_PATTERNS = {"id": cursors.pattern(identifiers.MESSAGE)}
+RAW_TYPE = "message/rfc822"
+
+Moment = Annotated[
+    str,
+    msgspec.Meta(max_length=64, extra_json_schema={"format": "date-time"}),
+]
+
+
+class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A message as the list shows it."""
+
+    id: str
+    status: mail.MessageStatus
+    source: mail.Source
+    sender: str = msgspec.field(name="from")
+    subject: str
+    billing_status: mail.BillingStatus
+    recipient_count: int
+    credits_reserved: int
+    size: int
+    created_at: v1_schemas.WireTime
+
+
+class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which messages."""
+
+    status: mail.MessageStatus | None = None
+    source: mail.Source | None = None
+    sender: email_schemas.Address | None = msgspec.field(name="from", default=None)
+    to: email_schemas.Address | None = None
+    tag: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                min_length=1,
+                max_length=limits.TAG_CHARACTERS,
+                extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
+            ),
+        ]
+        | None
+    ) = None
+    after: Annotated[Moment, msgspec.Meta(description="Accepted at this time or later, RFC 3339.")] | None = None
+    before: Annotated[Moment, msgspec.Meta(description="Accepted before this time, RFC 3339.")] | None = None
+    limit: v1_schemas.Limit | None = cursors.USUAL
+    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.MESSAGE)] | None = None
+
+
+class MessagesAnswer(msgspec.Struct, frozen=True):
+    """Messages, newest first."""
+
+    messages: list[MessageSummary]
+    next_cursor: v1_schemas.NextCursor
+    request_id: str
+
+
+class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
+    """A message with everything that its sender gave; `accepted_request_id` is the request that sent it."""
+
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    bcc: tuple[str, ...]
+    reply_to: str | None
+    headers: dict[str, str]
+    tags: tuple[str, ...]
+    attachments: tuple[receipt.AttachmentReceipt, ...]
+    size: int
+    accepted_request_id: str
+
+
+def _summary(row: stored.Message) -> MessageSummary:
+    return MessageSummary(
+        id=row.id,
+        status=mail.MessageStatus(row.status),
+        source=mail.Source(row.source),
+        sender=row.sender,
+        subject=row.subject,
+        billing_status=mail.BillingStatus(row.billing_status),
+        recipient_count=row.recipient_count,
+        credits_reserved=row.credits_reserved,
+        size=row.size,
+        created_at=times.to_wire(row.created_at),
+    )
+
+
+def _details(found: messages.Details, *, request_id: str) -> MessageDetails:
+    seen = email_schemas.message(found.message, found.recipients, request_id=request_id)
+    told = found.receipt
+    return MessageDetails(
+        **msgspec.structs.asdict(seen),
+        to=told.to,
+        cc=told.cc,
+        bcc=told.bcc,
+        reply_to=None if told.reply_to is msgspec.UNSET else told.reply_to,
+        headers=told.headers,
+        tags=told.tags,
+        attachments=told.attachments,
+        size=found.message.size,
+        accepted_request_id=found.message.request_id,
+    )
+
+
+def _moment(field: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return times.parse(text)
+    except ValueError as problem:
+        raise errors.InvalidRequest(f"{field}: {problem}") from None
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """A part of the account's messages."""
+    query: MessagesQuery = request.query
+    filters = messages.Filters(
+        status=query.status,
+        source=query.source,
+        sender=query.sender,
+        recipient=query.to,
+        tag=query.tag,
+        after=_moment("after", query.after),
+        before=_moment("before", query.before),
+    )
+    page = await messages.page(
+        ctx, request.caller.account_id, filters, limit=query.limit or cursors.USUAL, cursor=query.cursor
+    )
+    shown = [_summary(row) for row in page.messages]
+    return routing.Answer(200, MessagesAnswer(shown, page.next_cursor, request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """One message of the account with everything but its bytes."""
+    found = await messages.details(ctx, request.caller.account_id, request.path["id"])
+    return routing.Answer(200, _details(found, request_id=request.id))
+
+
+async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """The message as it is sent; a browser saves it and never shows it."""
+    message_id = request.path["id"]
+    raw = await messages.raw(ctx, request.caller.account_id, message_id)
+    # The id was found, so it is letters and digits and needs no quoting.
+    disposition = ("Content-Disposition", f'attachment; filename="{message_id}.eml"')
+    return routing.Answer(200, raw, headers=(disposition,), content_type=RAW_TYPE)
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/messages",
+        handler=index,
+        summary="List messages",
+        tag="Messages",
+        permission=caller.Permission.VIEW,
+        query=MessagesQuery,
+        answers={200: MessagesAnswer},
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/messages/{id}",
+        handler=show,
+        summary="Read a message with everything that is known of it",
+        tag="Messages",
+        permission=caller.Permission.VIEW,
+        answers={200: MessageDetails},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/messages/{id}/raw",
+        handler=show_raw,
+        summary="Download a message as it is sent",
+        description="Not found as well when the body is not kept any more.",
+        tag="Messages",
+        permission=caller.Permission.VIEW,
+        answers={200: bytes},
+        content_type=RAW_TYPE,
+        answer_headers={"Content-Disposition": "Always `attachment`."},
+        path_patterns=PATH_PATTERNS,
+    ),
+)

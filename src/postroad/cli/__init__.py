@@ -1,0 +1,29 @@
+"""What an operator types. `main` is the command `postroad`; each module beside it holds the commands of one subject."""
+
+import click
+
+import postroad
+from postroad.cli import accounts, api_keys, credentials, dev, domains, serve, templates, upkeep, users
+from postroad.cli import credits as credits_commands
+
+main = click.Group(
+    "postroad",
+    help="Postroad: a transactional email service that people run themselves.",
+    commands=[
+        dev.dev,
+        serve.serve,
+        accounts.GROUP,
+        users.GROUP,
+        users.token,
+        credits_commands.GROUP,
+        domains.GROUP,
+        credentials.GROUP,
+        api_keys.GROUP,
+        templates.GROUP,
+        upkeep.migrate,
+        upkeep.audit,
+        upkeep.check_config,
+    ],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+click.version_option(postroad.__version__, prog_name="postroad")(main)

@@ -1,0 +1,125 @@
+"""The shape of every operator command: which installation it works on, and how it ends.
+
+Each takes `--data` or `--config`, and `--json`. Its function gets the opened `Context` (or only the settings) and
+returns a `Report`. A mistake of the caller (an unknown account, a wrong setting, a store that is away) becomes one
+sentence on stderr and exit code 1, a wrong use of the command exit code 2; a traceback is always a bug of ours.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from postroad import config, errors, roles
+from postroad.cli import data_folder, masking, output
+from postroad.services import context as services_context
+from postroad.storage import migrations, opening
+
+DATA = click.Option(
+    ["--data"],
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The folder of 'postroad dev' to work on.",
+)
+CONFIG = click.Option(
+    ["--config"],
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The configuration file of the installation to work on.",
+)
+JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
+
+# Besides what callers can cause: what an operator can.
+PLAIN = (
+    config.ConfigError,
+    data_folder.FolderError,
+    migrations.SchemaError,
+    roles.StartError,
+    roles.RoleFailed,
+)
+
+
+class SettingsCommand(click.Command):
+    """A command whose function is `async (settings, **arguments) -> Report`."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own parameters, and those that every one has."""
+        own = super().get_params(ctx)
+        return [*own[:-1], DATA, CONFIG, JSON, *own[-1:]]
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the function and print its report."""
+        arguments = dict(ctx.params)
+        data, file, as_json = arguments.pop("data"), arguments.pop("config"), arguments.pop("as_json")
+        with plain_errors():
+            settings = installation(data=data, file=file)
+            with store_named(settings):
+                report = asyncio.run(self.work(settings, arguments))
+        output.show(report, as_json=as_json)
+        ctx.exit(report.exit_code)
+
+    async def work(self, settings: config.Settings, arguments: dict[str, Any]) -> output.Report:
+        """What the command does with the settings."""
+        assert self.callback is not None  # noqa: S101 - click gives every decorated function
+        report: output.Report = await self.callback(settings, **arguments)
+        return report
+
+
+class StoreCommand(SettingsCommand):
+    """A command whose function is `async (context, **arguments) -> Report`."""
+
+    async def work(self, settings: config.Settings, arguments: dict[str, Any]) -> output.Report:
+        """What the command does with the opened installation."""
+        tell_of_new_file(settings.database.url)
+        assert self.callback is not None  # noqa: S101 - click gives every decorated function
+        async with services_context.open_context(settings) as context:
+            report: output.Report = await self.callback(context, **arguments)
+        return report
+
+
+def installation(*, data: Path | None, file: Path | None) -> config.Settings:
+    """The settings of the installation that the options name, or the environment alone."""
+    if data and file:
+        raise click.UsageError("--data and --config name two installations; give one of them.")
+    if data:
+        return data_folder.DataFolder(data).settings(environment=os.environ)
+    if file is None and not config.has_variables(os.environ):
+        raise click.UsageError(
+            "Which installation? Give --data DIR (the folder of 'postroad dev') or --config FILE, "
+            "or set POSTROAD_… variables."
+        )
+    return config.load(file, environment=os.environ)
+
+
+@contextlib.contextmanager
+def plain_errors() -> Iterator[None]:
+    """Callers' mistakes as one sentence and exit code 1."""
+    try:
+        yield
+    except PLAIN as problem:
+        raise click.ClickException(str(problem)) from problem
+    except errors.PostroadError as problem:
+        raise click.ClickException(problem.message) from problem
+
+
+@contextlib.contextmanager
+def store_named(settings: config.Settings) -> Iterator[None]:
+    """Tell the operator, who may know, which store is away and what it said."""
+    try:
+        yield
+    except errors.ServiceUnavailable as problem:
+        reason = f": {problem.__cause__}" if problem.__cause__ else ""
+        message = f"{problem.message} ({masking.address(settings.database.url)}{reason})"
+        raise click.ClickException(message) from problem
+
+
+def tell_of_new_file(url: str) -> None:
+    """A mistyped path makes an empty database; the operator should see that it was made, and where."""
+    if url.startswith("sqlite:"):
+        path = opening.sqlite_path(url)
+        if not path.exists():
+            click.echo(f"Making a new database: {path.absolute()}", err=True)

@@ -1,0 +1,154 @@
+"""The folder of `postroad dev`: a database, a key, a lock, and `dev.json`, which tells how to use them.
+
+Everything in it is private to its owner: the folder is 0700 and each file 0600. A folder that was there before and
+holds other things is not tightened, for it is not ours; the files in it are private all the same. One process at a
+time serves a folder; operator commands may work on it meanwhile.
+"""
+
+import contextlib
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from postroad import config
+
+PRIVATE_FOLDER: Final = 0o700
+PRIVATE_FILE: Final = 0o600
+KEY_BYTES: Final = 48
+# What suits a developer; the environment may say otherwise.
+PREFERRED: Final = {"POSTROAD_DOMAINS__REQUIRE_VERIFIED": "false", "POSTROAD_LOGS__FORMAT": "console"}
+
+
+class FolderError(Exception):
+    """The folder cannot be used; the message says why."""
+
+
+class Smtp(msgspec.Struct, frozen=True):
+    """An SMTP credential with its password."""
+
+    username: str
+    password: str
+
+
+class Login(msgspec.Struct, frozen=True):
+    """A person's login."""
+
+    email: str
+    password: str
+
+
+class Handover(msgspec.Struct, frozen=True, kw_only=True):
+    """What `dev.json` tells: where the service is and how to use it."""
+
+    base_url: str
+    smtp: Smtp
+    api_key: str
+    login: Login
+    domain: str
+    template: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataFolder:
+    """A folder of `postroad dev`, which may not exist yet."""
+
+    path: Path
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self.path / "postroad.sqlite"
+
+    @property
+    def key(self) -> Path:
+        """The installation's key; its presence marks a folder as ours."""
+        return self.path / "secret.key"
+
+    @property
+    def handover(self) -> Path:
+        """Addresses and credentials, for people and tests."""
+        return self.path / "dev.json"
+
+    def prepare(self) -> None:
+        """Make the folder, its key and an empty database file, as far as they are missing."""
+        try:
+            if not self.path.exists() or self.key.exists() or not any(self.path.iterdir()):
+                self.path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+                self.path.chmod(PRIVATE_FOLDER)
+                # A project's folder is often a repository: nothing in here is for it.
+                _write_once(self.path / ".gitignore", "*\n")
+            # SQLite gives its log the rights of the database file.
+            _write_once(self.database, "")
+            _write_once(self.key, secrets.token_urlsafe(KEY_BYTES) + "\n")
+        except OSError as problem:
+            raise FolderError(f"{self.path} cannot be used as a data folder: {problem.strerror}") from None
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for one service; the system lets go of it when the process ends, however it ends."""
+        _write_once(self.path / "lock", "")
+        with (self.path / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FolderError(
+                    f"{self.path} is in use by another 'postroad dev'; stop that one, or name a folder with --data"
+                ) from None
+            yield
+
+    def settings(self, *, environment: Mapping[str, str], http: Mapping[str, object] | None = None) -> config.Settings:
+        """The settings of a development installation. Where its data lives is fixed; the rest can be set."""
+        if not self.key.exists():
+            msg = f"{self.path} is not a data folder of 'postroad dev'; start 'postroad dev --data {self.path}' first"
+            raise FolderError(msg)
+        fixed: dict[str, Mapping[str, object]] = {
+            "database": {"url": f"sqlite:///{self.database.absolute()}", "migrate_at_start": True},
+            "security": {"secret_key": "", "secret_key_file": str(self.key)},
+            "http": http or {},
+        }
+        return config.load(environment={**PREFERRED, **environment}, overrides=fixed)
+
+    @contextlib.contextmanager
+    def last_handover(self) -> Iterator[Handover | None]:
+        """What the start before has left; None when it is missing or damaged.
+
+        It is out of sight meanwhile: a `dev.json` that can be read never names a service that is not up yet.
+        """
+        aside = self.path / "dev.json.before"
+        try:
+            if self.handover.exists():
+                self.handover.replace(aside)
+            yield _read(aside)
+        finally:
+            if self.handover.exists():
+                aside.unlink(missing_ok=True)
+            elif aside.exists():
+                aside.replace(self.handover)
+
+    def write_handover(self, handover: Handover) -> None:
+        """Replace `dev.json` in one step, so that a reader never sees half of it."""
+        new = self.handover.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        _write_once(new, msgspec.json.format(msgspec.json.encode(handover), indent=2).decode() + "\n")
+        new.replace(self.handover)
+
+
+def _read(path: Path) -> Handover | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Handover)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def _write_once(path: Path, text: str) -> None:
+    """Make a private file, unless it is there."""
+    with contextlib.suppress(FileExistsError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=PRIVATE_FILE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)

@@ -1,0 +1,30 @@
+"""`postroad serve`: the service in production."""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+import uvloop
+
+from postroad import config, roles
+from postroad.cli import command
+from postroad.telemetry import logs
+
+
+@click.command("serve")
+@click.option("--config", "file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The settings.")
+@click.option(
+    "--role",
+    "names",
+    type=click.Choice(list(roles.ROLES)),
+    multiple=True,
+    help="What this process does; can be given several times. Everything, if not given.",
+)
+def serve(file: Path | None, names: tuple[str, ...]) -> None:
+    """Run the service until SIGTERM or Ctrl-C. Settings come from the file and from POSTROAD_… variables."""
+    with command.plain_errors():
+        settings = config.load(file, environment=os.environ)
+        log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
+        with command.store_named(settings):
+            uvloop.run(roles.run(settings, list(dict.fromkeys(names)) or list(roles.ROLES), log=log))

@@ -1,0 +1,61 @@
+"""`postroad template`: texts with {{placeholders}}, known by their alias."""
+
+from typing import TextIO
+
+import click
+
+from postroad.cli import command, naming, output, views
+from postroad.model import times
+from postroad.services import context as services_context
+from postroad.services import templates
+
+FILE = click.File("r", encoding="utf-8")
+
+
+@click.command("put", cls=command.StoreCommand)
+@click.argument("alias")
+@naming.account_option
+@click.option("--subject", required=True, help="The subject, with {{placeholders}}.")
+@click.option("--text", help="The plain text, with {{placeholders}}.")
+@click.option("--text-file", type=FILE, help="Read the plain text from a file; - is standard input.")
+@click.option("--html", help="The HTML, with {{placeholders}}.")
+@click.option("--html-file", type=FILE, help="Read the HTML from a file; - is standard input.")
+async def put(
+    context: services_context.Context,
+    *,
+    alias: str,
+    account: str | None,
+    subject: str,
+    text: str | None,
+    text_file: TextIO | None,
+    html: str | None,
+    html_file: TextIO | None,
+) -> output.Report:
+    """Make a template, or replace the one with this alias."""
+    found = await naming.account(context, account)
+    plain = _content(text, text_file, name="text")
+    rich = _content(html, html_file, name="html")
+    template = await templates.put(context, found.id, alias, subject=subject, text=plain, html=rich)
+    return output.Report(data={"template": views.template(template)}, text=f"Template {template.alias!r} is stored.")
+
+
+@click.command("list", cls=command.StoreCommand)
+@naming.account_option
+@click.option("--after", default="", metavar="ALIAS", help="Start behind this template.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at the most.")
+async def show_list(context: services_context.Context, account: str | None, *, after: str, limit: int) -> output.Report:
+    """List an account's templates by alias."""
+    found = await naming.account(context, account)
+    page = await templates.page(context, found.id, after, limit)
+    rows = [(one.alias, one.subject, times.to_wire(one.updated_at)) for one in page]
+    text = output.table(["alias", "subject", "updated"], rows, empty="There are no templates.")
+    return output.Report(data={"templates": [views.template(one) for one in page]}, text=text)
+
+
+def _content(given: str | None, file: TextIO | None, *, name: str) -> str | None:
+    if given is not None and file is not None:
+        raise click.UsageError(f"--{name} and --{name}-file are two texts; give one of them.")
+    return file.read() if file else given
+
+
+GROUP = click.Group("template", commands=[put, show_list], help="Texts with placeholders.")

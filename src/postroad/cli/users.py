@@ -1,0 +1,120 @@
+"""`postroad user` and `postroad token`: people who log in, and tokens for them without a login."""
+
+import sys
+from typing import Final
+
+import click
+
+from postroad import errors
+from postroad.cli import command, naming, output, views
+from postroad.model import caller, times
+from postroad.services import access, people, secrets
+from postroad.services import context as services_context
+from postroad.storage import users
+
+ROLES: Final = [role.value for role in caller.Role]
+# Longer than any password that is taken, so that one that is too long is refused as such.
+LINE_CHARACTERS: Final = 5_000
+
+
+@click.command("create", cls=command.StoreCommand)
+@click.argument("email")
+@naming.account_option
+@click.option(
+    "--role", type=click.Choice(ROLES), default=caller.Role.OWNER.value, show_default=True, help="What they may do."
+)
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input; otherwise one is made.")
+async def create(
+    context: services_context.Context, *, email: str, account: str | None, role: str, password_stdin: bool
+) -> output.Report:
+    """Make a login for a person, and show its password if one was made."""
+    found = await naming.account(context, account)
+    given = _given() if password_stdin else None
+    user, password = await people.create(context, found.id, email=email, password=given, role=caller.Role(role))
+    text = f"{user.email} may log in to {found.name!r} as {user.role}."
+    return _report(user, text, made=None if password_stdin else password)
+
+
+@click.command("list", cls=command.StoreCommand)
+@naming.account_option
+async def show_list(context: services_context.Context, account: str | None) -> output.Report:
+    """List the people of an account."""
+    found = await naming.account(context, account)
+    listed = await people.of_account(context, found.id)
+    rows = [(one.id, one.email, one.role, times.optional_to_wire(one.disabled_at)) for one in listed]
+    text = output.table(["id", "email", "role", "disabled"], rows, empty="There are no people.")
+    return output.Report(data={"users": [views.user(one) for one in listed]}, text=text)
+
+
+@click.command("password", cls=command.StoreCommand)
+@click.argument("email")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input; otherwise one is made.")
+async def set_password(context: services_context.Context, email: str, *, password_stdin: bool) -> output.Report:
+    """Give a person a new password. Everything they are logged in with ends."""
+    user = await _find(context, email)
+    password = _given() if password_stdin else secrets.random_text(people.GENERATED_CHARACTERS)
+    user = await people.set_password(context, user.account_id, user.id, password=password)
+    return _report(user, f"{user.email} has a new password.", made=None if password_stdin else password)
+
+
+@click.command("disable", cls=command.StoreCommand)
+@click.argument("email")
+async def disable(context: services_context.Context, email: str) -> output.Report:
+    """Lock a person out, within a second."""
+    user = await _find(context, email)
+    return _report(await people.disable(context, user.account_id, user.id), f"{user.email} is locked out.")
+
+
+@click.command("enable", cls=command.StoreCommand)
+@click.argument("email")
+async def enable(context: services_context.Context, email: str) -> output.Report:
+    """Let a person log in again."""
+    user = await _find(context, email)
+    return _report(await people.enable(context, user.account_id, user.id), f"{user.email} may log in again.")
+
+
+@click.command("token", cls=command.StoreCommand)
+@click.argument("email", required=False)
+@naming.account_option
+async def token(context: services_context.Context, email: str | None, account: str | None) -> output.Report:
+    """Issue a token (JWT) for a person. Without an email it is for the account's first owner."""
+    user = await _find(context, email) if email else await _first_owner(context, account)
+    if user.disabled_at:
+        raise errors.Conflict(f"{user.email} is locked out and may not have a token")
+    session = await access.issue_token(context, user)
+    data = {"token": session.token, "expires_at": times.to_wire(session.expires_at), "user": views.user(user)}
+    return output.Report(data=data, text=session.token)
+
+
+async def _find(context: services_context.Context, email: str) -> users.User:
+    """The person behind an email; no two people have the same one."""
+    key = people.email_key(email)
+    async with context.store.reading() as tx:
+        user = await users.by_email(tx, key) if key else None
+    if user is None:
+        raise errors.NotFound(f"nobody logs in as {email!r}")
+    return user
+
+
+async def _first_owner(context: services_context.Context, named: str | None) -> users.User:
+    account = await naming.account(context, named)
+    for user in await people.of_account(context, account.id):
+        if user.role == caller.Role.OWNER and user.disabled_at is None:
+            return user
+    raise errors.NotFound(f"account {account.name!r} has no owner; make one with 'postroad user create'")
+
+
+def _given() -> str:
+    return sys.stdin.readline(LINE_CHARACTERS).rstrip("\r\n")
+
+
+def _report(user: users.User, text: str, *, made: str | None = None) -> output.Report:
+    """What became of a person; a password that was made is shown, one that was given is not."""
+    view = views.user(user)
+    if made is None:
+        return output.Report(data={"user": view}, text=text)
+    text = f"{text}\npassword:  {made}\n{output.SHOWN_ONCE}"
+    return output.Report(data={"user": {**view, "password": made}}, text=text)
+
+
+GROUP = click.Group("user", commands=[create, show_list, set_password, disable, enable], help="People who log in.")

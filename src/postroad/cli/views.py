@@ -1,0 +1,84 @@
+"""What `--json` shows of each record: the same members as under `/v1`, the account it belongs to, and never a hash."""
+
+from postroad.model import times
+from postroad.storage import accounts, api_keys, credentials, domains, templates, users
+
+View = dict[str, object]
+
+
+def account(record: accounts.Account) -> View:
+    """An account with its balances."""
+    return {
+        "id": record.id,
+        "name": record.name,
+        "status": record.status,
+        "suspended_reason": record.suspended_reason,
+        "credits": {"available": record.available, "reserved": record.reserved},
+        "created_at": times.to_wire(record.created_at),
+    }
+
+
+def user(record: users.User) -> View:
+    """A person."""
+    return {
+        "id": record.id,
+        "account_id": record.account_id,
+        "email": record.email,
+        "role": record.role,
+        "disabled_at": times.optional_to_wire(record.disabled_at),
+        "created_at": times.to_wire(record.created_at),
+    }
+
+
+def credential(record: credentials.Credential) -> View:
+    """An SMTP credential, without its password."""
+    return {
+        "id": record.id,
+        "account_id": record.account_id,
+        "name": record.name,
+        "username": record.username,
+        "created_at": times.to_wire(record.created_at),
+        "last_used_at": times.optional_to_wire(record.last_used_at),
+        "revoked_at": times.optional_to_wire(record.revoked_at),
+    }
+
+
+def api_key(record: api_keys.ApiKey) -> View:
+    """An API key, without its secret."""
+    return {
+        "id": record.id,
+        "account_id": record.account_id,
+        "credential_id": record.credential_id,
+        "name": record.name,
+        "hint": record.hint,
+        "scopes": record.scopes.split(),
+        "created_at": times.to_wire(record.created_at),
+        "last_used_at": times.optional_to_wire(record.last_used_at),
+        "revoked_at": times.optional_to_wire(record.revoked_at),
+    }
+
+
+def domain(record: domains.Domain) -> View:
+    """A sender domain."""
+    return {
+        "id": record.id,
+        "account_id": record.account_id,
+        "name": record.name,
+        "verified": record.verified_at is not None,
+        "verified_at": times.optional_to_wire(record.verified_at),
+        "created_at": times.to_wire(record.created_at),
+    }
+
+
+def template(record: templates.Template) -> View:
+    """A template."""
+    return {
+        "id": record.id,
+        "account_id": record.account_id,
+        "alias": record.alias,
+        "subject": record.subject,
+        "text": record.text,
+        "html": record.html,
+        "created_at": times.to_wire(record.created_at),
+        "updated_at": times.to_wire(record.updated_at),
+    }

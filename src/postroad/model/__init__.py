@@ -1,0 +1,1 @@
+"""Facts and decisions, pure: time, randomness and ids are arguments."""

@@ -1,0 +1,39 @@
+"""Places in a list.
+
+Ids sort by time, so an id is a cursor, and a time is the place before the ids that were made from then on. A cursor
+that names nothing of its caller is still only a place in the caller's own list.
+"""
+
+from typing import Final
+
+from postroad import errors
+from postroad.model import identifiers
+
+MOST: Final = 100
+USUAL: Final = 25
+# Sorts behind every digit of an id.
+_BEHIND: Final = "~"
+# The last microsecond that an id can tell.
+_LAST: Final = 16**14 - 1
+
+
+def pattern(prefix: str) -> str:
+    """The shape of a cursor into a list of such ids, for a schema."""
+    return f"^{prefix}{identifiers.PATTERN}$"
+
+
+def at(prefix: str, microseconds: int) -> str:
+    """The place before everything that was made at this time or later."""
+    return f"{prefix}{min(microseconds, _LAST):014x}"
+
+
+def end(prefix: str) -> str:
+    """The place behind everything."""
+    return prefix + _BEHIND
+
+
+def check(field: str, text: str, prefix: str) -> str:
+    """A cursor that came from a caller."""
+    if not identifiers.is_identifier(text, prefix):
+        raise errors.InvalidRequest(f"{field}: is not a cursor of this list; use the one of the page before")
+    return text

@@ -1,0 +1,34 @@
+"""Opaque ids: a prefix that says what it names, then 28 hex digits that sort by time.
+
+Fourteen digits are microseconds since 1970 (enough until the year 4253), fourteen are random (56 bits). Ids made in one
+microsecond on many hosts still differ, and a list in id order is a list in time order, so a cursor is just an id.
+"""
+
+import re
+from typing import Final
+
+MESSAGE: Final = "em_"
+RECIPIENT: Final = "rcp_"
+REQUEST: Final = "req_"
+ACCOUNT: Final = "acc_"
+USER: Final = "usr_"
+CREDENTIAL: Final = "cred_"
+API_KEY: Final = "key_"
+DOMAIN: Final = "dom_"
+TEMPLATE: Final = "tpl_"
+LEDGER: Final = "led_"
+TOKEN: Final = "tok_"  # noqa: S105 - a prefix, not a secret
+
+ENTROPY_BYTES: Final = 7
+PATTERN: Final = r"[0-9a-f]{28}"
+_SHAPE = re.compile(rf"[a-z]+_{PATTERN}")
+
+
+def make(prefix: str, *, now: int, entropy: bytes) -> str:
+    """An id from microseconds and seven random bytes."""
+    return f"{prefix}{now:014x}{entropy.hex()}"
+
+
+def is_identifier(text: str, prefix: str) -> bool:
+    """Whether the text could be an id of this kind; a cheap check before asking the store."""
+    return text.startswith(prefix) and _SHAPE.fullmatch(text) is not None

@@ -1,0 +1,31 @@
+"""Names that people give to their things: accounts, credentials, keys. One plain line that cannot deceive who reads it.
+
+The pattern says the same to JSON Schema and to `check`, which every door uses, so that no name is fine in one place and
+refused in another. Refused are control characters, Unicode's line breaks and the marks that turn the direction of text.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+
+MOST_CHARACTERS: Final = 100
+_UNSEEN: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+_PLAIN: Final = re.compile(rf"[^{_UNSEEN}\ud800-\udfff]+")
+
+SCHEMA_PATTERN: Final = f"^[^{_UNSEEN}]+$"
+NAME: Final = msgspec.Meta(
+    min_length=1,
+    max_length=MOST_CHARACTERS,
+    description="A name for people: one plain line.",
+    extra_json_schema={"pattern": SCHEMA_PATTERN},
+)
+
+
+def check(field: str, text: str, *, most: int = MOST_CHARACTERS) -> str:
+    """The name, or InvalidRequest with the name of the field."""
+    if not 1 <= len(text) <= most or not _PLAIN.fullmatch(text):
+        raise errors.InvalidRequest(f"{field}: 1 to {most} characters on one line, without control characters")
+    return text

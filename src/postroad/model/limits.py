@@ -1,0 +1,17 @@
+"""The limits of the interface, in one place, so that schemas, rules and documentation cannot disagree."""
+
+from typing import Final
+
+SUBJECT_CHARACTERS: Final = 500
+UNIQUE_RECIPIENTS: Final = 50
+MIME_BYTES: Final = 10 * 1024 * 1024
+ATTACHMENTS: Final = 20
+TAGS: Final = 20
+TAG_CHARACTERS: Final = 128
+VARIABLES: Final = 32
+CUSTOM_HEADERS: Final = 50
+HEADER_LINE_OCTETS: Final = 998
+FILENAME_CHARACTERS: Final = 255
+IDEMPOTENCY_KEY_CHARACTERS: Final = 255
+IDEMPOTENCY_KEY_SECONDS: Final = 24 * 60 * 60
+TEMPLATE_ALIAS_PATTERN: Final = r"[a-z0-9_-]{1,64}"

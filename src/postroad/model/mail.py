@@ -1,0 +1,71 @@
+"""A message as a door hands it in, and the words for its states (interface.md "States and transitions")."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+TemplateValue = str | int | float | bool
+
+
+class Source(StrEnum):
+    """The door a message came through."""
+
+    API = "api"
+    SMTP = "smtp"
+    TEST = "test"
+
+
+class MessageStatus(StrEnum):
+    """`queued` until every recipient is final."""
+
+    QUEUED = "queued"
+    DELIVERED = "delivered"
+    PARTIAL = "partial"
+    FAILED = "failed"
+
+
+class RecipientStatus(StrEnum):
+    """The last three are final and never change."""
+
+    QUEUED = "queued"
+    DEFERRED = "deferred"
+    DELIVERED = "delivered"
+    BOUNCED = "bounced"
+    FAILED = "failed"
+
+
+class BillingStatus(StrEnum):
+    """`reserved` until final; then `settled`, or `released` when the credit went back."""
+
+    RESERVED = "reserved"
+    SETTLED = "settled"
+    RELEASED = "released"
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file as the caller gave it; `content` is still base64."""
+
+    filename: str
+    content: str
+    content_type: str | None = None
+    content_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SendRequest:
+    """What a caller wants sent: the fields of `POST /emails`, with lone values made lists. Nothing is checked yet."""
+
+    sender: str
+    to: tuple[str, ...]
+    cc: tuple[str, ...] = ()
+    bcc: tuple[str, ...] = ()
+    reply_to: str | None = None
+    subject: str | None = None
+    text: str | None = None
+    html: str | None = None
+    template: str | None = None
+    variables: Mapping[str, TemplateValue] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    attachments: tuple[Attachment, ...] = ()

@@ -1,0 +1,38 @@
+"""The receipt: what a caller is told when a message is accepted (interface.md "Send response").
+
+It is encoded once, stored with the message, and sent again byte for byte when its idempotency key is replayed.
+"""
+
+from typing import Literal
+
+import msgspec
+
+
+class AttachmentReceipt(msgspec.Struct, frozen=True):
+    """An attachment as it was understood; `size` is the decoded size in bytes."""
+
+    filename: str
+    content_type: str
+    size: int
+    content_id: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """An accepted message. Addresses come back as they were written."""
+
+    id: str
+    status: Literal["queued"] = "queued"
+    source: Literal["api", "smtp", "test"]
+    request_id: str
+    sender: str = msgspec.field(name="from")
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    bcc: tuple[str, ...]
+    reply_to: str | msgspec.UnsetType = msgspec.UNSET
+    subject: str
+    billing_status: Literal["reserved", "settled", "released"] = "reserved"
+    recipient_count: int
+    credits_reserved: int
+    headers: dict[str, str]
+    tags: tuple[str, ...]
+    attachments: tuple[AttachmentReceipt, ...]

@@ -1,0 +1,57 @@
+"""How repeated failures to prove who one is are slowed: for a name tried from one network, and for that network.
+
+A few failures are free, because people mistype; then one more attempt is allowed each interval. The state of a counter
+is one number, the time at which everything counted is forgotten, so a counter needs no timer and no list. An attempt
+that is not allowed is not counted: nobody can lock somebody else out for longer by insisting. All times are
+microseconds.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Final
+
+SECOND: Final = 1_000_000
+# A customer on IPv6 holds a whole /64 (RFC 6177 section 2) and can send each attempt from another address of it.
+IPV6_NETWORK_BITS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """So many failures at once, and how long until one of them is forgotten."""
+
+    free: int
+    interval: int
+
+
+# 5 at once and 1,440 a day: hopeless against a password of eight characters, soon over for a person who remembers it.
+NAME: Final = Policy(free=5, interval=60 * SECOND)
+# An office or a provider's gateway is one address, so it gets room; trying one password on many names stays slow.
+NETWORK: Final = Policy(free=100, interval=3 * SECOND)
+
+
+def wait(policy: Policy, *, clear_at: int, now: int) -> int:
+    """How long until another attempt is allowed; 0 when it is allowed now."""
+    return max(0, clear_at - now - (policy.free - 1) * policy.interval)
+
+
+def count(policy: Policy, *, clear_at: int, now: int) -> int:
+    """The counter after one more failure."""
+    return max(clear_at, now) + policy.interval
+
+
+def withdraw(policy: Policy, *, clear_at: int) -> int:
+    """The counter as if one failure had not been counted."""
+    return clear_at - policy.interval
+
+
+def network_of(address: str) -> str:
+    """What is counted as one client: an IPv4 address, an IPv6 /64, or the text itself when it is no address."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(parsed), IPV6_NETWORK_BITS), strict=False))

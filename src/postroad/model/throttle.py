@@ -1,0 +1,48 @@
+"""The token bucket, as the generic cell rate algorithm (GCRA): one number per bucket, exact, no timers.
+
+The number is the theoretical arrival time: when the bucket would be full again. A request moves it by one interval;
+it is refused when that would put it further ahead than the burst allows. All times are microseconds.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+SECOND: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """So many requests a second in the long run, so many at once."""
+
+    rate: int
+    burst: int
+
+    @property
+    def interval(self) -> int:
+        """Microseconds that one request is worth; a rate beyond one a microsecond is no limit in practice."""
+        return max(1, SECOND // self.rate)
+
+    @property
+    def window(self) -> int:
+        """Microseconds in which an empty bucket fills."""
+        return self.interval * self.burst
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one request: `full_at` is the bucket's new state, to be kept whether allowed or not."""
+
+    allowed: bool
+    full_at: int
+    remaining: int
+    wait: int
+
+
+def take(policy: Policy, *, full_at: int, now: int) -> Verdict:
+    """One request against a bucket that would be full at `full_at`."""
+    start = max(full_at, now)
+    after = start + policy.interval
+    room = policy.window - (after - now)
+    if room < 0:
+        return Verdict(allowed=False, full_at=full_at, remaining=0, wait=-room)
+    return Verdict(allowed=True, full_at=after, remaining=room // policy.interval, wait=0)

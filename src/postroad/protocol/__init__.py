@@ -1,0 +1,1 @@
+"""Bytes and values, pure: formats and protocols that know nothing of the product."""

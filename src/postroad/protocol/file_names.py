@@ -1,0 +1,62 @@
+"""The name of an attached file in its `Content-Disposition` (RFC 2183).
+
+An ordinary ASCII name is a quoted string. Every other name is percent-encoded UTF-8 (RFC 2231, RFC 5987), in numbered
+pieces when it is long, and followed by an ASCII look-alike for readers from before 1997: the extended form stands
+first, because that is where readers look who know both.
+"""
+
+import re
+import unicodedata
+import urllib.parse
+from typing import Final
+
+from postroad.protocol import header_fields, header_text
+
+MAXIMUM_CHARACTERS: Final = 255
+# JSON Schema's view of `check`: no path, no control characters, no turned directions, no encoded words.
+SCHEMA_PATTERN: Final = (
+    r"^(?!\.{1,2}$)(?!.*=\?[^?]*\?[bBqQ]\?)"
+    r"[^/\\\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]{1,255}$"
+)
+# Single spaces between printable characters; what is beside them does not survive every reader of quoted strings.
+_ORDINARY: Final = re.compile(r"[!-~]+(?: [!-~]+)*")
+_NOT_ENCODED: Final = "!#$&+^`{}|"  # of RFC 5987's attr-char, besides the unreserved ones
+_SECTION_CHARACTERS: Final = 50  # with ` filename*0*=utf-8''` and `;`, a line of at most 76
+
+
+def check(filename: str) -> None:
+    """Refuse what is not the plain name of a file."""
+    if not 0 < len(filename) <= MAXIMUM_CHARACTERS:
+        raise header_text.HeaderError(f"a file name has 1 to {MAXIMUM_CHARACTERS} characters")
+    if "/" in filename or "\\" in filename or filename in {".", ".."}:
+        raise header_text.HeaderError("a file name is without a path")
+    header_text.check_label(filename)
+
+
+def content_disposition(kind: str, filename: str) -> str:
+    """The field for a file that is `attachment` or `inline`."""
+    check(filename)
+    if _ORDINARY.fullmatch(filename) is not None and "=?" not in filename:
+        parameters = [f"filename={header_fields.quote(filename)}"]
+    else:
+        parameters = [*_extended(filename), f"filename={header_fields.quote(_look_alike(filename))}"]
+    words = [f"{word};" for word in (kind, *parameters[:-1])] + parameters[-1:]
+    return header_fields.fold("Content-Disposition", [header_fields.Piece(" ", word) for word in words])
+
+
+def _extended(filename: str) -> list[str]:
+    """The name by RFC 2231, in sections (section 3) when it is longer than a line."""
+    encoded = urllib.parse.quote(filename, safe=_NOT_ENCODED)
+    if len(encoded) <= _SECTION_CHARACTERS:
+        return [f"filename*=utf-8''{encoded}"]
+    sections = re.findall(rf".{{1,{_SECTION_CHARACTERS - 2}}}(?:(?<=%)..|(?<=%.).)?", encoded)
+    return [
+        f"filename*{number}*={'' if number else 'utf-8' + 2 * chr(39)}{text}" for number, text in enumerate(sections)
+    ]
+
+
+def _look_alike(filename: str) -> str:
+    """The name in ASCII: accents dropped, other characters underscored."""
+    plain = unicodedata.normalize("NFKD", filename)
+    kept = "".join(character for character in plain if not unicodedata.combining(character))
+    return re.sub(r"[^!-~]|[=?/\\]", "_", kept)[:MAXIMUM_CHARACTERS]

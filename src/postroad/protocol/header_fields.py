@@ -1,0 +1,151 @@
+"""Header fields as lines: encoded where they must be, folded where they may be (RFC 5322 section 2.2.3).
+
+Lines are at most 78 characters where white space allows it (76 once a field is folded) and never more than 998
+octets: a value that cannot be folded below that is refused. A fold keeps the white space that was there, so unfolding
+gives the value back unchanged. ASCII words are never encoded: a long URL stays one word on one line. Lists of
+addresses are folded between addresses. Every field comes out with its CRLF, and holds no other line end.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from postroad.protocol import address, encoded_words, header_text
+
+LINE_CHARACTERS: Final = 78  # RFC 5322 section 2.1.1
+MAXIMUM_LINE_OCTETS: Final = 998  # the same section
+FOLDED_LINE_CHARACTERS: Final = 76  # RFC 2047 section 2, for lines with encoded words; one width does for all
+_SPACES_AND_WORD: Final = re.compile(r"([ \t]*)([^ \t]+)")
+_ADDRESS: Final = re.compile(r'[^ "(),:;<>@\[\\\]]+@[^ "(),:;<>@\[\\\]]+')
+_QUOTABLE: Final = re.compile(r'(["\\])')
+
+
+class Piece(NamedTuple):
+    """A word with the white space before it, before which a line may end. `encode`: it is text for encoded words."""
+
+    space: str
+    word: str
+    encode: bool = False
+
+
+def unstructured(name: str, value: str) -> str:
+    """A field of free text, such as a subject. White space around the value is dropped; all other is kept."""
+    header_text.check_value(value)
+    value = value.strip(" \t")
+    if value.isascii() and "=?" not in value:
+        line = f"{name}: {value}"
+        if len(line) <= LINE_CHARACTERS:
+            return line + "\r\n"
+        return fold(name, [Piece(space or " ", word) for space, word in _SPACES_AND_WORD.findall(value)])
+    return fold(name, _pieces(value))
+
+
+def addresses(name: str, mailboxes: Sequence[address.Mailbox]) -> str:
+    """A field of addresses, such as `To`; the names in quotes or encoded, the domains as A-labels."""
+    if len(mailboxes) == 1 and mailboxes[0].display_name is None:
+        line = f"{name}: {_address(mailboxes[0])}"
+        if len(line) <= LINE_CHARACTERS:
+            return line + "\r\n"
+    pieces: list[Piece] = []
+    last = len(mailboxes) - 1
+    for index, mailbox in enumerate(mailboxes):
+        pieces += _mailbox_pieces(mailbox, end="" if index == last else ",")
+    return fold(name, pieces)
+
+
+def fold(name: str, pieces: Iterable[Piece]) -> str:
+    """The field made of the pieces, on as few lines as the widths allow."""
+    lines: list[str] = []
+    line = f"{name}:"
+    for space, word, encode in pieces:
+        if encode:
+            full, line = _append_encoded(line, space, word)
+            lines += full
+            continue
+        length = len(space) + len(word)
+        if len(line) + length > FOLDED_LINE_CHARACTERS and (lines or _may_stand_alone(line, name, length)):
+            lines.append(line)
+            line = ""
+        line += space + word
+    lines.append(line)
+    _refuse_long_lines(lines)
+    return "\r\n".join(lines) + "\r\n"
+
+
+def quote(text: str) -> str:
+    """The ASCII text as a quoted string (RFC 5322 section 3.2.4)."""
+    if '"' in text or "\\" in text:
+        text = _QUOTABLE.sub(r"\\\1", text)
+    return f'"{text}"'
+
+
+def _append_encoded(line: str, space: str, text: str) -> tuple[list[str], str]:
+    """The lines that are full when the text has been put behind the line as encoded words, and the line that is not."""
+    full: list[str] = []
+    room = FOLDED_LINE_CHARACTERS - len(line) - len(space)
+    if room < encoded_words.MINIMUM_ROOM:
+        full.append(line)
+        line = ""
+        room = max(FOLDED_LINE_CHARACTERS - len(space), encoded_words.MINIMUM_ROOM)
+    words = encoded_words.encode(text, room=room)
+    for word in words[:-1]:
+        full.append(f"{line}{space}{word}")
+        line, space = "", " "
+    return full, f"{line}{space}{words[-1]}"
+
+
+def _may_stand_alone(line: str, name: str, length: int) -> bool:
+    """Whether the first line may end here.
+
+    When it holds nothing but the field's name, a word that is too long for any line stays beside the name, unless the
+    name would make it too long for 998.
+    """
+    return len(line) > len(name) + 1 or length <= FOLDED_LINE_CHARACTERS or len(line) + length > MAXIMUM_LINE_OCTETS
+
+
+def _refuse_long_lines(lines: list[str]) -> None:
+    for line in lines:
+        octets = len(line) if line.isascii() else len(line.encode())
+        if octets > MAXIMUM_LINE_OCTETS:
+            raise header_text.HeaderError(
+                f"a line may have {MAXIMUM_LINE_OCTETS} octets, and there is no space at which it could be folded"
+            )
+
+
+def _pieces(value: str) -> list[Piece]:
+    """The words of a value; neighbours that need encoding become one, with the white space between them.
+
+    A reader drops the white space between two encoded words (RFC 2047 section 6.2), so it has to be inside.
+    """
+    pieces: list[Piece] = []
+    for space, word in _SPACES_AND_WORD.findall(value):
+        encode = not word.isascii() or "=?" in word
+        if encode and pieces and pieces[-1].encode:
+            before = pieces.pop()
+            pieces.append(Piece(before.space, before.word + space + word, encode=True))
+        else:
+            pieces.append(Piece(space or " ", word, encode))
+    return pieces
+
+
+def _address(mailbox: address.Mailbox) -> str:
+    """The address, checked once more: a mailbox built by hand must not become a header either."""
+    text = mailbox.address
+    if _ADDRESS.fullmatch(text) is None or not text.isprintable() or "=?" in text:
+        raise header_text.HeaderError("an address may not contain spaces, quotes, brackets or control characters")
+    return text
+
+
+def _mailbox_pieces(mailbox: address.Mailbox, *, end: str) -> list[Piece]:
+    """One piece where that fits on a line, so that a name and its address stay together."""
+    name = mailbox.display_name
+    if name is None:
+        return [Piece(" ", _address(mailbox) + end)]
+    header_text.check_label(name)
+    bracketed = f"<{_address(mailbox)}>{end}"
+    if not name.isascii() or "=?" in name:
+        return [Piece(" ", name, encode=True), Piece(" ", bracketed)]
+    together = f"{quote(name)} {bracketed}"
+    if len(together) < FOLDED_LINE_CHARACTERS:
+        return [Piece(" ", together)]
+    return [Piece(space or " ", word) for space, word in _SPACES_AND_WORD.findall(together)]

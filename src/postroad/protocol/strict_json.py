@@ -1,0 +1,140 @@
+"""JSON from a stranger, read so that two readers can never understand it differently (RFC 8259, RFC 7493).
+
+The standard library reads, because it alone shows every member of an object, twice or not. Refused besides what it
+refuses: byte order marks, invalid UTF-8, half surrogate pairs, a member twice in one object, NaN and Infinity,
+integers beyond 64 bits, numbers beyond a double, nesting deeper than 64, and more values than any honest request has.
+No input can exhaust the stack, grow into many times its size in memory, or keep the parser busy for longer than its
+length explains.
+"""
+
+import json
+import math
+import re
+from typing import Final, NoReturn
+
+import msgspec
+
+MAXIMUM_DEPTH: Final = 64
+# The largest request the interface allows has some 2,000 values; one of two bytes in the text costs 60 in memory.
+MAXIMUM_VALUES: Final = 100_000
+_MAXIMUM_NUMBER_CHARACTERS: Final = 64  # 64-bit integers have 20, and a double is exact with 17 digits
+_SMALLEST_INTEGER: Final = -(2**63)
+_LARGEST_INTEGER: Final = 2**64 - 1
+_SHOWN_CHARACTERS: Final = 40
+# The closing quote is optional and nothing is tried twice: a string without an end costs no second look.
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+
+
+class NotJson(ValueError):
+    """The bytes are not JSON that we take. The message says what is wrong, where that is known, and is safe to show."""
+
+
+def read(raw: bytes) -> object:
+    """The value that the bytes describe, or `NotJson`."""
+    if len(raw) > MAXIMUM_VALUES:  # else there is no room for so many
+        _refuse_many_values(raw)
+    try:
+        value: object = _DECODER.decode(raw.decode())
+    except json.JSONDecodeError as error:
+        raise NotJson(_what_is_wrong(raw, error)) from None
+    except UnicodeDecodeError as error:
+        raise NotJson(f"JSON is UTF-8, and byte {error.start} is not") from None
+    except RecursionError:
+        raise _too_deep() from None
+    _refuse_depth(value)
+    _refuse_half_surrogates(value)
+    return value
+
+
+def canonical(value: object) -> bytes:
+    """The value as bytes that are equal for equal values, members sorted: something to hash."""
+    return msgspec.json.encode(value, order="deterministic")
+
+
+def _refuse_many_values(raw: bytes) -> None:
+    signs = (b",", b"[", b"{")
+    if sum(_count(raw, sign) for sign in signs) <= MAXIMUM_VALUES:
+        return  # those in strings were counted too, so more of them prove nothing yet
+    outside_strings = _STRING.sub(b"", raw)
+    if sum(_count(outside_strings, sign) for sign in signs) > MAXIMUM_VALUES:
+        raise NotJson(f"JSON may have at most {MAXIMUM_VALUES} values here")
+
+
+def _count(raw: bytes, sign: bytes) -> int:
+    """How often the sign occurs, but no more than the limit and one. Hopping is far quicker than `count` in base64."""
+    found = 0
+    position = raw.find(sign)
+    while position >= 0 and found <= MAXIMUM_VALUES:
+        found += 1
+        position = raw.find(sign, position + 1)
+    return found
+
+
+def _refuse_depth(value: object) -> None:
+    level = [value]
+    for _ in range(MAXIMUM_DEPTH + 1):
+        below: list[object] = []
+        for container in level:
+            if isinstance(container, dict):
+                below += [member for member in container.values() if isinstance(member, dict | list)]
+            elif isinstance(container, list):
+                below += [element for element in container if isinstance(element, dict | list)]
+        if not below:
+            return
+        level = below
+    raise _too_deep()
+
+
+def _too_deep() -> NotJson:
+    return NotJson(f"JSON may be nested at most {MAXIMUM_DEPTH} levels deep")
+
+
+def _refuse_half_surrogates(value: object) -> None:
+    # The parser joins the escapes of a pair and keeps a half; encoding fails on a half, and is the quickest look.
+    try:
+        msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        raise NotJson("a string contains half of a surrogate pair") from None
+
+
+def _what_is_wrong(raw: bytes, error: json.JSONDecodeError) -> str:
+    if not raw.strip(b" \t\r\n"):
+        return "the body is empty; JSON is expected"
+    if raw.startswith(b"\xef\xbb\xbf"):
+        return "JSON starts without a byte order mark"
+    return f"this is not JSON: {error.msg.removesuffix(' at')} at line {error.lineno}, column {error.colno}"
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise NotJson(f"the member {name[:_SHOWN_CHARACTERS]!r} stands twice in one object")
+            seen.add(name)
+    return members
+
+
+def _integer(text: str) -> int:
+    # The length first: reading a million digits takes very long (CVE-2020-10735).
+    value = int(text) if len(text) <= _MAXIMUM_NUMBER_CHARACTERS else _LARGEST_INTEGER + 1
+    if not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
+        raise NotJson(f"the number {text[:_SHOWN_CHARACTERS]} does not fit into 64 bits")
+    return value
+
+
+def _fraction(text: str) -> float:
+    value = float(text) if len(text) <= _MAXIMUM_NUMBER_CHARACTERS else math.inf
+    if math.isinf(value):
+        raise NotJson(f"the number {text[:_SHOWN_CHARACTERS]} is too large or too long")
+    return value
+
+
+def _constant(text: str) -> NoReturn:
+    raise NotJson(f"{text} is not a number of JSON")
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_fraction, parse_constant=_constant
+)

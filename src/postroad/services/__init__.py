@@ -1,0 +1,1 @@
+"""What the product does, one verb a file."""

@@ -1,0 +1,158 @@
+"""Who calls and what they may do; and log-in, log-out and a change of password for people.
+
+A caller that was recognised is remembered under a digest of what it presented, so the hot path costs a dictionary
+look-up. The memory lets go of everything within half a second of any change, so a revocation reaches every process
+within one.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from postroad import errors
+from postroad.model import caller, identifiers
+from postroad.protocol import authorization
+from postroad.services import context, passwords, people, proving, recognising, tokens
+from postroad.storage import access, accounts, users
+
+_HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' with an API key or a token"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A person who is logged in, with the token that proves it. `expires_at` is in microseconds."""
+
+    token: str = field(repr=False)
+    expires_at: int
+    user: users.User
+    account: accounts.Account
+
+
+async def authenticate(ctx: context.Context, authorization_field: str | None, *, client_address: str) -> caller.Caller:
+    """The caller behind an `Authorization` field."""
+    if authorization_field is None:
+        raise errors.Unauthorized(f"Authorization: missing; {_HOW_TO}")
+    try:
+        presented = authorization.parse(authorization_field)
+    except authorization.AuthorizationError as problem:
+        raise errors.Unauthorized(f"Authorization: {problem}") from None
+    return await identify(ctx, presented, client_address=client_address)
+
+
+async def identify(
+    ctx: context.Context, presented: authorization.Basic | authorization.Bearer, *, client_address: str
+) -> caller.Caller:
+    """The caller behind credentials, from memory or from the store."""
+    recognising.refuse_malformed(presented)
+    now = ctx.clock()
+    facts = await ctx.memory.recall(now)
+    fact = ("caller", ctx.memory.digest(presented.secret))
+    known: recognising.Known | None = facts.get(fact)
+    if known is None:
+        known = await recognising.recognise(ctx, presented, client_address=client_address)
+        if await ctx.memory.recall(ctx.clock()) is not facts:
+            # Checking a password takes its time: what was read before it may have been taken back since.
+            known = await recognising.recognise(ctx, presented, client_address=client_address)
+        elif known.caller.credential_id is not None:
+            facts[fact] = known
+    if known.caller.expires_at is not None and known.caller.expires_at <= now:
+        raise tokens.refusal()
+    if known.used is not None:
+        ctx.memory.uses.note(known.used, now=now)
+    return known.caller
+
+
+def require(who: caller.Caller, permission: caller.Permission) -> None:
+    """Refuse a caller without this right: a wrong kind of credential is unauthorized, too small a role forbidden."""
+    if permission in who.permissions:
+        return
+    if who.scheme is caller.Scheme.TOKEN:
+        raise errors.Forbidden("your role in this account may look, but not do this")
+    if permission not in caller.PASSWORD_PERMISSIONS:
+        raise errors.Unauthorized("Authorization: this needs a token from /v1/auth/login, sent as 'Bearer'")
+    raise errors.Unauthorized(
+        f"Authorization: this API key does not have the scope '{permission}'; use an SMTP username and password, "
+        "a token, or a key that has it"
+    )
+
+
+async def log_in(ctx: context.Context, email: str, password: str, *, client_address: str) -> Session:
+    """Open a session for a person. An unknown email and a wrong password are answered alike, and take as long."""
+    passwords.refuse_impossible("password", password)
+    name = people.email_key(email)
+    async with ctx.store.reading() as tx:
+        found = await users.by_email(tx, name) if name is not None else None
+    user = found if found is not None and found.disabled_at is None else None
+    is_right = await proving.prove_person(
+        ctx,
+        name or "",
+        password,
+        password_hash=user.password_hash if user else None,
+        client_address=client_address,
+    )
+    if user is None or not is_right:
+        raise errors.Unauthorized("the email or the password is wrong")
+    return await issue_token(ctx, user)
+
+
+async def issue_token(ctx: context.Context, user: users.User) -> Session:
+    """A new token for a person, whose password was checked by whoever calls this."""
+    async with ctx.store.reading() as tx:
+        account = await accounts.by_id(tx, user.account_id)
+    if account is None:
+        raise errors.NotFound("there is no such account")
+    now = ctx.clock()
+    claims = tokens.claims_for(
+        user,
+        now=now,
+        seconds=ctx.settings.security.token_seconds,
+        token_id=ctx.new_id(identifiers.TOKEN, now=now),
+    )
+    return Session(tokens.sign(claims, ctx.keys.token), claims.expires_at, user, account)
+
+
+async def log_out(ctx: context.Context, who: caller.Caller) -> None:
+    """Take the caller's token back, in every process."""
+    if who.token_id is None or who.expires_at is None:
+        raise errors.Unauthorized("Authorization: only a token can be logged out")
+    async with ctx.store.transaction() as tx:
+        await access.bump(tx)
+        await users.revoke_token(tx, who.token_id, account_id=who.account_id, expires_at=who.expires_at)
+    ctx.memory.forget()
+
+
+async def change_password(
+    ctx: context.Context, who: caller.Caller, *, current_password: str, new_password: str, client_address: str
+) -> Session:
+    """Give a person a new password. Every token that they had is dead; the session returned is the one that lives."""
+    passwords.refuse_impossible("current_password", current_password)
+    passwords.check_new("new_password", new_password)
+    user = await person(ctx, who)
+    is_right = await proving.prove_person(
+        ctx,
+        people.email_key(user.email) or "",
+        current_password,
+        password_hash=user.password_hash,
+        client_address=client_address,
+    )
+    if not is_right:
+        raise errors.Unauthorized("current_password: wrong")
+    new_hash = await ctx.passwords.hash(new_password)
+    async with ctx.store.transaction() as tx:
+        await access.bump(tx)
+        replaced = await users.replace_password(
+            tx, user.id, old_hash=user.password_hash, new_hash=new_hash, now=ctx.clock()
+        )
+        changed = await users.by_id(tx, user.id)
+        if not replaced or changed is None:
+            raise errors.Conflict("current_password: was changed by another request at the same time")
+    ctx.memory.forget()
+    return await issue_token(ctx, changed)
+
+
+async def person(ctx: context.Context, who: caller.Caller) -> users.User:
+    """The person behind a token."""
+    async with ctx.store.reading() as tx:
+        user = await users.by_id(tx, who.user_id) if who.user_id is not None else None
+    if user is None:
+        raise errors.Unauthorized("Authorization: this needs a token from /v1/auth/login, sent as 'Bearer'")
+    return user

@@ -1,0 +1,81 @@
+"""The one frozen value that every service gets: the store, the settings, the clock, the keys.
+
+Built once by `open_context`, at the top; nothing below looks for a global. Time and randomness are members, so that a
+test can stop the clock or fix the ids.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from postroad import config
+from postroad.model import identifiers
+from postroad.services import accepting, memory, passwords, rates, secrets
+from postroad.storage import group_commit, opening, store
+
+MICROSECONDS = 1_000_000
+# A batch is bounded so that one commit stays short: the first in it waits for the last.
+BATCH_ITEMS = 256
+BATCH_BYTES = 32 * 1024 * 1024
+
+
+def system_clock() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What services work with."""
+
+    settings: config.Settings
+    store: store.Store
+    keys: secrets.Keys
+    passwords: passwords.Passwords
+    memory: memory.Memory
+    rates: rates.Rates
+    accept: group_commit.GroupCommit[accepting.Submission, accepting.Accepted]
+    clock: Callable[[], int] = system_clock
+    entropy: Callable[[int], bytes] = os.urandom
+    in_flight: set[tuple[str, str]] = field(default_factory=set)
+
+    def new_id(self, prefix: str, *, now: int) -> str:
+        """A new id of this kind."""
+        return identifiers.make(prefix, now=now, entropy=self.entropy(identifiers.ENTROPY_BYTES))
+
+
+@contextlib.asynccontextmanager
+async def open_context(settings: config.Settings, *, clock: Callable[[], int] = system_clock) -> AsyncIterator[Context]:
+    """Open the store and build the context; everything is finished and closed when the block ends."""
+    keys = secrets.Keys.derive(config.secret_key(settings.security))
+    database = await opening.open_current(
+        settings.database.url,
+        connections=settings.database.connections,
+        migrate=settings.database.migrate_at_start,
+    )
+    accept = group_commit.GroupCommit(
+        database,
+        accepting.accept,
+        most_items=BATCH_ITEMS,
+        most_bytes=BATCH_BYTES,
+        most_waiting=settings.limits.accept_waiting,
+        wait_seconds=settings.limits.accept_seconds,
+    )
+    hasher = passwords.Passwords(threads=settings.security.password_threads)
+    try:
+        yield Context(
+            settings=settings,
+            store=database,
+            keys=keys,
+            passwords=hasher,
+            memory=memory.Memory(database),
+            rates=rates.Rates(rate=settings.limits.request_rate, burst=settings.limits.request_burst),
+            accept=accept,
+            clock=clock,
+        )
+    finally:
+        await accept.close()
+        hasher.close()
+        await database.close()

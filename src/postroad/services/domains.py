@@ -1,0 +1,98 @@
+"""Sender domains: registered by many accounts, proven by one.
+
+Names are kept in lower case and A-labels, as the address parser writes them, so that a sender's domain is compared byte
+by byte. Every change takes the access version's row first: that keeps two accounts from proving one name at one moment.
+"""
+
+import dataclasses
+
+from postroad import errors
+from postroad.model import identifiers
+from postroad.protocol import address
+from postroad.services import context
+from postroad.storage import access, domains, store
+
+
+async def add(ctx: context.Context, account_id: str, name: str, *, verified: bool) -> domains.Domain:
+    """Register a domain for an account; an operator may vouch for it."""
+    try:
+        normal = address.parse_domain(name)
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"name: {problem}") from None
+    now = ctx.clock()
+    domain = domains.Domain(
+        id=ctx.new_id(identifiers.DOMAIN, now=now),
+        account_id=account_id,
+        name=normal,
+        verified_at=now if verified else None,
+        created_at=now,
+    )
+    async with ctx.store.transaction() as tx:
+        await access.bump(tx)
+        await _refuse_proven_by_another(tx, account_id, normal)
+        if not await domains.insert(tx, domain):
+            raise errors.Conflict(f"name: {normal} is a domain of this account already")
+    ctx.memory.forget()
+    return domain
+
+
+async def of_account(
+    ctx: context.Context, account_id: str, *, after: str = "", limit: int = domains.MOST_ROWS
+) -> list[domains.Domain]:
+    """An account's domains, oldest first."""
+    async with ctx.store.scanning() as tx:
+        return await domains.of_account(tx, account_id, after=after, limit=limit)
+
+
+async def find(ctx: context.Context, account_id: str, domain_id: str) -> domains.Domain:
+    """One domain of an account."""
+    _check_id(domain_id)
+    async with ctx.store.reading() as tx:
+        return await _existing(tx, account_id, domain_id)
+
+
+async def verify(ctx: context.Context, account_id: str, domain_id: str) -> domains.Domain:
+    """Mark a domain as proven; one that is proven already stays as it is."""
+    _check_id(domain_id)
+    now = ctx.clock()
+    async with ctx.store.transaction() as tx:
+        await access.bump(tx)
+        domain = await _existing(tx, account_id, domain_id)
+        if domain.verified_at is not None:
+            return domain
+        await _refuse_proven_by_another(tx, account_id, domain.name)
+        await domains.verify(tx, account_id, domain_id, now=now)
+    ctx.memory.forget()
+    return dataclasses.replace(domain, verified_at=now)
+
+
+async def remove(ctx: context.Context, account_id: str, domain_id: str) -> None:
+    """Forget a domain: nothing can be sent from it any more. Mail that was accepted is delivered."""
+    _check_id(domain_id)
+    async with ctx.store.transaction() as tx:
+        await access.bump(tx)
+        if not await domains.remove(tx, account_id, domain_id):
+            raise _unknown()
+    ctx.memory.forget()
+
+
+async def _existing(tx: store.Transaction, account_id: str, domain_id: str) -> domains.Domain:
+    domain = await domains.by_id(tx, account_id, domain_id)
+    if domain is None:
+        raise _unknown()
+    return domain
+
+
+async def _refuse_proven_by_another(tx: store.Transaction, account_id: str, name: str) -> None:
+    owner = await domains.verified_owner(tx, name)
+    if owner not in (None, account_id):
+        raise errors.Conflict(f"name: {name} is proven by another account")
+
+
+def _check_id(domain_id: str) -> None:
+    if not identifiers.is_identifier(domain_id, identifiers.DOMAIN):
+        raise _unknown()
+
+
+def _unknown() -> errors.NotFound:
+    return errors.NotFound("there is no such domain in this account")

@@ -1,0 +1,40 @@
+"""Sweeping: what has expired is forgotten, a bounded number of rows at a time, so that mail never waits for it long."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.services import context
+from postroad.storage import idempotency, store, users
+
+# A bound for one sweep: ten million rows. What is left over goes with the next one.
+MOST_BATCHES: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many rows a sweep removed."""
+
+    idempotency_keys: int
+    tokens: int
+
+
+async def sweep(ctx: context.Context) -> Swept:
+    """Forget expired idempotency keys, and taken-back tokens that would have expired by now."""
+    now = ctx.clock()
+    return Swept(
+        idempotency_keys=await _in_batches(ctx, lambda tx: idempotency.sweep(tx, now=now), rows=idempotency.SWEEP_ROWS),
+        tokens=await _in_batches(ctx, lambda tx: users.sweep_tokens(tx, now=now), rows=users.SWEEP_ROWS),
+    )
+
+
+async def _in_batches(ctx: context.Context, work: Callable[[store.Transaction], Awaitable[int]], *, rows: int) -> int:
+    """Each batch is a transaction of its own, and whoever waits for the store comes in between."""
+    total = 0
+    for _ in range(MOST_BATCHES):
+        async with ctx.store.transaction() as tx:
+            removed = await work(tx)
+        total += removed
+        if removed < rows:
+            break
+    return total

@@ -1,0 +1,164 @@
+"""Templates: a subject and bodies with `{{name}}` placeholders, known within an account by their alias.
+
+A template is checked when it is saved, so that a slip is found by the person who wrote it and not by a sender at night.
+Rendering puts values in once: HTML-escaped in `html`, as they are in `text` and in the subject, where a line break is
+refused (decisions.md section 9).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from postroad import errors
+from postroad.model import identifiers, limits, mail
+from postroad.protocol import placeholders
+from postroad.services import context, rules
+from postroad.storage import templates
+
+# Text and HTML of this length fit into one management request together, and no newsletter comes near it.
+BODY_CHARACTERS: Final = 256 * 1024
+_ALIAS: Final = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
+# Neither can be stored as text or sent as mail: NUL, and half of a surrogate pair.
+_UNSENDABLE: Final = re.compile("[\\0\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A template with its placeholders filled in."""
+
+    subject: str
+    text: str | None
+    html: str | None
+
+
+def render(
+    template: templates.Template, variables: Mapping[str, mail.TemplateValue], *, subject: str | None = None
+) -> Rendered:
+    """Fill in a template. A subject that is given replaces the template's own and is taken as it is."""
+    parsed_subject = placeholders.parse(template.subject) if subject is None else placeholders.Template((subject,), ())
+    text = None if template.text is None else placeholders.parse(template.text)
+    html = None if template.html is None else placeholders.parse(template.html)
+    _refuse_missing([part for part in (parsed_subject, text, html) if part is not None], variables)
+    rendered = Rendered(
+        subject=_render("subject", parsed_subject, variables),
+        text=None if text is None else _render("text", text, variables),
+        html=None if html is None else _render("html", html, variables),
+    )
+    rules.check_subject(rendered.subject)
+    return rendered
+
+
+def check_alias(field: str, alias: str) -> str:
+    """An alias that came from a caller."""
+    if not _ALIAS.fullmatch(alias):
+        raise errors.InvalidRequest(f"{field}: 1 to 64 of the characters a-z, 0-9, '_' and '-'")
+    return alias
+
+
+def names(template: templates.Template) -> list[str]:
+    """The names of a template's placeholders, each once, in the order of their first use."""
+    sources = (template.subject, template.text or "", template.html or "")
+    return list(dict.fromkeys(name for source in sources for name in placeholders.parse(source).names))
+
+
+async def put(
+    ctx: context.Context, account_id: str, alias: str, *, subject: str, text: str | None, html: str | None
+) -> templates.Template:
+    """Make a template, or replace the one with this alias. An empty body counts as none."""
+    check_alias("alias", alias)
+    rules.check_subject(subject)
+    if not text and not html:
+        raise errors.InvalidRequest("text: give at least one of text and html")
+    for field, source in (("subject", subject), ("text", text), ("html", html)):
+        _check_source(field, source or "")
+    now = ctx.clock()
+    template = templates.Template(
+        id=ctx.new_id(identifiers.TEMPLATE, now=now),
+        account_id=account_id,
+        alias=alias,
+        subject=subject,
+        text=text or None,
+        html=html or None,
+        created_at=now,
+        updated_at=now,
+    )
+    async with ctx.store.transaction() as tx:
+        return await templates.put(tx, template)
+
+
+async def find(ctx: context.Context, account_id: str, alias: str) -> templates.Template:
+    """One template of an account."""
+    _refuse_impossible(alias)
+    async with ctx.store.reading() as tx:
+        template = await templates.by_alias(tx, account_id, alias)
+    if template is None:
+        raise _unknown()
+    return template
+
+
+async def page(ctx: context.Context, account_id: str, after: str, limit: int) -> list[templates.Template]:
+    """An account's templates in the order of their aliases; the first ones come after an empty text."""
+    async with ctx.store.scanning() as tx:
+        return await templates.page(tx, account_id, after=after, limit=limit)
+
+
+async def summaries(ctx: context.Context, account_id: str, after: str, limit: int) -> list[templates.Summary]:
+    """The same without bodies, which can be large."""
+    async with ctx.store.scanning() as tx:
+        return await templates.summaries(tx, account_id, after=after, limit=limit)
+
+
+async def remove(ctx: context.Context, account_id: str, alias: str) -> None:
+    """Forget a template."""
+    _refuse_impossible(alias)
+    async with ctx.store.transaction() as tx:
+        if not await templates.remove(tx, account_id, alias):
+            raise _unknown()
+
+
+async def preview(
+    ctx: context.Context, account_id: str, alias: str, variables: Mapping[str, mail.TemplateValue]
+) -> Rendered:
+    """One template of an account, filled in."""
+    return render(await find(ctx, account_id, alias), variables)
+
+
+def _refuse_missing(parts: list[placeholders.Template], variables: Mapping[str, mail.TemplateValue]) -> None:
+    wanted = dict.fromkeys(name for part in parts for name in part.names)
+    missing = [f"'{name}'" for name in wanted if variables.get(name) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise errors.InvalidRequest(f"variables: {', '.join(missing)} {verb} missing")
+
+
+def _render(field: str, part: placeholders.Template, variables: Mapping[str, mail.TemplateValue]) -> str:
+    try:
+        text = part.render(variables, escape_html=field == "html")
+    except placeholders.RenderedTooLarge as problem:
+        raise errors.PayloadTooLarge(f"{field}: {problem}") from None
+    except placeholders.TemplateError as problem:
+        raise errors.InvalidRequest(f"variables: {problem}") from None
+    if unsendable := _UNSENDABLE.search(text):
+        raise errors.InvalidRequest(f"variables: the character U+{ord(unsendable[0]):04X} is not allowed in mail")
+    return text
+
+
+def _check_source(field: str, source: str) -> None:
+    if len(source) > BODY_CHARACTERS:
+        raise errors.InvalidRequest(f"{field}: at most {BODY_CHARACTERS} characters")
+    if unsendable := _UNSENDABLE.search(source):
+        raise errors.InvalidRequest(f"{field}: the character U+{ord(unsendable[0]):04X} is not allowed in mail")
+    try:
+        placeholders.parse(source)
+    except placeholders.TemplateError as problem:
+        raise errors.InvalidRequest(f"{field}: {problem}") from None
+
+
+def _refuse_impossible(alias: str) -> None:
+    if not _ALIAS.fullmatch(alias):
+        raise _unknown()
+
+
+def _unknown() -> errors.NotFound:
+    return errors.NotFound("there is no such template in this account")

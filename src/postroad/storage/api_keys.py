@@ -1,0 +1,53 @@
+"""API keys: stored as the SHA-256 of a random secret, issued under an SMTP credential."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.storage import store
+
+# No list is without a bound; callers page through longer ones.
+MOST_ROWS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A row of `api_keys` without its hash. `scopes` are words joined by a space."""
+
+    id: str
+    account_id: str
+    credential_id: str
+    name: str
+    hint: str
+    scopes: str
+    created_at: int
+    last_used_at: int | None
+    revoked_at: int | None
+
+
+async def insert(tx: store.Transaction, key: ApiKey, *, key_hash: bytes) -> None:
+    """Make a key."""
+    row = (key.id, key.account_id, key.credential_id, key.name, key_hash, key.hint, key.scopes, key.created_at)
+    await tx.execute("api_keys.insert", *row)
+
+
+async def by_hash(tx: store.Transaction, key_hash: bytes) -> ApiKey | None:
+    """The key behind a secret; revoked when its credential is."""
+    row = await tx.fetch_one("api_keys.by_hash", key_hash)
+    return ApiKey(*row) if row else None
+
+
+async def of_account(
+    tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MOST_ROWS
+) -> list[ApiKey]:
+    """An account's keys, oldest first."""
+    return [ApiKey(*row) for row in await tx.fetch("api_keys.of_account", account_id, after, limit)]
+
+
+async def revoke(tx: store.Transaction, account_id: str, key_id: str, *, now: int) -> bool:
+    """Stop a key; False when there is no such live one."""
+    return await tx.execute("api_keys.revoke", account_id, key_id, now) == 1
+
+
+async def touch(tx: store.Transaction, key_id: str, *, now: int) -> None:
+    """Remember the last use."""
+    await tx.execute("api_keys.touch", key_id, now)

@@ -1,0 +1,70 @@
+"""SMTP credentials: a username and the hash of a generated password."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from postroad.storage import store
+
+# No list is without a bound; callers page through longer ones.
+MOST_ROWS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A row of `credentials`."""
+
+    id: str
+    account_id: str
+    name: str
+    username: str
+    password_hash: str = field(repr=False)
+    created_at: int
+    last_used_at: int | None
+    revoked_at: int | None
+
+
+async def insert(tx: store.Transaction, credential: Credential) -> None:
+    """Make a credential."""
+    row = (credential.id, credential.account_id, credential.name, credential.username)
+    await tx.execute("credentials.insert", *row, credential.password_hash, credential.created_at)
+
+
+async def by_username(tx: store.Transaction, username: str) -> Credential | None:
+    """The credential behind an SMTP username."""
+    row = await tx.fetch_one("credentials.by_username", username)
+    return Credential(*row) if row else None
+
+
+async def by_id(tx: store.Transaction, account_id: str, credential_id: str) -> Credential | None:
+    """One credential of an account."""
+    row = await tx.fetch_one("credentials.by_id", account_id, credential_id)
+    return Credential(*row) if row else None
+
+
+async def of_account(
+    tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MOST_ROWS
+) -> list[Credential]:
+    """An account's credentials, oldest first."""
+    return [Credential(*row) for row in await tx.fetch("credentials.of_account", account_id, after, limit)]
+
+
+async def default_of(tx: store.Transaction, account_id: str) -> str | None:
+    """The id of the account's first credential, the scope for callers without one of their own."""
+    row = await tx.fetch_one("credentials.default_of", account_id)
+    return str(row[0]) if row else None
+
+
+async def first_live(tx: store.Transaction, account_id: str) -> str | None:
+    """The id of the account's oldest credential that is not revoked."""
+    row = await tx.fetch_one("credentials.first_live", account_id)
+    return str(row[0]) if row else None
+
+
+async def revoke(tx: store.Transaction, account_id: str, credential_id: str, *, now: int) -> bool:
+    """Stop a credential; False when there is no such live one."""
+    return await tx.execute("credentials.revoke", account_id, credential_id, now) == 1
+
+
+async def touch(tx: store.Transaction, credential_id: str, *, now: int) -> None:
+    """Remember the last use."""
+    await tx.execute("credentials.touch", credential_id, now)

@@ -1,0 +1,197 @@
+"""Group commit: one mechanism for every hot write.
+
+Concurrent calls of one operation are gathered while the commit before them is on its way to disk, and then go down as
+one transaction. A flush to disk costs nearly the same for one row as for a hundred, so the busier the service, the
+cheaper each call. An idle service commits a lone call at once: nothing ever waits for company.
+
+A call returns after its commit. Refusals of single items are values and do not disturb their neighbours; a batch that
+fails for any reason but the store itself is repeated item by item, so that one poisonous item hurts only itself. When
+the store fails, everyone in the batch is told. Every caller gets an answer, even when the committing task is stopped.
+"""
+
+import asyncio
+import collections
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from postroad import errors
+from postroad.storage import store
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Operation = Callable[[store.Transaction, Sequence[Item]], Awaitable[Sequence[Result | errors.PostroadError]]]
+
+# What a store raises when it is away, full or slow: the next item would fare no better.
+TROUBLE = (errors.ServiceUnavailable, errors.TemporaryFailure)
+# Large items fill the memory long before the line is long: at most this many full batches wait.
+WAITING_BATCHES = 8
+
+
+@dataclass(slots=True)
+class _Call(Generic[Item, Result]):
+    """An item that waits for its commit."""
+
+    item: Item
+    size: int
+    waits_until: float
+    result: asyncio.Future[Result]
+
+
+class GroupCommit(Generic[Item, Result]):
+    """Gathers calls of one operation into transactions."""
+
+    def __init__(
+        self,
+        database: store.Store,
+        operation: Operation[Item, Result],
+        *,
+        most_items: int,
+        most_bytes: int,
+        most_waiting: int,
+        wait_seconds: float,
+    ) -> None:
+        self._database = database
+        self._operation = operation
+        self._most_items = most_items
+        self._most_bytes = most_bytes
+        self._most_waiting = most_waiting
+        self._wait_seconds = wait_seconds
+        self._waiting: collections.deque[_Call[Item, Result]] = collections.deque()
+        self._waiting_bytes = 0
+        self._committing: list[_Call[Item, Result]] = []
+        self._runner: asyncio.Task[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._is_closing = False
+
+    async def submit(self, item: Item, *, size: int = 0) -> Result:
+        """Run the operation on the item; returns when its transaction is on disk."""
+        self._refuse_when_closing_or_full(size)
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[Result] = loop.create_future()
+        call = _Call(item, size, loop.time() + self._wait_seconds, result)
+        self._waiting.append(call)
+        self._waiting_bytes += size
+        if self._alarm is None:
+            self._alarm = loop.call_at(call.waits_until, self._refuse_late_ones)
+        if self._runner is None or self._runner.done():
+            self._runner = loop.create_task(self._run())
+            self._runner.add_done_callback(self._end)
+        return await result
+
+    async def close(self) -> None:
+        """Take no more, and wait until everything that was submitted is answered."""
+        self._is_closing = True
+        while self._runner is not None and not self._runner.done():
+            await asyncio.wait([self._runner])
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def _refuse_when_closing_or_full(self, size: int) -> None:
+        if self._is_closing:
+            raise _stopping()
+        too_many = len(self._waiting) >= self._most_waiting
+        too_large = bool(self._waiting) and self._waiting_bytes + size > self._most_bytes * WAITING_BATCHES
+        if too_many or too_large:
+            msg = "too many requests wait for the store; nothing was accepted, try again"
+            raise errors.TemporaryFailure(msg, retry_after=1)
+
+    def _refuse_late_ones(self) -> None:
+        """Calls wait equally long, so they run out of time in order, and one alarm does for all."""
+        loop = asyncio.get_running_loop()
+        while self._waiting and self._waiting[0].waits_until <= loop.time():
+            msg = "the store did not take this request in time; nothing was accepted, try again with the same key"
+            _answer(self._take(), errors.TemporaryFailure(msg, retry_after=1))
+        first = self._waiting[0] if self._waiting else None
+        self._alarm = loop.call_at(first.waits_until, self._refuse_late_ones) if first else None
+
+    def _take(self) -> _Call[Item, Result]:
+        call = self._waiting.popleft()
+        self._waiting_bytes -= call.size
+        return call
+
+    async def _run(self) -> None:
+        # Let the calls that are ready in this turn of the loop join the first batch.
+        await asyncio.sleep(0)
+        while self._waiting:
+            self._committing = self._next_batch()
+            await self._commit(self._committing)
+            self._committing = []
+
+    def _end(self, runner: asyncio.Task[None]) -> None:
+        """Nobody may go on waiting for a runner that was stopped, or never got to start."""
+        if runner.cancelled() or runner.exception() is not None:
+            lost, self._committing = self._committing, []
+            if runner is self._runner:
+                lost += [self._take() for _ in range(len(self._waiting))]
+            _refuse(lost, _stopping())
+        if not runner.cancelled() and isinstance(bug := runner.exception(), Exception):
+            runner.get_loop().call_exception_handler({"message": "group commit has a bug", "exception": bug})
+
+    def _next_batch(self) -> list[_Call[Item, Result]]:
+        batch: list[_Call[Item, Result]] = []
+        size = 0
+        while self._waiting and len(batch) < self._most_items:
+            if batch and size + self._waiting[0].size > self._most_bytes:
+                break
+            call = self._take()
+            if not call.result.done():  # else the caller went away while it waited
+                batch.append(call)
+                size += call.size
+        return batch
+
+    async def _commit(self, batch: Sequence[_Call[Item, Result]]) -> None:
+        if len(batch) < 2:  # noqa: PLR2004 - nothing to take apart
+            await self._commit_each(batch)
+            return
+        try:
+            results = await self._transact(batch)
+        except TROUBLE as trouble:
+            _refuse(batch, trouble)
+        except Exception:  # noqa: BLE001 - the item that caused it will get it
+            await self._commit_each(batch)
+        else:
+            for call, result in zip(batch, results, strict=True):
+                _answer(call, result)
+
+    async def _commit_each(self, batch: Sequence[_Call[Item, Result]]) -> None:
+        for position, call in enumerate(batch):
+            try:
+                (result,) = await self._transact([call])
+            except TROUBLE as trouble:
+                _refuse(batch[position:], trouble)
+                return
+            except Exception as failure:  # noqa: BLE001 - the caller gets it; none is swallowed
+                _answer(call, failure)
+            else:
+                _answer(call, result)
+
+    async def _transact(self, batch: Sequence[_Call[Item, Result]]) -> Sequence[Result | errors.PostroadError]:
+        async with self._database.transaction() as tx:
+            results = await self._operation(tx, [call.item for call in batch])
+            # Before the commit: an operation that answers for another number of items has done nobody knows what.
+            if len(results) != len(batch):
+                msg = f"{len(batch)} items, but {len(results)} results"
+                raise RuntimeError(msg)
+        return results
+
+
+def _stopping() -> errors.ServiceUnavailable:
+    return errors.ServiceUnavailable("the service is stopping; try again with the same key", retry_after=5)
+
+
+def _refuse(calls: Iterable[_Call[Item, Result]], trouble: errors.PostroadError) -> None:
+    """Each caller raises an error of its own: a shared one would gather the tracebacks of them all."""
+    for call in calls:
+        own = type(trouble)(trouble.message, retry_after=trouble.retry_after)
+        own.__cause__ = trouble.__cause__
+        _answer(call, own)
+
+
+def _answer(call: _Call[Item, Result], result: Result | Exception) -> None:
+    if call.result.done():  # the caller went away while its transaction was on the way to disk
+        return
+    if isinstance(result, Exception):
+        call.result.set_exception(result)
+    else:
+        call.result.set_result(result)

@@ -1,0 +1,45 @@
+"""Idempotency keys: written with the message they stand for, or not at all."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from postroad.storage import store
+
+Scope = tuple[str, str]
+# Few enough that a send never waits for a sweep longer than for another send.
+SWEEP_ROWS = 1_000
+
+
+class NewKey(msgspec.Struct, frozen=True):
+    """A key of an accepted message."""
+
+    credential_id: str
+    key: str
+    account_id: str
+    body_hash: bytes
+    message_id: str
+    expires_at: int
+
+
+class StoredKey(msgspec.Struct, frozen=True):
+    """A key that was used: the hash of its body and the message it made."""
+
+    body_hash: bytes
+    message_id: str
+
+
+async def find(tx: store.Transaction, scopes: Iterable[Scope], *, now: int) -> Mapping[Scope, StoredKey]:
+    """The keys among these (credential, key) pairs that are still valid."""
+    rows = await tx.fetch_many("idempotency.find", [(*scope, now) for scope in scopes])
+    return {(row[0], row[1]): StoredKey(bytes(row[2]), row[3]) for row in rows}
+
+
+async def insert(tx: store.Transaction, keys: Sequence[NewKey]) -> None:
+    """Write the keys of accepted messages."""
+    await tx.execute_many("idempotency.insert", [msgspec.structs.astuple(key) for key in keys])
+
+
+async def sweep(tx: store.Transaction, *, now: int) -> int:
+    """Forget up to SWEEP_ROWS expired keys; returns how many."""
+    return await tx.execute("idempotency.sweep", now, SWEEP_ROWS)

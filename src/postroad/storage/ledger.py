@@ -1,0 +1,50 @@
+"""The ledger: every change of a balance, with its reason.
+
+The entries of an account always sum to its balances. `record` is the only function that moves credits, and it writes
+entry and balance together, so the rule cannot be broken from outside; `postroad audit` proves it over the whole store.
+"""
+
+import collections
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from postroad.storage import store
+
+
+class Kind(StrEnum):
+    """Why credits moved."""
+
+    GRANT = "grant"
+    RESERVE = "reserve"
+    SETTLE = "settle"
+    RELEASE = "release"
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A row of `ledger`: what was added to the available and to the reserved credits."""
+
+    id: str
+    account_id: str
+    kind: str
+    available: int
+    reserved: int
+    message_id: str | None
+    note: str | None
+    created_at: int
+
+
+async def record(tx: store.Transaction, entries: Sequence[Entry]) -> None:
+    """Write entries and move the balances by their sums."""
+    sums: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
+    for entry in entries:
+        sums[entry.account_id][0] += entry.available
+        sums[entry.account_id][1] += entry.reserved
+    await tx.execute_many("ledger.insert", [msgspec.structs.astuple(entry) for entry in entries])
+    await tx.execute_many("accounts.move_credits", [(account_id, *moves) for account_id, moves in sorted(sums.items())])
+
+
+async def page(tx: store.Transaction, account_id: str, *, before: str, limit: int) -> list[Entry]:
+    """An account's entries, newest first."""
+    return [Entry(*row) for row in await tx.fetch("ledger.page", account_id, before, limit)]

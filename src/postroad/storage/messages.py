@@ -1,0 +1,101 @@
+"""Messages with their bodies and tags. Ids sort by time, so an id is a cursor and a time is an id's beginning."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from postroad.storage import store
+
+
+class NewMessage(msgspec.Struct, frozen=True):
+    """An accepted message as it is first written."""
+
+    id: str
+    account_id: str
+    credential_id: str
+    source: str
+    sender: str
+    sender_key: str
+    subject: str
+    recipient_count: int
+    size: int
+    request_id: str
+    response: bytes
+    created_at: int
+    mime: bytes
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A row of `messages`, without what only its own page needs."""
+
+    id: str
+    account_id: str
+    source: str
+    sender: str
+    subject: str
+    status: str
+    billing_status: str
+    recipient_count: int
+    credits_reserved: int
+    size: int
+    request_id: str
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """What a list shows; None filters nothing."""
+
+    after: str
+    before: str
+    status: str | None = None
+    source: str | None = None
+    sender_key: str | None = None
+    recipient_key: str | None = None
+    tag: str | None = None
+
+
+async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
+    """Write accepted messages, their bodies and their tags."""
+    await tx.execute_many("messages.insert", [_row(message) for message in messages])
+    await tx.execute_many("messages.insert_bodies", [(m.id, m.account_id, m.mime) for m in messages])
+    tags = [(m.account_id, tag, m.id) for m in messages for tag in m.tags]
+    await tx.execute_many("messages.insert_tags", tags)
+
+
+def _row(m: NewMessage) -> store.Row:
+    who = (m.id, m.account_id, m.credential_id, m.source, m.sender, m.sender_key, m.subject)
+    return (*who, m.recipient_count, m.size, m.request_id, m.response, m.created_at)
+
+
+async def by_id(tx: store.Transaction, account_id: str, message_id: str) -> Message | None:
+    """One message of an account."""
+    row = await tx.fetch_one("messages.by_id", account_id, message_id)
+    return Message(*row) if row else None
+
+
+async def response(tx: store.Transaction, account_id: str, message_id: str) -> tuple[bytes, str] | None:
+    """The body of a message's 202 as it was sent, and its request id."""
+    row = await tx.fetch_one("messages.response", account_id, message_id)
+    return (bytes(row[0]), str(row[1])) if row else None
+
+
+async def body(tx: store.Transaction, account_id: str, message_id: str) -> bytes | None:
+    """The MIME of one message of an account."""
+    row = await tx.fetch_one("messages.body", account_id, message_id)
+    return bytes(row[0]) if row else None
+
+
+async def page(tx: store.Transaction, account_id: str, chosen: Filter, *, limit: int) -> list[Message]:
+    """An account's messages, newest first. The most telling filter decides which index is walked."""
+    shared = (account_id, chosen.after, chosen.before, limit, chosen.status, chosen.source, chosen.sender_key)
+    if chosen.recipient_key is not None:
+        rows = await tx.fetch("messages.page_by_recipient", *shared, chosen.recipient_key, chosen.tag)
+    elif chosen.tag is not None:
+        rows = await tx.fetch("messages.page_by_tag", *shared, chosen.tag)
+    else:
+        rows = await tx.fetch("messages.page", *shared)
+    return [Message(*row) for row in rows]

@@ -1,0 +1,41 @@
+"""From a `database.url` to a store that is ready for use."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from postroad.storage import migrations, postgres, sqlite, store
+
+POSTGRES_SCHEMES = ("postgresql", "postgres")
+
+
+async def open_store(url: str, *, connections: int = 10) -> store.Store:
+    """Open the store behind a URL without touching its schema."""
+    scheme = urlsplit(url).scheme
+    if scheme in POSTGRES_SCHEMES:
+        return await postgres.connect(url, connections=connections)
+    if scheme == "sqlite":
+        return sqlite.SqliteStore(sqlite_path(url))
+    msg = f"database.url: {scheme!r} is not known; write sqlite:///path/to/file.db or postgresql://host/name"
+    raise ValueError(msg)
+
+
+def sqlite_path(url: str) -> Path:
+    """`sqlite:///relative.db` and `sqlite:////absolute.db`, as most tools read them."""
+    path = url.removeprefix("sqlite:///")
+    if path == url or not path:
+        msg = f"database.url: {url!r} names no file; write sqlite:///path/to/file.db"
+        raise ValueError(msg)
+    return Path(path)
+
+
+async def open_current(url: str, *, connections: int = 10, migrate: bool) -> store.Store:
+    """Open a store and make sure that its schema is the one this version knows, migrating it when allowed."""
+    opened = await open_store(url, connections=connections)
+    try:
+        if migrate:
+            await migrations.apply(opened)
+        await migrations.require_current(opened)
+    except BaseException:
+        await opened.close()
+        raise
+    return opened

@@ -1,0 +1,188 @@
+"""PostgreSQL: any number of hosts on one database.
+
+A pool of connections through asyncpg. Lists of rows travel as one array a column, so a batch is one statement whatever
+its length. Statements are bounded in time, here and on the server, so that a host that dies in a transaction does not
+keep its locks. Every way in which a server can be away becomes `ServiceUnavailable`, and a connection that is found
+broken is replaced, so that the service recovers by itself.
+
+Behind PgBouncer in transaction mode, let it track prepared statements (`max_prepared_statements`, from its version
+1.21). Nothing else lives in a session: settings are `SET LOCAL`, and the one advisory lock ends with its transaction.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+import asyncpg
+
+from postroad.storage import postgres_errors, queries, store
+
+COMMAND_SECONDS = 10
+SCAN_SECONDS = 60
+# The longest migration that we can think of rewrites a large table.
+SCRIPT_SECONDS = 3600
+CONNECT_SECONDS = 5
+# How long a transaction may do nothing before the server ends it: its host is gone, or has forgotten it.
+IDLE_SECONDS = 30
+CLOSE_SECONDS = 10
+
+_BEGIN = "BEGIN"
+_BEGIN_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class PostgresTransaction:
+    """Queries on one connection. A failed one dooms the transaction, even where the server has not noticed it."""
+
+    def __init__(self, connection: Any, statements: Mapping[str, str], *, seconds: int) -> None:  # noqa: ANN401 - untyped library
+        self._failed = False
+        self._connection = connection
+        self._statements = statements
+        self._seconds = seconds
+
+    async def begin(self, begin: str) -> None:
+        """Begin, and tell the server how long it may take; one round trip for all of it."""
+        with self._guarded():
+            await self._connection.execute(
+                f"{begin}; SET LOCAL statement_timeout = {self._seconds * 1000}; "
+                f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_SECONDS * 1000}",
+                timeout=self._seconds,
+            )
+
+    async def commit(self) -> None:
+        """Commit, unless a query has failed."""
+        with self._guarded():
+            status = await self._connection.execute("COMMIT", timeout=self._seconds)
+        if status != "COMMIT":  # what the server says of a transaction that it had given up
+            raise store.Undone
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        if self._failed:
+            raise store.Undone
+        try:
+            with postgres_errors.translated():
+                yield
+        except BaseException:
+            self._failed = True
+            raise
+
+    async def fetch(self, query: str, *arguments: object) -> list[store.Row]:
+        with self._guarded():
+            rows: list[store.Row] = await self._connection.fetch(
+                self._statements[query], *arguments, timeout=self._seconds
+            )
+        return rows
+
+    async def fetch_one(self, query: str, *arguments: object) -> store.Row | None:
+        with self._guarded():
+            row: store.Row | None = await self._connection.fetchrow(
+                self._statements[query], *arguments, timeout=self._seconds
+            )
+        return row
+
+    async def fetch_many(self, query: str, rows: Sequence[store.Row]) -> list[store.Row]:
+        return await self.fetch(query, *_columns(rows)) if rows else []
+
+    async def execute(self, query: str, *arguments: object) -> int:
+        with self._guarded():
+            status: str = await self._connection.execute(self._statements[query], *arguments, timeout=self._seconds)
+        count = status.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0
+
+    async def execute_many(self, query: str, rows: Sequence[store.Row]) -> None:
+        if rows:
+            await self.execute(query, *_columns(rows))
+
+    async def run_script(self, script: str) -> None:
+        with self._guarded():
+            await self._connection.execute(f"SET LOCAL statement_timeout = 0;\n{script}", timeout=SCRIPT_SECONDS)
+
+
+class PostgresStore:
+    """A store on a PostgreSQL server."""
+
+    dialect = "postgres"
+
+    def __init__(self, pool: Any) -> None:  # noqa: ANN401 - untyped library
+        self._pool = pool
+        self._statements = queries.load(self.dialect)
+        # Scans take long; half of the connections stay free for mail and look-ups.
+        self._scans = asyncio.Semaphore(max(1, pool.get_max_size() // 2))
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[store.Transaction]:
+        async with self._session(_BEGIN, seconds=COMMAND_SECONDS) as tx:
+            yield tx
+            await tx.commit()
+
+    @contextlib.asynccontextmanager
+    async def reading(self) -> AsyncIterator[store.Transaction]:
+        async with self._session(_BEGIN_VIEW, seconds=COMMAND_SECONDS) as view:
+            yield view
+
+    @contextlib.asynccontextmanager
+    async def scanning(self) -> AsyncIterator[store.Transaction]:
+        with postgres_errors.translated():
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._scans.acquire()
+        try:
+            async with self._session(_BEGIN_VIEW, seconds=SCAN_SECONDS) as view:
+                yield view
+        finally:
+            self._scans.release()
+
+    @contextlib.asynccontextmanager
+    async def _session(self, begin: str, *, seconds: int) -> AsyncIterator[PostgresTransaction]:
+        with postgres_errors.translated():
+            connection = await self._pool.acquire(timeout=CONNECT_SECONDS)
+        try:
+            tx = PostgresTransaction(connection, self._statements, seconds=seconds)
+            await tx.begin(begin)
+            yield tx
+        finally:
+            await self._give_back(connection)
+
+    async def _give_back(self, connection: Any) -> None:  # noqa: ANN401 - untyped library
+        """Undo what is not committed and return the connection; in silence, for what happened before is what counts."""
+        try:
+            if connection.is_in_transaction():
+                await connection.execute("ROLLBACK", timeout=CONNECT_SECONDS)
+        except BaseException as problem:
+            # A connection that cannot roll back is cut, and the server rolls back; the pool may have noticed before us.
+            with contextlib.suppress(asyncpg.InterfaceError):
+                connection.terminate()
+            if not isinstance(problem, Exception):
+                raise
+        else:
+            with contextlib.suppress(Exception):
+                await self._pool.release(connection, timeout=CONNECT_SECONDS)
+
+    async def close(self) -> None:
+        # The pool waits for connections in use, and cuts them when it is cancelled.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._pool.close()
+
+
+async def connect(url: str, *, connections: int) -> PostgresStore:
+    """A store on the server behind the URL."""
+    with postgres_errors.translated():
+        pool = await asyncpg.create_pool(
+            url,
+            min_size=1,
+            max_size=connections,
+            timeout=CONNECT_SECONDS,
+            command_timeout=SCAN_SECONDS,
+            reset=_leave_as_it_is,
+            server_settings={"application_name": "postroad"},
+        )
+    return PostgresStore(pool)
+
+
+async def _leave_as_it_is(_connection: object) -> None:
+    """Saves a round trip on every transaction: nothing of ours outlives one, so there is nothing to reset."""
+
+
+def _columns(rows: Sequence[store.Row]) -> list[tuple[Any, ...]]:
+    return list(zip(*rows, strict=True))

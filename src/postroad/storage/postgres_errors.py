@@ -1,0 +1,68 @@
+"""What the errors of PostgreSQL and of asyncpg mean to callers.
+
+The classes are those of the SQLSTATE codes (PostgreSQL documentation, appendix A). A bug, such as wrong SQL or a value
+of the wrong type, stays what it is.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import asyncpg
+
+from postroad import errors
+from postroad.storage import store
+
+FULL = (asyncpg.DiskFullError,)
+UNSTORABLE = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
+BUSY = (
+    asyncpg.TransactionRollbackError,  # class 40: dead locks, serialisation
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,  # statement_timeout
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.InvalidCachedStatementError,  # another host has migrated the schema: the next call plans anew
+    asyncpg.OutdatedSchemaCacheError,
+    TimeoutError,
+)
+AWAY = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,  # shutting down, starting up, terminated by an administrator
+    asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresSystemError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.ReadOnlySQLTransactionError,  # a standby, after a failover
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+)
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Turns what server and network do to us into our errors. For single calls, never around a caller's block."""
+    try:
+        yield
+    except asyncpg.IntegrityConstraintViolationError as cause:
+        raise store.ConstraintViolated(str(cause)) from cause
+    except asyncpg.InFailedSQLTransactionError as cause:
+        raise store.Undone from cause
+    except asyncpg.DataError as cause:
+        # The server refuses NUL; half of a surrogate pair does not even get that far.
+        if not isinstance(cause, UNSTORABLE) and not isinstance(cause.__cause__, UnicodeEncodeError):
+            raise
+        raise _unstorable() from cause
+    except asyncpg.ClientConfigurationError:  # a mistake in the URL; it calls itself an InterfaceError
+        raise
+    except FULL as cause:
+        msg = "the disk of the store is full; nothing was accepted"
+        raise errors.ServiceUnavailable(msg, retry_after=30) from cause
+    except BUSY as cause:
+        msg = "the store is busy; nothing was accepted, try again"
+        raise errors.TemporaryFailure(msg, retry_after=1) from cause
+    except AWAY as cause:
+        msg = "the store cannot be reached; nothing was accepted"
+        raise errors.ServiceUnavailable(msg, retry_after=5) from cause
+
+
+def _unstorable() -> errors.InvalidRequest:
+    return errors.InvalidRequest("a text contains a NUL or half of a surrogate pair, which cannot be stored")

@@ -1,0 +1,46 @@
+"""Recipients: one row for each unique address of a message, whatever header it stood in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from postroad.storage import store
+
+
+class NewRecipient(msgspec.Struct, frozen=True):
+    """A recipient as it is first written. `email_key` is the address without regard to case."""
+
+    message_id: str
+    id: str
+    account_id: str
+    email: str
+    email_key: str
+    domain: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """A row of `recipients` as callers see it."""
+
+    id: str
+    message_id: str
+    email: str
+    status: str
+    billing_status: str
+    attempt_count: int
+    last_smtp_code: int | None
+    last_smtp_response: str | None
+    delivered_at: int | None
+    bounced_at: int | None
+
+
+async def insert(tx: store.Transaction, recipients: Sequence[NewRecipient]) -> None:
+    """Write the recipients of accepted messages."""
+    rows = [msgspec.structs.astuple(recipient) for recipient in recipients]
+    await tx.execute_many("recipients.insert", rows)
+
+
+async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[Recipient]:
+    """The recipients of one message, in the order in which they were written."""
+    return [Recipient(*row) for row in await tx.fetch("recipients.of_message", account_id, message_id)]

@@ -1,0 +1,150 @@
+-- name: balances
+-- Accounts whose ledger does not sum to their balances.
+SELECT accounts.id, accounts.available, accounts.reserved, COALESCE(SUM(ledger.available), 0), COALESCE(SUM(ledger.reserved), 0)
+FROM accounts LEFT JOIN ledger ON ledger.account_id = accounts.id
+GROUP BY accounts.id, accounts.available, accounts.reserved
+HAVING accounts.available <> COALESCE(SUM(ledger.available), 0) OR accounts.reserved <> COALESCE(SUM(ledger.reserved), 0)
+ORDER BY accounts.id LIMIT $1;
+
+-- name: reservations
+-- Accounts whose reserved credits are not those of their unfinished recipients.
+SELECT accounts.id, accounts.reserved, COUNT(recipients.id)
+FROM accounts LEFT JOIN recipients ON recipients.account_id = accounts.id AND recipients.billing_status = 'reserved'
+GROUP BY accounts.id, accounts.reserved
+HAVING accounts.reserved <> COUNT(recipients.id)
+ORDER BY accounts.id LIMIT $1;
+
+-- name: recipient_counts
+-- Messages with another number of recipients than they were accepted with.
+SELECT messages.id, messages.recipient_count, COUNT(recipients.id)
+FROM messages LEFT JOIN recipients
+    ON recipients.account_id = messages.account_id AND recipients.message_id = messages.id
+GROUP BY messages.id, messages.recipient_count
+HAVING messages.recipient_count <> COUNT(recipients.id)
+ORDER BY messages.id LIMIT $1;
+
+-- name: message_reservations
+-- Messages whose reservation in the ledger is missing, doubled or of another size.
+SELECT messages.id, messages.credits_reserved, COALESCE(SUM(ledger.reserved), 0)
+FROM messages LEFT JOIN ledger
+    ON ledger.account_id = messages.account_id AND ledger.message_id = messages.id AND ledger.kind = 'reserve'
+GROUP BY messages.id, messages.credits_reserved
+HAVING messages.credits_reserved <> COALESCE(SUM(ledger.reserved), 0)
+ORDER BY messages.id LIMIT $1;
+
+-- name: message_credits
+-- Messages whose entries in the ledger do not sum to what their recipients hold and got back.
+SELECT messages.id, COALESCE(moved.reserved, 0), COALESCE(moved.available, 0), COALESCE(held.reserved, 0),
+    COALESCE(held.released, 0) - messages.credits_reserved
+FROM messages
+LEFT JOIN (SELECT message_id, SUM(available) AS available, SUM(reserved) AS reserved
+    FROM ledger WHERE message_id IS NOT NULL GROUP BY message_id) AS moved ON moved.message_id = messages.id
+LEFT JOIN (SELECT message_id, SUM(CASE WHEN billing_status = 'reserved' THEN 1 ELSE 0 END) AS reserved,
+        SUM(CASE WHEN billing_status = 'released' THEN 1 ELSE 0 END) AS released
+    FROM recipients GROUP BY message_id) AS held ON held.message_id = messages.id
+WHERE COALESCE(moved.reserved, 0) <> COALESCE(held.reserved, 0)
+    OR COALESCE(moved.available, 0) <> COALESCE(held.released, 0) - messages.credits_reserved
+ORDER BY messages.id LIMIT $1;
+
+-- name: missing_bodies
+-- Queued messages without a body: they could not be sent.
+SELECT messages.id FROM messages LEFT JOIN bodies
+    ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id
+WHERE messages.status = 'queued' AND bodies.message_id IS NULL ORDER BY messages.id LIMIT $1;
+
+-- name: body_sizes
+-- Messages whose stored body has another size than the one they were accepted with.
+SELECT messages.id, messages.size, LENGTH(bodies.mime)
+FROM messages JOIN bodies ON bodies.message_id = messages.id
+WHERE messages.size <> LENGTH(bodies.mime) ORDER BY messages.id LIMIT $1;
+
+-- name: orphan_rows
+-- Rows that belong to a message or an account that is not there.
+SELECT kind, id FROM (
+    SELECT 'recipient' AS kind, recipients.id AS id FROM recipients
+        LEFT JOIN messages ON messages.id = recipients.message_id AND messages.account_id = recipients.account_id
+        WHERE messages.id IS NULL
+    UNION ALL
+    SELECT 'body', bodies.message_id FROM bodies
+        LEFT JOIN messages ON messages.id = bodies.message_id AND messages.account_id = bodies.account_id
+        WHERE messages.id IS NULL
+    UNION ALL
+    SELECT 'idempotency key', idempotency_keys.key FROM idempotency_keys
+        LEFT JOIN messages
+        ON messages.account_id = idempotency_keys.account_id AND messages.id = idempotency_keys.message_id
+            AND messages.account_id = idempotency_keys.account_id
+        WHERE messages.id IS NULL
+    UNION ALL
+    SELECT 'tag', message_tags.message_id FROM message_tags
+        LEFT JOIN messages ON messages.id = message_tags.message_id AND messages.account_id = message_tags.account_id
+        WHERE messages.id IS NULL
+    UNION ALL
+    SELECT 'message', messages.id FROM messages
+        LEFT JOIN accounts ON accounts.id = messages.account_id WHERE accounts.id IS NULL
+    UNION ALL
+    SELECT 'ledger entry', ledger.id FROM ledger
+        LEFT JOIN accounts ON accounts.id = ledger.account_id WHERE accounts.id IS NULL
+    UNION ALL
+    SELECT 'user', users.id FROM users
+        LEFT JOIN accounts ON accounts.id = users.account_id WHERE accounts.id IS NULL
+    UNION ALL
+    SELECT 'credential', credentials.id FROM credentials
+        LEFT JOIN accounts ON accounts.id = credentials.account_id WHERE accounts.id IS NULL
+    UNION ALL
+    SELECT 'API key', api_keys.id FROM api_keys
+        LEFT JOIN credentials ON credentials.id = api_keys.credential_id AND credentials.account_id = api_keys.account_id
+        WHERE credentials.id IS NULL
+    UNION ALL
+    SELECT 'domain', domains.id FROM domains
+        LEFT JOIN accounts ON accounts.id = domains.account_id WHERE accounts.id IS NULL
+    UNION ALL
+    SELECT 'template', templates.id FROM templates
+        LEFT JOIN accounts ON accounts.id = templates.account_id WHERE accounts.id IS NULL
+) AS orphans ORDER BY kind, id LIMIT $1;
+
+-- name: wrong_statuses
+-- Messages whose status is not the one that their recipients make.
+SELECT messages.id, messages.status,
+    SUM(CASE WHEN recipients.status IN ('queued', 'deferred') THEN 1 ELSE 0 END),
+    SUM(CASE WHEN recipients.status = 'delivered' THEN 1 ELSE 0 END)
+FROM messages JOIN recipients
+    ON recipients.account_id = messages.account_id AND recipients.message_id = messages.id
+GROUP BY messages.id, messages.status
+HAVING messages.status <> CASE
+    WHEN SUM(CASE WHEN recipients.status IN ('queued', 'deferred') THEN 1 ELSE 0 END) > 0 THEN 'queued'
+    WHEN SUM(CASE WHEN recipients.status = 'delivered' THEN 1 ELSE 0 END) = COUNT(*) THEN 'delivered'
+    WHEN SUM(CASE WHEN recipients.status = 'delivered' THEN 1 ELSE 0 END) = 0 THEN 'failed'
+    ELSE 'partial' END
+ORDER BY messages.id LIMIT $1;
+
+-- name: wrong_billing
+-- Recipients whose billing does not follow from their status: a credit is held until the end, and returned by a bounce only.
+SELECT recipients.id, recipients.status, recipients.billing_status FROM recipients
+WHERE recipients.billing_status <> CASE
+    WHEN recipients.status IN ('queued', 'deferred') THEN 'reserved'
+    WHEN recipients.status = 'bounced' THEN 'released'
+    ELSE 'settled' END
+ORDER BY recipients.id LIMIT $1;
+
+-- name: wrong_message_billing
+-- Messages whose billing is not the one that their recipients make.
+SELECT messages.id, messages.billing_status,
+    SUM(CASE WHEN recipients.billing_status = 'reserved' THEN 1 ELSE 0 END),
+    SUM(CASE WHEN recipients.billing_status = 'released' THEN 1 ELSE 0 END)
+FROM messages JOIN recipients
+    ON recipients.account_id = messages.account_id AND recipients.message_id = messages.id
+GROUP BY messages.id, messages.billing_status
+HAVING messages.billing_status <> CASE
+    WHEN SUM(CASE WHEN recipients.billing_status = 'reserved' THEN 1 ELSE 0 END) > 0 THEN 'reserved'
+    WHEN SUM(CASE WHEN recipients.billing_status = 'released' THEN 1 ELSE 0 END) = COUNT(*) THEN 'released'
+    ELSE 'settled' END
+ORDER BY messages.id LIMIT $1;
+
+-- name: access_version
+-- The counter that tells every process of a revocation has exactly one row.
+SELECT COUNT(*) FROM access_version HAVING COUNT(*) <> 1 LIMIT $1;
+
+-- name: counts
+-- How much there is.
+SELECT (SELECT COUNT(*) FROM accounts), (SELECT COUNT(*) FROM messages), (SELECT COUNT(*) FROM recipients),
+    (SELECT COUNT(*) FROM ledger), (SELECT COUNT(*) FROM idempotency_keys);

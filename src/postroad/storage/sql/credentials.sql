@@ -1,0 +1,35 @@
+-- name: insert
+-- A new SMTP credential.
+INSERT INTO credentials (id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at)
+VALUES ($1, $2, $3, $4, $5, $6, NULL, NULL);
+
+-- name: by_username
+-- The credential behind an SMTP username.
+SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at
+FROM credentials WHERE username = $1;
+
+-- name: by_id
+-- One credential of an account.
+SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at
+FROM credentials WHERE account_id = $1 AND id = $2;
+
+-- name: of_account
+-- The credentials of an account after a cursor, oldest first: the first is the account's default.
+SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at
+FROM credentials WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3;
+
+-- name: default_of
+-- The account's first credential, whether revoked or not: the scope of keys must never move.
+SELECT id FROM credentials WHERE account_id = $1 ORDER BY id LIMIT 1;
+
+-- name: first_live
+-- The account's oldest credential that is not revoked.
+SELECT id FROM credentials WHERE account_id = $1 AND revoked_at IS NULL ORDER BY id LIMIT 1;
+
+-- name: revoke
+-- Stop a credential.
+UPDATE credentials SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL;
+
+-- name: touch
+-- Remember the last use.
+UPDATE credentials SET last_used_at = $2 WHERE id = $1;

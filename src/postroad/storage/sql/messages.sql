@@ -1,0 +1,67 @@
+-- name: insert
+-- Accepted messages.
+INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key, subject, status, billing_status,
+    recipient_count, credits_reserved, size, request_id, response, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 'reserved', $8, $8, $9, $10, $11, $12);
+
+-- name: insert_bodies
+-- Their MIME, byte for byte as it will be sent.
+INSERT INTO bodies (message_id, account_id, mime) VALUES ($1, $2, $3);
+
+-- name: insert_tags
+-- Their tags, for looking up.
+INSERT INTO message_tags (account_id, tag, message_id) VALUES ($1, $2, $3);
+
+-- name: by_id
+-- One message of an account.
+SELECT id, account_id, source, sender, subject, status, billing_status, recipient_count, credits_reserved, size,
+    request_id, created_at
+FROM messages WHERE id = $2 AND account_id = $1;
+
+-- name: response
+-- The body of a message's 202, and its request id.
+SELECT response, request_id FROM messages WHERE id = $2 AND account_id = $1;
+
+-- name: body
+-- The MIME of one message of an account.
+SELECT mime FROM bodies WHERE message_id = $2 AND account_id = $1;
+
+-- name: page
+-- An account's messages between two ids, newest first; NULL filters nothing.
+SELECT id, account_id, source, sender, subject, status, billing_status, recipient_count, credits_reserved, size,
+    request_id, created_at
+FROM messages
+WHERE account_id = $1 AND id > $2 AND id < $3
+    AND (CAST($5 AS TEXT) IS NULL OR status = $5)
+    AND (CAST($6 AS TEXT) IS NULL OR source = $6)
+    AND (CAST($7 AS TEXT) IS NULL OR sender_key = $7)
+ORDER BY id DESC LIMIT $4;
+
+-- name: page_by_tag
+-- The same, for one tag.
+SELECT id, messages.account_id, source, sender, subject, status, billing_status, recipient_count, credits_reserved, size,
+    request_id, created_at
+FROM message_tags JOIN messages
+    ON messages.account_id = message_tags.account_id AND messages.id = message_tags.message_id
+WHERE message_tags.account_id = $1 AND message_id > $2 AND message_id < $3
+    AND (CAST($5 AS TEXT) IS NULL OR status = $5)
+    AND (CAST($6 AS TEXT) IS NULL OR source = $6)
+    AND (CAST($7 AS TEXT) IS NULL OR sender_key = $7)
+    AND tag = $8
+ORDER BY message_id DESC LIMIT $4;
+
+-- name: page_by_recipient
+-- The same, for one recipient and perhaps a tag.
+SELECT messages.id, messages.account_id, source, sender, subject, messages.status, messages.billing_status, recipient_count,
+    credits_reserved, size, request_id, created_at
+FROM recipients JOIN messages
+    ON messages.account_id = recipients.account_id AND messages.id = recipients.message_id
+WHERE recipients.account_id = $1 AND message_id > $2 AND message_id < $3
+    AND (CAST($5 AS TEXT) IS NULL OR messages.status = $5)
+    AND (CAST($6 AS TEXT) IS NULL OR source = $6)
+    AND (CAST($7 AS TEXT) IS NULL OR sender_key = $7)
+    AND email_key = $8
+    AND (CAST($9 AS TEXT) IS NULL OR EXISTS (
+        SELECT 1 FROM message_tags
+        WHERE message_tags.account_id = $1 AND tag = $9 AND message_tags.message_id = recipients.message_id))
+ORDER BY message_id DESC LIMIT $4;

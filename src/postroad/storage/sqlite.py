@@ -1,0 +1,279 @@
+"""SQLite: one file on one host, one connection that writes, a few that read.
+
+Short statements run on the event loop, because a thread that runs many of them fights the loop for the interpreter
+lock. What can wait on the disk goes to a thread: COMMIT, and everything of `scanning`. Scans are bounded in number and
+in time and have connections of their own, so they neither keep look-ups waiting nor let the log grow for ever.
+
+A connection is used by one thread at a time: whoever is cancelled waits until its thread is done before letting go.
+"""
+
+import asyncio
+import contextlib
+import functools
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from postroad import errors
+from postroad.storage import queries, sqlite_connection, store
+
+T = TypeVar("T")
+# How often to ask for the file's write lock while another process holds it.
+BUSY_POLL_SECONDS = 0.01
+# A look-up on the event loop stops everybody, so it waits but for a moment. It has to only while another process
+# repairs the log after a crash.
+LOOKUP_BUSY_MILLISECONDS = 100
+# How long a transaction or a view may wait for its turn within this process.
+TURN_SECONDS = 10.0
+LOOKUPS = 4
+SCANS = 4
+# A scan holds its view of the log, and the log cannot be reused before it ends.
+SCAN_SECONDS = 60.0
+INTERRUPT_SECONDS = 0.05
+CLOSE_SECONDS = 10.0
+_PLACEHOLDER = re.compile(r"\$(\d+)")
+
+
+class SqliteTransaction:
+    """Queries on one connection, on the event loop. A failed one dooms the transaction, as it does on PostgreSQL."""
+
+    def __init__(self, connection: apsw.Connection, statements: Mapping[str, str]) -> None:
+        self.failed = False
+        self._connection = connection
+        self._statements = statements
+
+    def check(self) -> None:
+        """Raise Undone when a query has failed."""
+        if self.failed:
+            raise store.Undone
+
+    def _checked(self, work: Callable[[], T]) -> T:
+        self.check()
+        try:
+            with sqlite_connection.public_errors():
+                return work()
+        except BaseException:
+            self.failed = True
+            raise
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        return self._checked(work)
+
+    async def fetch(self, query: str, *arguments: Any) -> list[store.Row]:
+        return await self._call(lambda: _rows(self._connection.execute(self._statements[query], arguments)))
+
+    async def fetch_one(self, query: str, *arguments: Any) -> store.Row | None:
+        return await self._call(lambda: self._connection.execute(self._statements[query], arguments).fetchone())
+
+    async def fetch_many(self, query: str, rows: Sequence[store.Row]) -> list[store.Row]:
+        return await self._call(lambda: _rows(self._connection.executemany(self._statements[query], rows)))
+
+    async def execute(self, query: str, *arguments: Any) -> int:
+        def work() -> int:
+            # `changes` keeps the last change's count, so a statement that touches nothing is seen by the total.
+            before = self._connection.total_changes()
+            self._connection.execute(self._statements[query], arguments).fetchall()
+            return self._connection.total_changes() - before
+
+        return await self._call(work)
+
+    async def execute_many(self, query: str, rows: Sequence[store.Row]) -> None:
+        await self._call(lambda: self._connection.executemany(self._statements[query], rows).fetchall())
+
+    async def run_script(self, script: str) -> None:
+        await self._call(lambda: self._connection.execute(script).fetchall())
+
+
+class ThreadedTransaction(SqliteTransaction):
+    """The same in a thread. A query that takes too long, or whose caller is cancelled, is interrupted."""
+
+    def __init__(self, connection: apsw.Connection, statements: Mapping[str, str], threads: ThreadPoolExecutor) -> None:
+        super().__init__(connection, statements)
+        self._threads = threads
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        alarm = loop.call_later(SCAN_SECONDS, self._connection.interrupt)
+        try:
+            done = loop.run_in_executor(self._threads, self._checked, work)
+            return await _finished(done, interrupt=self._connection.interrupt)
+        finally:
+            alarm.cancel()
+
+
+class _Readers:
+    """Connections that only read: those that are idle, and the right to use so many at a time."""
+
+    def __init__(self, most: int, *, busy_milliseconds: int) -> None:
+        self.most = most
+        self.busy_milliseconds = busy_milliseconds
+        self.turns = asyncio.Semaphore(most)
+        self.idle: list[apsw.Connection] = []
+
+    async def all_returned(self) -> None:
+        """Wait until none is in use; whoever comes next is told that the store is closing."""
+        for _ in range(self.most):
+            await self.turns.acquire()
+        for _ in range(self.most):
+            self.turns.release()
+
+    def close(self) -> None:
+        """Close the idle ones."""
+        while self.idle:
+            self.idle.pop().close()
+
+
+class SqliteStore:
+    """A store in one SQLite file."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._statements = {
+            name: _PLACEHOLDER.sub(r"?\1", statement) for name, statement in queries.load(self.dialect).items()
+        }
+        sqlite_connection.create(path)
+        self._writer = sqlite_connection.connect(path)
+        # The lock of the file is asked for on the event loop, which must not sleep: see `_begin`.
+        self._writer.set_busy_timeout(0)
+        self._write_lock = asyncio.Lock()
+        self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-commit")
+        self._scan_threads = ThreadPoolExecutor(SCANS, thread_name_prefix="sqlite-scan")
+        self._lookups = _Readers(LOOKUPS, busy_milliseconds=LOOKUP_BUSY_MILLISECONDS)
+        self._scans = _Readers(SCANS, busy_milliseconds=int(sqlite_connection.BUSY_SECONDS * 1000))
+        self._is_closing = False
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[store.Transaction]:
+        async with self._turn(self._write_lock):
+            try:
+                await self._begin()
+                tx = SqliteTransaction(self._writer, self._statements)
+                yield tx
+                tx.check()
+                await self._commit()
+            finally:
+                if self._writer.in_transaction:
+                    # Best effort: the first error is the one to tell, and SQLite may have rolled back by itself.
+                    with contextlib.suppress(apsw.Error):
+                        self._writer.execute("ROLLBACK")
+
+    async def _begin(self) -> None:
+        """Take the file's write lock. Asked for again and again, as SQLite itself would, but without blocking."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + sqlite_connection.BUSY_SECONDS
+        with sqlite_connection.public_errors():
+            while True:
+                try:
+                    self._writer.execute("BEGIN IMMEDIATE")
+                except apsw.BusyError:
+                    if loop.time() > deadline:
+                        raise
+                    await asyncio.sleep(BUSY_POLL_SECONDS)
+                else:
+                    return
+
+    async def _commit(self) -> None:
+        commit = functools.partial(self._writer.execute, "COMMIT")
+        await _finished(asyncio.get_running_loop().run_in_executor(self._commit_thread, _translated, commit))
+
+    def reading(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        return self._view(self._lookups, lambda connection: SqliteTransaction(connection, self._statements))
+
+    def scanning(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        return self._view(
+            self._scans, lambda connection: ThreadedTransaction(connection, self._statements, self._scan_threads)
+        )
+
+    @contextlib.asynccontextmanager
+    async def _view(
+        self, readers: _Readers, view_of: Callable[[apsw.Connection], SqliteTransaction]
+    ) -> AsyncIterator[store.Transaction]:
+        async with self._turn(readers.turns):
+            connection = readers.idle.pop() if readers.idle else self._connect_reader(readers)
+            view = view_of(connection)
+            try:
+                with sqlite_connection.public_errors():
+                    connection.execute("BEGIN")
+                yield view
+            finally:
+                if self._is_reusable(connection, view):
+                    readers.idle.append(connection)
+                else:
+                    connection.close()
+
+    def _connect_reader(self, readers: _Readers) -> apsw.Connection:
+        connection = sqlite_connection.connect(self._path)
+        connection.execute("PRAGMA query_only=ON")
+        connection.set_busy_timeout(readers.busy_milliseconds)
+        return connection
+
+    def _is_reusable(self, connection: apsw.Connection, view: SqliteTransaction) -> bool:
+        """End a view. A connection on which anything went wrong is not trusted with another one."""
+        try:
+            connection.execute("ROLLBACK")
+        except apsw.Error:
+            return False
+        return not view.failed and not self._is_closing
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, line: asyncio.Lock | asyncio.Semaphore) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(TURN_SECONDS):
+                await line.acquire()
+        except TimeoutError as cause:
+            raise sqlite_connection.busy() from cause
+        try:
+            if self._is_closing:
+                msg = "the service is stopping; nothing was accepted"
+                raise errors.ServiceUnavailable(msg, retry_after=5)
+            yield
+        finally:
+            line.release()
+
+    async def close(self) -> None:
+        if self._is_closing:
+            return
+        self._is_closing = True
+        # What does not end in time is let go by its own block, or with the process.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                async with self._write_lock:
+                    self._writer.close()
+                    self._commit_thread.shutdown()
+                for readers in (self._lookups, self._scans):
+                    await readers.all_returned()
+                self._scan_threads.shutdown()
+        self._lookups.close()
+        self._scans.close()
+
+
+def _rows(cursor: apsw.Cursor) -> list[Any]:
+    return cursor.fetchall()
+
+
+async def _finished(work: asyncio.Future[T], *, interrupt: Callable[[], None] | None = None) -> T:
+    """What a thread has done. A cancelled caller waits for it too, however often: the connection is not free before."""
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.wait([work], timeout=None if cancelled is None else INTERRUPT_SECONDS)
+        except asyncio.CancelledError as cancellation:
+            cancelled = cancellation
+        # Repeated, because SQLite forgets an interrupt that came before the statement had begun.
+        if cancelled is not None and interrupt is not None and not work.done():
+            interrupt()
+    if cancelled is None:
+        return work.result()
+    work.exception()  # looked at, so that asyncio does not report it: the caller is gone
+    raise cancelled
+
+
+def _translated(work: Callable[[], T]) -> T:
+    with sqlite_connection.public_errors():
+        return work()

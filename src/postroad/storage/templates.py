@@ -1,0 +1,61 @@
+"""Templates, known within an account by their alias."""
+
+from dataclasses import dataclass
+
+from postroad.storage import store
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A row of `templates`."""
+
+    id: str
+    account_id: str
+    alias: str
+    subject: str
+    text: str | None
+    html: str | None
+    created_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A row of `templates` without its bodies."""
+
+    id: str
+    alias: str
+    subject: str
+    has_text: bool
+    has_html: bool
+    created_at: int
+    updated_at: int
+
+
+async def put(tx: store.Transaction, template: Template) -> Template:
+    """Make a template or replace the one with this alias; returns it as stored."""
+    row = (template.id, template.account_id, template.alias, template.subject, template.text, template.html)
+    (stored,) = await tx.fetch("templates.put", *row, template.updated_at)
+    return Template(*stored)
+
+
+async def by_alias(tx: store.Transaction, account_id: str, alias: str) -> Template | None:
+    """One template of an account."""
+    row = await tx.fetch_one("templates.by_alias", account_id, alias)
+    return Template(*row) if row else None
+
+
+async def page(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Template]:
+    """An account's templates by alias."""
+    return [Template(*row) for row in await tx.fetch("templates.page", account_id, after, limit)]
+
+
+async def summaries(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Summary]:
+    """An account's templates by alias, without their bodies."""
+    rows = await tx.fetch("templates.summaries", account_id, after, limit)
+    return [Summary(*row[:3], bool(row[3]), bool(row[4]), *row[5:]) for row in rows]
+
+
+async def remove(tx: store.Transaction, account_id: str, alias: str) -> bool:
+    """Forget a template."""
+    return await tx.execute("templates.remove", account_id, alias) == 1

@@ -1,0 +1,107 @@
+"""Log lines: JSON on stderr for machines, or readable ones for people.
+
+Configured once, at the top, and passed on as a logger. A line is an event and its facts: no header, query or body is
+ever given to it. As a second wall, whatever looks like a credential is struck out of tracebacks and of what libraries
+say through the standard library's logging, because those words are not ours.
+"""
+
+import functools
+import logging
+import re
+import sys
+import time
+import traceback
+from collections.abc import MutableMapping
+from typing import Any, Final, Literal, TextIO
+
+import msgspec
+import structlog
+
+Level = Literal["debug", "info", "warning", "error"]
+Format = Literal["json", "console"]
+Logger = structlog.typing.FilteringBoundLogger
+Event = MutableMapping[str, Any]
+
+# A traceback is for finding the line, and its end says it; an exception's own text may be of any length.
+TRACEBACK_CHARACTERS: Final = 16_000
+STRUCK_OUT: Final = "[secret]"
+_SECRETS: Final = re.compile(
+    r"""
+      pr_live_[0-9A-Za-z_-]+                                   # API keys
+    | whsec_[0-9A-Za-z_+/=-]+                                  # webhook secrets
+    | eyJ[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*        # JSON web tokens
+    | (?<=Basic\ )[0-9A-Za-z+/=_-]+ | (?<=Bearer\ )[^\s'"]+    # what follows in an Authorization header
+    | (?<=://)[^\s/@]+:[^\s/@]+(?=@)                           # user and password of an address
+    """,
+    re.VERBOSE,
+)
+_encoder = msgspec.json.Encoder(enc_hook=repr)
+
+
+def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Logger:
+    """Configure structlog and the standard library's logging for this process, and give the logger to pass on."""
+    stream = stream or sys.stderr
+    factory: Any
+    if form == "json":
+        renderer: Any = _render_json
+        factory = structlog.BytesLoggerFactory(stream.buffer)
+    else:
+        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty())
+        factory = structlog.PrintLoggerFactory(stream)
+    structlog.configure(
+        processors=[_stamp, _describe_exception, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=factory,
+        cache_logger_on_first_use=True,
+    )
+    log: Logger = structlog.get_logger().bind()
+    logging.basicConfig(handlers=[_LibraryHandler(log)], level=logging.WARNING, force=True)
+    return log
+
+
+def strike_out(text: str) -> str:
+    """The text without whatever looks like a credential."""
+    return _SECRETS.sub(STRUCK_OUT, text)
+
+
+class _LibraryHandler(logging.Handler):
+    """Hands what libraries log to our own logger, so that stderr holds lines of one form."""
+
+    def __init__(self, log: Logger) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One record of a library."""
+        self._log.log(
+            record.levelno,
+            "library",
+            logger=record.name,
+            message=strike_out(record.getMessage()[:TRACEBACK_CHARACTERS]),
+            exc_info=record.exc_info,
+        )
+
+
+def _stamp(_logger: object, level: str, event: Event) -> Event:
+    now = time.time_ns()
+    second, rest = divmod(now, 1_000_000_000)
+    return {"timestamp": f"{_second(second)}.{rest // 1_000_000:03}Z", "level": level, **event}
+
+
+@functools.lru_cache(maxsize=2)
+def _second(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+
+
+def _describe_exception(_logger: object, _level: str, event: Event) -> Event:
+    given = event.pop("exc_info", None)
+    if given:
+        problem = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
+        text = "".join(traceback.format_exception(problem)) if problem else ""
+        # Struck out before it is cut for good: half a credential would not be recognised.
+        event["exception"] = strike_out(text[-2 * TRACEBACK_CHARACTERS :])[-TRACEBACK_CHARACTERS:]
+    return event
+
+
+def _render_json(_logger: object, _level: str, event: Event) -> bytes:
+    return _encoder.encode(event)

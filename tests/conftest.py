@@ -1,0 +1,48 @@
+"""What every test may ask for: PostgreSQL, and a process environment that is the same on every machine.
+
+Each pytest worker starts one server when its first test asks, and stops it at the end; each test gets a database of its
+own on it. A test that stops and restarts a server makes its own `PostgresServer`.
+"""
+
+import os
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+
+from tests.postgres_server import PostgresServer
+
+# Settings of whoever runs the tests must not reach the service under test.
+FOREIGN_PREFIXES = ("POSTROAD_", "PG")
+FOREIGN_NAMES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
+
+# The time of an example is no promise of ours on a shared machine, so hypothesis does not judge it.
+hypothesis.settings.register_profile(
+    "postroad", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+
+
+def pytest_configure() -> None:
+    hypothesis.settings.load_profile("postroad")
+
+
+@pytest.fixture(autouse=True)
+def _same_environment_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith(FOREIGN_PREFIXES) or name.lower() in FOREIGN_NAMES:
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """The server of this worker. Tests share it: stop it in no test."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The address of a new, empty database that lives as long as the test."""
+    url = postgres_server.create_database()
+    yield url
+    postgres_server.drop_database(url)

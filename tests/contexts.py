@@ -1,0 +1,75 @@
+"""A context for tests of services and doors: on SQLite and on PostgreSQL, with a clock that stands still until moved.
+
+The fixtures are imported by the `conftest.py` of each folder that needs them. A second context on the same store is a second
+process: `context.open_context(settings, clock=clock)`.
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from postroad import config
+from postroad.model import caller
+from postroad.services import accounts, context, people
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import users
+
+SECOND = 1_000_000
+SECRET_KEY = "of the tests: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm3Pg"
+PASSWORD = "correct horse battery"
+
+
+class Clock:
+    """Microseconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000 * SECOND
+
+    def __call__(self) -> int:
+        return self.now
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now += int(seconds * SECOND)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store, on each engine in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/postroad.db"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def settings(database_url: str) -> config.Settings:
+    return config.load(
+        environment={},
+        overrides={"database": {"url": database_url}, "security": {"secret_key": SECRET_KEY}},
+    )
+
+
+@pytest_asyncio.fixture
+async def ctx(settings: config.Settings, clock: Clock) -> AsyncIterator[context.Context]:
+    async with context.open_context(settings, clock=clock) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def account(ctx: context.Context) -> stored_accounts.Account:
+    return await accounts.create(ctx, "Shop")
+
+
+@pytest_asyncio.fixture
+async def owner(ctx: context.Context, account: stored_accounts.Account) -> users.User:
+    """A person whose password is `PASSWORD`."""
+    user, _ = await people.create(
+        ctx, account.id, email="owner@example.com", password=PASSWORD, role=caller.Role.OWNER
+    )
+    return user

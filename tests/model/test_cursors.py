@@ -1,0 +1,49 @@
+"""A cursor is an id or the beginning of a time; whatever else a caller sends is refused."""
+
+import pytest
+
+from postroad import errors
+from postroad.model import cursors, identifiers
+
+ENTROPY = bytes(7)
+
+
+def made_at(microseconds: int, entropy: bytes = ENTROPY) -> str:
+    return identifiers.make(identifiers.MESSAGE, now=microseconds, entropy=entropy)
+
+
+def test_a_time_stands_before_everything_made_then_or_later_and_behind_everything_made_before() -> None:
+    place = cursors.at(identifiers.MESSAGE, 5)
+    assert made_at(4, b"\xff" * 7) < place < made_at(5) < made_at(6)
+
+
+def test_the_end_stands_behind_everything() -> None:
+    assert made_at(16**14 - 1, b"\xff" * 7) < cursors.end(identifiers.MESSAGE)
+
+
+def test_a_time_beyond_all_ids_is_still_a_place() -> None:
+    assert made_at(4) < cursors.at(identifiers.MESSAGE, 2**70) < cursors.end(identifiers.MESSAGE)
+
+
+def test_an_id_is_a_cursor() -> None:
+    assert cursors.check("cursor", made_at(4), identifiers.MESSAGE) == made_at(4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "em_",
+        "%",
+        "em_" + "0" * 27,
+        "em_" + "0" * 29,
+        "em_" + "G" * 28,
+        "em_" + "0" * 28 + "\n",
+        "em_" + "0" * 27 + "\0",
+        "led_" + "0" * 28,
+        "' OR 1=1 --",
+    ],
+)
+def test_anything_else_is_refused_naming_the_field(text: str) -> None:
+    with pytest.raises(errors.InvalidRequest, match="^before: "):
+        cursors.check("before", text, identifiers.MESSAGE)

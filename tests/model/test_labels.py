@@ -1,0 +1,41 @@
+"""A name is one plain line; the schema says the same as the check."""
+
+import re
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from postroad import errors
+from postroad.model import labels
+
+
+@pytest.mark.parametrize("name", ["Shop", "x", " ", "Käse & Söhne <b>", "日本", "%_'\"\\", "x" * 100, "👩‍👩‍👧"])
+def test_a_plain_line_is_a_name(name: str) -> None:
+    assert labels.check("name", name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "x" * 101, "a\nb", "a\n", "a\r", "a\0b", "a\tb", "\x7f", "\x85", "a\u2028b", "\u202eevil", "\u2066x", "\ud800"],
+)
+def test_anything_else_is_refused_naming_the_field(name: str) -> None:
+    with pytest.raises(errors.InvalidRequest, match="^name: 1 to 100 "):
+        labels.check("name", name)
+
+
+def test_the_bound_can_be_another() -> None:
+    assert labels.check("reason", "x" * 200, most=200)
+    with pytest.raises(errors.InvalidRequest, match="^reason: 1 to 200 "):
+        labels.check("reason", "x" * 201, most=200)
+
+
+@hypothesis.given(strategies.text(min_size=1, max_size=5))
+def test_the_schema_allows_what_the_check_allows(name: str) -> None:
+    said_by_schema = re.search(labels.SCHEMA_PATTERN.removesuffix("$") + r"\Z", name) is not None
+    try:
+        labels.check("name", name)
+    except errors.InvalidRequest:
+        assert not said_by_schema
+    else:
+        assert said_by_schema

@@ -1,0 +1,23 @@
+"""The limits, held against the Limits table of the interface and the figures that were decided beside it."""
+
+from postroad.model import limits
+
+DOCUMENTED = {
+    "SUBJECT_CHARACTERS": 500,
+    "UNIQUE_RECIPIENTS": 50,
+    "MIME_BYTES": 10_485_760,
+    "ATTACHMENTS": 20,
+    "TAGS": 20,
+    "TAG_CHARACTERS": 128,
+    "VARIABLES": 32,
+    "CUSTOM_HEADERS": 50,
+    "HEADER_LINE_OCTETS": 998,
+    "FILENAME_CHARACTERS": 255,
+    "IDEMPOTENCY_KEY_CHARACTERS": 255,
+    "IDEMPOTENCY_KEY_SECONDS": 86_400,
+    "TEMPLATE_ALIAS_PATTERN": "[a-z0-9_-]{1,64}",
+}
+
+
+def test_every_limit_has_its_documented_value() -> None:
+    assert {name: value for name, value in vars(limits).items() if name.isupper()} == DOCUMENTED

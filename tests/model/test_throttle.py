@@ -1,0 +1,74 @@
+"""The token bucket: exact at the burst, exact at the rate, and never confused by odd clocks or odd figures."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroad.model import throttle
+
+SECOND = throttle.SECOND
+NOON = 1_700_000_000 * SECOND
+POLICY = throttle.Policy(rate=10, burst=5)
+
+
+def take_many(policy: throttle.Policy, times: list[int], full_at: int = 0) -> list[throttle.Verdict]:
+    verdicts = []
+    for now in times:
+        verdicts.append(throttle.take(policy, full_at=full_at, now=now))
+        full_at = verdicts[-1].full_at
+    return verdicts
+
+
+def test_a_full_bucket_lets_its_burst_pass_at_once_and_not_one_more() -> None:
+    verdicts = take_many(POLICY, [NOON] * 7)
+    assert [verdict.allowed for verdict in verdicts] == 5 * [True] + 2 * [False]
+    assert [verdict.remaining for verdict in verdicts] == [4, 3, 2, 1, 0, 0, 0]
+
+
+def test_a_refusal_costs_nothing_and_tells_how_long_to_wait() -> None:
+    *_, last, refused = take_many(POLICY, [NOON] * 6)
+    assert (refused.full_at, refused.wait) == (last.full_at, SECOND // 10)
+    assert not throttle.take(POLICY, full_at=refused.full_at, now=NOON + refused.wait - 1).allowed
+    assert throttle.take(POLICY, full_at=refused.full_at, now=NOON + refused.wait).allowed
+
+
+def test_what_was_taken_comes_back_at_the_rate() -> None:
+    drained = take_many(POLICY, [NOON] * 5)[-1].full_at
+    later = take_many(POLICY, [NOON + 3 * SECOND // 10] * 4, full_at=drained)
+    assert [verdict.allowed for verdict in later] == [True, True, True, False]
+
+
+def test_rest_fills_the_bucket_but_never_beyond_its_burst() -> None:
+    drained = take_many(POLICY, [NOON] * 5)[-1].full_at
+    after_a_day = take_many(POLICY, [NOON + 86_400 * SECOND] * 6, full_at=drained)
+    assert sum(verdict.allowed for verdict in after_a_day) == 5
+
+
+def test_a_clock_that_steps_back_refuses_rather_than_giving_more() -> None:
+    drained = take_many(POLICY, [NOON] * 5)[-1].full_at
+    assert not throttle.take(POLICY, full_at=drained, now=NOON - 10 * SECOND).allowed
+
+
+@pytest.mark.parametrize("rate", [1, 3, 7, 100, 999_999, 1_000_000, 1_000_001, 1_000_000_000])
+def test_every_rate_that_can_be_configured_works(rate: int) -> None:
+    verdicts = take_many(throttle.Policy(rate=rate, burst=2), [NOON] * 3)
+    assert [verdict.allowed for verdict in verdicts] == [True, True, False]
+    assert verdicts[2].wait > 0
+
+
+@given(
+    st.integers(1, 1000),
+    st.integers(1, 50),
+    st.lists(st.integers(0, 2 * SECOND), max_size=200),
+)
+def test_no_window_lets_more_through_than_burst_and_rate_allow(rate: int, burst: int, gaps: list[int]) -> None:
+    policy = throttle.Policy(rate=rate, burst=burst)
+    now, times = NOON, []
+    for gap in gaps:
+        now += gap
+        times.append(now)
+    verdicts = take_many(policy, times)
+    passed = [time for time, verdict in zip(times, verdicts, strict=True) if verdict.allowed]
+    for first in range(len(passed)):
+        for last in range(first, len(passed)):
+            assert last - first + 1 <= burst + (passed[last] - passed[first]) // policy.interval

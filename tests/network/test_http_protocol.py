@@ -1,0 +1,349 @@
+"""A connection is bounded in every direction, and what is not HTTP gets the error object all the same."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from postroad import errors
+from postroad.network import http_listener, http_protocol
+from tests import raw_http
+from tests.raw_http import get, post
+
+
+class Served:
+    """A listener in front of an application that answers with what it received."""
+
+    def __init__(self, limits: http_protocol.Limits) -> None:
+        self.listener = http_listener.HttpListener(self.answer, refuse=self.refuse, limits=limits, sweep_seconds=0.02)
+        self.requests: list[dict[str, Any]] = []
+        self.disconnected = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self.listener.address
+
+    def refuse(self, error: errors.PostroadError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        content = f'{{"error": "{error.message}", "code": "{error.code}"}}'.encode()
+        return error.status, [(b"x-request-id", b"req_1"), (b"content-length", b"%d" % len(content))], content
+
+    async def answer(self, scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has it
+        body = b""
+        if scope["path"] != "/unread":
+            message = {"more_body": True}
+            while message.get("more_body"):
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    self.disconnected.set()
+                    return
+                body += message["body"]
+        await self.go_on.wait()
+        self.requests.append({**scope, "body": body})
+        text = f"{scope['method']} {scope['path']} {len(body)}".encode()
+        fields = [(b"content-length", b"%d" % len(text))]
+        await send({"type": "http.response.start", "status": 200, "headers": fields})
+        await send({"type": "http.response.body", "body": text})
+
+
+@contextlib.asynccontextmanager
+async def served(**limits: Any) -> AsyncIterator[Served]:
+    server = Served(http_protocol.Limits(**limits))
+    await server.listener.start("127.0.0.1", 0)
+    try:
+        yield server
+    finally:
+        server.go_on.set()
+        await server.listener.stop(grace_seconds=5)
+
+
+def assert_refused(response: raw_http.Response, about: str) -> None:
+    assert response.status == 400
+    assert response.headers["x-request-id"] == "req_1"
+    assert response.headers["connection"] == "close"
+    assert response.json()["code"] == "invalid_request"
+    assert re.search(about, response.json()["error"])
+
+
+async def test_a_request_is_served_and_the_connection_kept() -> None:
+    async with served() as server, raw_http.connect(server.address) as connection:
+        for body in (b"x", b"y" * 100_000, b""):
+            await connection.send(post("/", body))
+            assert (await connection.response()).body == b"POST / %d" % len(body)
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
+        b"EHLO example.com\r\n",
+        b"GET /\r\n\r\n",
+        b"GET / HTTP/2.0\r\nHost: x\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET http://example.com HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /\xc3\xa9 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\nHost: x\n\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n",
+    ],
+)
+async def test_what_is_not_a_valid_request_gets_the_error_object(request_bytes: bytes) -> None:
+    async with served() as server:
+        assert_refused(await raw_http.exchange(server.address, request_bytes), "")
+        assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        ("Content-Length: 3", "Transfer-Encoding: chunked"),
+        ("Transfer-Encoding: chunked", "Content-Length: 3"),
+        ("Content-Length: 3", "Content-Length: 3"),
+        ("Content-Length: 3", "Content-Length: 4"),
+        ("Content-Length: 3, 3",),
+        ("Content-Length: +3",),
+        ("Content-Length: -3",),
+        ("Content-Length: 0x3",),
+        ("Content-Length : 3",),
+        ("Content-Length: 99999999999999999999999",),
+        ("Transfer-Encoding: gzip, chunked",),
+        ("Transfer-Encoding: chunked, gzip",),
+        ("Transfer-Encoding: xchunked",),
+        ("Transfer-Encoding: identity",),
+        ("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
+        ("Transfer-Encoding : chunked",),
+        ("Transfer-Encoding:\x0bchunked",),
+    ],
+)
+async def test_a_body_whose_end_two_readers_could_see_differently_is_refused(framing: tuple[str, ...]) -> None:
+    head = "\r\n".join(["POST / HTTP/1.1", "Host: x", *framing]).encode() + b"\r\n\r\n"
+    async with served() as server:
+        response = await raw_http.exchange(server.address, head + b"3\r\nabc\r\n0\r\n\r\n" + get("/smuggled"))
+        assert_refused(response, "")
+        assert server.requests == []
+
+
+async def test_http_1_0_has_no_chunks() -> None:
+    request = b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+    async with served() as server:
+        assert_refused(await raw_http.exchange(server.address, request), "HTTP/1.1")
+
+
+@pytest.mark.parametrize(
+    "chunk", [b'3;a="\r\n', b"3 \r\nabc\r\n", b"3\nabc\n", b"-3\r\nabc\r\n", b"3\r\nabcd\r\n", b"g\r\n"]
+)
+async def test_a_broken_chunk_ends_the_request_and_the_application_hears_of_it(chunk: bytes) -> None:
+    async with served() as server:
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        assert_refused(await raw_http.exchange(server.address, head + chunk), "not a valid HTTP")
+        await asyncio.wait_for(server.disconnected.wait(), raw_http.PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize("pieces", [1, 7])
+async def test_the_head_is_bounded_in_bytes(pieces: int) -> None:
+    async with served(head_bytes=4096) as server, raw_http.connect(server.address) as connection:
+        request = get("/", "X-Long: " + "a" * 5000)
+        step = len(request) // pieces
+        for start in range(0, len(request), step):
+            await connection.send(request[start : start + step])
+            await asyncio.sleep(0)
+        assert_refused(await connection.response(), "header fields")
+
+
+async def test_a_field_without_an_end_is_bounded() -> None:
+    async with served(head_bytes=4096) as server, raw_http.connect(server.address) as connection:
+        await connection.send(b"GET / HTTP/1.1\r\nHost: x\r\nX: ")
+        answered = asyncio.create_task(connection.response())
+        while not answered.done():
+            await connection.send(b"a" * 1024)
+            await asyncio.sleep(0.001)
+        assert_refused(await answered, "header fields")
+
+
+async def test_a_head_within_the_bound_is_served_however_it_is_cut() -> None:
+    request = get("/", *(f"X-{number}: {'a' * 500}" for number in range(90)))
+    async with served() as server, raw_http.connect(server.address) as connection:
+        for start in range(0, len(request), 999):
+            await connection.send(request[start : start + 999])
+            await asyncio.sleep(0)
+        assert (await connection.response()).status == 200
+
+
+async def test_the_head_is_bounded_in_fields() -> None:
+    async with served() as server:
+        at_most = [f"X-{number}: a" for number in range(99)]  # and Host
+        assert (await raw_http.exchange(server.address, get("/", *at_most))).status == 200
+        assert_refused(await raw_http.exchange(server.address, get("/", *at_most, "X: a")), "at most 100")
+
+
+async def test_the_address_is_bounded() -> None:
+    async with served(url_bytes=100) as server:
+        assert (await raw_http.exchange(server.address, get("/" + "a" * 99))).status == 200
+        assert_refused(await raw_http.exchange(server.address, get("/" + "a" * 100)), "at most 100 bytes")
+
+
+async def test_a_head_that_never_ends_is_refused() -> None:
+    async with served(head_seconds=0.05) as server, raw_http.connect(server.address) as connection:
+        await connection.send(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        assert_refused(await connection.response(), "head of the request did not arrive")
+
+
+@pytest.mark.parametrize("nothing", [b"", b"\r\n"])
+async def test_a_connection_that_asks_nothing_is_closed(nothing: bytes) -> None:
+    async with served(head_seconds=0.05, idle_seconds=1) as server, raw_http.connect(server.address) as connection:
+        await connection.send(nothing)
+        assert await connection.rest() == b""
+
+
+async def test_empty_lines_do_not_keep_an_idle_connection_alive() -> None:
+    async with served(idle_seconds=1) as server, raw_http.connect(server.address) as connection:
+        await connection.send(get("/"))
+        await connection.response()
+        await connection.send(b"\r\n")
+        assert await connection.rest() == b""
+
+
+async def test_a_body_that_never_ends_is_refused_and_the_application_hears_of_it() -> None:
+    async with served(body_seconds=0.05) as server, raw_http.connect(server.address) as connection:
+        await connection.send(post("/", b"half", length=8))
+        assert_refused(await connection.response(), "body of the request did not arrive")
+        await asyncio.wait_for(server.disconnected.wait(), raw_http.PATIENCE_SECONDS)
+
+
+async def test_time_spent_on_the_answer_is_not_the_callers() -> None:
+    async with served(body_seconds=0.05, head_seconds=0.05) as server, raw_http.connect(server.address) as connection:
+        server.go_on.clear()
+        await connection.send(post("/", b"whole"))
+        await asyncio.sleep(0.2)
+        server.go_on.set()
+        assert (await connection.response()).status == 200
+
+
+async def test_a_body_in_too_many_chunks_is_refused() -> None:
+    async with served(body_chunks=100) as server:
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        enough = await raw_http.exchange(server.address, head + b"1\r\na\r\n" * 99 + b"0\r\n\r\n")
+        assert enough.body == b"POST / 99"
+        assert_refused(await raw_http.exchange(server.address, head + b"1\r\na\r\n" * 101), "too many chunks")
+
+
+async def test_an_unread_body_is_drained_and_the_connection_kept() -> None:
+    async with served() as server, raw_http.connect(server.address) as connection:
+        await connection.send(post("/unread", b"a" * 10, length=1_000_000))
+        assert (await connection.response()).body == b"POST /unread 0"
+        await connection.send(b"a" * 999_990 + get("/next"))
+        assert (await connection.response()).body == b"GET /next 0"
+
+
+async def test_an_unread_body_is_drained_only_so_far() -> None:
+    async with served(drain_bytes=100_000) as server, raw_http.connect(server.address) as connection:
+        await connection.send(post("/unread", b"", length=10**12))
+        assert (await connection.response()).status == 200
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await connection.send(b"a" * 65_536)
+
+
+async def test_an_unread_body_is_drained_only_so_long() -> None:
+    async with served(drain_seconds=0.05) as server, raw_http.connect(server.address) as connection:
+        await connection.send(post("/unread", b"", length=1_000))
+        assert (await connection.response()).status == 200
+        assert await connection.rest() == b""
+
+
+async def test_a_drained_connection_that_stays_idle_is_closed() -> None:
+    async with served(idle_seconds=1) as server, raw_http.connect(server.address) as connection:
+        await connection.send(post("/unread", b"", length=3))
+        assert (await connection.response()).status == 200
+        await connection.send(b"abc")
+        assert await connection.rest() == b""
+
+
+@pytest.mark.parametrize("framing", ["length", "chunks"])
+@pytest.mark.parametrize("cut", [20, 150, 10_000])
+async def test_an_offer_to_upgrade_is_ignored_and_the_body_read(framing: str, cut: int) -> None:
+    offer = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAA"
+    body = get("/smuggled")
+    if framing == "length":
+        request = post("/", body, offer)
+    else:
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n" + offer.encode() + b"\r\n\r\n"
+        request = head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    stream = request + request + get("/next", offer)
+    async with served() as server, raw_http.connect(server.address) as connection:
+        for start in range(0, len(stream), cut):
+            await connection.send(stream[start : start + cut])
+            await asyncio.sleep(0)
+        for answer in (b"POST / %d" % len(body), b"POST / %d" % len(body), b"GET /next 0"):
+            assert (await connection.response()).body == answer
+        assert [request["body"] for request in server.requests] == [body, body, b""]
+
+
+async def test_an_offer_to_upgrade_may_end_the_connection() -> None:
+    async with served() as server, raw_http.connect(server.address) as connection:
+        await connection.send(get("/", "Connection: Upgrade, close", "Upgrade: websocket"))
+        assert (await connection.response()).headers["connection"] == "close"
+        assert await connection.rest() == b""
+
+
+async def test_pipelined_requests_are_answered_in_order() -> None:
+    async with served() as server, raw_http.connect(server.address) as connection:
+        await connection.send(b"".join(get(f"/{number}") for number in range(10)))
+        assert [(await connection.response()).body for _ in range(10)] == [b"GET /%d 0" % n for n in range(10)]
+
+
+async def test_pipelining_is_bounded_and_what_was_taken_is_answered() -> None:
+    async with served(pipelined_requests=4) as server, raw_http.connect(server.address) as connection:
+        server.go_on.clear()
+        await connection.send(b"".join(get(f"/{number}") for number in range(100)))
+        server.go_on.set()
+        answered = (await connection.rest()).count(b"HTTP/1.1 200 OK")
+        assert answered == 5  # the one under way, and four behind it
+
+
+async def test_garbage_behind_a_good_request_does_not_cost_it_its_answer() -> None:
+    async with served() as server, raw_http.connect(server.address) as connection:
+        server.go_on.clear()
+        await connection.send(get("/good") + b"\x00\x01\x02")
+        server.go_on.set()
+        assert (await connection.response()).body == b"GET /good 0"
+        assert await connection.rest() == b""
+
+
+async def test_a_connection_too_many_is_turned_away() -> None:
+    async with served(connections=1) as server, raw_http.connect(server.address) as first:
+        await first.send(get("/"))
+        await first.response()
+        async with raw_http.connect(server.address) as second:
+            response = await second.response()
+            assert response.status == 503
+            assert response.json()["code"] == "service_unavailable"
+            assert await second.rest() == b""
+        await first.send(get("/"))
+        assert (await first.response()).status == 200
+
+
+async def test_a_caller_that_does_not_read_its_answers_is_cut_off() -> None:
+    limits = {"write_seconds": 0.1, "pipelined_requests": 10**6}
+    async with served(**limits) as server, raw_http.connect(server.address) as connection:
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            while True:
+                await connection.send(get("/" + "a" * 5000) * 20)
+        assert connection.writer.transport.is_closing()
+
+
+async def test_a_refused_caller_can_finish_sending_and_read_why() -> None:
+    async with served(head_bytes=1024) as server, raw_http.connect(server.address) as connection:
+        await connection.send(get("/", "X: " + "a" * 2000))
+        await connection.send(b"a" * 1_000_000)
+        assert_refused(await connection.response(), "header fields")
+        assert await connection.rest() == b""

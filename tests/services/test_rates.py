@@ -1,0 +1,77 @@
+"""Request rates: a bucket for each credential, a wait that is true, and figures that callers can plan with."""
+
+import pytest
+
+from postroad import errors
+from postroad.model import throttle
+from postroad.services import rates
+
+NOON = 1_700_000_000 * throttle.SECOND
+
+
+def test_one_credential_never_uses_up_the_rate_of_another() -> None:
+    buckets = rates.Rates(rate=1, burst=1)
+    buckets.take("cred_a", now=NOON)
+    buckets.take("cred_b", now=NOON)
+    with pytest.raises(errors.RateLimited):
+        buckets.take("cred_a", now=NOON)
+
+
+def test_a_refusal_says_when_to_come_back_and_keeps_its_word() -> None:
+    buckets = rates.Rates(rate=1, burst=2)
+    buckets.take("cred_a", now=NOON)
+    buckets.take("cred_a", now=NOON)
+    with pytest.raises(errors.RateLimited, match="1 sends a second") as refusal:
+        buckets.take("cred_a", now=NOON + 1)
+    assert refusal.value.retry_after == 1
+    buckets.take("cred_a", now=NOON + 1 + throttle.SECOND)
+
+
+def test_a_wait_of_a_moment_is_told_as_a_whole_second() -> None:
+    buckets = rates.Rates(rate=1000, burst=1)
+    buckets.take("cred_a", now=NOON)
+    with pytest.raises(errors.RateLimited) as refusal:
+        buckets.take("cred_a", now=NOON)
+    assert refusal.value.retry_after == 1
+
+
+def test_refused_requests_do_not_prolong_the_wait() -> None:
+    buckets = rates.Rates(rate=1, burst=1)
+    buckets.take("cred_a", now=NOON)
+    for _ in range(100):
+        with pytest.raises(errors.RateLimited):
+            buckets.take("cred_a", now=NOON)
+    buckets.take("cred_a", now=NOON + throttle.SECOND)
+
+
+def test_the_header_fields_tell_the_policy_and_what_is_left() -> None:
+    buckets = rates.Rates(rate=100, burst=200)
+    assert dict(buckets.headers("cred_a", now=NOON)) == {
+        "RateLimit-Policy": '"credential";q=200;w=2',
+        "RateLimit": '"credential";r=200;t=0',
+    }
+    for _ in range(150):
+        buckets.take("cred_a", now=NOON)
+    assert dict(buckets.headers("cred_a", now=NOON))["RateLimit"] == '"credential";r=50;t=2'
+    for _ in range(50):
+        buckets.take("cred_a", now=NOON)
+    assert dict(buckets.headers("cred_a", now=NOON))["RateLimit"] == '"credential";r=0;t=2'
+
+
+def test_buckets_that_are_full_again_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "MOST_BUCKETS", 10)
+    buckets = rates.Rates(rate=1, burst=1)
+    for number in range(10):
+        buckets.take(f"cred_{number}", now=NOON)
+    buckets.take("cred_late", now=NOON + throttle.SECOND)
+    assert list(buckets._full_at) == ["cred_late"]
+
+
+def test_forgetting_full_buckets_gives_nobody_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "MOST_BUCKETS", 2)
+    buckets = rates.Rates(rate=1, burst=1)
+    for name in ("cred_a", "cred_b", "cred_c", "cred_d"):
+        buckets.take(name, now=NOON)
+    for name in ("cred_a", "cred_b", "cred_c", "cred_d"):
+        with pytest.raises(errors.RateLimited):
+            buckets.take(name, now=NOON)

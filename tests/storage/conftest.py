@@ -1,0 +1,51 @@
+"""The same tests on both engines: `store` is a migrated store on SQLite and, in a second run, on PostgreSQL.
+
+`database_url` is a new and empty database of that engine; `reopen` opens the same database once more, as another process
+would. `sqlite_store` is for what only a file can do.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from postroad.storage import opening, sqlite
+from postroad.storage.store import Store
+
+Reopen = Callable[[], Awaitable[Store]]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'postroad.db'}"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture
+async def store(database_url: str) -> AsyncIterator[Store]:
+    opened = await opening.open_current(database_url, migrate=True)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def reopen(database_url: str) -> AsyncIterator[Reopen]:
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def reopen() -> Store:
+            opened = await opening.open_store(database_url)
+            stack.push_async_callback(opened.close)
+            return opened
+
+        yield reopen
+
+
+@pytest.fixture
+async def sqlite_store(tmp_path: Path) -> AsyncIterator[sqlite.SqliteStore]:
+    opened = await opening.open_current(f"sqlite:///{tmp_path / 'postroad.db'}", migrate=True)
+    assert isinstance(opened, sqlite.SqliteStore)
+    yield opened
+    await opened.close()

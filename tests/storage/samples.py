@@ -1,0 +1,80 @@
+"""Rows to store, and the few statements of their own that tests need beside the named queries."""
+
+from typing import Any
+
+from postroad.storage import accounts, ledger, messages, recipients
+from postroad.storage.store import Store, Transaction
+
+NOW = 1_800_000_000_000_000
+
+# Some seconds of work for either engine, and no rows to carry.
+SLOW = (
+    "WITH RECURSIVE counter (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counter WHERE n < 200000000) "
+    "SELECT COUNT(*) FROM counter"
+)
+
+
+def teach(store: Store, **statements: str) -> None:
+    """Let a store know statements of a test as `test.name`; placeholders as the engine wants them."""
+    known: dict[str, str] = store._statements  # type: ignore[attr-defined]
+    known |= {f"test.{name}": statement for name, statement in statements.items()}
+
+
+def message(message_id: str, account_id: str = "acc_1", **changes: Any) -> messages.NewMessage:  # noqa: ANN401
+    values: dict[str, Any] = {
+        "id": message_id,
+        "account_id": account_id,
+        "credential_id": "cred_1",
+        "source": "api",
+        "sender": "Shop <shop@example.com>",
+        "sender_key": "shop@example.com",
+        "subject": "Grüße",
+        "recipient_count": 1,
+        "size": 4,
+        "request_id": f"req_{message_id}",
+        "response": b'{"id": "x"}',
+        "created_at": NOW,
+        "mime": b"a\0\xff\n",
+        "tags": (),
+    }
+    return messages.NewMessage(**(values | changes))
+
+
+def recipient(message_id: str, number: int = 0, account_id: str = "acc_1", **changes: Any) -> recipients.NewRecipient:  # noqa: ANN401
+    values: dict[str, Any] = {
+        "message_id": message_id,
+        "id": f"rcp_{message_id}_{number}",
+        "account_id": account_id,
+        "email": f"Person{number}@example.org",
+        "email_key": f"person{number}@example.org",
+        "domain": "example.org",
+    }
+    return recipients.NewRecipient(**(values | changes))
+
+
+def entry(
+    entry_id: str, account_id: str, *, available: int, reserved: int = 0, kind: str = ledger.Kind.GRANT
+) -> ledger.Entry:
+    return ledger.Entry(entry_id, account_id, kind, available, reserved, None, None, NOW)
+
+
+async def add_account(tx: Transaction, account_id: str = "acc_1", *, credits: int = 0) -> None:
+    """An account, and its first credits with the entry that belongs to them."""
+    await accounts.insert(tx, account_id, name=f"name of {account_id}", now=NOW)
+    if credits:
+        await ledger.record(tx, [entry(f"led_first_{account_id}", account_id, available=credits)])
+
+
+async def count(store: Store, table: str) -> int:
+    teach(store, count=f"SELECT COUNT(*) FROM {table}")  # noqa: S608 - a test's own word
+    async with store.reading() as tx:
+        row = await tx.fetch_one("test.count")
+    assert row is not None
+    return int(row[0])
+
+
+async def balances(store: Store, account_id: str) -> tuple[int, int]:
+    async with store.reading() as tx:
+        account = await accounts.by_id(tx, account_id)
+    assert account is not None
+    return account.available, account.reserved

@@ -1,0 +1,247 @@
+"""Settings: what lies over what, what is refused and with which words, and that every setting is documented."""
+
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from postroad import config
+
+ROOT = Path(__file__).parent.parent
+DEFAULTS = ROOT / "src" / "postroad" / "defaults.toml"
+DOCUMENTATION = ROOT / "docs" / "configuration.md"
+STRONG_KEY = "dGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBkb2c"
+
+
+def load(
+    file: Path | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Mapping[str, object]] | None = None,
+) -> config.Settings:
+    return config.load(file, environment=environment or {}, overrides=overrides)
+
+
+def refusal(
+    file: Path | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Mapping[str, object]] | None = None,
+) -> str:
+    with pytest.raises(config.ConfigError) as caught:
+        load(file, environment=environment, overrides=overrides)
+    return str(caught.value)
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "postroad.toml"
+    file.write_text(text)
+    return file
+
+
+def settings_with_comments() -> dict[str, tuple[str, str]]:
+    """Each setting as `section.key`, with its default as written and the comment above it."""
+    found: dict[str, tuple[str, str]] = {}
+    section, comment = "", ""
+    for line in DEFAULTS.read_text().splitlines():
+        if header := re.fullmatch(r"\[(\w+)\]", line):
+            section = header[1]
+        elif line.startswith("# "):
+            comment = f"{comment} {line.removeprefix('# ')}".strip()
+        elif setting := re.fullmatch(r"(\w+) = (.*)", line):
+            found[f"{section}.{setting[1]}"] = (setting[2], comment)
+        if not line.startswith("#"):
+            comment = ""
+    return found
+
+
+def test_the_defaults_are_complete_and_valid() -> None:
+    settings = load()
+    assert settings.http.listen == "127.0.0.1:8025"
+    assert settings.domains.require_verified is True
+
+
+def test_a_file_lies_over_the_defaults_the_environment_over_it_and_flags_over_all(tmp_path: Path) -> None:
+    file = written(tmp_path, '[http]\nlisten = "127.0.0.1:1"\ngrace_seconds = 1\nconnections = 1\n')
+    environment = {"POSTROAD_HTTP__LISTEN": "127.0.0.1:2", "POSTROAD_HTTP__GRACE_SECONDS": "2"}
+    settings = load(file, environment=environment, overrides={"http": {"listen": "127.0.0.1:3"}})
+    assert (settings.http.listen, settings.http.grace_seconds, settings.http.connections) == ("127.0.0.1:3", 2, 1)
+    assert settings.limits == load().limits
+
+
+@pytest.mark.parametrize("text, expected", [("true", True), ("false", False), ("1", True), ("0", False)])
+def test_a_variable_takes_the_type_of_its_setting(text: str, *, expected: bool) -> None:
+    settings = load(environment={"POSTROAD_DOMAINS__REQUIRE_VERIFIED": text, "POSTROAD_LIMITS__REQUEST_RATE": "7"})
+    assert settings.domains.require_verified is expected
+    assert settings.limits.request_rate == 7
+
+
+def test_a_text_from_the_environment_stays_a_text() -> None:
+    assert load(environment={"POSTROAD_SECURITY__SECRET_KEY": "123"}).security.secret_key == "123"
+
+
+@pytest.mark.parametrize(
+    "name", ["POSTROAD_PORT", "POSTROAD_SERVICE_HOST", "OTHER_HTTP__LISTEN", "postroad_http__listen"]
+)
+def test_variables_that_are_not_settings_are_left_alone(name: str) -> None:
+    assert load(environment={name: "tcp://10.0.0.1:80"}) == load()
+    assert not config.has_variables({name: ""})
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("[htpp]\nlisten = 'a:1'", "htpp: unknown section"),
+        ("[http]\nlissten = 'a:1'", "http.lissten: unknown setting"),
+        ("listen = 'a:1'", "listen: unknown section"),
+        ("http = 3", "http: a section, not a setting"),
+        ("[http]\ngrace_seconds = 'ten'", "http.grace_seconds: expected `int`, got `str`"),
+        ("[http]\ngrace_seconds = '10'", "http.grace_seconds: expected `int`, got `str`"),
+        ("[http]\ngrace_seconds = true", "http.grace_seconds: expected `int`, got `bool`"),
+        ("[http]\ngrace_seconds = 1.5", "http.grace_seconds: expected `int`, got `float`"),
+        ("[http]\ngrace_seconds = 0", "http.grace_seconds: expected `int` >= 1"),
+        ("[http]\ngrace_seconds = 99999999999", "http.grace_seconds: expected `int` <= 1000000000"),
+        ("[http.listen]\nport = 3", "http.listen: expected `str`, got `object`"),
+        ("[domains]\nrequire_verified = 1", "domains.require_verified: expected `bool`, got `int`"),
+        ("[logs]\nlevel = 'loud'", "logs.level: 'loud' is not one of debug, info, warning, error"),
+        ("[logs]\nformat = 'xml'", "logs.format: 'xml' is not one of json, console"),
+        ("[http]\nlisten = 'localhost'", "http.listen: 'localhost' is not an address; write host:port"),
+        ("[http]\nlisten = '127.0.0.1:http'", "http.listen: '127.0.0.1:http' has no port between 0 and 65535"),
+        ("[http]\nlisten = '127.0.0.1:65536'", "http.listen: '127.0.0.1:65536' has no port between 0 and 65535"),
+        ("[http]\nlisten = ':8025'", "http.listen: ':8025' is not an address"),
+        ("[http]\nlisten = '::1:8025'", "http.listen: '::1:8025' is not an address"),
+        ("[http]\nlisten = '[::1'", "http.listen: '[::1' is not an address"),
+        ("[http]\nbase_url = 'mail.example.com'", "http.base_url: 'mail.example.com' is not an address"),
+        ("[http]\nbase_url = 'https://mail.example.com/'", "http.base_url: 'https://mail.example.com/' is not an"),
+        ("[http]\nbase_url = 'https://[mail'", "http.base_url: 'https://[mail' is not an address"),
+        (
+            "[security]\nsecret_key = 'a'\nsecret_key_file = 'b'",
+            "security: secret_key and secret_key_file are both set",
+        ),
+        ("[http", "not valid TOML"),
+        ("[http]\nlisten = 'a:1'\nlisten = 'b:1'", "not valid TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_name_of_the_setting(tmp_path: Path, text: str, sentence: str) -> None:
+    assert sentence in refusal(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "name, value, sentence",
+    [
+        ("POSTROAD_HTPP__LISTEN", "a:1", "htpp: unknown section (in environment)"),
+        ("POSTROAD_HTTP__LISSTEN", "a:1", "http.lissten: unknown setting (in environment)"),
+        ("POSTROAD_HTTP__GRACE_SECONDS", "ten", "http.grace_seconds: 'ten' is not a whole number"),
+        ("POSTROAD_HTTP__GRACE_SECONDS", "", "http.grace_seconds: '' is not a whole number"),
+        ("POSTROAD_DOMAINS__REQUIRE_VERIFIED", "maybe", "domains.require_verified: 'maybe' is not true or false"),
+    ],
+)
+def test_a_wrong_variable_is_refused_with_the_name_of_the_setting(name: str, value: str, sentence: str) -> None:
+    assert sentence in refusal(environment={name: value})
+
+
+@pytest.mark.parametrize("url", ["", "mysql://host/name", "postroad.db", "sqlite://relative.db", "sqlite:///"])
+def test_a_database_address_of_an_unknown_kind_is_refused(url: str) -> None:
+    assert "database.url: write sqlite:///" in refusal(overrides={"database": {"url": url}})
+
+
+def test_a_refused_database_address_is_not_repeated_because_it_may_hold_a_password() -> None:
+    assert "hunter2" not in refusal(overrides={"database": {"url": "mysql://user:hunter2@host/name"}})
+
+
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "absent.toml") == f"{tmp_path / 'absent.toml'}: cannot be read: No such file or directory"
+    assert "Is a directory" in refusal(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b"# caf\xe9")
+    assert "not valid TOML" in refusal(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize(
+    "text, host, port",
+    [
+        ("127.0.0.1:8025", "127.0.0.1", 8025),
+        ("[::1]:0", "::1", 0),
+        ("localhost:65535", "localhost", 65535),
+        ("mail.example.com:80", "mail.example.com", 80),
+    ],
+)
+def test_an_address_to_listen_on_is_a_host_and_a_port(text: str, host: str, port: int) -> None:
+    endpoint = config.endpoint(text, name="http.listen")
+    assert (endpoint.host, endpoint.port) == (host, port)
+    assert str(endpoint) == text
+
+
+@hypothesis.given(strategies.text(alphabet="[]:.%0129afgz\u0663\n -", max_size=20))
+def test_whatever_is_written_for_an_address_either_reads_back_the_same_or_is_refused(text: str) -> None:
+    try:
+        endpoint = config.endpoint(text, name="http.listen")
+    except config.ConfigError:
+        return
+    assert config.endpoint(str(endpoint), name="http.listen") == endpoint
+
+
+def security(**values: str) -> config.Security:
+    return load(overrides={"security": values}).security
+
+
+def test_a_strong_key_is_taken_from_the_setting_or_from_the_file_without_its_line_break(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(f"{STRONG_KEY}\n")
+    assert config.secret_key(security(secret_key=STRONG_KEY)) == STRONG_KEY.encode()
+    assert config.secret_key(security(secret_key_file=str(file))) == STRONG_KEY.encode()
+
+
+@pytest.mark.parametrize(
+    "key", ["", "hunter2", "x" * 64, "changeme" * 4, STRONG_KEY[:31], "0101" * 32, " " * 40], ids=lambda key: key[:8]
+)
+def test_a_missing_or_weak_key_is_refused_without_repeating_it(tmp_path: Path, key: str) -> None:
+    file = tmp_path / "key"
+    file.write_text(key)
+    for given in (security(secret_key=key), security(secret_key_file=str(file))):
+        with pytest.raises(config.ConfigError, match="missing or too weak") as caught:
+            config.secret_key(given)
+        assert not key.strip() or key not in str(caught.value)
+
+
+def test_a_key_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(config.ConfigError, match="cannot be read: No such file"):
+        config.secret_key(security(secret_key_file=str(tmp_path / "absent")))
+    binary = tmp_path / "binary"
+    binary.write_bytes(bytes(range(128, 255)))
+    with pytest.raises(config.ConfigError, match="is not text"):
+        config.secret_key(security(secret_key_file=str(binary)))
+
+
+def test_every_default_has_a_comment_and_every_comment_is_a_sentence() -> None:
+    settings = settings_with_comments()
+    assert {f"{section}.{key}" for section, table in config.defaults().items() for key in table} == settings.keys()
+    assert [name for name, (_, comment) in settings.items() if not comment.endswith(".")] == []
+
+
+def test_every_setting_is_documented_with_its_default_and_its_meaning() -> None:
+    documented = DOCUMENTATION.read_text().splitlines()
+    rows = [f"| `{name}` | `{default}` | {comment} |" for name, (default, comment) in settings_with_comments().items()]
+    assert [row for row in rows if row not in documented] == []
+
+
+def test_no_setting_is_documented_that_does_not_exist() -> None:
+    named = set(re.findall(r"^\| `(\w+\.\w+)` \|", DOCUMENTATION.read_text(), re.MULTILINE))
+    assert named == settings_with_comments().keys()
+
+
+def test_the_example_in_the_documentation_is_a_valid_file(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", DOCUMENTATION.read_text(), re.DOTALL)
+    assert tomllib.loads(example).keys() <= config.defaults().keys()
+    load(written(tmp_path, example))
+
+
+def test_the_defaults_hold_no_key() -> None:
+    assert load().security.secret_key == ""
+    with pytest.raises(config.ConfigError):
+        config.secret_key(load().security)
+    assert not stat.S_IMODE(DEFAULTS.stat().st_mode) & stat.S_IXUSR

@@ -1,0 +1,141 @@
+"""The errors, held against the documented lists: the codes of the interface, and each one's status and SMTP reply.
+
+The table below is the documented one, written out; a code that is added, lost or answered otherwise fails here. The
+page for callers, docs/errors.md, has to say the same. And a refusal that promises `Retry-After` always has it.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from postroad import errors
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "errors.md"
+
+# code: (HTTP status, SMTP reply; None where mail over SMTP does not meet it)
+DOCUMENTED = {
+    "invalid_request": (400, "550 5.6.0"),
+    "unauthorized": (401, "535 5.7.8"),
+    "insufficient_credits": (402, "550 5.7.1"),
+    "forbidden": (403, "550 5.7.1"),
+    "account_suspended": (403, "550 5.7.1"),
+    "not_found": (404, None),
+    "conflict": (409, None),
+    "idempotency_conflict": (409, None),
+    "idempotency_in_progress": (409, None),
+    "payload_too_large": (413, "552 5.3.4"),
+    "rate_limited": (429, "451 4.7.1"),
+    "warmup_limited": (429, "451 4.7.1"),
+    "internal_error": (500, "451 4.3.0"),
+    "service_unavailable": (503, "421 4.3.2"),
+    "temporary_failure": (503, "451 4.3.0"),
+}
+# The codes that a caller may answer by trying again: over SMTP they are never a permanent reply.
+TEMPORARY = {"idempotency_in_progress", "rate_limited", "warmup_limited"} | {
+    code for code, (status, _) in DOCUMENTED.items() if status >= 500
+}
+ALWAYS_SAY_WHEN = {"RateLimited", "WarmupLimited", "ServiceUnavailable", "TemporaryFailure"}
+REPLY = re.compile(r"[245]\d\d [245]\.\d{1,3}\.\d{1,3}")
+ROW = re.compile(r"^\| `(\w+)` \| (\d{3}) \| (?:`([^`]+)`[^|]*|–) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+
+def refusals() -> Iterator[type[errors.PostroadError]]:
+    waiting = errors.PostroadError.__subclasses__()
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        yield kind
+
+
+def by_code() -> dict[str, type[errors.PostroadError]]:
+    return {kind.code: kind for kind in refusals() if kind is not errors.MethodNotAllowed}
+
+
+def page_rows() -> dict[str, tuple[str, ...]]:
+    return {row[0]: row[1:] for row in ROW.findall(PAGE.read_text())}
+
+
+def test_the_codes_are_those_of_the_interface_and_no_others() -> None:
+    assert sorted(by_code()) == sorted(DOCUMENTED)
+
+
+def test_each_code_has_one_class() -> None:
+    codes = [kind.code for kind in refusals() if kind is not errors.MethodNotAllowed]
+    assert len(codes) == len(set(codes))
+
+
+@pytest.mark.parametrize("code", DOCUMENTED)
+def test_a_code_has_its_documented_status_and_reply(code: str) -> None:
+    status, reply = DOCUMENTED[code]
+    kind = by_code()[code]
+    assert kind.status == status
+    assert REPLY.fullmatch(kind.smtp_reply)
+    if reply is not None:
+        assert kind.smtp_reply == reply
+
+
+@pytest.mark.parametrize("kind", list(refusals()), ids=lambda kind: kind.__name__)
+def test_a_temporary_condition_is_never_permanent_over_smtp_and_the_other_way_round(
+    kind: type[errors.PostroadError],
+) -> None:
+    assert kind.smtp_reply.startswith("4" if kind.code in TEMPORARY else "5")
+    basic, enhanced = kind.smtp_reply.split()
+    assert basic[0] == enhanced[0]
+
+
+def test_a_wrong_method_is_an_invalid_request_that_names_the_right_ones() -> None:
+    error = errors.MethodNotAllowed("PUT is not a method of this path", allowed=("GET", "HEAD"))
+    assert (error.code, error.status, error.allowed) == ("invalid_request", 405, ("GET", "HEAD"))
+
+
+def test_a_refusal_carries_its_public_message() -> None:
+    error = errors.Forbidden("from: example.org is not a domain of this account", retry_after=7)
+    assert str(error) == error.message == "from: example.org is not a domain of this account"
+    assert error.retry_after == 7
+
+
+def test_a_key_in_progress_asks_to_wait_a_second() -> None:
+    assert errors.IdempotencyInProgress("still running").retry_after == 1
+
+
+def raised_calls() -> Iterator[tuple[str, int, ast.Call]]:
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in ALWAYS_SAY_WHEN
+            ):
+                yield path.name, node.lineno, node
+
+
+def test_every_refusal_that_asks_to_wait_says_how_long() -> None:
+    calls = list(raised_calls())
+    assert calls
+    silent = [
+        f"{name}:{line}"
+        for name, line, call in calls
+        if not any(keyword.arg == "retry_after" for keyword in call.keywords)
+    ]
+    assert silent == []
+
+
+def test_the_page_lists_every_code_once_in_the_order_of_its_status() -> None:
+    rows = ROW.findall(PAGE.read_text())
+    assert sorted(row[0] for row in rows) == sorted(DOCUMENTED)
+    assert [row[1] for row in rows] == sorted(row[1] for row in rows)
+
+
+@pytest.mark.parametrize("code", DOCUMENTED)
+def test_the_page_says_of_a_code_what_the_class_says(code: str) -> None:
+    status, reply, when, what_to_do = page_rows()[code]
+    kind = by_code()[code]
+    assert status == str(kind.status)
+    # A dash stands where mail over SMTP cannot meet the condition.
+    assert reply == kind.smtp_reply or (reply == "" and code in {"not_found", "conflict"})
+    assert len(when.split()) >= 4
+    assert len(what_to_do.split()) >= 3
