@@ -1,7 +1,7 @@
 """A context for tests of services and doors: on SQLite and on PostgreSQL, with a clock that stands still until moved.
 
-The fixtures are imported by the `conftest.py` of each folder that needs them. A second context on the same store is a second
-process: `context.open_context(settings, clock=clock)`.
+The fixtures are imported by the `conftest.py` of each folder that needs them. A second context on the same store is a
+second process: `context.open_context(settings, clock=clock)`.
 """
 
 from collections.abc import AsyncIterator
@@ -69,7 +69,5 @@ async def account(ctx: context.Context) -> stored_accounts.Account:
 @pytest_asyncio.fixture
 async def owner(ctx: context.Context, account: stored_accounts.Account) -> users.User:
     """A person whose password is `PASSWORD`."""
-    user, _ = await people.create(
-        ctx, account.id, email="owner@example.com", password=PASSWORD, role=caller.Role.OWNER
-    )
+    user, _ = await people.create(ctx, account.id, email="owner@example.com", password=PASSWORD, role=caller.Role.OWNER)
     return user

@@ -1,7 +1,7 @@
 """Mail for tests: an account that may send, and messages accepted from it by the one way in."""
 
 from postroad.model import caller, mail
-from postroad.services import context, credits, domains, submit
+from postroad.services import accepting, context, credits, domains, submit
 
 DOMAIN = "example.com"
 
@@ -18,7 +18,12 @@ async def allow(ctx: context.Context, account_id: str, *, domain: str = DOMAIN, 
 
 
 async def accept(
-    ctx: context.Context, account_id: str, *, source: mail.Source = mail.Source.API, **fields: object
+    ctx: context.Context,
+    account_id: str,
+    *,
+    source: mail.Source = mail.Source.API,
+    key: accepting.Key | None = None,
+    **fields: object,
 ) -> str:
     """Accept a message and return its id; `fields` replace those of a plain one."""
     request: dict[str, object] = {
@@ -28,6 +33,6 @@ async def accept(
         "text": "It is on its way.",
     }
     request.update(fields)
-    envelope = submit.Envelope(request_id="req_" + "0" * 28, source=source, key=None)
+    envelope = submit.Envelope(request_id="req_" + "0" * 28, source=source, key=key)
     accepted = await submit.submit(ctx, caller_of(account_id), mail.SendRequest(**request), envelope)  # type: ignore[arg-type]
     return accepted.message_id

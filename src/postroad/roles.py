@@ -25,6 +25,7 @@ from postroad.api import (
     routing,
     v1_account,
     v1_api_keys,
+    v1_auth,
     v1_credentials,
     v1_domains,
     v1_messages,
@@ -43,6 +44,7 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 # What the HTTP door offers, in the order in which the documentation shows it. Health comes with the role.
 ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *emails.ROUTES,
+    *v1_auth.ROUTES,
     *v1_account.ROUTES,
     *v1_messages.ROUTES,
     *v1_credentials.ROUTES,
@@ -98,11 +100,13 @@ async def start_api(duty: Duty) -> Started:
     try:
         await listener.start(endpoint.host, endpoint.port)
     except OSError as problem:
-        raise StartError(f"http.listen: cannot listen on {endpoint}: {_reason(problem)}") from problem
+        raise StartError(f"cannot listen on {endpoint}: {_reason(problem)}") from problem
 
     async def work() -> None:
-        await duty.stopping.wait()
-        await listener.stop(grace_seconds=settings.http.grace_seconds)
+        try:
+            await duty.stopping.wait()
+        finally:
+            await listener.stop(grace_seconds=settings.http.grace_seconds)
 
     return Started(work, {"http": config.Endpoint(*listener.address)})
 
@@ -174,6 +178,10 @@ async def _guard(name: str, role: Started, duty: Duty, failed: list[str]) -> Non
     except Exception:
         duty.log.exception("role_failed", role=name)
         failed.append(name)
+    else:
+        if not duty.stopping.is_set():
+            duty.log.error("role_ended", role=name)
+            failed.append(name)
     finally:
         duty.stopping.set()
 
@@ -213,5 +221,5 @@ def _stopped_by_signals(duty: Duty) -> Iterator[None]:
 
 def _reason(problem: OSError) -> str:
     if problem.errno == errno.EADDRINUSE:
-        return "another program listens there; stop it, or listen on another port"
+        return "another program listens there"
     return os.strerror(problem.errno) if problem.errno and problem.errno > 0 else str(problem)

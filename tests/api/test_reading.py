@@ -19,6 +19,7 @@ class Kind(enum.StrEnum):
 class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
     tags: list[str] | None = None
+    size: int | None = None
 
 
 class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,6 +162,10 @@ def test_an_idempotency_key_is_counted_in_characters() -> None:
 def test_a_missing_or_long_idempotency_key_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(errors.InvalidRequest, match="Idempotency-Key: "):
         reader().idempotency_key(headers(**given))
+
+
+def test_a_whole_number_may_be_written_as_a_fraction() -> None:
+    assert reader().decode(b'{"text": "a", "size": 4.0}') == ({"text": "a", "size": 4.0}, Note(text="a", size=4))
 
 
 def test_a_body_becomes_the_routes_struct_and_stays_a_document() -> None:

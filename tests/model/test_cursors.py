@@ -45,5 +45,12 @@ def test_an_id_is_a_cursor() -> None:
     ],
 )
 def test_anything_else_is_refused_naming_the_field(text: str) -> None:
-    with pytest.raises(errors.InvalidRequest, match="^before: "):
+    with pytest.raises(errors.InvalidRequest, match=r"^before: "):
         cursors.check("before", text, identifiers.MESSAGE)
+
+
+def test_a_list_without_a_cursor_begins_at_its_beginning() -> None:
+    assert cursors.after(None, identifiers.MESSAGE) < made_at(0)
+    assert cursors.after(made_at(4), identifiers.MESSAGE) == made_at(4)
+    with pytest.raises(errors.InvalidRequest, match=r"^cursor: "):
+        cursors.after("", identifiers.MESSAGE)

@@ -17,16 +17,30 @@ def test_a_plain_line_is_a_name(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", "x" * 101, "a\nb", "a\n", "a\r", "a\0b", "a\tb", "\x7f", "\x85", "a\u2028b", "\u202eevil", "\u2066x", "\ud800"],
+    [
+        "",
+        "x" * 101,
+        "a\nb",
+        "a\n",
+        "a\r",
+        "a\0b",
+        "a\tb",
+        "\x7f",
+        "\x85",
+        "a\u2028b",
+        "\u202eevil",
+        "\u2066x",
+        "\ud800",
+    ],
 )
 def test_anything_else_is_refused_naming_the_field(name: str) -> None:
-    with pytest.raises(errors.InvalidRequest, match="^name: 1 to 100 "):
+    with pytest.raises(errors.InvalidRequest, match=r"^name: 1 to 100 "):
         labels.check("name", name)
 
 
 def test_the_bound_can_be_another() -> None:
     assert labels.check("reason", "x" * 200, most=200)
-    with pytest.raises(errors.InvalidRequest, match="^reason: 1 to 200 "):
+    with pytest.raises(errors.InvalidRequest, match=r"^reason: 1 to 200 "):
         labels.check("reason", "x" * 201, most=200)
 
 

@@ -1,6 +1,7 @@
 """Times on the wire are RFC 3339 in UTC with milliseconds, and every RFC 3339 time can be read."""
 
-import datetime
+import contextlib
+import datetime as dt
 
 import hypothesis
 import pytest
@@ -84,19 +85,17 @@ def test_the_last_time_of_the_calendar_is_read_even_when_its_offset_leads_beyond
     ],
 )
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="time|day|offset"):
+    with pytest.raises(ValueError, match=r"time|day|offset"):
         times.parse(text)
 
 
-@hypothesis.given(strategies.datetimes(min_value=datetime.datetime(1970, 1, 1)))  # noqa: DTZ001 - as UTC below
-def test_reading_undoes_writing_up_to_a_millisecond(moment: datetime.datetime) -> None:
+@hypothesis.given(strategies.datetimes(min_value=dt.datetime(1970, 1, 1)))  # noqa: DTZ001 - as UTC below
+def test_reading_undoes_writing_up_to_a_millisecond(moment: dt.datetime) -> None:
     microseconds = times.parse(moment.isoformat(timespec="microseconds") + "Z")
     assert times.parse(times.to_wire(microseconds)) == microseconds // 1000 * 1000
 
 
 @hypothesis.given(strategies.text(max_size=40))
 def test_no_text_is_more_than_refused(text: str) -> None:
-    try:
+    with contextlib.suppress(ValueError):
         assert times.parse(text) >= 0
-    except ValueError:
-        pass

@@ -236,6 +236,39 @@ async def test_a_body_in_too_many_chunks_is_refused() -> None:
         assert_refused(await raw_http.exchange(server.address, head + b"1\r\na\r\n" * 101), "too many chunks")
 
 
+CHUNKED = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+async def test_trailer_fields_are_nobodys() -> None:
+    async with served() as server, raw_http.connect(server.address) as connection:
+        await connection.send(CHUNKED + b"1\r\na\r\n0\r\nAuthorization: Bearer x\r\nHost: y\r\n\r\n" + get("/next"))
+        assert (await connection.response()).body == b"POST / 1"
+        assert (await connection.response()).body == b"GET /next 0"
+        assert [name for name, _ in server.requests[0]["headers"]] == [b"host", b"transfer-encoding"]
+
+
+@pytest.mark.parametrize(
+    "start, more", [(b"0\r\nX: ", b"a" * 1000), (b"0\r\n", b"X: a\r\n" * 100), (b"1;a=", b"a" * 1000)]
+)
+async def test_what_surrounds_the_content_of_chunks_is_bounded(start: bytes, more: bytes) -> None:
+    async with served(framing_bytes=10_000) as server, raw_http.connect(server.address) as connection:
+        await connection.send(CHUNKED + start)
+        answered = asyncio.create_task(connection.response())
+        while not answered.done():
+            await connection.send(more)
+            await asyncio.sleep(0.001)
+        assert_refused(await answered, "more than their content")
+
+
+async def test_a_long_body_in_small_chunks_is_served() -> None:
+    async with served(framing_bytes=10_000) as server, raw_http.connect(server.address) as connection:
+        await connection.send(CHUNKED)
+        for _ in range(500):
+            await connection.send(b"3e8\r\n" + b"a" * 1000 + b"\r\n")
+        await connection.send(b"0\r\n\r\n")
+        assert (await connection.response()).body == b"POST / 500000"
+
+
 async def test_an_unread_body_is_drained_and_the_connection_kept() -> None:
     async with served() as server, raw_http.connect(server.address) as connection:
         await connection.send(post("/unread", b"a" * 10, length=1_000_000))
@@ -244,13 +277,21 @@ async def test_an_unread_body_is_drained_and_the_connection_kept() -> None:
         assert (await connection.response()).body == b"GET /next 0"
 
 
-async def test_an_unread_body_is_drained_only_so_far() -> None:
+async def test_every_request_has_its_own_share_of_draining() -> None:
     async with served(drain_bytes=100_000) as server, raw_http.connect(server.address) as connection:
+        for _ in range(5):
+            await connection.send(post("/unread", b"", length=60_000))
+            assert (await connection.response()).status == 200
+            await connection.send(b"a" * 60_000)
+
+
+async def test_an_unread_body_is_drained_only_so_far() -> None:
+    limits = {"drain_bytes": 100_000, "drain_seconds": 1000}
+    async with served(**limits) as server, raw_http.connect(server.address) as connection:
         await connection.send(post("/unread", b"", length=10**12))
         assert (await connection.response()).status == 200
-        with contextlib.suppress(ConnectionError):
-            while True:
-                await connection.send(b"a" * 65_536)
+        with pytest.raises(ConnectionError):
+            await connection.send(b"a" * 64_000_000)  # more than any socket holds
 
 
 async def test_an_unread_body_is_drained_only_so_long() -> None:

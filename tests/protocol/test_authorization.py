@@ -1,6 +1,7 @@
 """The `Authorization` field: what it says, in every way of writing it, and what is refused without being quoted."""
 
 import base64
+import contextlib
 
 import pytest
 from hypothesis import given
@@ -66,19 +67,17 @@ def test_everything_else_is_refused(text: str) -> None:
 
 @given(text=st.text(max_size=60) | st.text(max_size=60).map(lambda rest: "Basic " + rest))
 def test_no_text_does_anything_but_parse_or_be_refused(text: str) -> None:
-    try:
+    with contextlib.suppress(authorization.AuthorizationError):
         authorization.parse(text)
-    except authorization.AuthorizationError:
-        pass
 
 
-@given(text=st.text(min_size=4, max_size=40).filter(lambda text: len(set(text)) > 3))
+@pytest.mark.parametrize(
+    "text", ["s3cret", "s3cret x", "Basic s3cret", "Digest s3cret", "Bearer a s3cret", basic("s3cret")]
+)
 def test_a_refusal_does_not_quote_what_was_sent(text: str) -> None:
-    for field in (f"Unknown {text}", f"Basic {text}"):
-        try:
-            authorization.parse(field)
-        except authorization.AuthorizationError as refusal:
-            assert text not in str(refusal) or text in "username:password as UTF-8 in base64"
+    with pytest.raises(authorization.AuthorizationError) as refusal:
+        authorization.parse(text)
+    assert "s3cret" not in str(refusal.value)
 
 
 def test_secrets_do_not_show_in_a_repr() -> None:

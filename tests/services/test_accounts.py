@@ -19,7 +19,7 @@ async def test_a_new_account_is_active_and_has_no_credits(ctx: context.Context, 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "a\0b", "x" * 101])
 async def test_a_name_is_one_plain_line(ctx: context.Context, name: str) -> None:
-    with pytest.raises(errors.InvalidRequest, match="^name: "):
+    with pytest.raises(errors.InvalidRequest, match=r"^name: "):
         await accounts.create(ctx, name)
 
 
@@ -60,7 +60,7 @@ async def test_the_reason_of_a_suspension_can_be_changed(ctx: context.Context) -
     account = await accounts.create(ctx, "Shop")
     await accounts.suspend(ctx, account.id, "first")
     assert (await accounts.suspend(ctx, account.id, "second")).suspended_reason == "second"
-    with pytest.raises(errors.InvalidRequest, match="^reason: "):
+    with pytest.raises(errors.InvalidRequest, match=r"^reason: "):
         await accounts.suspend(ctx, account.id, "a\nb")
     assert (await accounts.find(ctx, account.id)).suspended_reason == "second"
 

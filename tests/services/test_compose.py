@@ -192,7 +192,7 @@ def test_ten_mebibytes_are_the_limit_of_the_assembled_message() -> None:
     text = lines * (room // 64)
     text += "y" * (room - len(text) - 2) + "\r\n"
     assert composed(text=text, html=None, attachments=()).message.size == limits.MIME_BYTES
-    with pytest.raises(errors.PayloadTooLarge, match=f"{limits.MIME_BYTES + 1} bytes; at most 10485760"):
+    with pytest.raises(errors.PayloadTooLarge, match=f"{limits.MIME_BYTES + 1} bytes"):
         composed(text="z" + text, html=None, attachments=())
 
 

@@ -19,7 +19,9 @@ async def test_given_credits_are_available_and_in_the_ledger(
     assert entry.created_at == clock.now
 
 
-async def test_the_ledger_sums_to_the_balances_after_mail(ctx: context.Context, account: stored_accounts.Account) -> None:
+async def test_the_ledger_sums_to_the_balances_after_mail(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
     await mailing.allow(ctx, account.id, amount=10)
     message_id = await mailing.accept(ctx, account.id, to=("a@example.net", "b@example.net"))
     now = await accounts.find(ctx, account.id)
@@ -35,7 +37,7 @@ async def test_the_ledger_sums_to_the_balances_after_mail(ctx: context.Context, 
 async def test_an_impossible_amount_changes_nothing(
     ctx: context.Context, account: stored_accounts.Account, amount: int
 ) -> None:
-    with pytest.raises(errors.InvalidRequest, match="^amount: "):
+    with pytest.raises(errors.InvalidRequest, match=r"^amount: "):
         await credits.add(ctx, account.id, amount, None)
     assert (await accounts.find(ctx, account.id)).available == 0
     assert await credits.ledger(ctx, account.id, None, 10) == []
@@ -43,13 +45,13 @@ async def test_an_impossible_amount_changes_nothing(
 
 async def test_a_balance_never_leaves_the_exact_numbers(ctx: context.Context, account: stored_accounts.Account) -> None:
     await credits.add(ctx, account.id, credits.MOST_CREDITS, None)
-    with pytest.raises(errors.InvalidRequest, match="^amount: "):
+    with pytest.raises(errors.InvalidRequest, match=r"^amount: "):
         await credits.add(ctx, account.id, 1, None)
 
 
 @pytest.mark.parametrize("note", ["", "a\nb", "a\0", "x" * 201])
 async def test_a_note_is_one_plain_line(ctx: context.Context, account: stored_accounts.Account, note: str) -> None:
-    with pytest.raises(errors.InvalidRequest, match="^note: "):
+    with pytest.raises(errors.InvalidRequest, match=r"^note: "):
         await credits.add(ctx, account.id, 1, note)
 
 
@@ -70,7 +72,9 @@ async def test_the_ledger_is_read_in_parts_newest_first(
     assert [entry.available for entry in first + rest] == [5, 4, 3, 2, 1]
 
 
-async def test_a_ledger_shows_nothing_of_another_account(ctx: context.Context, account: stored_accounts.Account) -> None:
+async def test_a_ledger_shows_nothing_of_another_account(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
     other = await accounts.create(ctx, "Other")
     await credits.add(ctx, other.id, 7, "secret")
     (foreign,) = await credits.ledger(ctx, other.id, None, 10)
@@ -82,5 +86,5 @@ async def test_a_ledger_shows_nothing_of_another_account(ctx: context.Context, a
 async def test_a_tampered_cursor_is_refused(
     ctx: context.Context, account: stored_accounts.Account, before: str
 ) -> None:
-    with pytest.raises(errors.InvalidRequest, match="^before: "):
+    with pytest.raises(errors.InvalidRequest, match=r"^before: "):
         await credits.ledger(ctx, account.id, before, 10)

@@ -11,6 +11,33 @@ from tests import contexts, mailing
 
 UNKNOWN_IDS = ["dom_" + "0" * 28, "", "dom_", "dom_" + "0" * 27 + "\0", "em_" + "0" * 28]
 
+NO_NAMES = [
+    "",
+    " ",
+    "localhost",
+    "example",
+    ".com",
+    "example.com.",
+    "exa mple.com",
+    "a..b",
+    "-a.com",
+    "a-.com",
+    "127.0.0.1",
+    "[127.0.0.1]",
+    "user@example.com",
+    "https://example.com",
+    "example.com/x",
+    "*.example.com",
+    "a_b.com",
+    "example.com\n",
+    "example.com\0",
+    "\u202eexample.com",
+    "xn--.com",
+    "a" * 64 + ".com",
+    "a." * 200 + "com",
+    "x" * 100_000 + ".com",
+]
+
 
 async def test_a_registered_domain_is_found_and_not_proven(
     ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
@@ -40,40 +67,10 @@ async def test_a_name_is_kept_in_lower_case_and_a_labels(
         await domains.add(ctx, account.id, name, verified=False)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        " ",
-        "localhost",
-        "example",
-        ".com",
-        "example.com.",
-        "exa mple.com",
-        "a..b",
-        "-a.com",
-        "a-.com",
-        "127.0.0.1",
-        "[127.0.0.1]",
-        "user@example.com",
-        "https://example.com",
-        "example.com/x",
-        "*.example.com",
-        "a_b.com",
-        "example.com\n",
-        "example.com\0",
-        "\u202eexample.com",
-        "xn--.com",
-        "a" * 64 + ".com",
-        "a." * 200 + "com",
-        "x" * 100_000 + ".com",
-    ],
-)
-async def test_what_is_no_domain_name_is_refused(
-    ctx: context.Context, account: stored_accounts.Account, name: str
-) -> None:
-    with pytest.raises(errors.InvalidRequest, match="^name: "):
-        await domains.add(ctx, account.id, name, verified=False)
+async def test_what_is_no_domain_name_is_refused(ctx: context.Context, account: stored_accounts.Account) -> None:
+    for name in NO_NAMES:
+        with pytest.raises(errors.InvalidRequest, match=r"^name: "):
+            await domains.add(ctx, account.id, name, verified=False)
     assert await domains.of_account(ctx, account.id) == []
 
 
@@ -91,14 +88,14 @@ async def test_a_claim_by_two_accounts_is_settled_by_the_first_proof(
 
 @pytest.mark.parametrize("verified", [False, True])
 async def test_a_name_that_another_account_has_proven_cannot_be_registered(
-    ctx: context.Context, account: stored_accounts.Account, verified: bool
+    ctx: context.Context, account: stored_accounts.Account, *, verified: bool
 ) -> None:
     other = await accounts.create(ctx, "Other")
     proven = await domains.add(ctx, other.id, "example.com", verified=True)
     with pytest.raises(errors.Conflict, match="another account"):
         await domains.add(ctx, account.id, "Example.COM", verified=verified)
     await domains.remove(ctx, other.id, proven.id)
-    assert await domains.add(ctx, account.id, "example.com", verified=verified)
+    assert (await domains.add(ctx, account.id, "example.com", verified=verified)).account_id == account.id
 
 
 async def test_accounts_that_prove_one_name_at_the_same_moment_cannot_both_have_it(

@@ -10,6 +10,7 @@ from postroad.model import caller, identifiers
 from postroad.protocol import authorization
 from postroad.services import access, accounts, api_keys, context, credentials, people, recognising, secrets, tokens
 from postroad.storage import accounts as stored_accounts
+from postroad.storage import api_keys as stored_api_keys
 from postroad.storage import credentials as stored_credentials
 from postroad.storage import users
 from tests.contexts import SECOND, Clock
@@ -66,25 +67,31 @@ async def test_an_api_key_with_the_scope_reads_too(ctx: context.Context, account
 
 
 async def test_a_scope_that_keys_cannot_have_gives_nothing(
-    ctx: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account: stored_accounts.Account, clock: Clock
 ) -> None:
     credential, _ = await credentials.create(ctx, account.id, "main")
-    secret = await new_key(ctx, account.id, credential)
-    by_hash = recognising.api_keys.by_hash
-
-    async def with_more_scopes(*arguments: object) -> object:
-        key = await by_hash(*arguments)  # type: ignore[arg-type]
-        assert key
-        return type(key)(**{name: getattr(key, name) for name in key.__slots__} | {"scopes": "send view change admin"})
-
-    monkeypatch.setattr(recognising.api_keys, "by_hash", with_more_scopes)
+    secret = secrets.new_api_key()
+    key = stored_api_keys.ApiKey(
+        id=ctx.new_id(identifiers.API_KEY, now=clock.now),
+        account_id=account.id,
+        credential_id=credential.id,
+        name="key",
+        hint="…",
+        scopes="send view change admin",
+        created_at=clock.now,
+        last_used_at=None,
+        revoked_at=None,
+    )
+    async with ctx.store.transaction() as tx:
+        await stored_api_keys.insert(tx, key, key_hash=secrets.hash_api_key(secret))
     assert (await who_is(ctx, bearer(secret))).permissions == {caller.Permission.SEND}
 
 
 async def test_a_token_acts_for_its_account_in_the_scope_of_the_first_credential(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User, clock: Clock
 ) -> None:
     first, _ = await credentials.create(ctx, account.id, "first")
+    clock.pass_seconds(1)
     await credentials.create(ctx, account.id, "second")
     session = await access.issue_token(ctx, owner)
     found = await who_is(ctx, bearer(session.token))
@@ -103,7 +110,7 @@ async def test_a_token_of_an_account_without_credentials_has_no_scope_until_ther
     assert (await who_is(ctx, field)).credential_id == credential.id
 
 
-@pytest.mark.parametrize("role", list(caller.Role))
+@pytest.mark.parametrize("role", [caller.Role.MEMBER, caller.Role.READ_ONLY])
 async def test_a_role_counts_as_the_store_has_it_and_not_as_the_token_says(
     ctx: context.Context, account: stored_accounts.Account, clock: Clock, role: caller.Role
 ) -> None:
@@ -125,9 +132,7 @@ async def test_a_token_for_another_account_than_its_persons_is_refused(
     ctx: context.Context, owner: users.User, clock: Clock
 ) -> None:
     other = await accounts.create(ctx, "Other")
-    claims = tokens.claims_for(
-        owner, now=clock.now, seconds=60, token_id=ctx.new_id(identifiers.TOKEN, now=clock.now)
-    )
+    claims = tokens.claims_for(owner, now=clock.now, seconds=60, token_id=ctx.new_id(identifiers.TOKEN, now=clock.now))
     forged = tokens.Claims(**{name: getattr(claims, name) for name in claims.__struct_fields__} | {"acc": other.id})
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(tokens.sign(forged, ctx.keys.token)))
@@ -192,19 +197,19 @@ async def test_an_api_key_ends_with_its_credential(ctx: context.Context, account
         await who_is(ctx, bearer(secret))
 
 
-@pytest.mark.parametrize("username", ["", "nul\0nul", "line\nbreak", "x" * 65, "x" * 2000, "smtp_\ud7ff", "' OR 1=1"])
-async def test_odd_usernames_are_unknown_and_nothing_worse(ctx: context.Context, username: str) -> None:
-    with pytest.raises(errors.Unauthorized):
-        await who_is(ctx, basic(username, "password"))
+async def test_odd_usernames_are_unknown_and_nothing_worse(ctx: context.Context) -> None:
+    for username in ("", "nul\0nul", "line\nbreak", "x" * 65, "x" * 2000, "smtp_\ud7ff", "' OR 1=1"):
+        with pytest.raises(errors.Unauthorized):
+            await who_is(ctx, basic(username, "password"))
 
 
-@pytest.mark.parametrize("password", ["", "x" * 257, "x" * 1500, "nul\0nul"])
 async def test_odd_passwords_are_wrong_and_nothing_worse(
-    ctx: context.Context, account: stored_accounts.Account, password: str
+    ctx: context.Context, account: stored_accounts.Account
 ) -> None:
     credential, _ = await credentials.create(ctx, account.id, "main")
-    with pytest.raises(errors.Unauthorized):
-        await who_is(ctx, basic(credential.username, password))
+    for password in ("", "x" * 257, "x" * 1500, "nul\0nul"):
+        with pytest.raises(errors.Unauthorized):
+            await who_is(ctx, basic(credential.username, password))
 
 
 async def test_an_unknown_api_key_is_refused(ctx: context.Context) -> None:
@@ -212,15 +217,15 @@ async def test_an_unknown_api_key_is_refused(ctx: context.Context) -> None:
         await who_is(ctx, bearer(secrets.new_api_key()))
 
 
-@pytest.mark.parametrize("spoil", [str.swapcase, lambda key: key[:-1], lambda key: key + "0", lambda key: key[:20]])
 async def test_an_api_key_with_a_wrong_checksum_is_refused_without_the_store(
-    ctx: context.Context, monkeypatch: pytest.MonkeyPatch, spoil: "type[str.swapcase]"
+    ctx: context.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = secrets.new_api_key()
-    spoilt = secrets.API_KEY_PREFIX + spoil(key.removeprefix(secrets.API_KEY_PREFIX))
+    other_end = "0" if key[-1] != "0" else "1"
     monkeypatch.delattr(type(ctx.store), "reading")
-    with pytest.raises(errors.Unauthorized, match="checksum"):
-        await who_is(ctx, bearer(spoilt))
+    for spoilt in (key[:-1] + other_end, key[:-1], key + "0", key[:20], secrets.API_KEY_PREFIX):
+        with pytest.raises(errors.Unauthorized, match="checksum"):
+            await who_is(ctx, bearer(spoilt))
 
 
 async def test_a_token_is_no_api_key_and_no_password(
@@ -233,6 +238,9 @@ async def test_a_token_is_no_api_key_and_no_password(
             await who_is(ctx, field)
 
 
-def test_what_is_known_shows_no_secret() -> None:
-    presented = authorization.Basic("user", "s3cret")
-    assert "s3cret" not in repr(presented)
+async def test_what_is_known_shows_no_secret(ctx: context.Context, account: stored_accounts.Account) -> None:
+    credential, password = await credentials.create(ctx, account.id, "main")
+    presented = authorization.Basic(credential.username, password)
+    known = await recognising.recognise(ctx, presented, client_address=HERE)
+    assert password not in repr((presented, known, credential))
+    assert credential.password_hash not in repr((presented, known, credential))

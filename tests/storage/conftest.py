@@ -1,7 +1,7 @@
 """The same tests on both engines: `store` is a migrated store on SQLite and, in a second run, on PostgreSQL.
 
-`database_url` is a new and empty database of that engine; `reopen` opens the same database once more, as another process
-would. `sqlite_store` is for what only a file can do.
+`database_url` is a new and empty database of that engine; `reopen` opens the same database once more, as another
+process would. `sqlite_store` is for what only a file can do.
 """
 
 import contextlib

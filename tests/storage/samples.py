@@ -3,7 +3,7 @@
 from typing import Any
 
 from postroad.storage import accounts, ledger, messages, recipients
-from postroad.storage.store import Store, Transaction
+from postroad.storage.store import Row, Store, Transaction
 
 NOW = 1_800_000_000_000_000
 
@@ -20,7 +20,7 @@ def teach(store: Store, **statements: str) -> None:
     known |= {f"test.{name}": statement for name, statement in statements.items()}
 
 
-def message(message_id: str, account_id: str = "acc_1", **changes: Any) -> messages.NewMessage:  # noqa: ANN401
+def message(message_id: str, account_id: str = "acc_1", **changes: Any) -> messages.NewMessage:
     values: dict[str, Any] = {
         "id": message_id,
         "account_id": account_id,
@@ -40,7 +40,7 @@ def message(message_id: str, account_id: str = "acc_1", **changes: Any) -> messa
     return messages.NewMessage(**(values | changes))
 
 
-def recipient(message_id: str, number: int = 0, account_id: str = "acc_1", **changes: Any) -> recipients.NewRecipient:  # noqa: ANN401
+def recipient(message_id: str, number: int = 0, account_id: str = "acc_1", **changes: Any) -> recipients.NewRecipient:
     values: dict[str, Any] = {
         "message_id": message_id,
         "id": f"rcp_{message_id}_{number}",
@@ -78,3 +78,8 @@ async def balances(store: Store, account_id: str) -> tuple[int, int]:
         account = await accounts.by_id(tx, account_id)
     assert account is not None
     return account.available, account.reserved
+
+
+async def scan(store: Store, query: str, *arguments: object) -> list[Row]:
+    async with store.scanning() as tx:
+        return await tx.fetch(query, *arguments)

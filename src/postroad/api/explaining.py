@@ -44,9 +44,24 @@ _KINDS: Final[dict[type, tuple[type, ...]]] = {
 }
 
 
-def first_problem(document: object, kind: inspect.Type, *, root: str) -> str:
-    """The first thing about the document that its type does not allow, as `place: what`."""
-    return _Walk(root).look(document, kind, path="") or f"{root}: {GENERAL}"
+def first_problem(document: object, kind: inspect.Type, *, root: str) -> str | None:
+    """The first thing about the document that its type does not allow, as `place: what`.
+
+    None when nothing is wrong but whole numbers written as fractions, which JSON Schema counts as integers.
+    """
+    return _Walk(root).look(document, kind, path="")
+
+
+def whole_numbers(document: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """The document with `4.0` as `4`."""
+    match document:
+        case float() if document.is_integer():
+            return int(document)
+        case list():
+            return [whole_numbers(item) for item in document]
+        case dict():
+            return {name: whole_numbers(item) for name, item in document.items()}
+    return document
 
 
 def shown(name: str) -> str:
@@ -86,7 +101,8 @@ class _Walk:
         possible = choices(kind)
         if any(isinstance(choice, inspect.AnyType) for choice in possible):
             return None
-        fitting = [choice for choice in possible if type(value) in _KINDS.get(type(choice), ())]
+        seen_as = int if isinstance(value, float) and value.is_integer() else type(value)
+        fitting = [choice for choice in possible if seen_as in _KINDS.get(type(choice), ())]
         if not fitting:
             return self._say(path, _mismatch(value, possible))
         return self._look_closer(value, fitting[0], path=path)

@@ -31,12 +31,12 @@ IDEMPOTENCY_KEY: Final = {
     "in": "header",
     "required": True,
     "description": "Chosen by the client; a retry with the same key and body is answered with the first answer.",
-    # Fields lose white space around them on the way (RFC 9110 section 5.5).
+    # White space around a field's value is not part of it (RFC 9110 section 5.5), so it cannot be all of it.
     "schema": {
         "type": "string",
         "minLength": 1,
         "maxLength": limits.IDEMPOTENCY_KEY_CHARACTERS,
-        "pattern": r"^[!-~]([ -~]*[!-~])?$",
+        "pattern": r"[^ \t]",
     },
 }
 # Who may try again later hears when (decisions.md section 3).
@@ -117,7 +117,7 @@ def _operation(
     route: routing.Route[Any], *, schemas: Mapping[type, Schema], components: Mapping[str, Schema]
 ) -> Schema:
     operation: Schema = {
-        "operationId": f"{route.method.lower()}{route.path}".replace("/", "_").replace("{", "").replace("}", ""),
+        "operationId": f"{route.method.lower()}{route.path}".replace("/", "-").replace("{", "").replace("}", ""),
         "tags": [route.tag],
         "summary": route.summary,
         "security": _security(route.permission),

@@ -117,9 +117,13 @@ class Reader:
         try:
             return msgspec.convert(document, kind)
         except msgspec.ValidationError:
-            if info is None:
-                raise
-            raise errors.InvalidRequest(explaining.first_problem(document, info, root=root)) from None
+            problem = explaining.first_problem(document, info, root=root) if info else None
+        try:
+            if problem is None:
+                return msgspec.convert(explaining.whole_numbers(document), kind)
+        except msgspec.ValidationError:
+            problem = f"{root}: {explaining.GENERAL}"
+        raise errors.InvalidRequest(problem)
 
     def _too_large(self) -> errors.PayloadTooLarge:
         return errors.PayloadTooLarge(f"body: at most {self._route.body_limit} bytes")

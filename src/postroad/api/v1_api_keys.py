@@ -94,8 +94,7 @@ def _api_key(row: stored.ApiKey) -> ApiKey:
 async def index(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """A part of the account's keys."""
     query: ApiKeysQuery = request.query
-    limit = query.limit or cursors.USUAL
-    after = cursors.check("cursor", query.cursor, identifiers.API_KEY) if query.cursor else v1_schemas.FIRST
+    limit, after = query.limit or cursors.USUAL, cursors.after(query.cursor, identifiers.API_KEY)
     found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
     following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
     return routing.Answer(200, ApiKeysAnswer([_api_key(row) for row in found[:limit]], following, request.id))

@@ -73,8 +73,7 @@ def _credential(row: stored.Credential) -> Credential:
 async def index(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """A part of the account's credentials."""
     query: CredentialsQuery = request.query
-    limit = query.limit or cursors.USUAL
-    after = cursors.check("cursor", query.cursor, identifiers.CREDENTIAL) if query.cursor else v1_schemas.FIRST
+    limit, after = query.limit or cursors.USUAL, cursors.after(query.cursor, identifiers.CREDENTIAL)
     found = await credentials.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
     following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
     return routing.Answer(200, CredentialsAnswer([_credential(row) for row in found[:limit]], following, request.id))

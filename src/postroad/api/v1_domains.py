@@ -74,8 +74,7 @@ def _domain(row: stored.Domain) -> Domain:
 async def index(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """A part of the account's domains."""
     query: DomainsQuery = request.query
-    limit = query.limit or cursors.USUAL
-    after = cursors.check("cursor", query.cursor, identifiers.DOMAIN) if query.cursor else v1_schemas.FIRST
+    limit, after = query.limit or cursors.USUAL, cursors.after(query.cursor, identifiers.DOMAIN)
     found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
     following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
     return routing.Answer(200, DomainsAnswer([_domain(row) for row in found[:limit]], following, request.id))

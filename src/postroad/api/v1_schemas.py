@@ -1,6 +1,6 @@
 """What the management routes share on the wire: times, ids, and the parts of a list."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 
@@ -13,8 +13,6 @@ Limit = Annotated[
 NextCursor = Annotated[
     str | None, msgspec.Meta(description="Asks for the next part of the list as `cursor`; null when this is the last.")
 ]
-# What a list without a cursor comes after.
-FIRST: Final = ""
 
 
 def cursor_of(prefix: str) -> msgspec.Meta:

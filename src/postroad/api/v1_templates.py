@@ -142,7 +142,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
     """A part of the account's templates."""
     query: TemplatesQuery = request.query
     limit = query.limit or cursors.USUAL
-    after = templates.check_alias("cursor", query.cursor) if query.cursor else v1_schemas.FIRST
+    after = "" if query.cursor is None else templates.check_alias("cursor", query.cursor)
     found = await templates.summaries(ctx, request.caller.account_id, after, limit + 1)
     following = v1_schemas.next_cursor([row.alias for row in found], limit=limit)
     return routing.Answer(200, TemplatesAnswer([_summary(row) for row in found[:limit]], following, request.id))

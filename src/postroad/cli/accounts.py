@@ -24,10 +24,12 @@ async def create(context: services_context.Context, name: str) -> output.Report:
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at the most.")
 async def show_list(context: services_context.Context, after: str, limit: int) -> output.Report:
     """List accounts, oldest first."""
-    page = await services_accounts.page(context, after, limit)
+    found = await services_accounts.page(context, after, limit + 1)
+    page, following = found[:limit], found[limit - 1].id if len(found) > limit else None
     rows = [(account.id, account.name, account.status, account.available, account.reserved) for account in page]
     text = output.table(["id", "name", "status", "available", "reserved"], rows, empty="There are no accounts.")
-    return output.Report(data={"accounts": [views.account(account) for account in page]}, text=text)
+    data = {"accounts": [views.account(account) for account in page], "next_after": following}
+    return output.Report(data=data, text=output.with_more(text, following))
 
 
 @click.command("show", cls=command.StoreCommand)

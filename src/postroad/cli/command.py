@@ -38,7 +38,6 @@ PLAIN = (
     config.ConfigError,
     data_folder.FolderError,
     migrations.SchemaError,
-    roles.StartError,
     roles.RoleFailed,
 )
 
@@ -123,3 +122,12 @@ def tell_of_new_file(url: str) -> None:
         path = opening.sqlite_path(url)
         if not path.exists():
             click.echo(f"Making a new database: {path.absolute()}", err=True)
+
+
+@contextlib.contextmanager
+def address_chosen_by(setting: str) -> Iterator[None]:
+    """Tell where the address is chosen, when nobody can listen there."""
+    try:
+        yield
+    except roles.StartError as problem:
+        raise click.ClickException(f"{problem}; choose an address with {setting}") from problem

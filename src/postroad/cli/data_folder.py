@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,6 @@ import msgspec
 from postroad import config
 
 PRIVATE_FOLDER: Final = 0o700
-PRIVATE_FILE: Final = 0o600
 KEY_BYTES: Final = 48
 # What suits a developer; the environment may say otherwise.
 PREFERRED: Final = {"POSTROAD_DOMAINS__REQUIRE_VERIFIED": "false", "POSTROAD_LOGS__FORMAT": "console"}
@@ -75,6 +75,14 @@ class DataFolder:
         """Addresses and credentials, for people and tests."""
         return self.path / "dev.json"
 
+    @property
+    def _aside(self) -> Path:
+        return self.path / "dev.json.before"
+
+    @property
+    def _lock(self) -> Path:
+        return self.path / "lock"
+
     def prepare(self) -> None:
         """Make the folder, its key and an empty database file, as far as they are missing."""
         try:
@@ -83,6 +91,7 @@ class DataFolder:
                 self.path.chmod(PRIVATE_FOLDER)
                 # A project's folder is often a repository: nothing in here is for it.
                 _write_once(self.path / ".gitignore", "*\n")
+            _write_once(self._lock, "")
             # SQLite gives its log the rights of the database file.
             _write_once(self.database, "")
             _write_once(self.key, secrets.token_urlsafe(KEY_BYTES) + "\n")
@@ -92,8 +101,7 @@ class DataFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder for one service; the system lets go of it when the process ends, however it ends."""
-        _write_once(self.path / "lock", "")
-        with (self.path / "lock").open("w") as lock:
+        with self._lock.open("r") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -109,7 +117,7 @@ class DataFolder:
             raise FolderError(msg)
         fixed: dict[str, Mapping[str, object]] = {
             "database": {"url": f"sqlite:///{self.database.absolute()}", "migrate_at_start": True},
-            "security": {"secret_key": "", "secret_key_file": str(self.key)},
+            "security": {"secret_key": "", "secret_key_file": str(self.key.absolute())},
             "http": http or {},
         }
         return config.load(environment={**PREFERRED, **environment}, overrides=fixed)
@@ -120,35 +128,40 @@ class DataFolder:
 
         It is out of sight meanwhile: a `dev.json` that can be read never names a service that is not up yet.
         """
-        aside = self.path / "dev.json.before"
         try:
             if self.handover.exists():
-                self.handover.replace(aside)
-            yield _read(aside)
+                self.handover.replace(self._aside)
+            yield _read(self._aside)
         finally:
-            if self.handover.exists():
-                aside.unlink(missing_ok=True)
-            elif aside.exists():
-                aside.replace(self.handover)
+            if self._aside.exists():
+                self._aside.replace(self.handover)
 
     def write_handover(self, handover: Handover) -> None:
         """Replace `dev.json` in one step, so that a reader never sees half of it."""
-        new = self.handover.with_suffix(".new")
-        new.unlink(missing_ok=True)
-        _write_once(new, msgspec.json.format(msgspec.json.encode(handover), indent=2).decode() + "\n")
-        new.replace(self.handover)
+        text = msgspec.json.format(msgspec.json.encode(handover), indent=2).decode() + "\n"
+        _write_new(self.handover, text).replace(self.handover)
+        self._aside.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> Handover | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Handover)
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError):
         return None
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Make a private file, unless it is there."""
-    with contextlib.suppress(FileExistsError):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=PRIVATE_FILE)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+    """Make a private file, unless it is there; whoever finds it finds all of it."""
+    if not path.exists():
+        new = _write_new(path, text)
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(new)
+        new.unlink()
+
+
+def _write_new(path: Path, text: str) -> Path:
+    """A private file beside the path, to be put in its place."""
+    descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return Path(name)

@@ -1,6 +1,7 @@
 """`postroad dev`: everything in one command, without configuration, for one developer on one machine."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -33,7 +34,7 @@ Read its status, with the id from the answer:
 
 Login:          {login_email}  {login_password}
 Documentation:  {base_url}/docs
-Operate it:     postroad account list --data {data}
+Operate it:     {program} account list --data {data}
 All of this is in {handover}.
 """
 
@@ -71,7 +72,7 @@ def dev(data: Path, http: str) -> None:
         with folder.locked(), folder.last_handover() as before:
             settings = folder.settings(environment=os.environ, http={"listen": http})
             log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
-            with command.store_named(settings):
+            with command.store_named(settings), command.address_chosen_by("--http"):
                 uvloop.run(_run(folder, before, settings=settings, log=log))
 
 
@@ -110,6 +111,12 @@ def _welcome(folder: data_folder.DataFolder, handover: data_folder.Handover) -> 
         smtp_password=handover.smtp.password,
         login_email=handover.login.email,
         login_password=handover.login.password,
-        data=folder.path,
+        program=_program(),
+        data=shlex.quote(str(folder.path)),
         handover=folder.handover,
     )
+
+
+def _program() -> str:
+    """How this program was called, when that can be pasted."""
+    return shlex.quote(sys.argv[0]) if Path(sys.argv[0]).name == "postroad" else "postroad"

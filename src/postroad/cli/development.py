@@ -64,10 +64,9 @@ async def _fill_up(ctx: context.Context, account: stored_accounts.Account) -> No
 
 async def _register_domain(ctx: context.Context, account_id: str) -> None:
     async with ctx.store.reading() as tx:
-        if await stored_domains.by_name(tx, account_id, DOMAIN):
-            return
-        owner = await stored_domains.verified_owner(tx, DOMAIN)
-    await domains.add(ctx, account_id, DOMAIN, verified=owner is None)
+        known = await stored_domains.by_name(tx, account_id, DOMAIN)
+    if known is None:
+        await domains.add(ctx, account_id, DOMAIN, verified=True)
 
 
 async def _store_template(ctx: context.Context, account_id: str) -> None:

@@ -45,6 +45,11 @@ def _cell(value: object) -> str:
     return "-" if value is None else str(value)
 
 
+def with_more(text: str, following: str | None) -> str:
+    """A part of a list, with the way to the next one."""
+    return text if following is None else f"{text}\nThere are more: --after {following}"
+
+
 def literal(value: object) -> str:
     """A setting's value as a configuration file has it; JSON and TOML write strings, numbers and booleans alike."""
     return msgspec.json.encode(value).decode()

@@ -25,6 +25,7 @@ def serve(file: Path | None, names: tuple[str, ...]) -> None:
     """Run the service until SIGTERM or Ctrl-C. Settings come from the file and from POSTROAD_… variables."""
     with command.plain_errors():
         settings = config.load(file, environment=os.environ)
+        config.secret_key(settings.security)
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
-        with command.store_named(settings):
+        with command.store_named(settings), command.address_chosen_by("http.listen"):
             uvloop.run(roles.run(settings, list(dict.fromkeys(names)) or list(roles.ROLES), log=log))

@@ -4,6 +4,7 @@ from typing import TextIO
 
 import click
 
+from postroad import errors
 from postroad.cli import command, naming, output, views
 from postroad.model import times
 from postroad.services import context as services_context
@@ -46,16 +47,21 @@ async def put(
 async def show_list(context: services_context.Context, account: str | None, *, after: str, limit: int) -> output.Report:
     """List an account's templates by alias."""
     found = await naming.account(context, account)
-    page = await templates.page(context, found.id, after, limit)
+    listed = await templates.page(context, found.id, after, limit + 1)
+    page, following = listed[:limit], listed[limit - 1].alias if len(listed) > limit else None
     rows = [(one.alias, one.subject, times.to_wire(one.updated_at)) for one in page]
     text = output.table(["alias", "subject", "updated"], rows, empty="There are no templates.")
-    return output.Report(data={"templates": [views.template(one) for one in page]}, text=text)
+    data = {"templates": [views.template(one) for one in page], "next_after": following}
+    return output.Report(data=data, text=output.with_more(text, following))
 
 
 def _content(given: str | None, file: TextIO | None, *, name: str) -> str | None:
     if given is not None and file is not None:
         raise click.UsageError(f"--{name} and --{name}-file are two texts; give one of them.")
-    return file.read() if file else given
+    try:
+        return file.read() if file else given
+    except UnicodeDecodeError:
+        raise errors.InvalidRequest(f"{file.name if file else name} is not UTF-8 text") from None
 
 
 GROUP = click.Group("template", commands=[put, show_list], help="Texts with placeholders.")

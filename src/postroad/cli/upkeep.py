@@ -32,7 +32,7 @@ async def audit(context: services_context.Context) -> output.Report:
     findings = [dataclasses.asdict(finding) for finding in report.findings]
     summary = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     lines = [f"{finding.check}: {finding.text}" for finding in report.findings]
-    verdict = f"{len(findings)} findings" if findings else "nothing is off"
+    verdict = "nothing is off" if not findings else "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     text = "\n".join([*lines, f"Audited {summary}: {verdict}."])
     return output.Report(data={"counts": counts, "findings": findings}, text=text, exit_code=1 if findings else 0)
 

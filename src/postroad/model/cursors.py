@@ -32,6 +32,11 @@ def end(prefix: str) -> str:
     return prefix + _BEHIND
 
 
+def after(cursor: str | None, prefix: str) -> str:
+    """The place behind which a part of a list begins; the first part begins behind nothing."""
+    return "" if cursor is None else check("cursor", cursor, prefix)
+
+
 def check(field: str, text: str, prefix: str) -> str:
     """A cursor that came from a caller."""
     if not identifiers.is_identifier(text, prefix):

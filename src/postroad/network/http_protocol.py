@@ -23,6 +23,7 @@ from postroad import errors
 Refuse = Callable[[errors.PostroadError], tuple[int, list[tuple[bytes, bytes]], bytes]]
 
 _VERSIONS: Final = ("1.1", "1.0")
+_NOT_HTTP: Final = "this is not a valid HTTP/1.1 request"
 _HOP_BY_HOP: Final = (b"connection", b"upgrade", b"http2-settings")
 
 
@@ -40,6 +41,8 @@ class Limits:
     body_seconds: float = 120
     # A client that streams 32 MiB in pieces of 512 bytes is still served.
     body_chunks: int = 65_536
+    # What chunks may cost beside their content: sizes, extensions, trailers. Twice what the chunks above need.
+    framing_bytes: int = 1024 * 1024
     # Longer than the 60 s after which load balancers usually let go of an idle connection.
     idle_seconds: int = 75
     # A caller that is refused while it sends should be able to finish sending and read why.
@@ -76,8 +79,7 @@ class HttpProtocol(httptools_impl.HttpToolsProtocol):
         self._in_head = False
         self._in_body = False
         self._refused = False
-        self._head_bytes = 0
-        self._field_bytes = 0
+        self._overhead = 0
         self._chunks = 0
         self._drained = 0
 
@@ -103,17 +105,18 @@ class HttpProtocol(httptools_impl.HttpToolsProtocol):
         if self._refused:
             self._drain(len(data))
             return
-        if self._in_head:
-            # The parser keeps an unfinished field to itself; only counting what goes in bounds it.
-            self._head_bytes += len(data)
+        # The parser keeps an unfinished field or trailer to itself; only counting what goes in bounds it.
+        self._overhead += len(data)
         try:
             self._feed(data)
         except httptools.HttpParserError as problem:
             cause = problem.__context__
-            self._refuse(str(cause) if isinstance(cause, _Refused) else "this is not a valid HTTP/1.1 request")
+            self._refuse(str(cause) if isinstance(cause, _Refused) else _NOT_HTTP)
             return
-        if self._in_head and self._head_bytes > self._limits.head_bytes:
+        if self._in_head and self._overhead > self._limits.head_bytes:
             self._refuse(self._head_too_large())
+        elif self._in_body and self._overhead > self._limits.framing_bytes:
+            self._refuse("body: its chunks carry more than their content")
         elif self._deadline == math.inf and self._is_idle():
             # Empty lines between requests, or the end of a body that was answered before it was complete.
             self._deadline = self.loop.time() + self._limits.idle_seconds
@@ -128,9 +131,9 @@ class HttpProtocol(httptools_impl.HttpToolsProtocol):
         self._began = self.loop.time()
         self._deadline = self._began + self._limits.head_seconds
         self._in_head = True
-        self._head_bytes = 0
-        self._field_bytes = 0
+        self._overhead = 0
         self._chunks = 0
+        self._drained = 0
 
     def on_url(self, url: bytes) -> None:
         """A part of the request target."""
@@ -138,18 +141,11 @@ class HttpProtocol(httptools_impl.HttpToolsProtocol):
         if len(self.url) > self._limits.url_bytes:
             raise _Refused(f"the address is too long; at most {self._limits.url_bytes} bytes")
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """One header field; the parser has checked its characters."""
-        super().on_header(name, value)
-        self._field_bytes += len(name) + len(value)
-        if len(self.headers) > self._limits.header_fields or self._field_bytes > self._limits.head_bytes:
-            raise _Refused(self._head_too_large())
-
     def on_headers_complete(self) -> None:
         """The head is complete: the request starts, unless it would be read in more than one way."""
-        problem = _ambiguity(self.headers, version=self.parser.get_http_version())
-        if problem:
-            raise _Refused(problem)
+        size = _checked_size(self.headers, version=self.parser.get_http_version())
+        if size > self._limits.head_bytes or len(self.headers) > self._limits.header_fields:
+            raise _Refused(self._head_too_large())
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
                 raise _Refused("CONNECT is not a method of this service")
@@ -157,6 +153,9 @@ class HttpProtocol(httptools_impl.HttpToolsProtocol):
         super().on_headers_complete()
         self._in_head = False
         self._in_body = True
+        self._overhead = 0
+        # Trailer fields come the same way as header fields, and are nobody's (RFC 9110 section 6.5.1).
+        self.headers = []
         self._deadline = self._began + self._limits.body_seconds
 
     def on_chunk_header(self) -> None:
@@ -167,6 +166,7 @@ class HttpProtocol(httptools_impl.HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """A part of a body; it is thrown away when the request has been answered already."""
+        self._overhead -= len(body)
         if self.cycle.response_complete:
             self._drain(len(body))
         else:
@@ -275,16 +275,17 @@ def _is_answered(cycle: httptools_impl.RequestResponseCycle | None) -> bool:
     return cycle is None or cycle.response_complete
 
 
-def _ambiguity(headers: list[tuple[bytes, bytes]], *, version: str) -> str | None:
-    """What RFC 9112 sections 2.3, 3.2 and 6.1 forbid and llhttp lets pass."""
+def _checked_size(headers: list[tuple[bytes, bytes]], *, version: str) -> int:
+    """The size of the fields, or a refusal of what RFC 9112 sections 2.3, 3.2 and 6.1 forbid and llhttp lets pass."""
     if version not in _VERSIONS:
-        return "this is not a valid HTTP/1.1 request"
-    hosts = 0
+        raise _Refused(_NOT_HTTP)
+    size = hosts = 0
     for name, value in headers:
+        size += len(name) + len(value)
         if name == b"host":
             hosts += 1
         elif name == b"transfer-encoding" and (version == "1.0" or value.lower() != b"chunked"):
-            return "Transfer-Encoding: only chunked, and only in HTTP/1.1"
+            raise _Refused("Transfer-Encoding: only chunked, and only in HTTP/1.1")
     if hosts > 1 or (hosts == 0 and version == "1.1"):
-        return "Host: send it once"
-    return None
+        raise _Refused("Host: send it once")
+    return size

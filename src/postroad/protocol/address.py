@@ -125,12 +125,12 @@ def _refuse_forbidden_characters(text: str) -> None:
 
 def _display_name(before: str) -> str | None:
     """The name from what stands before the `<`: a quoted string, or words without special characters."""
-    name = before.strip(" ")
+    name = before.strip()
     if name.startswith('"'):
         quoted = address_syntax.QUOTED_NAME.fullmatch(name)
         if quoted is None:
             raise AddressError('a name in double quotes needs \\ before each " and \\ in it, and nothing after it')
-        name = address_syntax.QUOTED_PAIR.sub(r"\1", quoted[1]).strip(" ")
+        name = address_syntax.QUOTED_PAIR.sub(r"\1", quoted[1]).strip()
         if "=?" in name:
             raise AddressError("'=?' begins an encoded word; write the characters themselves")
     else:

@@ -37,9 +37,9 @@ _LETTERS: Final = (
 )
 # Three octets a letter: 21 of them are the 63 that a local part may have.
 _WIDE_LOCAL: Final = rf"(?![^@]{{22}})[{ATEXT}{_LETTERS}]+(?:\.[{ATEXT}{_LETTERS}]+)*"
-# Punycode spends at most five octets on such a letter: ten of them, or four among 36 others, fit into the 63 of a label.
+# Punycode spends about four octets on such a letter: 14 of them, or 4 among 36 others, fit into the 63 of a label.
 _WIDE_LABEL: Final = (
-    rf"(?:[{_LETTERS}]{{1,10}}"
+    rf"(?:[{_LETTERS}]{{1,14}}"
     rf"|[{_ALPHANUMERIC}]{{0,12}}[{_LETTERS}](?:[{_ALPHANUMERIC}]{{0,4}}[{_LETTERS}]){{0,3}}[{_ALPHANUMERIC}]{{0,12}})"
 )
 _NOT_PUNYCODE: Final = "(?![Xx][Nn]--)"

@@ -31,9 +31,12 @@ def decode_strict(text: str) -> bytes:
         octets = text.encode("ascii")
         if b"\n" in octets or b"\r" in octets:
             octets = octets.translate(None, b"\r\n")
-        return binascii.a2b_base64(octets, strict_mode=True)
+        # The strict mode of the library overlooks padding that is too long.
+        if len(octets) % 4 == 0 and not octets.endswith(b"==="):
+            return binascii.a2b_base64(octets, strict_mode=True)
     except (UnicodeEncodeError, binascii.Error):
-        raise Base64Error(_what_is_wrong(text)) from None
+        pass
+    raise Base64Error(_what_is_wrong(text))
 
 
 def encode(octets: bytes) -> bytes:

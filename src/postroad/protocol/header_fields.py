@@ -57,16 +57,19 @@ def fold(name: str, pieces: Iterable[Piece]) -> str:
     """The field made of the pieces, on as few lines as the widths allow."""
     lines: list[str] = []
     line = f"{name}:"
+    # The first line never ends behind the name, or some readers would take the fold for a part of the value.
+    endless = True
     for space, word, encode in pieces:
         if encode:
-            full, line = _append_encoded(line, space, word)
+            full, line = _append_encoded(line, space, word, endless=endless)
             lines += full
-            continue
-        length = len(space) + len(word)
-        if len(line) + length > FOLDED_LINE_CHARACTERS and (lines or _may_stand_alone(line, name, length)):
-            lines.append(line)
-            line = ""
-        line += space + word
+        else:
+            length = len(line) + len(space) + len(word)
+            if length > (MAXIMUM_LINE_OCTETS if endless else FOLDED_LINE_CHARACTERS):
+                lines.append(line)
+                line = ""
+            line += space + word
+        endless = False
     lines.append(line)
     _refuse_long_lines(lines)
     return "\r\n".join(lines) + "\r\n"
@@ -79,28 +82,19 @@ def quote(text: str) -> str:
     return f'"{text}"'
 
 
-def _append_encoded(line: str, space: str, text: str) -> tuple[list[str], str]:
+def _append_encoded(line: str, space: str, text: str, *, endless: bool) -> tuple[list[str], str]:
     """The lines that are full when the text has been put behind the line as encoded words, and the line that is not."""
     full: list[str] = []
     room = FOLDED_LINE_CHARACTERS - len(line) - len(space)
-    if room < encoded_words.MINIMUM_ROOM:
+    if room < encoded_words.MINIMUM_ROOM and not endless:
         full.append(line)
         line = ""
-        room = max(FOLDED_LINE_CHARACTERS - len(space), encoded_words.MINIMUM_ROOM)
-    words = encoded_words.encode(text, room=room)
+        room = FOLDED_LINE_CHARACTERS - len(space)
+    words = encoded_words.encode(text, room=max(room, encoded_words.MINIMUM_ROOM))
     for word in words[:-1]:
         full.append(f"{line}{space}{word}")
         line, space = "", " "
     return full, f"{line}{space}{words[-1]}"
-
-
-def _may_stand_alone(line: str, name: str, length: int) -> bool:
-    """Whether the first line may end here.
-
-    When it holds nothing but the field's name, a word that is too long for any line stays beside the name, unless the
-    name would make it too long for 998.
-    """
-    return len(line) > len(name) + 1 or length <= FOLDED_LINE_CHARACTERS or len(line) + length > MAXIMUM_LINE_OCTETS
 
 
 def _refuse_long_lines(lines: list[str]) -> None:

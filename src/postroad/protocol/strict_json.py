@@ -72,7 +72,7 @@ def _count(raw: bytes, sign: bytes) -> int:
 
 def _refuse_depth(value: object) -> None:
     level = [value]
-    for _ in range(MAXIMUM_DEPTH + 1):
+    for _ in range(MAXIMUM_DEPTH):
         below: list[object] = []
         for container in level:
             if isinstance(container, dict):

@@ -52,7 +52,7 @@ async def identify(
         if await ctx.memory.recall(ctx.clock()) is not facts:
             # Checking a password takes its time: what was read before it may have been taken back since.
             known = await recognising.recognise(ctx, presented, client_address=client_address)
-        elif known.caller.credential_id is not None:
+        else:
             facts[fact] = known
     if known.caller.expires_at is not None and known.caller.expires_at <= now:
         raise tokens.refusal()
@@ -68,7 +68,7 @@ def require(who: caller.Caller, permission: caller.Permission) -> None:
     if who.scheme is caller.Scheme.TOKEN:
         raise errors.Forbidden("your role in this account may look, but not do this")
     if permission not in caller.PASSWORD_PERMISSIONS:
-        raise errors.Unauthorized("Authorization: this needs a token from /v1/auth/login, sent as 'Bearer'")
+        raise _needs_token()
     raise errors.Unauthorized(
         f"Authorization: this API key does not have the scope '{permission}'; use an SMTP username and password, "
         "a token, or a key that has it"
@@ -113,7 +113,7 @@ async def issue_token(ctx: context.Context, user: users.User) -> Session:
 async def log_out(ctx: context.Context, who: caller.Caller) -> None:
     """Take the caller's token back, in every process."""
     if who.token_id is None or who.expires_at is None:
-        raise errors.Unauthorized("Authorization: only a token can be logged out")
+        raise _needs_token()
     async with ctx.store.transaction() as tx:
         await access.bump(tx)
         await users.revoke_token(tx, who.token_id, account_id=who.account_id, expires_at=who.expires_at)
@@ -126,7 +126,7 @@ async def change_password(
     """Give a person a new password. Every token that they had is dead; the session returned is the one that lives."""
     passwords.refuse_impossible("current_password", current_password)
     passwords.check_new("new_password", new_password)
-    user = await person(ctx, who)
+    user, _ = await me(ctx, who)
     is_right = await proving.prove_person(
         ctx,
         people.email_key(user.email) or "",
@@ -149,10 +149,15 @@ async def change_password(
     return await issue_token(ctx, changed)
 
 
-async def person(ctx: context.Context, who: caller.Caller) -> users.User:
-    """The person behind a token."""
+async def me(ctx: context.Context, who: caller.Caller) -> tuple[users.User, accounts.Account]:
+    """The person behind a token, and their account."""
     async with ctx.store.reading() as tx:
         user = await users.by_id(tx, who.user_id) if who.user_id is not None else None
-    if user is None:
-        raise errors.Unauthorized("Authorization: this needs a token from /v1/auth/login, sent as 'Bearer'")
-    return user
+        account = await accounts.by_id(tx, who.account_id)
+    if user is None or account is None:
+        raise _needs_token()
+    return user, account
+
+
+def _needs_token() -> errors.Unauthorized:
+    return errors.Unauthorized("Authorization: this needs a token from /v1/auth/login, sent as 'Bearer'")

@@ -103,10 +103,8 @@ async def _content(ctx: context.Context, who: caller.Caller, checked: rules.Chec
         template = await stored_templates.by_alias(tx, who.account_id, checked.template)
     if template is None:
         raise errors.InvalidRequest(f"template: {checked.template!r} is not a template of this account")
-    rendered = templates.render(template, checked.variables)
-    subject = rendered.subject if checked.subject is None else checked.subject
-    rules.check_subject(subject)
-    return compose.Content(subject, rendered.text, rendered.html)
+    rendered = templates.render(template, checked.variables, subject=checked.subject)
+    return compose.Content(rendered.subject, rendered.text, rendered.html)
 
 
 def _identity(

@@ -33,6 +33,8 @@ LOOKUPS = 4
 SCANS = 4
 # A scan holds its view of the log, and the log cannot be reused before it ends.
 SCAN_SECONDS = 60.0
+# Scans that overlap keep the log growing; at this size they make a pause.
+MOST_LOG_BYTES = 256 * 1024 * 1024
 INTERRUPT_SECONDS = 0.05
 CLOSE_SECONDS = 10.0
 _PLACEHOLDER = re.compile(r"\$(\d+)")
@@ -114,12 +116,19 @@ class _Readers:
         self.turns = asyncio.Semaphore(most)
         self.idle: list[apsw.Connection] = []
 
-    async def all_returned(self) -> None:
-        """Wait until none is in use; whoever comes next is told that the store is closing."""
-        for _ in range(self.most):
-            await self.turns.acquire()
-        for _ in range(self.most):
-            self.turns.release()
+    @contextlib.asynccontextmanager
+    async def all_returned(self) -> AsyncIterator[None]:
+        """Wait until none is in use, and let nobody use one meanwhile."""
+        taken = 0
+        try:
+            async with asyncio.timeout(TURN_SECONDS):
+                while taken < self.most:
+                    await self.turns.acquire()
+                    taken += 1
+            yield
+        finally:
+            for _ in range(taken):
+                self.turns.release()
 
     def close(self) -> None:
         """Close the idle ones."""
@@ -133,12 +142,13 @@ class SqliteStore:
     dialect = "sqlite"
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        # Absolute, so that SQLite sees no special name such as `:memory:` in it, and a change of folder does no harm.
+        self._path = path.absolute()
         self._statements = {
             name: _PLACEHOLDER.sub(r"?\1", statement) for name, statement in queries.load(self.dialect).items()
         }
-        sqlite_connection.create(path)
-        self._writer = sqlite_connection.connect(path)
+        sqlite_connection.create(self._path)
+        self._writer = sqlite_connection.connect(self._path)
         # The lock of the file is asked for on the event loop, which must not sleep: see `_begin`.
         self._writer.set_busy_timeout(0)
         self._write_lock = asyncio.Lock()
@@ -146,6 +156,7 @@ class SqliteStore:
         self._scan_threads = ThreadPoolExecutor(SCANS, thread_name_prefix="sqlite-scan")
         self._lookups = _Readers(LOOKUPS, busy_milliseconds=LOOKUP_BUSY_MILLISECONDS)
         self._scans = _Readers(SCANS, busy_milliseconds=int(sqlite_connection.BUSY_SECONDS * 1000))
+        self._shortening = asyncio.Lock()
         self._is_closing = False
 
     @contextlib.asynccontextmanager
@@ -179,16 +190,19 @@ class SqliteStore:
                     return
 
     async def _commit(self) -> None:
-        commit = functools.partial(self._writer.execute, "COMMIT")
-        await _finished(asyncio.get_running_loop().run_in_executor(self._commit_thread, _translated, commit))
+        await _in_thread(self._commit_thread, functools.partial(self._writer.execute, "COMMIT"))
 
     def reading(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         return self._view(self._lookups, lambda connection: SqliteTransaction(connection, self._statements))
 
-    def scanning(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
-        return self._view(
+    @contextlib.asynccontextmanager
+    async def scanning(self) -> AsyncIterator[store.Transaction]:
+        if self._log_bytes() > MOST_LOG_BYTES and not self._shortening.locked():
+            await self._shorten_log()
+        async with self._view(
             self._scans, lambda connection: ThreadedTransaction(connection, self._statements, self._scan_threads)
-        )
+        ) as view:
+            yield view
 
     @contextlib.asynccontextmanager
     async def _view(
@@ -202,10 +216,30 @@ class SqliteStore:
                     connection.execute("BEGIN")
                 yield view
             finally:
-                if self._is_reusable(connection, view):
+                if self._ended_well(connection, view):
                     readers.idle.append(connection)
                 else:
                     connection.close()
+
+    def _log_bytes(self) -> int:
+        try:
+            return Path(f"{self._path}-wal").stat().st_size
+        except OSError:
+            return 0
+
+    async def _shorten_log(self) -> None:
+        """Bring the log into the main file in a moment without scans: as long as they overlap, it only grows."""
+        with contextlib.suppress(errors.PostroadError, TimeoutError):  # then the next scan tries
+            async with self._shortening, self._scans.all_returned():
+                # The bulk of it aside, while mail goes on; the rest between two transactions.
+                await _in_thread(self._scan_threads, self._checkpoint_aside)
+                async with self._turn(self._write_lock):
+                    truncate = functools.partial(self._writer.wal_checkpoint, mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                    await _in_thread(self._commit_thread, truncate)
+
+    def _checkpoint_aside(self) -> None:
+        with contextlib.closing(sqlite_connection.connect(self._path)) as connection:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _connect_reader(self, readers: _Readers) -> apsw.Connection:
         connection = sqlite_connection.connect(self._path)
@@ -213,7 +247,7 @@ class SqliteStore:
         connection.set_busy_timeout(readers.busy_milliseconds)
         return connection
 
-    def _is_reusable(self, connection: apsw.Connection, view: SqliteTransaction) -> bool:
+    def _ended_well(self, connection: apsw.Connection, view: SqliteTransaction) -> bool:
         """End a view. A connection on which anything went wrong is not trusted with another one."""
         try:
             connection.execute("ROLLBACK")
@@ -246,9 +280,8 @@ class SqliteStore:
                 async with self._write_lock:
                     self._writer.close()
                     self._commit_thread.shutdown()
-                for readers in (self._lookups, self._scans):
-                    await readers.all_returned()
-                self._scan_threads.shutdown()
+                async with self._lookups.all_returned(), self._scans.all_returned():
+                    self._scan_threads.shutdown()
         self._lookups.close()
         self._scans.close()
 
@@ -274,6 +307,9 @@ async def _finished(work: asyncio.Future[T], *, interrupt: Callable[[], None] | 
     raise cancelled
 
 
-def _translated(work: Callable[[], T]) -> T:
-    with sqlite_connection.public_errors():
-        return work()
+async def _in_thread(thread: ThreadPoolExecutor, work: Callable[[], object]) -> None:
+    def translated() -> None:
+        with sqlite_connection.public_errors():
+            work()
+
+    await _finished(asyncio.get_running_loop().run_in_executor(thread, translated))

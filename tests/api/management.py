@@ -1,0 +1,110 @@
+"""The management routes as two accounts see them: real services on a real store, called through the application.
+
+`mine` and `theirs` are accounts of one service. An office has a client for each kind of caller: `owner` and `reader`
+are people with tokens, `nobody` sends no credential.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx
+import pytest_asyncio
+import structlog
+
+from postroad import roles
+from postroad.api import application, health
+from postroad.model import caller, identifiers
+from postroad.services import access, accounts, context
+from postroad.storage import users
+
+
+@dataclass(slots=True)
+class Switch:
+    """Whether the service is stopping."""
+
+    draining: bool = False
+
+    def __call__(self) -> bool:
+        return self.draining
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """One account, and clients for those who call for it."""
+
+    account_id: str
+    owner: httpx.AsyncClient
+    reader: httpx.AsyncClient
+    nobody: httpx.AsyncClient
+
+
+async def token(ctx: context.Context, account_id: str, role: caller.Role) -> str:
+    """A token of a new person, whose password nobody knows."""
+    now = ctx.clock()
+    user_id = ctx.new_id(identifiers.USER, now=now)
+    user = users.User(user_id, account_id, f"{user_id}@example.org", "-", role, now, None, now)
+    async with ctx.store.transaction() as tx:
+        await users.insert(tx, user, email_key=user.email)
+    return (await access.issue_token(ctx, user)).token
+
+
+@contextlib.asynccontextmanager
+async def open_office(
+    ctx: context.Context, served: application.Application[context.Context], name: str
+) -> AsyncIterator[Office]:
+    """A new account with its clients."""
+    account = await accounts.create(ctx, name)
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def client(headers: dict[str, str]) -> httpx.AsyncClient:
+            transport = httpx.ASGITransport(served)
+            return await stack.enter_async_context(
+                httpx.AsyncClient(transport=transport, base_url="http://postroad.test", headers=headers, timeout=60)
+            )
+
+        async def person(role: caller.Role) -> httpx.AsyncClient:
+            return await client({"Authorization": f"Bearer {await token(ctx, account.id, role)}"})
+
+        yield Office(
+            account.id,
+            owner=await person(caller.Role.OWNER),
+            reader=await person(caller.Role.READ_ONLY),
+            nobody=await client({}),
+        )
+
+
+@pytest_asyncio.fixture
+async def switch() -> Switch:
+    return Switch()
+
+
+@pytest_asyncio.fixture
+async def served(ctx: context.Context, switch: Switch) -> application.Application[context.Context]:
+    """The whole door."""
+    return application.Application(
+        ctx,
+        (*roles.ROUTES, *health.routes(switch)),
+        authenticate=access.authenticate,
+        require=access.require,
+        # Real time: requests of one test have ids of their own although the clock of the context stands still.
+        clock=lambda: time.time_ns() // 1_000,
+        entropy=os.urandom,
+        log=structlog.wrap_logger(
+            structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
+        ),
+    )
+
+
+@pytest_asyncio.fixture
+async def mine(ctx: context.Context, served: application.Application[context.Context]) -> AsyncIterator[Office]:
+    async with open_office(ctx, served, "Mine") as office:
+        yield office
+
+
+@pytest_asyncio.fixture
+async def theirs(ctx: context.Context, served: application.Application[context.Context]) -> AsyncIterator[Office]:
+    async with open_office(ctx, served, "Theirs") as office:
+        yield office

@@ -1,0 +1,76 @@
+"""The documentation works without a network, and what others wrote is carried unchanged."""
+
+import hashlib
+import re
+import tomllib
+from importlib import resources
+
+import msgspec
+
+from postroad.api import documentation, routing
+from tests.api import door
+
+
+class Pong(msgspec.Struct, frozen=True):
+    request_id: str
+
+
+async def ping(_context: object, request: routing.Request) -> routing.Answer:
+    return routing.Answer(200, Pong(request.id))
+
+
+PING: routing.Route[object] = routing.Route(
+    method="GET", path="/ping", handler=ping, summary="Ping", tag="Test", permission=None, answers={200: Pong}
+)
+ROUTES = (PING, *documentation.routes((PING,), version="1.2.3"))
+STATIC = resources.files("postroad.api").joinpath("static")
+
+
+async def test_the_document_describes_the_routes() -> None:
+    async with door.opened(ROUTES) as opened:
+        response = await opened.client.get("/openapi.json")
+        assert response.headers["content-type"] == "application/json"
+        assert re.match(door.REQUEST_ID, response.headers["x-request-id"])
+        assert list(response.json()["paths"]) == ["/ping"]
+        assert response.json()["info"]["version"] == "1.2.3"
+
+
+async def test_the_page_runs_only_what_this_host_serves() -> None:
+    async with door.opened(ROUTES) as opened:
+        page = await opened.client.get("/docs")
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        policy = page.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert not re.search("unsafe|https?:|\\*", policy)
+        assert not re.search(r"<script(?! src=)|<style|\son\w+=|\sstyle=|//", page.text)
+
+
+async def test_everything_that_the_page_asks_for_is_there() -> None:
+    kinds = {"css": "text/css", "js": "text/javascript", "json": "application/json"}
+    async with door.opened(ROUTES) as opened:
+        page = (await opened.client.get("/docs")).text
+        script = (await opened.client.get("/docs/start.js")).text
+        asked = re.findall(r'(?:src|href|url)(?:=|: )"((?!data:)[^"]+)"', page + script)
+        assert len(asked) == 5
+        for name in asked:
+            response = await opened.client.get(f"/{name}")
+            assert response.status_code == 200
+            assert response.headers["content-type"].startswith(kinds[name.rpartition(".")[2]])
+            assert response.headers["x-content-type-options"] == "nosniff"
+            assert re.match(door.REQUEST_ID, response.headers["x-request-id"])
+
+
+def test_the_files_of_others_are_as_the_manifest_says() -> None:
+    manifest = tomllib.loads(STATIC.joinpath("manifest.toml").read_text())["swagger-ui"]
+    files = {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in STATIC.joinpath("swagger-ui").iterdir()
+    }
+    assert files == manifest["sha256"]
+    assert "Apache License" in STATIC.joinpath("swagger-ui", "LICENSE").read_text()
+    assert manifest["licence"] == "Apache-2.0"
+    assert re.fullmatch(r"5\.\d+\.\d+", manifest["version"])
+
+
+def test_the_page_asks_nobody_else_whether_the_document_is_valid() -> None:
+    assert "validatorUrl: null" in STATIC.joinpath("start.js").read_text()

@@ -1,0 +1,189 @@
+"""The document says what the routes do: every member, every bound, every status."""
+
+import enum
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+import schemathesis
+
+from postroad import errors
+from postroad.api import openapi, routing
+from postroad.model import caller, identifiers
+
+
+class Kind(enum.StrEnum):
+    BIG = "big"
+    SMALL = "small"
+
+
+class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A note."""
+
+    text: Annotated[str, msgspec.Meta(max_length=5, description="What it says.")]
+    tag: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^a"})] | None = None
+    kind: Kind | None = None
+    names: str | list[str] | None = None
+
+
+class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] | None = None
+    kind: Kind | None = None
+
+
+class Stored(msgspec.Struct, frozen=True):
+    id: str
+    gone_at: str | None
+    request_id: str
+
+
+async def handler(_context: object, _request: routing.Request) -> routing.Answer:
+    return routing.Answer(204)
+
+
+def route(method: str, path: str, permission: caller.Permission | None, **fields: Any) -> routing.Route[Any]:
+    return routing.Route(
+        method=method, path=path, handler=handler, summary="Do it", tag="Notes", permission=permission, **fields
+    )
+
+
+ROUTES = (
+    route(
+        "POST",
+        "/notes",
+        caller.Permission.SEND,
+        description="Keeps a note.",
+        body=Note,
+        body_rules={"anyOf": [{"required": ["tag"]}, {"required": ["kind"]}]},
+        idempotent=True,
+        answers={202: Stored},
+        errors=(errors.RateLimited, errors.IdempotencyInProgress, errors.IdempotencyConflict),
+        answer_headers={"Idempotent-Replayed": "Whether it was."},
+    ),
+    route("GET", "/notes", caller.Permission.VIEW, query=Filter, answers={200: Stored}),
+    route(
+        "DELETE",
+        "/notes/{id}",
+        caller.Permission.CHANGE,
+        answers={204: None},
+        path_patterns={"id": f"^note_{identifiers.PATTERN}$"},
+    ),
+    route("POST", "/notes/{id}/touch", caller.Permission.READ, body=Note, body_required=False, answers={200: Stored}),
+    route("GET", "/raw", None, answers={200: bytes}, content_type="message/rfc822"),
+)
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    written: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(openapi.document(ROUTES, version="1.2.3")))
+    return written
+
+
+def test_the_document_is_valid_openapi(document: dict[str, Any]) -> None:
+    schema = schemathesis.openapi.from_dict(document)
+    schema.validate()
+    assert [f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item] == [
+        "POST /notes",
+        "GET /notes",
+        "DELETE /notes/{id}",
+        "POST /notes/{id}/touch",
+        "GET /raw",
+    ]
+    assert document["openapi"].startswith("3.1")
+    assert document["info"]["version"] == "1.2.3"
+
+
+def test_a_body_is_described_by_the_struct_that_validates_it(document: dict[str, Any]) -> None:
+    body = document["paths"]["/notes"]["post"]["requestBody"]
+    assert body == {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Note"}}},
+    }
+    note = document["components"]["schemas"]["Note"]
+    assert note["description"] == "A note."
+    assert note["additionalProperties"] is False
+    assert note["required"] == ["text"]
+    assert note["properties"] == {
+        "text": {"type": "string", "maxLength": 5, "description": "What it says."},
+        "tag": {"type": ["string", "null"], "pattern": "^a"},
+        "kind": {"anyOf": [{"$ref": "#/components/schemas/Kind"}, {"type": "null"}]},
+        "names": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
+    }
+    assert note["anyOf"] == [{"required": ["tag"]}, {"required": ["kind"]}]
+
+
+def test_a_body_may_be_optional(document: dict[str, Any]) -> None:
+    assert document["paths"]["/notes/{id}/touch"]["post"]["requestBody"]["required"] is False
+
+
+def test_parameters_are_described(document: dict[str, Any]) -> None:
+    assert document["paths"]["/notes"]["get"]["parameters"] == [
+        {
+            "name": "limit",
+            "in": "query",
+            "required": False,
+            "schema": {"type": "integer", "minimum": 1, "maximum": 100},
+        },
+        {"name": "kind", "in": "query", "required": False, "schema": {"$ref": "#/components/schemas/Kind"}},
+    ]
+    assert document["paths"]["/notes/{id}"]["delete"]["parameters"] == [
+        {
+            "name": "id",
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "pattern": "^note_[0-9a-f]{28}$"},
+        }
+    ]
+    (key,) = document["paths"]["/notes"]["post"]["parameters"]
+    assert (key["name"], key["in"], key["required"]) == ("Idempotency-Key", "header", True)
+    assert (key["schema"]["minLength"], key["schema"]["maxLength"]) == (1, 255)
+    assert "Filter" not in document["components"]["schemas"]
+
+
+@pytest.mark.parametrize(
+    "method, path, statuses",
+    [
+        ("post", "/notes", "202 400 401 403 409 413 429 500 503"),
+        ("get", "/notes", "200 400 401 500 503"),
+        ("delete", "/notes/{id}", "204 401 403 404 500 503"),
+        ("get", "/raw", "200 500 503"),
+    ],
+)
+def test_every_status_is_described(document: dict[str, Any], method: str, path: str, statuses: str) -> None:
+    assert list(document["paths"][path][method]["responses"]) == statuses.split()
+
+
+def test_refusals_name_their_codes(document: dict[str, Any]) -> None:
+    responses = document["paths"]["/notes"]["post"]["responses"]
+    schema = responses["409"]["content"]["application/json"]["schema"]
+    assert schema["allOf"] == [
+        {"$ref": "#/components/schemas/Error"},
+        {"properties": {"code": {"enum": ["idempotency_in_progress", "idempotency_conflict"]}}},
+    ]
+    assert document["components"]["schemas"]["Error"]["required"] == ["error", "code", "request_id"]
+    assert "Retry-After" in responses["429"]["headers"]
+    assert "Retry-After" in responses["409"]["headers"]
+    assert responses["401"]["headers"]["WWW-Authenticate"]["required"] is True
+
+
+def test_every_response_carries_the_request_id(document: dict[str, Any]) -> None:
+    for item in document["paths"].values():
+        for operation in item.values():
+            for response in operation["responses"].values():
+                assert response["headers"]["X-Request-ID"]["required"] is True
+
+
+def test_answers_are_described(document: dict[str, Any]) -> None:
+    responses = document["paths"]["/notes"]["post"]["responses"]
+    assert responses["202"]["content"] == {"application/json": {"schema": {"$ref": "#/components/schemas/Stored"}}}
+    assert "Idempotent-Replayed" in responses["202"]["headers"]
+    assert document["components"]["schemas"]["Stored"]["properties"]["gone_at"] == {"type": ["string", "null"]}
+    assert "content" not in document["paths"]["/notes/{id}"]["delete"]["responses"]["204"]
+    assert list(document["paths"]["/raw"]["get"]["responses"]["200"]["content"]) == ["message/rfc822"]
+
+
+def test_a_route_says_which_credentials_it_takes(document: dict[str, Any]) -> None:
+    assert document["paths"]["/notes"]["post"]["security"] == [{"basic": []}, {"bearer": []}]
+    assert document["paths"]["/notes"]["get"]["security"] == [{"bearer": []}]
+    assert document["paths"]["/raw"]["get"]["security"] == []
+    assert document["components"]["securitySchemes"].keys() == {"basic", "bearer"}

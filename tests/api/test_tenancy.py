@@ -1,0 +1,273 @@
+"""For every management route: who may call it, and that a thing of another account is exactly like an unknown one.
+
+The cases are held against the route table, so a new route without a case fails here (security cases J1, J3, J4).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+
+from postroad.api import (
+    routing,
+    v1_account,
+    v1_api_keys,
+    v1_credentials,
+    v1_domains,
+    v1_messages,
+    v1_templates,
+)
+from postroad.model import caller
+from postroad.services import api_keys, context, credentials, domains, templates
+from postroad.storage import accounts as stored_accounts
+from tests import mailing
+from tests.api.management import Office
+
+ROUTES = (
+    *v1_account.ROUTES,
+    *v1_api_keys.ROUTES,
+    *v1_credentials.ROUTES,
+    *v1_domains.ROUTES,
+    *v1_messages.ROUTES,
+    *v1_templates.ROUTES,
+)
+Key = tuple[str, str]
+BODIES: Mapping[Key, dict[str, Any]] = {
+    ("POST", "/v1/credentials"): {"name": "New"},
+    ("POST", "/v1/api-keys"): {"name": "New"},
+    ("POST", "/v1/domains"): {"name": "new.example"},
+    ("PUT", "/v1/templates/{alias}"): {"subject": "New", "text": "x"},
+    ("POST", "/v1/templates/{alias}/preview"): {},
+}
+# The kind of thing that stands in the path. A PUT makes what does not exist: it has a test of its own below.
+NAMED: Mapping[Key, str] = {
+    ("DELETE", "/v1/api-keys/{id}"): "api_key",
+    ("GET", "/v1/credentials/{id}"): "credential",
+    ("DELETE", "/v1/credentials/{id}"): "credential",
+    ("GET", "/v1/domains/{id}"): "domain",
+    ("DELETE", "/v1/domains/{id}"): "domain",
+    ("GET", "/v1/messages/{id}"): "message",
+    ("GET", "/v1/messages/{id}/raw"): "message",
+    ("GET", "/v1/templates/{alias}"): "template",
+    ("DELETE", "/v1/templates/{alias}"): "template",
+    ("POST", "/v1/templates/{alias}/preview"): "template",
+}
+UNKNOWN = {
+    "api_key": "key_" + "0" * 28,
+    "credential": "cred_" + "0" * 28,
+    "domain": "dom_" + "0" * 28,
+    "message": "em_" + "0" * 28,
+    "template": "nothing-here",
+}
+LISTS = {
+    "/v1/account/ledger": ("entries", "before", "next_before"),
+    "/v1/credentials": ("credentials", "cursor", "next_cursor"),
+    "/v1/api-keys": ("api_keys", "cursor", "next_cursor"),
+    "/v1/domains": ("domains", "cursor", "next_cursor"),
+    "/v1/templates": ("templates", "cursor", "next_cursor"),
+    "/v1/messages": ("messages", "cursor", "next_cursor"),
+}
+
+
+def key_of(route: routing.Route[context.Context]) -> Key:
+    return route.method, route.path
+
+
+async def furnish(ctx: context.Context, account_id: str, *, domain: str) -> dict[str, str]:
+    """One of everything; the ids by kind."""
+    await mailing.allow(ctx, account_id, domain=domain)
+    credential, _ = await credentials.create(ctx, account_id, "Furniture")
+    scopes = frozenset({caller.Permission.SEND})
+    key, _ = await api_keys.create(ctx, account_id, credential_id=None, name="Furniture", scopes=scopes)
+    await templates.put(ctx, account_id, "furniture", subject="Furniture", text="x", html=None)
+    (owned,) = await domains.of_account(ctx, account_id)
+    return {
+        "api_key": key.id,
+        "credential": credential.id,
+        "domain": owned.id,
+        "message": await mailing.accept(ctx, account_id, sender=f"shop@{domain}"),
+        "template": "furniture",
+    }
+
+
+async def call(client: httpx.AsyncClient, key: Key, name: str = "x", **more: Any) -> httpx.Response:
+    method, path = key
+    body = {"json": BODIES[key]} if key in BODIES else {}
+    url = path.replace("{id}", name).replace("{alias}", name)
+    return await client.request(method, url, **{**body, **more})
+
+
+def assert_refused(response: httpx.Response, status: int, code: str) -> None:
+    refusal = response.json()
+    assert (response.status_code, refusal["code"]) == (status, code)
+    assert refusal["request_id"] == response.headers["x-request-id"]
+    assert refusal.keys() == {"error", "code", "request_id"}
+
+
+def test_every_route_with_a_name_in_its_path_has_a_case() -> None:
+    named = {key_of(route) for route in ROUTES if routing.parameters(route.path)}
+    assert named - {("PUT", "/v1/templates/{alias}")} == NAMED.keys()
+    assert {key_of(route) for route in ROUTES if route.body} == BODIES.keys()
+    assert {route.path for route in ROUTES if route.query} == LISTS.keys()
+
+
+@pytest.mark.parametrize("key", NAMED, ids=" ".join)
+async def test_a_thing_of_another_account_is_like_an_unknown_one(
+    ctx: context.Context, mine: Office, theirs: Office, key: Key
+) -> None:
+    await furnish(ctx, mine.account_id, domain="mine.example")
+    foreign = await furnish(ctx, theirs.account_id, domain="theirs.example")
+    if NAMED[key] == "template":
+        await templates.remove(ctx, mine.account_id, "furniture")
+    of_foreign = await call(mine.owner, key, foreign[NAMED[key]])
+    of_unknown = await call(mine.owner, key, UNKNOWN[NAMED[key]])
+    for response in (of_foreign, of_unknown):
+        assert_refused(response, 404, "not_found")
+    assert of_foreign.json()["error"] == of_unknown.json()["error"]
+    assert of_foreign.headers.keys() == of_unknown.headers.keys()
+    # It is still there for its owner, and it works.
+    assert (await call(theirs.owner, key, foreign[NAMED[key]])).status_code in (200, 204)
+
+
+async def test_no_name_in_a_path_is_more_than_not_found(mine: Office) -> None:
+    for key in NAMED:
+        for name in ("%00", "em_%00", "%0a", "..%2f..%2fx", "%27%20OR%201%3D1", "%F0%9F%92%A9", "%ff", "x" * 2000):
+            assert_refused(await call(mine.owner, key, name), 404, "not_found")
+
+
+async def test_saving_a_template_touches_only_the_callers_own(
+    ctx: context.Context, mine: Office, theirs: Office
+) -> None:
+    await templates.put(ctx, theirs.account_id, "welcome", subject="Theirs", text="x", html=None)
+    saved = await call(mine.owner, ("PUT", "/v1/templates/{alias}"), "welcome")
+    assert saved.status_code == 201
+    assert (await templates.find(ctx, theirs.account_id, "welcome")).subject == "Theirs"
+
+
+async def test_an_api_key_cannot_be_issued_under_a_foreign_credential(
+    ctx: context.Context, mine: Office, theirs: Office
+) -> None:
+    foreign = await furnish(ctx, theirs.account_id, domain="theirs.example")
+    refusals = [
+        await mine.owner.post("/v1/api-keys", json={"name": "x", "credential_id": credential_id})
+        for credential_id in (foreign["credential"], UNKNOWN["credential"])
+    ]
+    for refusal in refusals:
+        assert_refused(refusal, 404, "not_found")
+    assert refusals[0].json()["error"] == refusals[1].json()["error"]
+
+
+@pytest.mark.parametrize("path", LISTS)
+async def test_a_list_shows_the_callers_own_rows_whatever_the_cursor(
+    ctx: context.Context, mine: Office, theirs: Office, path: str
+) -> None:
+    member, cursor, following = LISTS[path]
+    foreign = await furnish(ctx, theirs.account_id, domain="theirs.example")
+    assert (await mine.owner.get(path)).json()[member] == []
+    (row, *_) = (await theirs.owner.get(path)).json()[member]
+    tampered = row.get("alias") or row["id"]
+    for place in (tampered, tampered[:-1] + "0", tampered[:-1] + "f"):
+        answer = (await mine.owner.get(path, params={cursor: place})).json()
+        assert (answer[member], answer[following]) == ([], None)
+    assert foreign["message"] not in (await mine.owner.get("/v1/messages")).text
+
+
+@pytest.mark.parametrize("path", LISTS)
+async def test_limits_and_cursors_are_bounded(mine: Office, path: str) -> None:
+    _, cursor, _ = LISTS[path]
+    for limit in ("0", "-1", "101", "1e3", "9" * 30, "", "ten", "1.0", "%00", "１"):
+        assert_refused(await mine.owner.get(f"{path}?limit={limit}"), 400, "invalid_request")
+    for text in ("", "%00", "%0A", "%27", "x" * 1000, "EM_", "%F0%9F%92%A9", "..", "ABC", "%ff"):
+        assert_refused(await mine.owner.get(f"{path}?{cursor}={text}"), 400, "invalid_request")
+    assert_refused(await mine.owner.get(f"{path}?limit=1&limit=2"), 400, "invalid_request")
+    assert_refused(await mine.owner.get(f"{path}?account_id=x"), 400, "invalid_request")
+    for limit in ("1", "100"):
+        assert (await mine.owner.get(f"{path}?limit={limit}")).status_code == 200
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+async def test_nobody_gets_in_without_a_token(
+    ctx: context.Context, mine: Office, route: routing.Route[context.Context]
+) -> None:
+    things = await furnish(ctx, mine.account_id, domain="mine.example")
+    name = things[NAMED.get(key_of(route), "template")]
+    assert_refused(await call(mine.nobody, key_of(route), name), 401, "unauthorized")
+    credential, password = await credentials.create(ctx, mine.account_id, "SMTP")
+    basic = httpx.BasicAuth(credential.username, password)
+    assert_refused(await call(mine.nobody, key_of(route), name, auth=basic), 401, "unauthorized")
+    scopes = frozenset({caller.Permission.SEND, caller.Permission.READ})
+    _, secret = await api_keys.create(ctx, mine.account_id, credential_id=None, name="All", scopes=scopes)
+    bearer = {"Authorization": f"Bearer {secret}"}
+    assert_refused(await call(mine.nobody, key_of(route), name, headers=bearer), 401, "unauthorized")
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+async def test_who_may_only_look_changes_nothing(
+    ctx: context.Context, mine: Office, route: routing.Route[context.Context]
+) -> None:
+    things = await furnish(ctx, mine.account_id, domain="mine.example")
+    response = await call(mine.reader, key_of(route), things[NAMED.get(key_of(route), "template")])
+    if route.permission is caller.Permission.VIEW:
+        assert response.status_code == 200
+    else:
+        assert_refused(response, 403, "forbidden")
+
+
+@pytest.mark.parametrize("key", BODIES, ids=" ".join)
+async def test_a_body_cannot_assign_what_is_ours(ctx: context.Context, mine: Office, theirs: Office, key: Key) -> None:
+    await furnish(ctx, mine.account_id, domain="mine.example")
+    for member, value in (
+        ("account_id", theirs.account_id),
+        ("id", "x"),
+        ("status", "active"),
+        ("created_at", "2026-01-01T00:00:00Z"),
+        ("verified", True),
+        ("verified_at", "2026-01-01T00:00:00Z"),
+        ("username", "root"),
+        ("password", "x"),
+        ("is_admin", True),
+    ):
+        response = await call(mine.owner, key, "furniture", json={**BODIES[key], member: value})
+        assert_refused(response, 400, "invalid_request")
+        assert member in response.json()["error"]
+
+
+@pytest.mark.parametrize("key", BODIES, ids=" ".join)
+async def test_a_malformed_body_is_refused_and_changes_nothing(ctx: context.Context, mine: Office, key: Key) -> None:
+    await furnish(ctx, mine.account_id, domain="mine.example")
+    before = await everything(mine)
+    json = {"Content-Type": "application/json"}
+    for content in (
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'"x"',
+        b"\xff\xfe",
+        b'{"name": "\\ud800", "subject": "\\ud800", "text": "x", "variables": {"a": "\\ud800"}}',
+        b'{"name": 1, "subject": 1, "variables": 1}',
+        b'{"name": NaN, "subject": NaN, "variables": NaN}',
+        b"[" * 100_000,
+        b'{"name": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"name": "a", "name": "b", "subject": "a", "subject": "b", "variables": {}, "variables": {}}',
+    ):
+        response = await call(mine.owner, key, "furniture", json=None, content=content, headers=json)
+        assert_refused(response, 400, "invalid_request")
+    too_large = b'{"name": "' + b"x" * 1024 * 1024 + b'"}'
+    response = await call(mine.owner, key, "furniture", json=None, content=too_large, headers=json)
+    assert_refused(response, 413, "payload_too_large")
+    assert await everything(mine) == before
+
+
+async def everything(office: Office) -> dict[str, object]:
+    return {path: (await office.owner.get(path)).json()[member] for path, (member, _, _) in LISTS.items()}
+
+
+async def test_a_suspended_account_still_reads_and_tidies_up(ctx: context.Context, mine: Office) -> None:
+    things = await furnish(ctx, mine.account_id, domain="mine.example")
+    async with ctx.store.transaction() as tx:
+        await stored_accounts.set_status(tx, mine.account_id, status=stored_accounts.SUSPENDED, reason="spam")
+    assert (await mine.owner.get("/v1/account")).json()["account"]["status"] == "suspended"
+    assert (await mine.owner.get(f"/v1/messages/{things['message']}")).status_code == 200
+    assert (await mine.owner.delete(f"/v1/credentials/{things['credential']}")).status_code == 204

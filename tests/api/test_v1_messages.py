@@ -1,0 +1,169 @@
+"""`/v1/messages`: the list with filters and cursor, one message with everything, and its bytes."""
+
+from typing import Any
+
+import pytest
+
+from postroad.model import mail
+from postroad.services import context
+from tests import contexts, mailing
+from tests.api.management import Office
+
+
+async def ids(office: Office, **filters: Any) -> list[str]:
+    response = await office.reader.get("/v1/messages", params=filters)
+    assert response.status_code == 200, response.text
+    return [message["id"] for message in response.json()["messages"]]
+
+
+async def test_a_message_is_listed_and_shown_with_everything(
+    ctx: context.Context, mine: Office, clock: contexts.Clock
+) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    clock.pass_seconds(0.25)
+    message_id = await mailing.accept(
+        ctx,
+        mine.account_id,
+        sender="Shop <shop@example.com>",
+        to=("Ada <ada@example.net>", "bob@example.net"),
+        cc=("ADA@example.net",),
+        bcc=("eve@example.net",),
+        reply_to="help@example.com",
+        headers={"X-Order": "7"},
+        tags=("orders",),
+        attachments=(mail.Attachment("a.txt", "eHg=", "text/plain", "part1"),),
+    )
+    (listed,) = (await mine.reader.get("/v1/messages")).json()["messages"]
+    response = await mine.reader.get(f"/v1/messages/{message_id}")
+    shown = response.json()
+    assert listed == {
+        "id": message_id,
+        "status": "queued",
+        "source": "api",
+        "from": "Shop <shop@example.com>",
+        "subject": "Your order",
+        "billing_status": "reserved",
+        "recipient_count": 3,
+        "credits_reserved": 3,
+        "size": shown["size"],
+        "created_at": "2027-01-15T08:00:00.250Z",
+    }
+    recipients = shown.pop("recipients")
+    assert shown == {
+        **listed,
+        "to": ["Ada <ada@example.net>", "bob@example.net"],
+        "cc": ["ADA@example.net"],
+        "bcc": ["eve@example.net"],
+        "reply_to": "help@example.com",
+        "headers": {"X-Order": "7"},
+        "tags": ["orders"],
+        "attachments": [{"filename": "a.txt", "content_type": "text/plain", "size": 2, "content_id": "part1"}],
+        "accepted_request_id": "req_" + "0" * 28,
+        "request_id": response.headers["x-request-id"],
+    }
+    assert [one["email"] for one in recipients] == ["ada@example.net", "bob@example.net", "eve@example.net"]
+    assert recipients[0] == {
+        "id": recipients[0]["id"],
+        "email": "ada@example.net",
+        "status": "queued",
+        "billing_status": "reserved",
+        "attempt_count": 0,
+        "last_smtp_code": None,
+        "last_smtp_response": None,
+        "delivered_at": None,
+        "bounced_at": None,
+    }
+
+
+async def test_what_was_not_given_is_empty_or_null(ctx: context.Context, mine: Office) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    shown = (await mine.owner.get(f"/v1/messages/{await mailing.accept(ctx, mine.account_id)}")).json()
+    assert (shown["cc"], shown["bcc"], shown["tags"], shown["attachments"]) == ([], [], [], [])
+    assert (shown["reply_to"], shown["headers"]) == (None, {})
+
+
+async def test_everything_of_the_send_api_is_here_too(ctx: context.Context, mine: Office) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    message_id = await mailing.accept(ctx, mine.account_id)
+    sent = (await mine.owner.get(f"/emails/{message_id}")).json()
+    shown = (await mine.owner.get(f"/v1/messages/{message_id}")).json()
+    assert shown.items() >= {**sent, "request_id": shown["request_id"]}.items()
+
+
+async def test_the_bytes_are_downloaded_and_never_shown(ctx: context.Context, mine: Office) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    message_id = await mailing.accept(ctx, mine.account_id, html="<script>alert(1)</script>", bcc=("eve@example.net",))
+    response = await mine.reader.get(f"/v1/messages/{message_id}/raw")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "message/rfc822"
+    assert response.headers["content-disposition"] == f'attachment; filename="{message_id}.eml"'
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert response.headers["content-security-policy"].startswith("default-src 'none'")
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-request-id"].startswith("req_")
+    assert b"Subject: Your order\r\n" in response.content
+    assert b"eve@" not in response.content
+    size = (await mine.reader.get(f"/v1/messages/{message_id}")).json()["size"]
+    assert len(response.content) == size
+
+
+async def test_filters_choose(ctx: context.Context, mine: Office, clock: contexts.Clock) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    first = await mailing.accept(ctx, mine.account_id, tags=("a&b=c %",))
+    clock.pass_seconds(60)
+    second = await mailing.accept(ctx, mine.account_id, sender="sale@example.com", source=mail.Source.SMTP)
+    clock.pass_seconds(60)
+    third = await mailing.accept(ctx, mine.account_id, to=("Bob+x@Example.net",))
+    assert await ids(mine) == [third, second, first]
+    assert await ids(mine, status="queued") == [third, second, first]
+    assert await ids(mine, status="failed") == []
+    assert await ids(mine, source="smtp") == [second]
+    assert await ids(mine, **{"from": "Sale <SALE@example.com>"}) == [second]
+    assert await ids(mine, to="bob+x@example.net") == [third]
+    assert await ids(mine, tag="a&b=c %") == [first]
+    assert await ids(mine, after="2027-01-15T08:01:00Z") == [third, second]
+    assert await ids(mine, before="2027-01-15T08:01:00.000Z") == [first]
+    assert await ids(mine, after="2027-01-15T09:01:00+01:00", before="2027-01-15T00:02:00-08:00") == [second]
+    assert await ids(mine, after="0001-01-01T00:00:00Z", before="9999-12-31T23:59:60-23:59") == [third, second, first]
+    assert await ids(mine, source="api", tag="a&b=c %", to="ada@example.net", status="queued") == [first]
+
+
+async def test_the_list_is_read_in_parts_newest_first(
+    ctx: context.Context, mine: Office, clock: contexts.Clock
+) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    made = []
+    for number in range(5):
+        made.append(await mailing.accept(ctx, mine.account_id, tags=("even",) if number % 2 == 0 else ()))
+        clock.pass_seconds(1)
+    first = (await mine.owner.get("/v1/messages?limit=2&tag=even")).json()
+    rest = (await mine.owner.get(f"/v1/messages?limit=2&tag=even&cursor={first['next_cursor']}")).json()
+    assert [one["id"] for one in first["messages"] + rest["messages"]] == [made[4], made[2], made[0]]
+    assert rest["next_cursor"] is None
+
+
+@pytest.mark.parametrize("parameter", ["status", "source", "from", "to", "tag", "after", "before", "cursor", "limit"])
+async def test_no_filter_is_more_than_refused(mine: Office, parameter: str) -> None:
+    hostile = ["", "%00", "a%00b", "%0d%0aX:1", "%ff", "%ed%a0%80", "x" * 5000, "%7f"]
+    if parameter != "tag":
+        hostile += ["%27%20OR%20%271%27=%271", "%25", "{}", "[]"]
+    for value in hostile:
+        response = await mine.owner.get(f"/v1/messages?{parameter}={value}")
+        assert (response.status_code, response.json()["code"]) == (400, "invalid_request"), value
+        assert response.json()["request_id"] == response.headers["x-request-id"]
+
+
+async def test_search_characters_of_sql_are_only_characters(ctx: context.Context, mine: Office) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    await mailing.accept(ctx, mine.account_id, tags=("orders",))
+    for tag in ("%", "_rders", "orders' OR '1'='1", "orders\\", '"', "o%"):
+        assert await ids(mine, tag=tag) == []
+    for parameter in ("account_id", "1=1", "status[$ne]", "from.x"):
+        assert (await mine.owner.get("/v1/messages", params={parameter: "x"})).status_code == 400
+
+
+async def test_an_error_names_its_parameter(mine: Office) -> None:
+    for parameter, value in (("after", "yesterday"), ("before", "2026-02-30T00:00:00Z"), ("from", "x"), ("limit", "0")):
+        response = await mine.owner.get("/v1/messages", params={parameter: value})
+        assert response.status_code == 400
+        assert response.json()["error"].startswith(f"{parameter}: ")

@@ -1,0 +1,24 @@
+"""What the management routes share: a next cursor exactly when there is more, and bounds that are documented."""
+
+from postroad import roles
+from postroad.api import openapi, v1_schemas
+
+
+def test_there_is_a_next_cursor_exactly_when_more_was_found() -> None:
+    assert v1_schemas.next_cursor([], limit=2) is None
+    assert v1_schemas.next_cursor(["a", "b"], limit=2) is None
+    assert v1_schemas.next_cursor(["a", "b", "c"], limit=2) == "b"
+
+
+def test_every_parameter_of_a_list_is_described_with_its_bounds() -> None:
+    document = openapi.document(roles.ROUTES, version="1")
+    lists = [path["get"] for name, path in document["paths"].items() if "get" in path and "limit" in str(path["get"])]
+    assert len(lists) >= 6
+    for operation in lists:
+        (limit,) = [one["schema"] for one in operation["parameters"] if one["name"] == "limit"]
+        assert (limit["minimum"], limit["maximum"], limit["default"], limit["type"]) == (1, 100, 25, "integer")
+
+
+def test_no_two_things_share_a_name_in_the_document() -> None:
+    names = openapi.document(roles.ROUTES, version="1")["components"]["schemas"]
+    assert [name for name in names if "." in name or "_" in name] == []

@@ -1,0 +1,66 @@
+"""`postroad account`, on both engines."""
+
+import pytest
+
+from postroad.model import identifiers
+from tests.cli.operating import Installation
+
+
+def test_a_new_account_is_active_and_has_no_credits(empty: Installation) -> None:
+    account = empty.json("account", "create", "--name", "Shop")["account"]
+    assert identifiers.is_identifier(account["id"], identifiers.ACCOUNT)
+    assert (account["name"], account["status"], account["credits"]) == (
+        "Shop",
+        "active",
+        {"available": 0, "reserved": 0},
+    )
+
+
+def test_people_are_told_the_id_of_a_new_account(empty: Installation) -> None:
+    printed = empty.text("account", "create", "--name", "Shop")
+    (account,) = empty.json("account", "list")["accounts"]
+    assert printed == f"Account 'Shop' made: {account['id']}\n"
+
+
+def test_accounts_are_listed_oldest_first_and_in_pages(empty: Installation) -> None:
+    ids = [empty.json("account", "create", "--name", name)["account"]["id"] for name in ("A", "B", "C")]
+    assert [account["id"] for account in empty.json("account", "list")["accounts"]] == ids
+    page = empty.json("account", "list", "--after", ids[0], "--limit", "1")
+    assert [account["name"] for account in page["accounts"]] == ["B"]
+    assert page["next_after"] == ids[1]
+    assert empty.text("account", "list", "--limit", "2").endswith(f"\nThere are more: --after {ids[1]}\n")
+    assert empty.json("account", "list", "--limit", "3")["next_after"] is None
+
+
+def test_a_list_is_a_table_for_people_and_an_empty_one_says_so(empty: Installation) -> None:
+    assert empty.text("account", "list") == "There are no accounts.\n"
+    account = empty.json("account", "create", "--name", "Shop")["account"]
+    title, row = empty.text("account", "list").splitlines()
+    assert title.split() == ["ID", "NAME", "STATUS", "AVAILABLE", "RESERVED"]
+    assert row.split() == [account["id"], "Shop", "active", "0", "0"]
+
+
+def test_an_account_is_shown_by_its_id_and_by_its_name(installation: Installation) -> None:
+    by_name = installation.json("account", "show", "Shop")
+    assert installation.json("account", "show", by_name["account"]["id"]) == by_name
+    assert f"id:      {by_name['account']['id']}\n" in installation.text("account", "show", "Shop")
+
+
+def test_a_suspended_account_shows_the_reason_until_it_is_resumed(installation: Installation) -> None:
+    suspended = installation.json("account", "suspend", "Shop", "--reason", "unpaid bill")["account"]
+    assert (suspended["status"], suspended["suspended_reason"]) == ("suspended", "unpaid bill")
+    assert "status:  suspended: unpaid bill" in installation.text("account", "show", "Shop")
+    resumed = installation.json("account", "resume", "Shop")["account"]
+    assert (resumed["status"], resumed["suspended_reason"]) == ("active", None)
+
+
+@pytest.mark.parametrize("action", [("show",), ("suspend", "--reason", "x"), ("resume",)], ids=lambda words: words[0])
+def test_an_unknown_account_is_refused_with_a_sentence(installation: Installation, action: tuple[str, ...]) -> None:
+    for name in ("Nobody", "acc_" + "0" * 28, "acc_x", ""):
+        assert "there is no" in installation.refusal("account", *action, name)
+
+
+def test_a_name_that_could_deceive_is_refused(empty: Installation) -> None:
+    for name in ("", "x" * 101, "two\nlines", "\u202eabc"):
+        assert empty.refusal("account", "create", "--name", name).startswith("name: ")
+    assert empty.json("account", "list")["accounts"] == []

@@ -1,0 +1,71 @@
+"""`postroad apikey`, on both engines."""
+
+import pytest
+
+from postroad import errors
+from postroad.model import caller
+from postroad.services import access, context
+from tests.cli.operating import Installation
+
+
+def authenticated(installation: Installation, key: str) -> caller.Caller:
+    async def ask(ctx: context.Context) -> caller.Caller:
+        return await access.authenticate(ctx, f"Bearer {key}", client_address="127.0.0.1")
+
+    return installation.ask(ask)
+
+
+def test_a_new_key_may_send_and_nothing_else(installation: Installation) -> None:
+    key = installation.json("apikey", "create")["api_key"]
+    assert key["key"].startswith("pr_live_")
+    assert key["scopes"] == ["send"]
+    assert authenticated(installation, key["key"]).permissions == {caller.Permission.SEND}
+
+
+def test_a_key_may_be_allowed_to_read(installation: Installation) -> None:
+    key = installation.json("apikey", "create", "--read")["api_key"]
+    permissions = authenticated(installation, key["key"]).permissions
+    assert permissions == {caller.Permission.SEND, caller.Permission.READ}
+
+
+def test_a_key_belongs_to_the_oldest_credential_or_to_the_one_that_is_named(installation: Installation) -> None:
+    first = installation.json("credential", "create")["credential"]["id"]
+    second = installation.json("credential", "create")["credential"]["id"]
+    assert installation.json("apikey", "create")["api_key"]["credential_id"] == first
+    named = installation.json("apikey", "create", "--credential", second)["api_key"]
+    assert named["credential_id"] == second
+
+
+def test_an_account_without_a_live_credential_gets_one_for_its_key(installation: Installation) -> None:
+    first = installation.json("apikey", "create")["api_key"]["credential_id"]
+    installation.text("credential", "revoke", first)
+    second = installation.json("apikey", "create")["api_key"]["credential_id"]
+    assert [one["id"] for one in installation.json("credential", "list")["credentials"]] == [first, second]
+
+
+def test_a_credential_of_another_account_is_refused(installation: Installation) -> None:
+    credential = installation.json("credential", "create")["credential"]["id"]
+    installation.text("account", "create", "--name", "Other")
+    sentence = installation.refusal("apikey", "create", "--account", "Other", "--credential", credential)
+    assert sentence.startswith("credential_id: there is no such live SMTP credential")
+
+
+def test_a_list_shows_a_hint_and_never_the_key(installation: Installation) -> None:
+    key = installation.json("apikey", "create", "--name", "shop")["api_key"]
+    for printed in (installation.text("apikey", "list"), installation.text("apikey", "list", "--json")):
+        assert key["hint"] in printed
+        assert key["key"] not in printed
+
+
+def test_a_revoked_key_stops(installation: Installation) -> None:
+    key = installation.json("apikey", "create")["api_key"]
+    installation.text("apikey", "revoke", key["id"])
+    with pytest.raises(errors.Unauthorized):
+        authenticated(installation, key["key"])
+    assert "there is no such live API key" in installation.refusal("apikey", "revoke", key["id"])
+
+
+def test_people_see_the_key_on_a_line_of_its_own(installation: Installation) -> None:
+    lines = installation.text("apikey", "create").splitlines()
+    assert authenticated(installation, lines[0]).scheme is caller.Scheme.API_KEY
+    assert lines[1].startswith("Shown this once")

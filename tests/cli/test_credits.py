@@ -1,0 +1,26 @@
+"""`postroad credits`, on both engines."""
+
+from postroad.services import credits as services_credits
+from tests.cli.operating import Installation
+
+
+def test_credits_are_added_to_the_balance_and_to_the_ledger(installation: Installation) -> None:
+    account = installation.json("credits", "add", "--amount", "500", "--note", "invoice 7")["account"]
+    assert account["credits"] == {"available": 500, "reserved": 0}
+    (entry,) = installation.ask(lambda ctx: services_credits.ledger(ctx, account["id"], None, 10))
+    assert (entry.kind, entry.available, entry.note) == ("grant", 500, "invoice 7")
+
+
+def test_people_are_told_the_new_balance(installation: Installation) -> None:
+    installation.text("credits", "add", "--amount", "500")
+    assert installation.text("credits", "add", "--amount", "11").endswith("; 511 are available.\n")
+
+
+def test_an_impossible_amount_is_refused_and_changes_nothing(installation: Installation) -> None:
+    for amount in ("0", "-5", str(2**53), str(2**70)):
+        assert installation.refusal("credits", "add", "--amount", amount).startswith("amount: ")
+    assert installation.json("account", "show", "Shop")["account"]["credits"]["available"] == 0
+
+
+def test_an_amount_that_is_no_number_is_a_wrong_use(installation: Installation) -> None:
+    assert installation.run("credits", "add", "--amount", "many").exit_code == 2

@@ -1,0 +1,202 @@
+"""`postroad dev` from end to end: started as a developer starts it, used as its own words say, stopped in order."""
+
+import json
+import re
+import shlex
+import signal
+import socket
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli import operating
+from tests.cli.operating import Service
+
+MAIL = {"from": "shop@example.com", "to": "jo@example.net", "subject": "Hello", "text": "It works."}
+KEYS = {"base_url", "smtp", "api_key", "login", "domain", "template"}
+
+
+def start(folder: Path, *words: str, environment: dict[str, str] | None = None) -> Service:
+    return Service("dev", "--http", "127.0.0.1:0", *words, folder=folder, environment=environment)
+
+
+def handover(service: Service, folder: Path) -> dict[str, Any]:
+    """What `dev.json` says, as soon as it is there."""
+    file = folder / ".postroad" / "dev.json"
+    text = service.wait_for(lambda: file.read_text() if file.exists() else None, what="dev.json")
+    told: dict[str, Any] = json.loads(text)
+    return told
+
+
+def send(told: dict[str, Any], *, key: str = "one", **authentication: Any) -> httpx.Response:
+    fields = {"Idempotency-Key": key, **authentication.pop("headers", {})}
+    return httpx.post(f"{told['base_url']}/emails", json=MAIL, headers=fields, **authentication)
+
+
+def log_in(told: dict[str, Any]) -> str:
+    answer = httpx.post(f"{told['base_url']}/v1/auth/login", json=told["login"])
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["token"])
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A service that some tests share: they send, but change nothing for each other."""
+
+    folder: Path
+    told: dict[str, Any]
+    printed: str
+
+    @property
+    def smtp(self) -> tuple[str, str]:
+        return self.told["smtp"]["username"], self.told["smtp"]["password"]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("dev")
+    with start(folder) as service:
+        told = handover(service, folder)
+        assert service.process.stdout is not None
+        printed = "".join(iter(service.process.stdout.readline, "All of this is in .postroad/dev.json.\n"))
+        yield Running(folder, told, printed)
+        assert service.stop()[0] == 0
+
+
+def test_a_developer_sends_with_each_scheme_and_reads_the_status(running: Running) -> None:
+    told = running.told
+    assert told.keys() == KEYS
+    assert httpx.get(f"{told['base_url']}/readyz").status_code == 200
+    token = {"Authorization": f"Bearer {log_in(told)}"}
+    sent = [
+        send(told, key="by password", auth=running.smtp),
+        send(told, key="by key", headers={"Authorization": f"Bearer {told['api_key']}"}),
+        send(told, key="by token", headers=token),
+    ]
+    assert [answer.status_code for answer in sent] == [202, 202, 202], [answer.text for answer in sent]
+    for answer in sent:
+        address = f"{told['base_url']}/emails/{answer.json()['id']}"
+        for shown in (httpx.get(address, auth=running.smtp), httpx.get(address, headers=token)):
+            assert (shown.status_code, shown.json()["status"]) == (200, "queued")
+
+
+def test_the_printed_command_can_be_pasted_and_works(running: Running) -> None:
+    told = running.told
+    assert f"{told['base_url']}/docs" in running.printed
+    assert f"{told['login']['email']}  {told['login']['password']}" in running.printed
+    (command,) = re.findall(r"^  (curl \S+/emails \\\n(?:.*\\\n)*.*)$", running.printed, re.MULTILINE)
+    _, url, *words = shlex.split(command.replace("\\\n", ""))
+    options = list(zip(words[::2], words[1::2], strict=True))
+    headers = dict(value.split(": ", 1) for name, value in options if name == "-H")
+    (body,) = [value for name, value in options if name == "-d"]
+    answer = httpx.post(url, headers=headers, content=body)
+    assert answer.status_code == 202, answer.text
+    assert answer.json()["subject"] == "Welcome, you"
+
+
+def test_what_it_writes_is_private(running: Running) -> None:
+    folder = running.folder / ".postroad"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_mail_may_come_from_a_domain_that_is_not_verified(running: Running) -> None:
+    added = operating.run("domain", "add", "unproven.example", "--data", str(running.folder / ".postroad"))
+    assert added.exit_code == 0
+    mail = {**MAIL, "from": "shop@unproven.example"}
+    fields = {"Idempotency-Key": "x"}
+    answer = httpx.post(f"{running.told['base_url']}/emails", json=mail, headers=fields, auth=running.smtp)
+    assert answer.status_code == 202, answer.text
+
+
+def test_a_folder_in_use_is_refused_with_a_sentence(running: Running) -> None:
+    result = operating.run("dev", "--http", "127.0.0.1:0", "--data", str(running.folder / ".postroad"))
+    assert operating.sentence(result).endswith(
+        ".postroad is in use by another 'postroad dev'; stop that one, or name a folder with --data"
+    )
+    assert httpx.get(f"{running.told['base_url']}/healthz").status_code == 200
+
+
+def test_a_second_start_finds_data_and_credentials_again_even_after_a_kill(tmp_path: Path) -> None:
+    with start(tmp_path) as service:
+        first = handover(service, tmp_path)
+        smtp = (first["smtp"]["username"], first["smtp"]["password"])
+        sent = send(first, auth=smtp)
+        service.process.send_signal(signal.SIGKILL)
+        service.process.wait(operating.PATIENCE_SECONDS)
+    with start(tmp_path) as service:
+        service.wait_for(lambda: "started" in service.errors.read_text() or None, what="the start")
+        second = handover(service, tmp_path)
+        assert {**second, "base_url": first["base_url"]} == first
+        replayed = send(second, auth=smtp)
+        assert (replayed.status_code, replayed.content) == (202, sent.content)
+        assert replayed.headers["Idempotent-Replayed"] == "true"
+
+
+def test_deleting_the_handover_changes_the_locks_and_keeps_the_mail(tmp_path: Path) -> None:
+    with start(tmp_path) as service:
+        first = handover(service, tmp_path)
+        sent = send(first, auth=(first["smtp"]["username"], first["smtp"]["password"]))
+        service.stop()
+    (tmp_path / ".postroad" / "dev.json").unlink()
+    with start(tmp_path) as service:
+        second = handover(service, tmp_path)
+        refused = send({**first, "base_url": second["base_url"]}, auth=tuple(first["smtp"].values()))
+        assert refused.status_code == 401
+        shown = httpx.get(f"{second['base_url']}/emails/{sent.json()['id']}", auth=tuple(second["smtp"].values()))
+        assert shown.status_code == 200
+
+
+def test_operator_commands_work_beside_the_running_service_and_are_felt_by_it(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / ".postroad"), "--json")
+    with start(tmp_path) as service:
+        told = handover(service, tmp_path)
+        account = json.loads(operating.run("account", "show", "Demo", *data).stdout)["account"]
+        assert account["credits"]["available"] == 10_000
+        token = json.loads(operating.run("token", *data).stdout)["token"]
+        shown = httpx.get(f"{told['base_url']}/v1/account", headers={"Authorization": f"Bearer {token}"})
+        assert shown.json()["account"] == account
+        operating.run("account", "suspend", "Demo", "--reason", "unpaid", *data)
+        smtp = tuple(told["smtp"].values())
+
+        def refusal() -> httpx.Response | None:
+            answer = send(told, key="suspended", auth=smtp)
+            return answer if answer.status_code != 202 else None
+
+        assert service.wait_for(refusal, what="the refusal").json()["code"] == "account_suspended"
+        assert operating.run("audit", *data).exit_code == 0
+
+
+def test_a_port_in_use_is_refused_with_a_sentence_and_costs_no_credentials(tmp_path: Path) -> None:
+    with start(tmp_path) as service:
+        first = handover(service, tmp_path)
+        service.stop()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        code, stdout, stderr = operating.finish(operating.start("dev", "--http", address, folder=tmp_path))
+    assert (code, stdout) == (1, "")
+    assert (
+        stderr == f"Error: cannot listen on {address}: another program listens there; choose an address with --http\n"
+    )
+    assert json.loads((tmp_path / ".postroad" / "dev.json").read_text()) == first
+
+
+@pytest.mark.parametrize("address", ["8025", "127.0.0.1", "127.0.0.1:x", ":0", "[::1:0"])
+def test_an_address_that_is_none_is_a_wrong_use_before_anything_is_made(tmp_path: Path, address: str) -> None:
+    result = operating.run("dev", "--data", str(tmp_path / "data"), "--http", address)
+    assert result.exit_code == 2
+    assert "'--http'" in result.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_wrong_variable_is_refused_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSTROAD_LIMITS__REQUEST_RATE", "fast")
+    sentence = operating.sentence(operating.run("dev", "--data", str(tmp_path / "data")))
+    assert sentence == "limits.request_rate: 'fast' is not a whole number"

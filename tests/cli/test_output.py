@@ -1,0 +1,30 @@
+"""A report has two forms of the same facts."""
+
+import json
+
+import pytest
+
+from postroad.cli import output
+
+
+def test_a_report_is_printed_as_text_or_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    report = output.Report(data={"name": "grüß"}, text="Hello grüß")
+    output.show(report, as_json=False)
+    assert capsys.readouterr().out == "Hello grüß\n"
+    output.show(report, as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"name": "grüß"}
+
+
+def test_columns_are_as_wide_as_their_widest_cell_and_lines_end_without_spaces() -> None:
+    rows = [("a", None, 1), ("longer", "x", 20)]
+    table = output.table(["id", "name", "count"], rows, empty="Nothing.")
+    assert table == "ID      NAME  COUNT\na       -     1\nlonger  x     20"
+
+
+def test_a_table_without_rows_is_a_sentence() -> None:
+    assert output.table(["id"], [], empty="Nothing.") == "Nothing."
+
+
+@pytest.mark.parametrize("value, text", [('a"b\\', '"a\\"b\\\\"'), (True, "true"), (7, "7"), ("", '""')])
+def test_a_setting_is_written_as_in_a_configuration_file(value: object, text: str) -> None:
+    assert output.literal(value) == text

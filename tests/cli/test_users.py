@@ -1,0 +1,118 @@
+"""`postroad user` and `postroad token`, on both engines."""
+
+import pytest
+
+from postroad import errors
+from postroad.model import caller
+from postroad.services import access, context
+from tests.cli.operating import Installation
+
+PASSWORD = "correct horse battery"
+
+
+def log_in(installation: Installation, email: str, password: str) -> access.Session:
+    async def ask(ctx: context.Context) -> access.Session:
+        return await access.log_in(ctx, email, password, client_address="127.0.0.1")
+
+    return installation.ask(ask)
+
+
+def authenticated(installation: Installation, token: str) -> caller.Caller:
+    async def ask(ctx: context.Context) -> caller.Caller:
+        return await access.authenticate(ctx, f"Bearer {token}", client_address="127.0.0.1")
+
+    return installation.ask(ask)
+
+
+def test_a_new_person_logs_in_with_the_password_that_is_shown(installation: Installation) -> None:
+    user = installation.json("user", "create", "jo@example.com")["user"]
+    assert user["role"] == "owner"
+    assert log_in(installation, "jo@example.com", user["password"]).user.id == user["id"]
+
+
+def test_people_see_the_password_and_that_it_is_shown_once(installation: Installation) -> None:
+    lines = installation.text("user", "create", "jo@example.com", "--role", "member").splitlines()
+    assert lines[0] == "jo@example.com may log in to 'Shop' as member."
+    assert log_in(installation, "jo@example.com", lines[1].split()[-1]).user.role == "member"
+    assert lines[2] == "Shown this once; keep it safe."
+
+
+def test_a_password_that_was_given_is_taken_and_not_repeated(installation: Installation) -> None:
+    printed = installation.text("user", "create", "jo@example.com", "--password-stdin", "--json", given=f"{PASSWORD}\n")
+    assert PASSWORD not in printed
+    assert "password" not in printed
+    assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
+
+
+def test_a_password_that_is_too_short_or_too_long_is_refused(installation: Installation) -> None:
+    for given in ("", "\n", "short\n", "x" * 2000):
+        sentence = installation.refusal("user", "create", "jo@example.com", "--password-stdin", given=given)
+        assert sentence.startswith("password: ")
+    assert installation.json("user", "list") == {"users": []}
+
+
+def test_an_email_is_an_address_and_belongs_to_one_person(installation: Installation) -> None:
+    installation.text("user", "create", "jo@example.com")
+    assert "already" in installation.refusal("user", "create", "JO@example.com")
+    assert installation.refusal("user", "create", "jo").startswith("email: ")
+
+
+def test_an_unknown_role_is_a_wrong_use(installation: Installation) -> None:
+    assert installation.run("user", "create", "jo@example.com", "--role", "king").exit_code == 2
+
+
+def test_a_list_never_shows_a_password_or_its_hash(installation: Installation) -> None:
+    password = installation.json("user", "create", "jo@example.com")["user"]["password"]
+    for printed in (installation.text("user", "list"), installation.text("user", "list", "--json")):
+        assert "jo@example.com" in printed
+        assert password not in printed
+        assert "argon2" not in printed
+
+
+def test_a_new_password_replaces_the_old_one_and_ends_its_sessions(installation: Installation) -> None:
+    old = installation.json("user", "create", "jo@example.com")["user"]["password"]
+    session = log_in(installation, "jo@example.com", old)
+    new = installation.json("user", "password", "Jo@Example.com")["user"]["password"]
+    assert log_in(installation, "jo@example.com", new).user.email == "jo@example.com"
+    with pytest.raises(errors.Unauthorized):
+        log_in(installation, "jo@example.com", old)
+    with pytest.raises(errors.Unauthorized):
+        authenticated(installation, session.token)
+
+
+def test_a_new_password_can_be_given(installation: Installation) -> None:
+    installation.text("user", "create", "jo@example.com")
+    installation.text("user", "password", "jo@example.com", "--password-stdin", given=f"{PASSWORD}\r\n")
+    assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
+
+
+def test_a_person_who_is_locked_out_gets_in_again_only_when_let_in(installation: Installation) -> None:
+    password = installation.json("user", "create", "jo@example.com")["user"]["password"]
+    assert installation.json("user", "disable", "jo@example.com")["user"]["disabled_at"]
+    with pytest.raises(errors.Unauthorized):
+        log_in(installation, "jo@example.com", password)
+    assert "locked out" in installation.refusal("token", "jo@example.com")
+    assert "has no owner" in installation.refusal("token")
+    installation.text("user", "enable", "jo@example.com")
+    assert log_in(installation, "jo@example.com", password).user.email == "jo@example.com"
+
+
+def test_somebody_unknown_is_refused_with_a_sentence(installation: Installation) -> None:
+    for words in (("user", "password"), ("user", "disable"), ("user", "enable"), ("token",)):
+        for email in ("nobody@example.com", "no address"):
+            assert installation.refusal(*words, email) == f"nobody logs in as {email!r}"
+
+
+def test_a_token_is_printed_alone_and_works(installation: Installation) -> None:
+    user = installation.json("user", "create", "jo@example.com")["user"]
+    token = installation.text("token", "jo@example.com").strip()
+    assert authenticated(installation, token).user_id == user["id"]
+
+
+def test_a_token_without_a_name_is_for_the_first_owner(installation: Installation) -> None:
+    installation.text("user", "create", "member@example.com", "--role", "member")
+    owner = installation.json("user", "create", "owner@example.com")["user"]
+    issued = installation.json("token")
+    assert issued["user"]["id"] == owner["id"]
+    assert issued["expires_at"].endswith("Z")
+    assert authenticated(installation, issued["token"]).user_id == owner["id"]

@@ -1,0 +1,131 @@
+"""interface.md, "Message" and "Recipient", and the first row of "Message status": what `GET /emails/{id}` tells."""
+
+import datetime as dt
+import re
+
+import pytest
+
+from tests.conformance import running
+
+WIRE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+MESSAGE = {
+    "id": str,
+    "status": str,
+    "source": str,
+    "from": str,
+    "subject": str,
+    "billing_status": str,
+    "recipient_count": int,
+    "credits_reserved": int,
+    "created_at": str,
+    "recipients": list,
+    "request_id": str,
+}
+RECIPIENT = {
+    "id": str,
+    "email": str,
+    "status": str,
+    "billing_status": str,
+    "attempt_count": int,
+    "last_smtp_code": type(None),
+    "last_smtp_response": type(None),
+    "delivered_at": type(None),
+    "bounced_at": type(None),
+}
+
+
+def test_a_message_has_these_members(service: running.Service) -> None:
+    """The table "Message" as a whole: these members, of these types, and no others."""
+    stored = service.read(service.accept()["id"])
+    assert {name: type(value) for name, value in stored.items()} == MESSAGE
+
+
+def test_a_recipient_has_these_members(service: running.Service) -> None:
+    """The table "Recipient" as a whole: these members; what may be null is there and null before any attempt."""
+    (recipient,) = service.read(service.accept()["id"])["recipients"]
+    assert {name: type(value) for name, value in recipient.items()} == RECIPIENT
+
+
+def test_a_new_message_is_queued_and_its_credits_are_reserved(service: running.Service) -> None:
+    """Message status, row (new) → queued: credits reserved, 1 per unique recipient."""
+    before = service.balance()
+    accepted = service.accept(to=["ada@example.org", "bob@example.org"], cc="ADA@example.org")
+    stored = service.read(accepted["id"])
+    assert (stored["status"], stored["billing_status"]) == ("queued", "reserved")
+    assert (stored["recipient_count"], stored["credits_reserved"]) == (2, 2)
+    assert [(one["status"], one["billing_status"], one["attempt_count"]) for one in stored["recipients"]] == [
+        ("queued", "reserved", 0),
+        ("queued", "reserved", 0),
+    ]
+    assert service.balance() == (before[0] - 2, before[1] + 2)
+
+
+def test_a_message_tells_what_was_sent(service: running.Service) -> None:
+    """Rows `id`, `source`, `from`, `subject`: those of the send."""
+    accepted = service.accept(from_="Lädle <shop@example.com>", subject="Grüße ☃")
+    stored = service.read(accepted["id"])
+    assert [stored[name] for name in ("id", "source", "from", "subject")] == [
+        accepted["id"],
+        "api",
+        "Lädle <shop@example.com>",
+        "Grüße ☃",
+    ]
+
+
+def test_created_at_is_the_time_of_the_send(service: running.Service) -> None:
+    """Row `created_at`: date-time; UTC, RFC 3339 with milliseconds."""
+    before = dt.datetime.now(dt.UTC).replace(microsecond=0)
+    created_at = service.read(service.accept()["id"])["created_at"]
+    assert WIRE_TIME.fullmatch(created_at)
+    assert before <= dt.datetime.fromisoformat(created_at) <= dt.datetime.now(dt.UTC)
+
+
+def test_recipients_have_ids_of_their_own_and_stand_in_the_order_of_the_send(service: running.Service) -> None:
+    """Rows `recipients`, `id` and `email`: one for each unique address, as it was first written."""
+    accepted = service.accept(to=["Zoe@Example.org", "ada@example.org"], cc=["Bob <bob@bücher.example>"])
+    recipients = service.read(accepted["id"])["recipients"]
+    assert [one["email"] for one in recipients] == ["Zoe@Example.org", "ada@example.org", "bob@bücher.example"]
+    ids = [one["id"] for one in recipients]
+    assert all(one.startswith("rcp_") for one in ids)
+    assert len(set(ids)) == 3
+
+
+def test_request_id_is_that_of_the_reading(service: running.Service) -> None:
+    """Row `request_id`: equal to the header of this response, not that of the send."""
+    accepted = service.accept()
+    response = service.get(f"/emails/{accepted['id']}")
+    assert response.json()["request_id"] == response.headers["x-request-id"] != accepted["request_id"]
+
+
+def test_reading_changes_nothing(service: running.Service) -> None:
+    """`GET /emails/{id}`: the same message as often as one asks; `Idempotency-Key` is not used."""
+    accepted = service.accept()
+    path, headers = f"/emails/{accepted['id']}", {"Authorization": service.mine.basic, "Idempotency-Key": "x" * 300}
+    first, second = (service.client.get(path, headers=headers).json() for _ in range(2))
+    assert first | {"request_id": ""} == second | {"request_id": ""}
+
+
+def test_a_message_of_another_account_is_not_found(service: running.Service) -> None:
+    """Below the table: a message of another account looks like one that does not exist."""
+    accepted = service.accept()
+    unknown = accepted["id"][:-1] + ("0" if accepted["id"][-1] != "0" else "1")
+    foreign = service.get(f"/emails/{accepted['id']}", authorization=service.theirs.basic)
+    missing = service.get(f"/emails/{unknown}")
+    sentences = [running.check_refusal(response, 404, "not_found") for response in (foreign, missing)]
+    assert sentences[0] == sentences[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["em_", "1", "EM_0", "em_" + "g" * 28, "em_" + "0" * 27, "%00", "em_%0a", "..%2f..%2fetc", "em_" + "0" * 2000, "'"],
+)
+def test_what_is_no_id_is_not_found(service: running.Service, text: str) -> None:
+    """`GET /emails/{id}`: the only refusals are 401 and 404."""
+    running.check_refusal(service.get(f"/emails/{text}"), 404, "not_found")
+
+
+def test_an_accepted_message_is_there_at_once_for_every_scheme(service: running.Service) -> None:
+    """Under "What the service does": polling works without a webhook, from the moment of the 202."""
+    accepted = service.accept()
+    for authorization in (service.mine.basic, service.mine.owner, service.mine.reader, service.mine.reading_key):
+        assert service.get(f"/emails/{accepted['id']}", authorization=authorization).status_code == 200

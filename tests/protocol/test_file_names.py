@@ -1,0 +1,81 @@
+"""Names of files: read back by the standard library, refused when they are more than a name."""
+
+import re
+
+import hypothesis
+import jsonschema_rs
+import pytest
+from hypothesis import strategies as st
+
+from postroad.protocol import file_names, header_text, mime
+from tests.protocol import reading
+
+JUDGE = jsonschema_rs.validator_for({"pattern": file_names.SCHEMA_PATTERN})
+
+CHARACTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="/\\\u2028\u2029")
+NAMES = st.text(CHARACTERS, min_size=1, max_size=255) | st.text("ab .=?'\"%*;é漢", min_size=1, max_size=255)
+
+
+def is_allowed(filename: str) -> bool:
+    try:
+        file_names.check(filename)
+    except header_text.HeaderError:
+        return False
+    return True
+
+
+@hypothesis.given(NAMES.filter(is_allowed))
+def test_a_name_comes_back(filename: str) -> None:
+    attachment = mime.Attachment(filename=filename, content=b"x", content_type="image/png")
+    (part,) = reading.build(attachments=[attachment]).iter_parts()
+    assert part["Content-Disposition"].params["filename"] == filename
+    assert part.get_content_disposition() == "attachment"
+
+
+@hypothesis.given(NAMES.filter(is_allowed))
+def test_lines_are_short_unless_the_name_is_one_long_word(filename: str) -> None:
+    field = file_names.content_disposition("inline", filename)
+    for line in field.removesuffix("\r\n").split("\r\n"):
+        assert len(line) <= 78 or line.startswith(' filename="')
+        assert len(line) <= 998
+        assert line.isascii()
+
+
+@pytest.mark.parametrize(
+    "filename, field",
+    [
+        ("a b.pdf", 'attachment; filename="a b.pdf"'),
+        ('a"b.pdf', 'attachment; filename="a\\"b.pdf"'),
+        ("Résumé.pdf", "attachment; filename*=utf-8''R%C3%A9sum%C3%A9.pdf;\r\n filename=\"Resume.pdf\""),
+        ("請求書.pdf", "attachment;\r\n filename*=utf-8''%E8%AB%8B%E6%B1%82%E6%9B%B8.pdf; filename=\"___.pdf\""),
+        ("a=?b", "attachment; filename*=utf-8''a%3D%3Fb; filename=\"a__b\""),
+        (" a", "attachment; filename*=utf-8''%20a; filename=\"_a\""),
+    ],
+)
+def test_a_name_is_written_in_the_simplest_form_that_every_reader_takes(filename: str, field: str) -> None:
+    assert file_names.content_disposition("attachment", filename) == f"Content-Disposition: {field}\r\n"
+
+
+def test_a_long_name_is_cut_between_octets_and_numbered() -> None:
+    field = file_names.content_disposition("attachment", "漢字" * 127)
+    sections = re.findall(r" filename\*(\d+)\*=(?:utf-8'')?((?:%[0-9A-F]{2})+);\r\n", field)
+    assert [int(number) for number, _ in sections] == list(range(len(sections)))
+    assert bytes.fromhex("".join(text for _, text in sections).replace("%", "")).decode() == "漢字" * 127
+
+
+def test_a_look_alike_that_grows_stays_within_a_line() -> None:
+    field = file_names.content_disposition("attachment", "\ufdfa" * 255)
+    assert max(map(len, field.split("\r\n"))) <= 998
+
+
+@pytest.mark.parametrize(
+    "filename", ["", "a" * 256, ".", "..", "a/b", "a\\b", "a\nb", "a\0b", "a\tb", "a\u202eb", "=?a?q?b?="]
+)
+def test_what_is_more_than_a_name_is_refused(filename: str) -> None:
+    assert not is_allowed(filename)
+
+
+@hypothesis.given(st.text(max_size=300) | st.text("a./\\=?qb\n\t\u202e", max_size=12))
+def test_the_pattern_says_the_same_as_the_check(filename: str) -> None:
+    hypothesis.assume(not re.search("[\ud800-\udfff]", filename))
+    assert JUDGE.is_valid(filename) == is_allowed(filename)

@@ -1,0 +1,197 @@
+"""JSON of a stranger: what is ambiguous, dangerous or not JSON is refused, everything else is read like everywhere."""
+
+import json
+import math
+import re
+import sys
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from postroad.protocol import strict_json
+
+NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = st.none() | st.booleans() | NUMBERS | st.text(st.characters(codec="utf-8"))
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
+    max_leaves=20,
+)
+
+
+@hypothesis.given(VALUES, st.booleans(), st.sampled_from([None, 1]))
+def test_what_others_write_is_read(value: object, ensure_ascii: bool, indent: int | None) -> None:  # noqa: FBT001
+    assert strict_json.read(json.dumps(value, ensure_ascii=ensure_ascii, indent=indent).encode()) == value
+
+
+@pytest.mark.parametrize(
+    "raw, reason",
+    [
+        (b"", "the body is empty"),
+        (b" \r\n\t", "the body is empty"),
+        (b"\xef\xbb\xbf{}", "without a byte order mark"),
+        (b"\xff\xfe{\0}\0", "byte 0 is not"),
+        (b'{"a": "\xff"}', "byte 7 is not"),
+        (b'"\xed\xa0\x80"', "byte 1 is not"),
+        (b'"\xc0\xaf"', "byte 1 is not"),
+        (b"{", "line 1, column 2"),
+        (b'{"a": 1\n "b"}', "Expecting ',' delimiter at line 2, column 2"),
+        (b"{'a': 1}", "Expecting property name"),
+        (b"{a: 1}", "Expecting property name"),
+        (b"[1, ]", "this is not JSON"),
+        (b'{"a": 1,}', "this is not JSON"),
+        (b"[1] [2]", "Extra data at line 1, column 5"),
+        (b"01", "Extra data"),
+        (b"1.", "Extra data"),
+        (b".5", "Expecting value"),
+        (b"+1", "Expecting value"),
+        (b"0x1", "Extra data"),
+        (b"// x\n1", "Expecting value"),
+        (b"True", "Expecting value"),
+        (b'"a\nb"', "Invalid control character at line 1"),
+        (b'"a\0b"', "Invalid control character"),
+        (b'"\\x41"', "Invalid \\escape"),
+        (b'"\\u12"', "escape"),
+        (b'"\\u 123"', "escape"),
+        (b'"abc', "Unterminated string"),
+        (b"\x0b1", "Expecting value"),
+        (b"1\0", "Extra data"),
+        ("１".encode(), "Expecting value"),
+        (b"1\xc2\xa0", "Extra data"),
+        (b"NaN", "NaN is not a number"),
+        (b"[Infinity]", "Infinity is not a number"),
+        (b'{"a": -Infinity}', "-Infinity is not a number"),
+        (b"1e999", "too large"),
+        (b"-1e999", "too large"),
+        (b"18446744073709551616", "does not fit into 64 bits"),
+        (b"-9223372036854775809", "does not fit into 64 bits"),
+        (b"1" * 5000, "does not fit into 64 bits"),
+        (b"-" + b"1" * 5000, "does not fit into 64 bits"),
+        (b"0." + b"1" * 5000, "too large or too long"),
+        (b'{"a": 1, "a": 1}', "the member 'a' stands twice"),
+        (b'{"a": 1, "\\u0061": 2}', "the member 'a' stands twice"),
+        (b'[{"x": {"a\\r\\n": 1, "b": 2, "a\\r\\n": 3}}]', r"the member 'a\r\n' stands twice"),
+        (b'{"": 1, "": 1}', "the member '' stands twice"),
+        (b'"\\ud800"', "half of a surrogate pair"),
+        (b'"\\udc00\\ud800"', "half of a surrogate pair"),
+        (b'"a\\ud83dz"', "half of a surrogate pair"),
+        (b'{"\\udfff": 1}', "half of a surrogate pair"),
+        (b'[[{"a": ["\\uDBFF"]}]]', "half of a surrogate pair"),
+        (b'{"a": {"\\ud83d": {}}}', "half of a surrogate pair"),
+    ],
+)
+def test_what_is_not_sound_json_is_refused_with_its_reason(raw: bytes, reason: str) -> None:
+    with pytest.raises(strict_json.NotJson) as caught:
+        strict_json.read(raw)
+    assert reason in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 150
+
+
+@pytest.mark.parametrize(
+    "raw, value",
+    [
+        (b" 1 ", 1),
+        (b'"\\ud83d\\ude00"', "😀"),
+        ('"😀\u2028\x7f"'.encode(), "😀\u2028\x7f"),
+        (b"18446744073709551615", 2**64 - 1),
+        (b"-9223372036854775808", -(2**63)),
+        (b"1.7976931348623157e308", sys.float_info.max),
+        (b"1e-999", 0.0),
+        (b'{"a": 1, "A": 2, "a ": 3}', {"a": 1, "A": 2, "a ": 3}),
+        (b'{"a": {"b": 1}, "b": {"b": 2}}', {"a": {"b": 1}, "b": {"b": 2}}),
+        (b'"\\u0000"', "\0"),
+    ],
+)
+def test_what_is_sound_is_read(raw: bytes, value: object) -> None:
+    assert strict_json.read(raw) == value
+
+
+OPENINGS = [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]"), ('{"a":[', "]}")]
+
+
+@pytest.mark.parametrize("opening, closing", OPENINGS)
+def test_nesting_is_taken_64_levels_deep_and_no_deeper(opening: str, closing: str) -> None:
+    levels = 64 // len(re.findall(r"[\[{]", opening))
+    strict_json.read((opening * levels + "1" + closing * levels).encode())
+    with pytest.raises(strict_json.NotJson, match="at most 64 levels"):
+        strict_json.read(("[" + opening * levels + "1" + closing * levels + "]").encode())
+
+
+@pytest.mark.parametrize("opening, closing", OPENINGS)
+@pytest.mark.parametrize("depth", [65, 999, 1001, 30_000, 100_000])
+def test_the_deepest_nesting_gets_a_clean_answer(opening: str, closing: str, depth: int) -> None:
+    for raw in (opening * depth, opening * depth + "1" + closing * depth, '{"x": [], "y": ' + opening * depth):
+        with pytest.raises(strict_json.NotJson):
+            strict_json.read(raw.encode())
+
+
+def test_brackets_in_strings_are_not_nesting() -> None:
+    text = "[{" * 200_000
+    assert strict_json.read(json.dumps({"html": text, "b": ["\\", '"[', text]}).encode()) == {
+        "html": text,
+        "b": ["\\", '"[', text],
+    }
+
+
+@pytest.mark.parametrize("element", ["[]", "{}", "1", '""', "[[]]", '{"a":1}', "[1]"])
+def test_a_body_of_too_many_values_is_refused_before_it_is_built(element: str) -> None:
+    few, many = ([element] * count for count in (30_000, strict_json.MAXIMUM_VALUES + 1))
+    assert isinstance(strict_json.read(f"[{','.join(few)}]".encode()), list)
+    with pytest.raises(strict_json.NotJson, match="at most 100000 values"):
+        strict_json.read(f"[{','.join(many)}]".encode())
+
+
+LONG = {
+    "escaped quotes": b'"' + b'\\"' * 2_000_000,
+    "escaped quotes in brackets": b"[" * 200 + b'"' + b'\\"' * 2_000_000,
+    "commas and escaped quotes": b'"' + b"," * 200_000 + b'\\"' * 1_000_000,
+    "closing brackets": b"]" * 3_000_000,
+    "digits": b"1" * 5_000_000,
+    "digits after the point": b"1." + b"1" * 5_000_000,
+    "open strings": b"[" + b'"\\' * 2_000_000,
+    "spaces": b" " * 3_000_000 + b"x",
+    "quotes": b'"' * 3_000_001,
+}
+
+
+@pytest.mark.parametrize("raw", LONG.values(), ids=LONG.keys())
+def test_no_body_takes_longer_than_its_length_explains(raw: bytes) -> None:
+    with pytest.raises(strict_json.NotJson):
+        strict_json.read(raw)  # with anything quadratic in it, this test would not end
+
+
+@hypothesis.given(st.binary(max_size=60) | st.text('{}[]":,\\ud8fa01e.-+ntrufls \n', max_size=40).map(str.encode))
+def test_any_bytes_are_json_or_refused_and_the_standard_library_agrees(raw: bytes) -> None:
+    try:
+        value = strict_json.read(raw)
+    except strict_json.NotJson as error:
+        message = str(error)
+    else:
+        assert json.loads(raw) == value
+        return
+    assert message.isprintable()
+    if "this is not JSON" in message:
+        with pytest.raises(ValueError):
+            json.loads(raw.decode())
+
+
+@hypothesis.given(VALUES)
+def test_the_canonical_form_is_json_of_the_same_value(value: object) -> None:
+    canonical = strict_json.canonical(value)
+    assert json.loads(canonical) == value
+    assert strict_json.canonical(json.loads(json.dumps(value, indent=2))) == canonical
+
+
+def test_the_canonical_form_ignores_order_and_white_space_and_nothing_else() -> None:
+    canonical = strict_json.canonical(strict_json.read(b'{ "b": [1, {"d": 2, "c": 3}],\n"a": "x" }'))
+    assert canonical == b'{"a":"x","b":[1,{"c":3,"d":2}]}'
+    for other in (b'{"a": "x", "b": [{"c": 3, "d": 2}, 1]}', b'{"a": "x"}', b'{"a": "X", "b": [1, {"c": 3, "d": 2}]}'):
+        assert strict_json.canonical(strict_json.read(other)) != canonical
+
+
+def test_the_canonical_form_tells_strings_numbers_and_booleans_apart() -> None:
+    forms = {strict_json.canonical(value) for value in (1, "1", True, "true", None, "null", [1], {"1": 1}, 1.5)}
+    assert len(forms) == 9
+    assert math.isclose(json.loads(strict_json.canonical(0.1)), 0.1)

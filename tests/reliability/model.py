@@ -1,0 +1,195 @@
+"""What the service should do, as plain as can be: a dictionary of keys, a balance an account, a list of messages.
+
+`Books.expected` is the order of checks of a send: key, suspension, rate, sender domain, credits. Requests that ran at
+the same time are right when there is some order, one after the other, in which the model gives every one of them the
+answer that it got: `explain` looks for it.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from postroad.services import accepting
+
+SECOND: Final = 1_000_000
+KEY_LIFE: Final = 24 * 60 * 60 * SECOND
+
+ACCEPTED, REPLAYED = "accepted", "replayed"
+RATE_LIMITED, SUSPENDED, FORBIDDEN = "rate_limited", "account_suspended", "forbidden"
+POOR, CONFLICT, IN_PROGRESS = "insufficient_credits", "idempotency_conflict", "idempotency_in_progress"
+AWAY = "service_unavailable"
+
+# An answer is the receipt, or the code word of the refusal.
+Answer = accepting.Accepted | str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A request as its caller wrote it. Two that are equal have the same body."""
+
+    credential: str
+    key: str | None
+    domain: str
+    to: tuple[str, ...]
+    cc: tuple[str, ...] = ()
+    bcc: tuple[str, ...] = ()
+    text: str = "Hello"
+
+    @property
+    def scope(self) -> tuple[str, str] | None:
+        """What the key belongs to; None when there is none."""
+        return None if self.key is None else (self.credential, self.key)
+
+    @property
+    def recipients(self) -> set[str]:
+        """Addresses are the same whatever their case, and wherever they are written."""
+        return {address.lower() for address in (*self.to, *self.cc, *self.bcc)}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A request, the id it ran under, whether its rate allowed it, and what it was answered; None: nobody knows."""
+
+    send: Send
+    request_id: str
+    within_rate: bool
+    answer: Answer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account's balance and state."""
+
+    available: int = 0
+    reserved: int = 0
+    entries: int = 0
+    suspended: bool = False
+    domains: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class UsedKey:
+    """A key, the request it came with, and the answer that it repeats."""
+
+    send: Send
+    answer: accepting.Accepted
+    expires_at: int
+
+
+@dataclass(slots=True)
+class Bucket:
+    """The rate of a credential in one process: microseconds that have not been spent."""
+
+    interval: int
+    most: int
+    level: int
+    filled_at: int
+
+    def take(self, now: int) -> bool:
+        """Spend one interval, if there is one."""
+        self.level = min(self.most, self.level + now - self.filled_at)
+        self.filled_at = now
+        if self.level < self.interval:
+            return False
+        self.level -= self.interval
+        return True
+
+
+@dataclass(slots=True)
+class Books:
+    """Everything that must be stored, and nothing else may be."""
+
+    # The account of each credential.
+    owners: dict[str, str]
+    accounts: dict[str, Account]
+    keys: dict[tuple[str, str], UsedKey] = field(default_factory=dict)
+    messages: dict[str, Send] = field(default_factory=dict)
+
+    def copy(self) -> "Books":
+        """Books that can be changed without changing these; their entries never change."""
+        return Books(self.owners, dict(self.accounts), dict(self.keys), dict(self.messages))
+
+    def change(self, account_id: str, **changes: object) -> None:
+        """Replace members of an account."""
+        self.accounts[account_id] = dataclasses.replace(self.accounts[account_id], **changes)  # type: ignore[arg-type]
+
+    def grant(self, account_id: str, amount: int) -> None:
+        account = self.accounts[account_id]
+        self.change(account_id, available=account.available + amount, entries=account.entries + 1)
+
+    def used(self, send: Send, now: int) -> UsedKey | None:
+        """The key of a request, if it was used in the last 24 hours."""
+        used = None if send.scope is None else self.keys.get(send.scope)
+        return used if used is not None and used.expires_at > now else None
+
+    def sweep(self, now: int) -> None:
+        self.keys = {scope: used for scope, used in self.keys.items() if used.expires_at > now}
+
+    def expected(self, send: Send, *, now: int, within_rate: bool) -> str:
+        """The answer in one word."""
+        used, account = self.used(send, now), self.accounts[self.owners[send.credential]]
+        if used is not None:
+            return REPLAYED if used.send == send else CONFLICT
+        if account.suspended:
+            return SUSPENDED
+        if not within_rate:
+            return RATE_LIMITED
+        if send.domain not in account.domains:
+            return FORBIDDEN
+        return POOR if account.available < len(send.recipients) else ACCEPTED
+
+    def agrees(self, outcome: Outcome, *, now: int) -> bool:
+        """Whether a request that ran now would have got this answer."""
+        send, answer = outcome.send, outcome.answer
+        expected = self.expected(send, now=now, within_rate=outcome.within_rate)
+        if isinstance(answer, accepting.Accepted) and answer.replayed:
+            used = self.used(send, now)
+            first = repeated(used.answer) if used else None
+            return expected == REPLAYED and answer == first
+        if isinstance(answer, accepting.Accepted):
+            return expected == ACCEPTED
+        return expected == answer
+
+    def apply(self, outcome: Outcome, *, now: int) -> None:
+        """Write down what a new message changes; nothing else changes anything."""
+        send, answer = outcome.send, outcome.answer
+        if not isinstance(answer, accepting.Accepted) or answer.replayed:
+            return
+        account_id, count = self.owners[send.credential], len(send.recipients)
+        account = self.accounts[account_id]
+        self.change(
+            account_id,
+            available=account.available - count,
+            reserved=account.reserved + count,
+            entries=account.entries + 1,
+        )
+        self.messages[answer.message_id] = send
+        if send.scope is not None:
+            self.keys[send.scope] = UsedKey(send, answer, now + KEY_LIFE)
+
+
+def repeated(first: accepting.Accepted) -> accepting.Accepted:
+    """An answer as a replay gives it: the same id, the same request id, the same bytes."""
+    return accepting.Accepted(first.message_id, first.request_id, first.response, replayed=True)
+
+
+def is_new(outcome: Outcome) -> bool:
+    """Whether the request made a message; no other changes the books."""
+    return isinstance(outcome.answer, accepting.Accepted) and not outcome.answer.replayed
+
+
+def explain(books: Books, outcomes: Sequence[Outcome], *, now: int) -> Books | None:
+    """The books after these outcomes in some order that explains them all; None when there is none."""
+    # What changes nothing may stand at the first place where it fits.
+    left = [outcome for outcome in outcomes if is_new(outcome) or not books.agrees(outcome, now=now)]
+    if not left:
+        return books
+    for place, outcome in enumerate(left):
+        if is_new(outcome) and books.agrees(outcome, now=now):
+            after = books.copy()
+            after.apply(outcome, now=now)
+            explained = explain(after, [*left[:place], *left[place + 1 :]], now=now)
+            if explained is not None:
+                return explained
+    return None

@@ -1,0 +1,211 @@
+"""Sends with random keys, bodies and credits, alone and at once, through suspensions, changes, long waits and crashes.
+
+The service has to agree with a simple model (`model.py`) in every answer and in everything that it keeps. After a crash
+at any moment of the accepting transaction, a message exists and its key replays the answer, or nothing exists.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import stateful
+from hypothesis import strategies as st
+
+from tests.reliability import engines, faults, machine, model, profile
+from tests.reliability.faults import Moment
+
+SETTINGS = hypothesis.settings(
+    max_examples=20,
+    stateful_step_count=30,
+    phases=[hypothesis.Phase.generate, *([hypothesis.Phase.shrink] if profile.SHRINK else [])],
+    database=None,
+    deadline=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+
+# The same person in several spellings is one recipient.
+PEOPLE = ("ada@example.net", "Ada@Example.NET", "bob@example.net", "eve@example.org", "EVE@example.org", "zoe@example.com")
+DAY = 24 * 60 * 60
+# Seconds; a key lives until just before the end of its day.
+WAITS = (0.001, 1, 30, DAY / 2, DAY - 0.000001, DAY, DAY + 1)
+
+# What a run has to have met, or it proves little. What happens in a commit that is hit is not ours to decide.
+MUST_SEE = frozenset(
+    {
+        model.ACCEPTED,
+        model.REPLAYED,
+        model.RATE_LIMITED,
+        model.SUSPENDED,
+        model.FORBIDDEN,
+        model.POOR,
+        model.CONFLICT,
+        model.IN_PROGRESS,
+        model.AWAY,
+        "death before the commit, nothing",
+        "death after the commit, all",
+        "trouble before the commit, nothing",
+    }
+)
+
+addresses = st.lists(st.sampled_from(PEOPLE), min_size=1, max_size=5).map(tuple)
+places = st.integers(0, machine.PROCESSES - 1)
+names = st.sampled_from(sorted(machine.DOMAINS))
+moments = st.sampled_from(list(Moment))
+statements = st.integers(0, 9)
+shares = st.sampled_from((0.0, 0.01, 0.3, 0.5, 0.8, 0.99, 1.0))
+
+
+@st.composite
+def new_sends(draw: st.DrawFn) -> model.Send:
+    """A request of somebody; now and then from a domain that is not theirs."""
+    credential = draw(st.sampled_from(sorted(machine.CREDENTIALS)))
+    own = machine.DOMAINS[machine.CREDENTIALS[credential]]
+    return model.Send(
+        credential,
+        key=draw(st.sampled_from(("a", "b", "c", None))),
+        domain=draw(st.sampled_from((*own, *own, *own, "three.example"))),
+        to=draw(addresses),
+        cc=draw(st.sampled_from(((), (), PEOPLE[:1]))),
+        bcc=draw(st.sampled_from(((), (), PEOPLE[2:5]))),
+        text=draw(st.sampled_from(("Hello", "Goodbye", "Hello " * 4000))),
+    )
+
+
+class Sends(stateful.RuleBasedStateMachine):
+    """What happens, in any order."""
+
+    known = stateful.Bundle("known")
+    sends = st.one_of(known, known, new_sends())
+
+    def __init__(self, engine: engines.Engine, seen: Counter[str]) -> None:
+        super().__init__()
+        self.world = machine.World(engine, seen)
+        self.runner = asyncio.Runner()
+        self.run(self.world.open())
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        self.runner.run(work)
+
+    def teardown(self) -> None:
+        self.run(self.world.close())
+        self.runner.close()
+
+    @stateful.invariant()
+    def the_books_are_right(self) -> None:
+        self.run(self.world.check_books())
+
+    @stateful.rule(target=known, send=new_sends(), place=places)
+    def somebody_sends(self, send: model.Send, place: int) -> model.Send:
+        self.run(self.world.send([(place, send)]))
+        return send
+
+    @stateful.rule(send=known, place=places)
+    def somebody_sends_again(self, send: model.Send, place: int) -> None:
+        self.run(self.world.send([(place, send)]))
+
+    @stateful.rule(send=sends, here=st.integers(1, 5), there=st.integers(0, 5))
+    def the_same_comes_many_times_at_once(self, send: model.Send, here: int, there: int) -> None:
+        self.run(self.world.send([(0, send)] * here + [(1, send)] * there))
+
+    @stateful.rule(requests=st.lists(st.tuples(places, sends), min_size=2, max_size=7))
+    def many_come_at_once(self, requests: list[machine.Request]) -> None:
+        self.run(self.world.send(requests))
+
+    @stateful.rule(send=sends, place=places, turns=st.integers(0, 12))
+    def a_caller_gives_up_and_comes_back(self, send: model.Send, place: int, turns: int) -> None:
+        self.run(self.world.give_up(place, send, turns=turns))
+
+    @stateful.rule(place=places)
+    def everybody_repeats(self, place: int) -> None:
+        self.run(self.world.repeat_everything(place))
+        self.run(self.world.check_recipients())
+
+    @stateful.rule(place=places, name=names, amount=st.integers(1, 20))
+    def an_account_gets_credits(self, place: int, name: str, amount: int) -> None:
+        self.run(self.world.grant(place, name, amount))
+
+    @stateful.rule(place=places, name=names)
+    def an_account_is_suspended_or_resumed(self, place: int, name: str) -> None:
+        suspended = self.world.books.accounts[self.world.account_ids[name]].suspended
+        self.run(self.world.resume(place, name) if suspended else self.world.suspend(place, name))
+
+    @stateful.rule(place=places, name=names)
+    def a_domain_goes_or_comes_back(self, place: int, name: str) -> None:
+        domain = machine.DOMAINS[name][0]
+        owned = (name, domain) in self.world.domain_ids
+        change = self.world.remove_domain if owned else self.world.add_domain
+        self.run(change(place, name, domain))
+
+    @stateful.rule(seconds=st.sampled_from(WAITS))
+    def time_passes(self, seconds: float) -> None:
+        self.world.clock.pass_seconds(seconds)
+
+    @stateful.rule(place=places)
+    def what_has_expired_is_swept(self, place: int) -> None:
+        self.run(self.world.sweep(place))
+
+    @stateful.rule(
+        requests=st.lists(st.tuples(places, sends), min_size=1, max_size=4),
+        moment=moments,
+        statements=statements,
+        share=shares,
+    )
+    def a_process_dies(
+        self, requests: list[machine.Request], moment: Moment, statements: int, share: float
+    ) -> None:
+        engine, process = self.world.engine, self.world.processes[0]
+        fault = engine.death(process, moment, statements=statements, share=share)
+        self.run(self.world.send_and_die(self._first_process_takes(requests), fault))
+        self.run(self.world.repeat_everything(1))
+
+    @stateful.rule(name=names, moment=moments, statements=statements, share=shares)
+    def an_operator_dies(self, name: str, moment: Moment, statements: int, share: float) -> None:
+        fault = self.world.engine.death(self.world.processes[0], moment, statements=statements, share=share)
+        self.run(self.world.grant_and_die(name, 10, fault))
+
+    @stateful.rule(
+        requests=st.lists(st.tuples(places, sends), min_size=1, max_size=4),
+        moment=st.sampled_from((Moment.BEFORE, Moment.DURING)),
+        statements=statements,
+        share=shares,
+    )
+    def the_store_fails(
+        self, requests: list[machine.Request], moment: Moment, statements: int, share: float
+    ) -> None:
+        engine, process = self.world.engine, self.world.processes[0]
+        fault = engine.trouble(process, moment, statements=statements, share=share)
+        self.run(self.world.send_in_trouble(self._first_process_takes(requests), fault))
+
+    def _first_process_takes(self, requests: list[machine.Request]) -> list[machine.Request]:
+        """One of them at least, and all of them where one file is everybody's."""
+        shared = self.world.engine.dies_as_one
+        return [(0 if shared or number == 0 else place, send) for number, (place, send) in enumerate(requests)]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def engine_maker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """Makes a new and empty store for each run."""
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres_url")
+        engines.migrate(url)
+        return lambda: engines.PostgresEngine(url)
+    numbers = iter(range(10**9))
+    template = tmp_path / "template.db"
+    engines.migrate(f"sqlite:///{template}")
+    return lambda: engines.SqliteEngine(tmp_path / f"run-{next(numbers)}", template)
+
+
+@pytest.mark.parametrize("seed", profile.SEEDS)
+def test_the_service_agrees_with_a_simple_model_whatever_happens(engine_maker: Any, seed: int) -> None:
+    seen: Counter[str] = Counter()
+
+    @hypothesis.seed(seed)
+    def start() -> Sends:
+        return Sends(engine_maker(), seen)
+
+    stateful.run_state_machine_as_test(start, settings=SETTINGS)
+    assert MUST_SEE - set(seen) == set(), seen

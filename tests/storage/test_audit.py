@@ -1,0 +1,89 @@
+"""The audit: silent on good books, and each kind of damage is found by the check that is meant for it."""
+
+import pytest
+
+from postroad.storage import audit, credentials, idempotency, ledger, messages, recipients
+from postroad.storage.store import Store
+from tests.storage import samples
+from tests.storage.test_credentials import credential
+
+DAMAGE = {
+    "balances": "UPDATE accounts SET available = available + 1",
+    "reservations": "UPDATE recipients SET billing_status = 'settled', status = 'delivered' WHERE id = 'rcp_em_1_0'",
+    "recipient_counts": "DELETE FROM recipients WHERE id = 'rcp_em_1_1'",
+    "message_reservations": "DELETE FROM ledger WHERE kind = 'reserve'",
+    "message_credits": "UPDATE ledger SET message_id = 'em_9' WHERE kind = 'reserve'",
+    "missing_bodies": "DELETE FROM bodies",
+    "body_sizes": "UPDATE messages SET size = size + 1",
+    "wrong_statuses": "UPDATE messages SET status = 'partial'",
+    "wrong_billing": "UPDATE recipients SET status = 'bounced' WHERE id = 'rcp_em_1_0'",
+    "wrong_message_billing": "UPDATE messages SET billing_status = 'released'",
+    "access_version": "DELETE FROM access_version",
+}
+ORPHANS = {
+    "recipient": "UPDATE recipients SET message_id = 'em_9'",
+    "body": "UPDATE bodies SET message_id = 'em_9'",
+    "idempotency key": "UPDATE idempotency_keys SET message_id = 'em_9'",
+    "tag": "UPDATE message_tags SET message_id = 'em_9'",
+    "message": "UPDATE messages SET account_id = 'acc_9'",
+    "ledger entry": "UPDATE ledger SET account_id = 'acc_9'",
+    "credential": "UPDATE credentials SET account_id = 'acc_9'",
+    "user": "INSERT INTO users VALUES ('usr_1', 'acc_9', 'e', 'e', 'h', 'owner', 0, NULL, 0)",
+    "API key": "INSERT INTO api_keys VALUES ('key_1', 'acc_9', 'cred_9', '', CAST('h' AS BLOB), '', '', 0, NULL, NULL)",
+    "domain": "INSERT INTO domains VALUES ('dom_1', 'acc_9', 'example.com', NULL, 0)",
+    "template": "INSERT INTO templates VALUES ('tpl_1', 'acc_9', 'a', 's', NULL, NULL, 0, 0)",
+}
+
+
+@pytest.fixture(autouse=True)
+async def _a_message_with_all_that_belongs_to_it(store: Store) -> None:
+    reserve = ledger.Entry("led_1", "acc_1", "reserve", -2, 2, "em_1", None, samples.NOW)
+    async with store.transaction() as tx:
+        await samples.add_account(tx, credits=10)
+        await credentials.insert(tx, credential("cred_1"))
+        await messages.insert(tx, [samples.message("em_1", recipient_count=2, tags=("tag",))])
+        await recipients.insert(tx, [samples.recipient("em_1", 0), samples.recipient("em_1", 1)])
+        await ledger.record(tx, [reserve])
+        await idempotency.insert(tx, [idempotency.NewKey("cred_1", "key", "acc_1", b"hash", "em_1", 1)])
+
+
+async def damage(store: Store, statement: str) -> list[audit.Finding]:
+    samples.teach(store, damage=statement.replace("AS BLOB", "AS BYTEA") if store.dialect == "postgres" else statement)
+    async with store.transaction() as tx:
+        await tx.execute("test.damage")
+    async with store.scanning() as tx:
+        return await audit.findings(tx)
+
+
+async def test_good_books_are_found_good_and_counted(store: Store) -> None:
+    async with store.scanning() as tx:
+        assert await audit.findings(tx) == []
+        counts = await audit.counts(tx)
+    assert counts == audit.Counts(accounts=1, messages=1, recipients=2, ledger_entries=2, idempotency_keys=1)
+
+
+def test_every_check_is_put_to_the_test() -> None:
+    assert {*DAMAGE, "orphan_rows"} == audit.CHECKS.keys()
+
+
+@pytest.mark.parametrize("check", DAMAGE)
+async def test_damage_is_found_by_its_check(store: Store, check: str) -> None:
+    found = await damage(store, DAMAGE[check])
+    assert check in {finding.check for finding in found}
+    assert not any("{" in finding.text for finding in found)
+
+
+async def test_rows_without_their_owner_are_found(store: Store) -> None:
+    for kind, statement in ORPHANS.items():
+        found = await damage(store, statement)
+        texts = [finding.text for finding in found if finding.check == "orphan_rows"]
+        assert [text for text in texts if text.startswith(kind)], (kind, texts)
+
+
+async def test_findings_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "MOST_FINDINGS", 3)
+    rows = [(f"led_x{number}", "acc_9", "grant", 0, 0, None, None, 0) for number in range(10)]
+    async with store.transaction() as tx:
+        await tx.execute_many("ledger.insert", rows)
+    async with store.scanning() as tx:
+        assert len(await audit.findings(tx)) == 3

@@ -1,0 +1,190 @@
+"""Group commit: few transactions for many calls, nobody hurt by a neighbour, no call lost."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from postroad import errors
+from postroad.storage.store import ConstraintViolated, Store, Transaction
+from tests.storage import samples
+from tests.storage.gathering import (
+    HOPELESS,
+    MISCOUNTED,
+    POISON,
+    Gate,
+    Ledger,
+    commit_on,
+    hold_first,
+    results,
+    submit_all,
+)
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger()
+
+
+@pytest.fixture
+def gate(store: Store) -> Gate:
+    return Gate(store)
+
+
+async def test_a_lone_call_is_committed_at_once(store: Store, ledger: Ledger) -> None:
+    commit = commit_on(store, ledger)
+    assert await commit.submit(1) == 10
+    assert await samples.count(store, "ledger") == 1
+    assert ledger.batches == [[1]]
+    await commit.close()
+
+
+async def test_calls_of_one_moment_are_one_transaction(store: Store, ledger: Ledger) -> None:
+    commit = commit_on(store, ledger)
+    tasks = await submit_all(commit, range(50))
+    assert await results(tasks) == [number * 10 for number in range(50)]
+    assert ledger.batches == [list(range(50))]
+
+
+async def test_what_comes_during_a_commit_goes_down_together_and_in_order(
+    gate: Gate, ledger: Ledger, store: Store
+) -> None:
+    commit = commit_on(gate, ledger)
+    first = await hold_first(commit, gate)
+    tasks = await submit_all(commit, range(1, 70))
+    gate.opened.set()
+    assert await results([first, *tasks]) == [number * 10 for number in range(70)]
+    assert ledger.batches == [[0], list(range(1, 70))]
+    assert await samples.count(store, "ledger") == 70
+
+
+async def test_a_result_is_told_after_its_commit_and_not_before(store: Store, ledger: Ledger) -> None:
+    commit = commit_on(store, ledger)
+
+    async def submit_and_look(number: int) -> bool:
+        await commit.submit(number)
+        samples.teach(store, one=f"SELECT 1 FROM ledger WHERE id = 'led_{number}'")  # noqa: S608
+        return await samples.scan(store, "test.one") != []
+
+    for number in range(20):
+        assert await submit_and_look(number)
+
+
+async def test_a_batch_has_so_many_items_at_the_most(gate: Gate, ledger: Ledger) -> None:
+    commit = commit_on(gate, ledger, items=4)
+    first = await hold_first(commit, gate)
+    tasks = await submit_all(commit, range(1, 11))
+    gate.opened.set()
+    await results([first, *tasks])
+    assert [len(batch) for batch in ledger.batches] == [1, 4, 4, 2]
+
+
+async def test_a_batch_has_so_many_bytes_at_the_most_unless_one_item_has_more(gate: Gate, ledger: Ledger) -> None:
+    commit = commit_on(gate, ledger, size=100)
+    first = await hold_first(commit, gate)
+    sizes = {1: 40, 2: 60, 3: 1, 4: 300, 5: 99, 6: 2}
+    tasks = [asyncio.create_task(commit.submit(number, size=size)) for number, size in sizes.items()]
+    await asyncio.sleep(0)
+    gate.opened.set()
+    assert await results([first, *tasks]) == [number * 10 for number in range(7)]
+    assert ledger.batches == [[0], [1, 2], [3], [4], [5], [6]]
+
+
+async def test_a_refusal_is_a_value_and_does_not_disturb_its_neighbours(store: Store, ledger: Ledger) -> None:
+    commit = commit_on(store, ledger)
+    outcomes = await results(await submit_all(commit, [1, -1, 2, -2, 3]))
+    assert [type(outcome) for outcome in outcomes] == [int, errors.NotFound, int, errors.NotFound, int]
+    assert len(ledger.batches) == 1
+    assert await samples.count(store, "ledger") == 3
+
+
+@pytest.mark.parametrize(
+    "number, expected",
+    [(POISON, ConstraintViolated), (HOPELESS, errors.InvalidRequest), (MISCOUNTED, RuntimeError)],
+)
+async def test_a_poisonous_item_hurts_only_itself(
+    store: Store, ledger: Ledger, number: int, expected: type[Exception]
+) -> None:
+    commit = commit_on(store, ledger)
+    outcomes = await results(await submit_all(commit, [1, 2, number, 3, -1]))
+    assert [type(outcome) for outcome in outcomes] == [int, int, expected, int, errors.NotFound]
+    assert ledger.batches == [[1, 2, number, 3, -1], [1], [2], [number], [3], [-1]]
+    assert await samples.count(store, "ledger") == 3
+    assert await commit.submit(4) == 40
+
+
+@pytest.mark.parametrize("trouble", [errors.ServiceUnavailable, errors.TemporaryFailure])
+async def test_a_store_that_fails_is_told_to_everyone_and_tried_again_by_the_next(
+    gate: Gate, ledger: Ledger, trouble: type[errors.PostroadError]
+) -> None:
+    gate.trouble = trouble("the disk is away", retry_after=7)
+    gate.opened.set()
+    commit = commit_on(gate, ledger)
+    outcomes = await results(await submit_all(commit, range(30)))
+    assert {type(outcome) for outcome in outcomes} == {trouble}
+    assert {getattr(outcome, "retry_after", None) for outcome in outcomes} == {7}
+    assert len({id(outcome) for outcome in outcomes}) == 30  # each raises its own
+    assert gate.transactions == 1  # and nobody hammers on a store that is away
+    gate.trouble = None
+    assert await commit.submit(1) == 10
+
+
+async def test_a_store_that_fails_while_items_are_tried_one_by_one_is_not_asked_for_each(
+    gate: Gate, ledger: Ledger, store: Store
+) -> None:
+    class Failing(Ledger):
+        async def __call__(self, tx: Transaction, numbers: Sequence[int]) -> list[int | errors.PostroadError]:
+            done = await super().__call__(tx, numbers)
+            if numbers == [2]:
+                gate.trouble = errors.ServiceUnavailable("gone")
+            return done
+
+    gate.opened.set()
+    commit = commit_on(gate, Failing())
+    outcomes = await results(await submit_all(commit, [1, POISON, 2, 3, 4, 5, 6, 7]))
+    kinds = [type(outcome).__name__ for outcome in outcomes]
+    assert kinds == ["int", "ConstraintViolated", "int", *["ServiceUnavailable"] * 5]
+    assert gate.transactions == 5
+    assert await samples.count(store, "ledger") == 2
+
+
+async def test_no_call_is_lost_whatever_the_timing(store: Store, ledger: Ledger) -> None:
+    """Calls come in bursts and one by one, and some go away; every one ends as it must."""
+    chance = random.Random(5)
+    commit = commit_on(store, ledger, items=7)
+    told: dict[int, str] = {}
+
+    async def call(number: int) -> None:
+        for _ in range(chance.randrange(60)):
+            await asyncio.sleep(0)
+        task = asyncio.ensure_future(commit.submit(number))
+        if number % 13 == 0:
+            for _ in range(chance.randrange(6)):
+                await asyncio.sleep(0)
+            task.cancel()
+        outcome = (await asyncio.gather(task, return_exceptions=True))[0]
+        told[number] = "stored" if outcome == number * 10 else type(outcome).__name__
+
+    await asyncio.wait_for(asyncio.gather(*[call(number) for number in range(1, 600)]), 100)
+    await commit.close()
+    stored = {int(row[0].removeprefix("led_")) for row in await all_entries(store)}
+    assert {number for number, end in told.items() if end == "stored"} <= stored
+    assert {number for number in range(1, 600) if number % 13} <= stored
+    assert set(told.values()) <= {"stored", "CancelledError"}
+    assert len(ledger.batches) < 400
+
+
+async def all_entries(store: Store) -> Sequence[Sequence[str]]:
+    samples.teach(store, ids="SELECT id FROM ledger")
+    return await samples.scan(store, "test.ids")
+
+
+async def test_two_operations_take_turns_on_one_store(store: Store) -> None:
+    one, other = Ledger(), Ledger()
+    commits = [commit_on(store, one, items=3), commit_on(store, other, items=3)]
+    tasks = [asyncio.create_task(commits[number % 2].submit(number)) for number in range(40)]
+    assert await results(tasks) == [number * 10 for number in range(40)]
+    for commit in commits:
+        await commit.close()
+    assert await samples.count(store, "ledger") == 40

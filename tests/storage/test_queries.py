@@ -1,0 +1,134 @@
+"""Every named query is used, every used name exists, and every query runs on both engines."""
+
+import ast
+import contextlib
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+import postroad
+from postroad.storage import audit, opening, queries
+from postroad.storage.store import ConstraintViolated, Store
+
+SOURCE = Path(postroad.__file__).parent
+# These run statements; everybody else asks for queries by their names.
+ENGINES = {SOURCE / "storage" / f"{name}.py" for name in ("sqlite", "sqlite_connection", "postgres")}
+ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many"}
+# A name that is put together in the code, and what it can become.
+COMPOSED = {"audit.{}": [f"audit.{check}" for check in audit.CHECKS]}
+# Once in the life of a database: the `store` of these tests has lived through it.
+RUN_ELSEWHERE = {"migrations.create_table"}
+BATCHED = {"fetch_many", "execute_many"}
+DIALECTS = ("sqlite", "postgres")
+
+SAMPLES: dict[str, Any] = {"text": "x", "int8": 1, "int4": 1, "bytea": b"x"}
+
+
+def asked() -> Iterator[tuple[str, str]]:
+    """The name of each query that the code asks, and the method that asks it."""
+    for path in set(SOURCE.rglob("*.py")) - ENGINES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING:
+                for name in names_of(node.args[0]) if node.args else ():
+                    yield name, node.func.attr
+
+
+def names_of(argument: ast.expr) -> list[str]:
+    if isinstance(argument, ast.Constant):
+        return [str(argument.value)]
+    if isinstance(argument, ast.JoinedStr):
+        pattern = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in argument.values)
+        return COMPOSED[pattern]
+    return []
+
+
+def test_every_query_that_the_code_asks_exists() -> None:
+    known = queries.load("sqlite")
+    assert [name for name, _ in asked() if name not in known] == []
+
+
+def test_every_query_that_exists_is_asked() -> None:
+    names = {name for name, _ in asked()}
+    assert sorted(queries.load("sqlite").keys() - names) == []
+
+
+def test_queries_of_batches_take_arrays_on_postgres() -> None:
+    overrides = {
+        name
+        for file in resources.files("postroad.storage").joinpath("sql").iterdir()
+        if file.name.endswith(".postgres.sql")
+        for name in queries.parse(file.name.partition(".")[0], file.read_text(encoding="utf-8"))
+    }
+    assert sorted({name for name, method in asked() if method in BATCHED} - overrides) == []
+
+
+def test_every_query_is_described() -> None:
+    for dialect in DIALECTS:
+        for name, statement in queries.load(dialect).items():
+            description, _, text = statement.partition("\n")
+            assert description.startswith("-- "), name
+            assert text.endswith(";"), name
+            assert text.count(";") == 1, name
+
+
+def test_overrides_belong_to_an_engine_that_exists() -> None:
+    files = [file.name.split(".")[1:-1] for file in resources.files("postroad.storage").joinpath("sql").iterdir()]
+    assert sorted({suffix for parts in files for suffix in parts}) == ["postgres"]
+
+
+@pytest.fixture
+async def arguments(postgres_url: str) -> dict[str, list[Any]]:
+    """An argument of the right type for every placeholder, as PostgreSQL says; batches are of one row."""
+    store = await opening.open_current(postgres_url, migrate=True)
+    await store.close()
+    connection = await asyncpg.connect(postgres_url)
+    found = {}
+    for name, statement in queries.load("postgres").items():
+        parameters = (await connection.prepare(statement)).get_parameters()
+        found[name] = [SAMPLES[parameter.name.removesuffix("[]")] for parameter in parameters]
+    await connection.close()
+    return found
+
+
+async def test_every_query_runs(store: Store, arguments: dict[str, list[Any]]) -> None:
+    methods = dict(asked())
+    for name in queries.load(store.dialect).keys() - RUN_ELSEWHERE:
+        row = arguments[name]
+        rows = [[row]] if methods[name] in BATCHED else row
+        with contextlib.suppress(ConstraintViolated):  # it did run, but a sample is no status, no kind and no role
+            async with store.transaction() as tx:
+                await getattr(tx, methods[name])(name, *rows)
+
+
+def test_names_are_the_file_and_the_query() -> None:
+    text = "-- a word about the file\n-- name: one\n-- First.\nSELECT 1;\n\n-- name: two\n-- Second.\nSELECT $1;\n"
+    assert queries.parse("file", text) == {"file.one": "-- First.\nSELECT 1;", "file.two": "-- Second.\nSELECT $1;"}
+    assert queries.parse("file", "no query here") == {}
+
+
+def test_a_query_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(LookupError, match="twice"):
+        queries.parse("file", "-- name: one\nSELECT 1;\n-- name: one\nSELECT 2;\n")
+
+
+def test_an_override_replaces_only_what_it_names() -> None:
+    sqlite, postgres = queries.load("sqlite"), queries.load("postgres")
+    assert sqlite.keys() == postgres.keys()
+    assert sqlite["accounts.lock"] != postgres["accounts.lock"]
+    assert sqlite["accounts.by_id"] == postgres["accounts.by_id"]
+
+
+def test_an_override_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "sql"
+    folder.mkdir()
+    (folder / "accounts.sql").write_text("-- name: one\n-- First.\nSELECT 1;\n")
+    (folder / "accounts.postgres.sql").write_text("-- name: eins\n-- First.\nSELECT 1;\n")
+    (folder / "accounts.sql.orig").write_text("left by an editor")
+    monkeypatch.setattr(resources, "files", lambda _package: tmp_path)
+    assert list(queries.load("sqlite")) == ["accounts.one"]
+    with pytest.raises(LookupError, match=r"accounts\.eins"):
+        queries.load("postgres")
