@@ -1,10 +1,15 @@
 """`/v1/messages`: the list with filters and cursor, one message with everything, and its bytes."""
 
+import re
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies
 
+from postroad.api import v1_messages
 from postroad.model import mail
+from postroad.protocol import address, address_syntax
 from postroad.services import context
 from tests import contexts, mailing
 from tests.api.management import Office
@@ -167,3 +172,9 @@ async def test_an_error_names_its_parameter(mine: Office) -> None:
         response = await mine.owner.get("/v1/messages", params={parameter: value})
         assert response.status_code == 400
         assert response.json()["error"].startswith(f"{parameter}: ")
+
+
+@hypothesis.given(strategies.from_regex(re.compile(v1_messages.ADDRESS_PATTERN[:-1] + r"\Z")))
+def test_what_the_schema_of_a_filter_allows_is_an_address(text: str) -> None:
+    hypothesis.assume(len(text) <= address_syntax.MAXIMUM_ADDRESS_OCTETS)
+    assert address.parse(text).key == text.lower()

@@ -28,7 +28,17 @@ def refuse_file(service: running.Service, **changes: Any) -> str:
 
 @pytest.mark.parametrize(
     "name",
-    ["a.txt", "x", "x" * 255, "Rechnung März.pdf", "請求書" * 30 + ".pdf", 'say "hi"; no.txt', ".profile", "a b.c"],
+    [
+        "a.txt",
+        "x",
+        "x" * 255,
+        "Rechnung März.pdf",
+        "請求書" * 30 + ".pdf",
+        "ü" * 255,
+        'say "hi"; no.txt',
+        ".profile",
+        "a b.c",
+    ],
 )
 def test_filename_reaches_the_message(service: running.Service, name: str) -> None:
     """Row `filename`: required, a file name."""

@@ -1,5 +1,6 @@
 """interface.md, "Endpoints": `X-Request-ID` on every response, the headers of a send, the statuses of each endpoint."""
 
+import json
 import re
 from collections.abc import Callable
 
@@ -125,6 +126,23 @@ def test_a_missing_content_type_is_an_invalid_request(service: running.Service) 
     request = service.client.build_request("POST", "/emails", content=b"{}", headers=fields)
     assert "content-type" not in request.headers
     running.check_refusal(service.client.send(request), 400, "invalid_request")
+
+
+def test_checks_come_in_their_order(service: running.Service) -> None:
+    """Of several faults the first in order is told: credential, size, content type, key, JSON, fields, sender."""
+    long_key = "x" * 256
+    bad_fields, bad_sender = {"from": "a@example.org", "to": "bob@"}, running.message(from_="a@example.org")
+    steps: list[tuple[str, str, str, bytes, tuple[int, str, str]]] = [
+        ("Bearer x", "text/plain", long_key, b"{", (401, "unauthorized", "Authorization")),
+        (service.mine.basic, "text/plain", long_key, b"{", (400, "invalid_request", "Content-Type")),
+        (service.mine.basic, running.JSON, long_key, b"{", (400, "invalid_request", "Idempotency-Key")),
+        (service.mine.basic, running.JSON, "k", b"{", (400, "invalid_request", "body")),
+        (service.mine.basic, running.JSON, "k", json.dumps(bad_fields).encode(), (400, "invalid_request", "to")),
+        (service.mine.basic, running.JSON, "k", json.dumps(bad_sender).encode(), (403, "forbidden", "from")),
+    ]
+    for authorization, kind, key, body, (status, code, place) in steps:
+        response = service.post(body, key=key, authorization=authorization, headers={"Content-Type": kind})
+        assert running.check_refusal(response, status, code).startswith(f"{place}: ")
 
 
 def test_success_is_202_with_json(service: running.Service) -> None:

@@ -64,9 +64,9 @@ def test_from_is_a_sender_address(service: running.Service, sender: str) -> None
 
 
 @pytest.mark.parametrize("sender", [*NOT_ADDRESSES, ["shop@example.com"], 7, True, {}, None, ABSENT])
-def test_from_is_required_and_one_address(service: running.Service, sender: object) -> None:
+def test_from_is_required_and_one_address(sqlite_service: running.Service, sender: object) -> None:
     """Row `from`: required, one string in email format."""
-    assert service.refuse(from_=sender).startswith("from: ")
+    assert sqlite_service.refuse(from_=sender).startswith("from: ")
 
 
 @pytest.mark.parametrize("domain", ["example.org", "mail.example.com", "example.com.evil.example", "example.net"])
@@ -98,11 +98,11 @@ def test_recipients_are_a_list(service: running.Service, field: str) -> None:
 
 @pytest.mark.parametrize("field", ["to", "cc", "bcc"])
 @pytest.mark.parametrize("bad", [*NOT_ADDRESSES, 7, True, {}, [7], [None], [["a@example.org"]], [""]])
-def test_recipients_are_addresses_and_nothing_else(service: running.Service, field: str, bad: object) -> None:
+def test_recipients_are_addresses_and_nothing_else(sqlite_service: running.Service, field: str, bad: object) -> None:
     """Rows `to`, `cc`, `bcc`: string or array of email strings; the refusal names the place."""
-    assert service.refuse(**{field: bad}).startswith(field)
+    assert sqlite_service.refuse(**{field: bad}).startswith(field)
     if isinstance(bad, str):
-        assert service.refuse(**{field: ["good@example.org", bad]}).startswith(f"{field}[1]: ")
+        assert sqlite_service.refuse(**{field: ["good@example.org", bad]}).startswith(f"{field}[1]: ")
 
 
 @pytest.mark.parametrize("nobody", [[], None, ABSENT])
@@ -121,6 +121,17 @@ def test_to_and_cc_stand_in_the_headers(service: running.Service) -> None:
         "Ädä <b@xn--bcher-kva.example>",
     ]
     assert addresses("Cc", parsed) == ["ada@example.org"]
+
+
+def test_fifty_long_names_stand_in_the_headers(service: running.Service) -> None:
+    """Rows `to` and `cc`: headers of any length and script are folded so that every reader unfolds them."""
+    names = [f"Ädä {number} von und zu {'Ø' * (number % 30 + 1)} 😀, Gräfin" for number in range(50)]
+    written = [f'"{name}" <person{number}@example.org>' for number, name in enumerate(names)]
+    accepted = service.accept(to=written[:25], cc=written[25:])
+    raw = service.raw(accepted["id"])
+    assert max(len(line) for line in raw.split(b"\r\n")) <= 78
+    parsed = running.parse(raw)
+    assert [one.display_name for field in ("To", "Cc") for one in parsed[field].addresses] == names
 
 
 def test_bcc_stands_nowhere_in_the_message(service: running.Service) -> None:
@@ -148,9 +159,9 @@ def test_reply_to_is_one_address(service: running.Service, address: str) -> None
 
 
 @pytest.mark.parametrize("bad", [*NOT_ADDRESSES, ["help@example.com"], 7, {}])
-def test_reply_to_is_not_a_list(service: running.Service, bad: object) -> None:
+def test_reply_to_is_not_a_list(sqlite_service: running.Service, bad: object) -> None:
     """Row `reply_to`: string in email format, a single one."""
-    assert service.refuse(reply_to=bad).startswith("reply_to: ")
+    assert sqlite_service.refuse(reply_to=bad).startswith("reply_to: ")
 
 
 def test_reply_to_is_not_required(service: running.Service) -> None:
@@ -163,7 +174,19 @@ def test_reply_to_is_not_required(service: running.Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "subject", ["x", "Hello", "Grüße ☃ 日本語", "a  b", "x" * 500, "ü" * 500, "{{name}} =?not?", "Re: <b>&amp;</b>"]
+    "subject",
+    [
+        "x",
+        "Hello",
+        "Grüße ☃ 日本語",
+        "a  b",
+        "x" * 500,
+        "ü" * 500,
+        "😀" * 500,
+        "wörd " * 99 + "end",
+        "{{name}} =?not?",
+        "Re: <b>&amp;</b>",
+    ],
 )
 def test_subject_reaches_the_message_unchanged(service: running.Service, subject: str) -> None:
     """Row `subject`: a string of up to 500 characters."""
@@ -293,10 +316,10 @@ def test_headers_reach_the_message(service: running.Service) -> None:
 
 
 @pytest.mark.parametrize("name", RESERVED)
-def test_reserved_header_names_are_rejected(service: running.Service, name: str) -> None:
+def test_reserved_header_names_are_rejected(sqlite_service: running.Service, name: str) -> None:
     """Row `headers`: reserved names are rejected, in any case."""
     for written in (name, name.upper(), name.lower(), name.swapcase()):
-        assert "reserved" in service.refuse(headers={written: "x"})
+        assert "reserved" in sqlite_service.refuse(headers={written: "x"})
 
 
 @pytest.mark.parametrize(

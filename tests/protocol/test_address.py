@@ -199,6 +199,13 @@ def test_the_key_ignores_case_and_nothing_else() -> None:
     assert address.parse("straße@example.com").key != address.parse("strasse@example.com").key
 
 
+@pytest.mark.parametrize(
+    "text", ["Jo@BÜCHER.example", " Jo@BÜCHER.example ", "<Jo@BÜCHER.example>", '"<a@b.example>" <Jo@BÜCHER.example>']
+)
+def test_the_address_alone_is_known_as_it_was_written(text: str) -> None:
+    assert address.parse(text).written_address == "Jo@BÜCHER.example"
+
+
 def test_only_a_local_part_in_another_script_needs_smtputf8() -> None:
     assert address.parse("jörg@example.com").needs_smtputf8
     assert not address.parse("Jörg <joerg@bücher.example>").needs_smtputf8

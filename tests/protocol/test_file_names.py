@@ -11,7 +11,6 @@ from postroad.protocol import file_names, header_text, mime
 from tests.protocol import reading
 
 JUDGE = jsonschema_rs.validator_for({"pattern": file_names.SCHEMA_PATTERN})
-
 CHARACTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="/\\\u2028\u2029")
 NAMES = st.text(CHARACTERS, min_size=1, max_size=255) | st.text("ab .=?'\"%*;é漢", min_size=1, max_size=255)
 

@@ -195,3 +195,27 @@ def test_the_canonical_form_tells_strings_numbers_and_booleans_apart() -> None:
     forms = {strict_json.canonical(value) for value in (1, "1", True, "true", None, "null", [1], {"1": 1}, 1.5)}
     assert len(forms) == 9
     assert math.isclose(json.loads(strict_json.canonical(0.1)), 0.1)
+
+
+SPACES = st.sampled_from(["", " ", "\n\t"])
+FLAT_MEMBERS = st.tuples(
+    SPACES,
+    st.sampled_from(['"a"', '"b"', '"\\u0061"', '"a\\"b"', '"a/b"', '"a\\/b"', '"é"', '"\\ud800"']),
+    SPACES,
+    st.sampled_from(['"x"', '"a\\":"', '": "', "null", "1", "{}", '["x"]', '["\\":"]', '"\\ud800"', '{"a":"b"}']),
+)
+
+
+@hypothesis.given(st.lists(FLAT_MEMBERS, max_size=4))
+def test_the_quick_way_for_plain_objects_takes_nothing_that_the_other_way_refuses_or_reads_differently(
+    members: list[tuple[str, str, str, str]],
+) -> None:
+    raw = b"{%s}" % ",".join(f"{before}{name}{after}:{value}" for before, name, after, value in members).encode()
+    plain = strict_json._read_plain(raw)
+    if plain is not None:
+        assert strict_json._read_any(raw) == plain
+
+
+def test_a_plain_object_takes_the_quick_way() -> None:
+    raw = b'{"from": "a@example.com", "to": ["b@example.net"], "text": "say \\"yes\\"", "cc": null}'
+    assert strict_json._read_plain(raw) == strict_json._read_any(raw)

@@ -7,15 +7,18 @@ PostgreSQL are cut. A process that has died answers nobody any more, whatever it
 
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, cast
 
 from postroad import errors
+from postroad.model import identifiers
 from postroad.storage import store
 
-INSERT_MESSAGES = "messages.insert"
+# The query, or the table.
+INSERT_MESSAGES = ("messages.insert", "messages")
 
 
 class Moment(StrEnum):
@@ -47,12 +50,12 @@ class FaultyStore:
         self.is_dead = False
         self.has_struck = False
         # The messages that the transaction with the fault has written.
-        self.written: list[str] = []
+        self.written: set[str] = set()
         self._fault: Fault | None = None
 
     def expect(self, fault: Fault) -> None:
         """Let the next transaction meet a fault."""
-        self._fault, self.has_struck, self.written = fault, False, []
+        self._fault, self.has_struck, self.written = fault, False, set()
 
     def expect_nothing(self) -> None:
         """A fault that has not come by now does not come."""
@@ -74,7 +77,7 @@ class FaultyStore:
             return
         try:
             async with self.real.transaction() as tx:
-                yield _Watched(tx, self, fault)
+                yield cast(store.Transaction, _Watched(tx, self, fault))
                 if fault.moment is Moment.BEFORE:
                     await self.strike(fault, tx)
                 elif fault.moment is Moment.DURING:
@@ -113,7 +116,7 @@ class FaultyStore:
 
 
 class _Watched:
-    """A transaction whose statements are counted."""
+    """A transaction whose statements are counted, whichever method they come by."""
 
     def __init__(self, tx: store.Transaction, owner: FaultyStore, fault: Fault) -> None:
         self._tx = tx
@@ -121,33 +124,21 @@ class _Watched:
         self._fault = fault
         self._count = 0
 
-    async def _next(self) -> None:
-        if self._fault.moment is Moment.BEFORE and self._count == self._fault.statements:
-            await self._owner.strike(self._fault, self._tx)
-        self._count += 1
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        async def counted(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - passed on as it is
+            if self._fault.moment is Moment.BEFORE and self._count == self._fault.statements:
+                await self._owner.strike(self._fault, self._tx)
+            self._count += 1
+            result = await getattr(self._tx, name)(*arguments, **options)
+            self._owner.written |= _new_messages(*arguments)
+            return result
 
-    async def fetch(self, query: str, *arguments: object) -> list[store.Row]:
-        await self._next()
-        return await self._tx.fetch(query, *arguments)
+        return counted
 
-    async def fetch_one(self, query: str, *arguments: object) -> store.Row | None:
-        await self._next()
-        return await self._tx.fetch_one(query, *arguments)
 
-    async def fetch_many(self, query: str, rows: Sequence[store.Row]) -> list[store.Row]:
-        await self._next()
-        return await self._tx.fetch_many(query, rows)
-
-    async def execute(self, query: str, *arguments: object) -> int:
-        await self._next()
-        return await self._tx.execute(query, *arguments)
-
-    async def execute_many(self, query: str, rows: Sequence[store.Row]) -> None:
-        await self._next()
-        await self._tx.execute_many(query, rows)
-        if query == INSERT_MESSAGES:
-            self._owner.written += [str(row[0]) for row in rows]
-
-    async def run_script(self, script: str) -> None:
-        await self._next()
-        await self._tx.run_script(script)
+def _new_messages(query: str, *arguments: Any) -> set[str]:
+    """The ids in the rows that a statement adds to the table of messages."""
+    if query not in INSERT_MESSAGES:
+        return set()
+    cells = (cell for row in arguments[-1] for cell in row)
+    return {cell for cell in cells if isinstance(cell, str) and cell.startswith(identifiers.MESSAGE)}

@@ -10,4 +10,4 @@ from typing import Final
 SCALE: Final = max(1, int(os.environ.get("RELIABILITY_SCALE", "1")))
 SHRINK: Final = os.environ.get("RELIABILITY_SHRINK") == "1"
 # Each repeats itself; another one does something else.
-SEEDS: Final = tuple(range(1, SCALE + 1))
+SEEDS: Final = tuple(range(1, 2 * SCALE + 1))

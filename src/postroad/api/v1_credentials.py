@@ -1,6 +1,6 @@
 """`/v1/credentials`: the SMTP credentials of the account."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -9,7 +9,7 @@ from postroad.model import caller, cursors, identifiers, labels, times
 from postroad.services import context, credentials
 from postroad.storage import credentials as stored
 
-PATH_PATTERNS = {"id": cursors.pattern(identifiers.CREDENTIAL)}
+PATH_PATTERNS: Final = {"id": cursors.pattern(identifiers.CREDENTIAL)}
 
 
 class Credential(msgspec.Struct, frozen=True):

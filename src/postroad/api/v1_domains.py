@@ -1,6 +1,6 @@
 """`/v1/domains`: the sender domains of the account."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -11,7 +11,7 @@ from postroad.protocol import address_syntax
 from postroad.services import context, domains
 from postroad.storage import domains as stored
 
-PATH_PATTERNS = {"id": cursors.pattern(identifiers.DOMAIN)}
+PATH_PATTERNS: Final = {"id": cursors.pattern(identifiers.DOMAIN)}
 
 
 class Domain(msgspec.Struct, frozen=True):

@@ -1,21 +1,32 @@
 """`/v1/messages`: the log of the account's mail: a list with filters, one message with everything, and its bytes."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 from postroad import errors
 from postroad.api import email_schemas, routing, v1_schemas
 from postroad.model import caller, cursors, identifiers, labels, limits, mail, receipt, times
+from postroad.protocol import address_syntax
 from postroad.services import context, messages
 from postroad.storage import messages as stored
 
-PATH_PATTERNS = {"id": cursors.pattern(identifiers.MESSAGE)}
-RAW_TYPE = "message/rfc822"
+PATH_PATTERNS: Final = {"id": cursors.pattern(identifiers.MESSAGE)}
+RAW_TYPE: Final = "message/rfc822"
 
-Moment = Annotated[
+Moment = Annotated[str, msgspec.Meta(max_length=64, extra_json_schema={"format": "date-time"})]
+# The addresses that people look for, in an expression that tools can generate from; `address.parse` takes more.
+_LABEL: Final = r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,31}"
+ADDRESS_PATTERN: Final = (
+    r"^[A-Za-z0-9!#$%&'*+/=^_`{|}~\-](?:\.?[A-Za-z0-9!#$%&'*+/=^_`{|}~\-]){0,31}"
+    rf"@(?:{_LABEL}\.){{1,3}}[A-Za-z](?:-?[A-Za-z0-9]){{1,31}}$"
+)
+FilterAddress = Annotated[
     str,
-    msgspec.Meta(max_length=64, extra_json_schema={"format": "date-time"}),
+    msgspec.Meta(
+        description="An address; its case does not matter.",
+        extra_json_schema={"pattern": ADDRESS_PATTERN, "maxLength": address_syntax.MAXIMUM_ADDRESS_OCTETS},
+    ),
 ]
 
 
@@ -39,8 +50,8 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     status: mail.MessageStatus | None = None
     source: mail.Source | None = None
-    sender: email_schemas.Address | None = msgspec.field(name="from", default=None)
-    to: email_schemas.Address | None = None
+    sender: FilterAddress | None = msgspec.field(name="from", default=None)
+    to: FilterAddress | None = None
     tag: (
         Annotated[
             str,

@@ -155,6 +155,8 @@ def _local_and_domain(text: str) -> tuple[str, str]:
     local, at, domain = text.rpartition("@")
     if not at:
         raise AddressError("there is no '@'")
+    if not domain:
+        raise AddressError("nothing follows the '@'")
     if '"' in local:
         raise AddressError("quoted local parts are not accepted")
     if "@" in local:
@@ -188,7 +190,7 @@ def _allowed_in_local(character: str) -> bool:
 
 def _domain(text: str) -> str:
     if not text:
-        raise AddressError("nothing follows the '@'")
+        raise AddressError("it is empty")
     if text.startswith("["):
         raise AddressError("an address in brackets is not accepted as a domain")
     domain = text.lower() if text.isascii() and "xn--" not in text.lower() else _to_a_labels(text)

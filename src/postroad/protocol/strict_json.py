@@ -1,10 +1,10 @@
 """JSON from a stranger, read so that two readers can never understand it differently (RFC 8259, RFC 7493).
 
-The standard library reads, because it alone shows every member of an object, twice or not. Refused besides what it
-refuses: byte order marks, invalid UTF-8, half surrogate pairs, a member twice in one object, NaN and Infinity,
-integers beyond 64 bits, numbers beyond a double, nesting deeper than 64, and more values than any honest request has.
-No input can exhaust the stack, grow into many times its size in memory, or keep the parser busy for longer than its
-length explains.
+The standard library reads whatever is not quite plain, because it alone shows every member of an object, twice or
+not. Refused besides what it refuses: byte order marks, invalid UTF-8, half surrogate pairs, a member twice in one
+object, NaN and Infinity, integers beyond 64 bits, numbers beyond a double, nesting deeper than 64, and more values
+than any honest request has. No input can exhaust the stack, grow into many times its size in memory, or keep the
+parser busy for longer than its length explains.
 """
 
 import json
@@ -25,12 +25,36 @@ _SHOWN_CHARACTERS: Final = 40
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
+# A larger body carries files, and those stand in nested objects.
+_PLAIN_BYTES: Final = 64 * 1024
+_PLAIN: Final = msgspec.json.Decoder(dict[str, str | list[str] | None])
+_NAME_END: Final = re.compile(rb'"[ \t\r\n]*:')
+
+
 class NotJson(ValueError):
     """The bytes are not JSON that we take. The message says what is wrong, where that is known, and is safe to show."""
 
 
 def read(raw: bytes) -> object:
     """The value that the bytes describe, or `NotJson`."""
+    plain = _read_plain(raw) if len(raw) <= _PLAIN_BYTES else None
+    return _read_any(raw) if plain is None else plain
+
+
+def _read_plain(raw: bytes) -> dict[str, object] | None:
+    """An object of texts and lists of texts, as most requests are, in half the time; None for everything else.
+
+    msgspec does not tell when a name stands twice. But every member needs a quote and a colon after its name, so where
+    there are no more of those than names, each stands once. In texts they do no harm: they only make the count larger.
+    """
+    try:
+        value: dict[str, object] = _PLAIN.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None  # `_read_any` says what is wrong
+    return value if len(_NAME_END.findall(raw)) == len(value) else None
+
+
+def _read_any(raw: bytes) -> object:
     if len(raw) > MAXIMUM_VALUES:  # else there is no room for so many
         _refuse_many_values(raw)
     try:

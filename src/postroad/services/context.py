@@ -64,18 +64,20 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
         wait_seconds=settings.limits.accept_seconds,
     )
     hasher = passwords.Passwords(threads=settings.security.password_threads)
+    remembered = memory.Memory(database)
     try:
         yield Context(
             settings=settings,
             store=database,
             keys=keys,
             passwords=hasher,
-            memory=memory.Memory(database),
+            memory=remembered,
             rates=rates.Rates(rate=settings.limits.request_rate, burst=settings.limits.request_burst),
             accept=accept,
             clock=clock,
         )
     finally:
         await accept.close()
+        await remembered.close()
         hasher.close()
         await database.close()

@@ -61,7 +61,7 @@ class Filter:
 async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
     """Write accepted messages, their bodies and their tags."""
     await tx.execute_many("messages.insert", [_row(message) for message in messages])
-    await tx.execute_many("messages.insert_bodies", [(m.id, m.account_id, m.mime) for m in messages])
+    await tx.add_rows("bodies", ("account_id", "message_id", "mime"), [(m.account_id, m.id, m.mime) for m in messages])
     tags = [(m.account_id, tag, m.id) for m in messages for tag in m.tags]
     await tx.execute_many("messages.insert_tags", tags)
 

@@ -35,7 +35,7 @@ class PostgresTransaction:
     """Queries on one connection. A failed one dooms the transaction, even where the server has not noticed it."""
 
     def __init__(self, connection: Any, statements: Mapping[str, str], *, seconds: int) -> None:  # noqa: ANN401 - untyped library
-        self._failed = False
+        self.failed = False
         self._connection = connection
         self._statements = statements
         self._seconds = seconds
@@ -58,13 +58,13 @@ class PostgresTransaction:
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[None]:
-        if self._failed:
+        if self.failed:
             raise store.Undone
         try:
             with postgres_errors.translated():
                 yield
         except BaseException:
-            self._failed = True
+            self.failed = True
             raise
 
     async def fetch(self, query: str, *arguments: object) -> list[store.Row]:
@@ -93,6 +93,14 @@ class PostgresTransaction:
     async def execute_many(self, query: str, rows: Sequence[store.Row]) -> None:
         if rows:
             await self.execute(query, *_columns(rows))
+
+    async def add_rows(self, table: str, columns: Sequence[str], rows: Sequence[store.Row]) -> None:
+        if rows:
+            with self._guarded():
+                # COPY: a third less work for the server than an INSERT of arrays, for bodies of a few kilobytes.
+                await self._connection.copy_records_to_table(
+                    table, columns=columns, records=rows, timeout=self._seconds
+                )
 
     async def run_script(self, script: str) -> None:
         with self._guarded():
@@ -136,17 +144,18 @@ class PostgresStore:
     async def _session(self, begin: str, *, seconds: int) -> AsyncIterator[PostgresTransaction]:
         with postgres_errors.translated():
             connection = await self._pool.acquire(timeout=CONNECT_SECONDS)
+        tx = PostgresTransaction(connection, self._statements, seconds=seconds)
         try:
-            tx = PostgresTransaction(connection, self._statements, seconds=seconds)
             await tx.begin(begin)
             yield tx
         finally:
-            await self._give_back(connection)
+            await self._give_back(connection, failed=tx.failed)
 
-    async def _give_back(self, connection: Any) -> None:  # noqa: ANN401 - untyped library
+    async def _give_back(self, connection: Any, *, failed: bool) -> None:  # noqa: ANN401 - untyped library
         """Undo what is not committed and return the connection; in silence, for what happened before is what counts."""
         try:
-            if connection.is_in_transaction():
+            # A call that was cancelled may have begun a transaction that the connection has not heard of yet.
+            if failed or connection.is_in_transaction():
                 await connection.execute("ROLLBACK", timeout=CONNECT_SECONDS)
         except BaseException as problem:
             # A connection that cannot roll back is cut, and the server rolls back; the pool may have noticed before us.

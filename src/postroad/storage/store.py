@@ -47,6 +47,10 @@ class Transaction(Protocol):
         """Run a change for each of the given rows."""
         ...
 
+    async def add_rows(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Add rows as they are, by the quickest way that the engine has; for large values."""
+        ...
+
     async def run_script(self, script: str) -> None:
         """Run several statements without arguments; for migrations only."""
         ...

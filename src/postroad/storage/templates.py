@@ -53,7 +53,10 @@ async def page(tx: store.Transaction, account_id: str, *, after: str, limit: int
 async def summaries(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Summary]:
     """An account's templates by alias, without their bodies."""
     rows = await tx.fetch("templates.summaries", account_id, after, limit)
-    return [Summary(*row[:3], bool(row[3]), bool(row[4]), *row[5:]) for row in rows]
+    return [
+        Summary(template_id, alias, subject, bool(has_text), bool(has_html), created_at, updated_at)
+        for template_id, alias, subject, has_text, has_html, created_at, updated_at in rows
+    ]
 
 
 async def remove(tx: store.Transaction, account_id: str, alias: str) -> bool:

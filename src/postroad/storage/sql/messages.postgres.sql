@@ -9,10 +9,6 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
     AS new (id, account_id, credential_id, source, sender, sender_key, subject, recipient_count, size, request_id, response,
         created_at);
 
--- name: insert_bodies
--- Their MIME, byte for byte as it will be sent.
-INSERT INTO bodies (message_id, account_id, mime) SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[]);
-
 -- name: insert_tags
 -- Their tags, for looking up.
 INSERT INTO message_tags (account_id, tag, message_id) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]);

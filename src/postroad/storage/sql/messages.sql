@@ -4,10 +4,6 @@ INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key,
     recipient_count, credits_reserved, size, request_id, response, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 'reserved', $8, $8, $9, $10, $11, $12);
 
--- name: insert_bodies
--- Their MIME, byte for byte as it will be sent.
-INSERT INTO bodies (message_id, account_id, mime) VALUES ($1, $2, $3);
-
 -- name: insert_tags
 -- Their tags, for looking up.
 INSERT INTO message_tags (account_id, tag, message_id) VALUES ($1, $2, $3);
