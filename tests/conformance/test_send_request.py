@@ -1,5 +1,7 @@
 """interface.md, "Send request": each row of the table, then its rules. What was stored is judged by a mail parser."""
 
+import email
+import email.header
 from email.message import EmailMessage
 from typing import Any
 
@@ -130,8 +132,12 @@ def test_fifty_long_names_stand_in_the_headers(service: running.Service) -> None
     accepted = service.accept(to=written[:25], cc=written[25:])
     raw = service.raw(accepted["id"])
     assert max(len(line) for line in raw.split(b"\r\n")) <= 78
-    parsed = running.parse(raw)
-    assert [one.display_name for field in ("To", "Cc") for one in parsed[field].addresses] == names
+    # The library's newer parser takes the space between two encoded words for one of the name (RFC 2047 section 6.2
+    # says that it is none), so the older one is the judge here.
+    parsed = email.message_from_bytes(raw)
+    fields = [str(email.header.make_header(email.header.decode_header(parsed[field]))) for field in ("To", "Cc")]
+    expected = [f"{name} <person{number}@example.org>" for number, name in enumerate(names)]
+    assert fields == [", ".join(expected[:25]), ", ".join(expected[25:])]
 
 
 def test_bcc_stands_nowhere_in_the_message(service: running.Service) -> None:

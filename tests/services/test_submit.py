@@ -482,6 +482,21 @@ async def test_an_operator_may_do_without_verification(shop: Shop) -> None:
     await shop.send(dataclasses.replace(REQUEST, sender="shop@example.net"))
 
 
+async def test_a_claim_ends_when_another_account_proves_the_domain(shop: Shop) -> None:
+    lax = msgspec.structs.replace(
+        shop.ctx.settings, domains=msgspec.structs.replace(shop.ctx.settings.domains, require_verified=False)
+    )
+    claimant = dataclasses.replace(shop, ctx=dataclasses.replace(shop.ctx, settings=lax))
+    request = dataclasses.replace(REQUEST, sender="shop@example.net")
+    await domains.add(shop.ctx, shop.account.id, "example.net", verified=False)
+    await claimant.send(request)
+
+    other = await accounts.create(shop.ctx, "Other")
+    await domains.add(shop.ctx, other.id, "example.net", verified=True)
+
+    assert await claimant.refusal(request, key="order-2") == "forbidden"
+
+
 async def test_a_domain_removed_by_another_process_is_forbidden_within_a_second(
     shop: Shop, other_process: Shop
 ) -> None:

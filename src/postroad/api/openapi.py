@@ -95,7 +95,7 @@ def refusals(route: routing.Route[Any]) -> list[type[errors.PostroadError]]:
             found.append(errors.Forbidden)
     if routing.parameters(route.path):
         found.append(errors.NotFound)
-    found += [errors.InternalError, errors.ServiceUnavailable]
+    found += [errors.InternalError, errors.ServiceUnavailable, errors.TemporaryFailure]
     return list(dict.fromkeys(found))
 
 

@@ -88,8 +88,11 @@ async def _check_sender_domain(ctx: context.Context, who: caller.Caller, sender:
     if domain is None:
         async with ctx.store.reading() as tx:
             domain = await domains.by_name(tx, who.account_id, sender.domain)
+            owner = await domains.verified_owner(tx, sender.domain)
         if domain is None:
             raise errors.Forbidden(f"from: {sender.domain} is not a domain of this account; register it first")
+        if owner not in (None, who.account_id):
+            raise errors.Forbidden(f"from: the domain {sender.domain} belongs to another account, which has proven it")
         known[fact] = domain
     if domain.verified_at is None and ctx.settings.domains.require_verified:
         raise errors.Forbidden(f"from: the domain {sender.domain} is not verified yet")
