@@ -42,6 +42,7 @@ JSON = "application/json"
 PATIENCE_SECONDS = 60.0
 POLL_SECONDS = 0.02
 PASSWORD = "correct horse battery"
+MANY_CREDITS = 1_000_000
 FOREIGN_PREFIXES = ("POSTROAD_", "PG")
 ERROR_MEMBERS = {"error", "code", "request_id"}
 # Words of tracebacks and databases: none of them is for a caller.
@@ -212,28 +213,16 @@ async def make_account(ctx: context.Context, name: str, *, domain: str, amount: 
     )
 
 
-async def make_accounts(ctx: context.Context, *, amount: int) -> tuple[Account, Account]:
+async def make_accounts(ctx: context.Context) -> tuple[Account, Account]:
     """Two accounts that have nothing to do with each other."""
-    mine = await make_account(ctx, "Mine", domain="example.com", amount=amount)
-    return mine, await make_account(ctx, "Theirs", domain="example.net", amount=amount)
+    mine = await make_account(ctx, "Mine", domain="example.com", amount=MANY_CREDITS)
+    return mine, await make_account(ctx, "Theirs", domain="example.net", amount=MANY_CREDITS)
 
 
 @contextlib.contextmanager
 def running(folder: Path, *, url: str, settings: str = "", has_outages: bool = False) -> Iterator[Service]:
     """A service on the store behind the URL, until the block ends; `settings` is more of its configuration."""
-    with installed(folder, url=url, settings=settings) as (installation, mine, theirs):
-        with process(installation) as (base_url, _), client_of(base_url) as client:
-            yield Service(base_url, installation, client, mine, theirs)
-        lines = installation.file.with_suffix(".log").read_text()
-        assert not any(secret in lines for secret in (*mine.secrets, *theirs.secrets))
-        assert has_outages or faults(lines) == []
-
-
-@contextlib.contextmanager
-def installed(
-    folder: Path, *, url: str, settings: str = ""
-) -> Iterator[tuple[operating.Installation, Account, Account]]:
-    """An installation with two accounts, in an environment without foreign settings."""
+    log = folder / "log"
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith(FOREIGN_PREFIXES):
@@ -241,31 +230,31 @@ def installed(
         installation = operating.Installation.at(folder, url=url)
         with installation.file.open("a") as file:
             file.write(f'[http]\nlisten = "127.0.0.1:0"\n{settings}')
-        yield installation, *installation.ask(lambda ctx: make_accounts(ctx, amount=1_000_000))
+        mine, theirs = installation.ask(make_accounts)
+        with (
+            _process(installation, log) as base_url,
+            httpx.Client(base_url=base_url, timeout=PATIENCE_SECONDS) as client,
+        ):
+            yield Service(base_url, installation, client, mine, theirs)
+    lines = log.read_text()
+    assert not any(secret in lines for secret in (*mine.secrets, *theirs.secrets))
+    assert has_outages or _faults(lines) == []
 
 
 @contextlib.contextmanager
-def process(
-    installation: operating.Installation, *, ends_with: int = 0
-) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """`postroad serve` for the installation: its address and its process, which is asked to end with the block."""
-    log = installation.file.with_suffix(".log")
+def _process(installation: operating.Installation, log: Path) -> Iterator[str]:
+    """`postroad serve` in a process of its own, which has to end well when it is asked to."""
     command = [sys.executable, "-m", "postroad", "serve", "--config", str(installation.file)]
-    with log.open("wb") as stderr, subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr) as started:
+    with log.open("wb") as stderr, subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr) as process:
         try:
-            yield f"http://{_listening(started, log)}", started
+            yield f"http://{_listening(process, log)}"
         finally:
-            started.terminate()
+            process.terminate()
             try:
-                started.wait(PATIENCE_SECONDS)
+                process.wait(PATIENCE_SECONDS)
             finally:
-                started.kill()
-    assert started.returncode == ends_with, log.read_text()[-2000:]
-
-
-def client_of(base_url: str) -> httpx.Client:
-    """An HTTP client with patience."""
-    return httpx.Client(base_url=base_url, timeout=PATIENCE_SECONDS)
+                process.kill()
+    assert process.returncode == 0, log.read_text()[-2000:]
 
 
 def _listening(process: subprocess.Popen[bytes], log: Path) -> str:
@@ -279,7 +268,7 @@ def _listening(process: subprocess.Popen[bytes], log: Path) -> str:
     raise RuntimeError(f"the service did not start:\n{log.read_text()[-2000:]}")
 
 
-def faults(log: str) -> list[dict[str, Any]]:
+def _faults(log: str) -> list[dict[str, Any]]:
     """What a log says of things that went wrong on our side."""
     lines = [json.loads(line) for line in log.splitlines()]
     return [line for line in lines if line["level"] in {"error", "critical"} or line["event"] == "request_failed"]

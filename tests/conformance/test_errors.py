@@ -2,7 +2,7 @@
 
 Not to be met here: `warmup_limited` (warm-up does not exist yet), `internal_error` (a bug, by definition),
 `temporary_failure` and `idempotency_in_progress` (a matter of moments: tests/services/test_submit.py), `rate_limited`
-(test_limits.py) and `service_unavailable` (test_bad_days.py).
+(test_limits.py) and `service_unavailable` (test_unavailability.py).
 """
 
 from collections.abc import Callable

@@ -74,7 +74,7 @@ def test_template_variables(service: running.Service) -> None:
 
 def test_idempotency_key_length(service: running.Service) -> None:
     """Row "Idempotency-Key length": 1 to 255 characters."""
-    assert service.post(running.message(), key=running.new_key()[-1]).status_code in {202, 409}
+    assert service.post(running.message(), key="1").status_code == 202
     assert service.post(running.message(), key=running.new_key().ljust(255, "x")).status_code == 202
     running.check_refusal(service.post(running.message(), key="x" * 256), 400, "invalid_request")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.network import http_listener
+from postroad.network import http_exchange, http_listener
 from tests import raw_http
 from tests.raw_http import get, post
 
@@ -43,7 +43,7 @@ class Slow:
 
 
 @contextlib.asynccontextmanager
-async def listening(application: http_listener.Application) -> AsyncIterator[http_listener.HttpListener]:
+async def listening(application: http_exchange.Application) -> AsyncIterator[http_listener.HttpListener]:
     listener = http_listener.HttpListener(application, refuse=refuse, sweep_seconds=0.02)
     await listener.start("127.0.0.1", 0)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.network import http_listener, http_protocol
+from postroad.network import http_limits, http_listener
 from tests import raw_http
 from tests.raw_http import get, post
 
@@ -17,7 +17,7 @@ from tests.raw_http import get, post
 class Served:
     """A listener in front of an application that answers with what it received."""
 
-    def __init__(self, limits: http_protocol.Limits) -> None:
+    def __init__(self, limits: http_limits.Limits) -> None:
         self.listener = http_listener.HttpListener(self.answer, refuse=self.refuse, limits=limits, sweep_seconds=0.02)
         self.requests: list[dict[str, Any]] = []
         self.disconnected = asyncio.Event()
@@ -52,7 +52,7 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def served(**limits: Any) -> AsyncIterator[Served]:
-    server = Served(http_protocol.Limits(**limits))
+    server = Served(http_limits.Limits(**limits))
     await server.listener.start("127.0.0.1", 0)
     try:
         yield server

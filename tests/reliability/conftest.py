@@ -1,12 +1,27 @@
-"""A new and empty store for each story, on both engines."""
+"""A new and empty store for each story, on both engines; whatever happens in it, no library reports a bug of ours."""
 
 import itertools
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.reliability import engines
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_reported(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    assert [record for record in caplog.get_records("call") if record.levelno >= logging.ERROR] == []
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/postroad.db"
+    return str(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -126,9 +126,7 @@ class SqliteEngine:
         self._folder.mkdir()
         shutil.copyfile(self._template, self._file)
 
-    def death(
-        self, _process: Process, moment: faults.Moment, *, statements: int, share: float
-    ) -> faults.Fault:
+    def death(self, _process: Process, moment: faults.Moment, *, statements: int, share: float) -> faults.Fault:
 
         async def brace(_tx: store.Transaction) -> None:
             self._log_before = self._log.read_bytes()

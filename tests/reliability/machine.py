@@ -205,7 +205,9 @@ class World:
 
     async def _ask(self, place: int, send: model.Send, request_id: str) -> model.Answer | None:
         process = self.processes[place]
-        who = caller.Caller(self.books.owners[send.credential], send.credential, caller.Scheme.API_KEY, caller.EVERYTHING)
+        who = caller.Caller(
+            self.books.owners[send.credential], send.credential, caller.Scheme.API_KEY, caller.EVERYTHING
+        )
         answer: model.Answer
         try:
             answer = await submit.submit(process.ctx, who, request_of(send), envelope_of(send, request_id))
@@ -250,16 +252,16 @@ class World:
         if fault.is_fatal and fault.moment is not faults.Moment.DURING:
             assert found == (written if fault.moment is faults.Moment.AFTER else set())
         if written:
-            self.seen[f"{'death' if fault.is_fatal else 'trouble'} {fault.moment}, {'all' if found else 'nothing'}"] += 1
+            self.seen[
+                f"{'death' if fault.is_fatal else 'trouble'} {fault.moment}, {'all' if found else 'nothing'}"
+            ] += 1
 
     async def _stored(self) -> set[str]:
         return {message.id for name in self.account_ids for message in await self._messages(name)}
 
     async def _messages(self, name: str) -> list[stored_messages.Message]:
         ctx = self.processes[-1].ctx
-        page = await messages.page(
-            ctx, self.account_ids[name], messages.Filters(), limit=MOST_MESSAGES, cursor=None
-        )
+        page = await messages.page(ctx, self.account_ids[name], messages.Filters(), limit=MOST_MESSAGES, cursor=None)
         return page.messages
 
     async def _resolved(self, outcomes: Sequence[model.Outcome]) -> list[model.Outcome]:

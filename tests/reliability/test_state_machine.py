@@ -27,7 +27,14 @@ SETTINGS = hypothesis.settings(
 )
 
 # The same person in several spellings is one recipient.
-PEOPLE = ("ada@example.net", "Ada@Example.NET", "bob@example.net", "eve@example.org", "EVE@example.org", "zoe@example.com")
+PEOPLE = (
+    "ada@example.net",
+    "Ada@Example.NET",
+    "bob@example.net",
+    "eve@example.org",
+    "EVE@example.org",
+    "zoe@example.com",
+)
 DAY = 24 * 60 * 60
 # Seconds; a key lives until just before the end of its day.
 WAITS = (0.001, 1, 30, DAY / 2, DAY - 0.000001, DAY, DAY + 1)
@@ -154,9 +161,7 @@ class Sends(stateful.RuleBasedStateMachine):
         statements=statements,
         share=shares,
     )
-    def a_process_dies(
-        self, requests: list[machine.Request], moment: Moment, statements: int, share: float
-    ) -> None:
+    def a_process_dies(self, requests: list[machine.Request], moment: Moment, statements: int, share: float) -> None:
         engine, process = self.world.engine, self.world.processes[0]
         fault = engine.death(process, moment, statements=statements, share=share)
         self.run(self.world.send_and_die(self._first_process_takes(requests), fault))
@@ -174,9 +179,7 @@ class Sends(stateful.RuleBasedStateMachine):
         statements=statements,
         share=shares,
     )
-    def the_store_fails(
-        self, requests: list[machine.Request], moment: Moment, statements: int, share: float
-    ) -> None:
+    def the_store_fails(self, requests: list[machine.Request], moment: Moment, statements: int, share: float) -> None:
         engine, process = self.world.engine, self.world.processes[0]
         fault = engine.trouble(process, moment, statements=statements, share=share)
         self.run(self.world.send_in_trouble(self._first_process_takes(requests), fault))
@@ -189,7 +192,9 @@ class Sends(stateful.RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("seed", profile.SEEDS)
-def test_the_service_agrees_with_a_simple_model_whatever_happens(make_engine: Callable[[], engines.Engine], seed: int) -> None:
+def test_the_service_agrees_with_a_simple_model_whatever_happens(
+    make_engine: Callable[[], engines.Engine], seed: int
+) -> None:
     seen: Counter[str] = Counter()
 
     @hypothesis.seed(seed)

@@ -267,7 +267,7 @@ def test_tags_pass_and_repeated_ones_collapse() -> None:
     assert check(tags=("b", "a", "b", "ü x", "a")).tags == ("b", "a", "ü x")
 
 
-@pytest.mark.parametrize("tag", ["x", "x" * 128, "ü" * 128, "a b", "{}[]'\""])
+@pytest.mark.parametrize("tag", ["x", "x" * 128, "ü" * 128, "a b", "👩‍💻", "{}[]'\""])
 def test_a_tag_has_1_to_128_printable_characters(tag: str) -> None:
     assert check(tags=(tag,)).tags == (tag,)
 

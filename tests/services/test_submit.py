@@ -15,6 +15,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from email.message import EmailMessage
 from pathlib import Path
+from typing import Any
 
 import apsw
 import asyncpg
@@ -30,12 +31,12 @@ from postroad.services import (
     accounts,
     api_keys,
     audit,
+    compose,
     context,
     credentials,
     credits,
     domains,
     people,
-    rules,
     submit,
     templates,
 )
@@ -564,20 +565,26 @@ async def test_a_template_of_another_account_is_unknown(shop: Shop) -> None:
 # Large messages
 
 
+LARGE_FILE = dataclasses.replace(REQUEST, attachments=(mail.Attachment("a.bin", "QUJD" * 100_000),))
+
+
 async def test_large_messages_leave_the_event_loop_and_small_ones_do_not(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads: list[bool] = []
-    check = rules.check
+    # A small request can become a large message: a template may repeat a value.
+    await templates.put(shop.ctx, shop.account.id, "growing", subject="S", text="{{name}} " * 1000, html=None)
+    growing = dataclasses.replace(FROM_TEMPLATE, template="growing", variables={"name": "x" * 1000})
+    inline: list[bool] = []
+    build = compose.compose
 
-    def noted(request: mail.SendRequest) -> rules.CheckedSend:
-        threads.append(threading.current_thread() is threading.main_thread())
-        return check(request)
+    def noted(*arguments: Any) -> accepting.Submission:
+        inline.append(threading.current_thread() is threading.main_thread())
+        return build(*arguments)
 
-    monkeypatch.setattr(rules, "check", noted)
-    await shop.send(key="small")
-    await shop.send(LARGE, key="large")
-    assert threads == [True, False]
+    monkeypatch.setattr(compose, "compose", noted)
+    for number, request in enumerate((REQUEST, FROM_TEMPLATE, LARGE, LARGE_FILE, growing)):
+        await shop.send(request, key=f"order-{number}")
+    assert inline == [True, True, False, False, False]
 
 
 async def test_both_ways_give_the_same_message(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from postroad import errors
 from postroad.storage import access, accounts, opening, postgres
 from postroad.storage.postgres import PostgresStore
-from postroad.storage.store import Store, Transaction
+from postroad.storage.store import Store, Transaction, Undone
 from tests.postgres_server import PostgresServer
 from tests.storage import samples
 
@@ -89,8 +89,9 @@ async def test_an_outage_in_the_middle_of_a_transaction_undoes_it() -> None:
                 if statement_after:
                     await access.bump(tx)
 
-        for statement_after in (True, False):  # without one, it is the commit that fails
-            with pytest.raises(errors.ServiceUnavailable):
+        # Without a statement after it, it is the commit that fails, and that could have gone either way.
+        for statement_after, told in ((True, "nothing was accepted"), (False, "did not confirm")):
+            with pytest.raises(errors.ServiceUnavailable, match=told):
                 await write(statement_after=statement_after)
             await asyncio.to_thread(server.start)
             await recovers(store)
@@ -164,6 +165,21 @@ async def test_trouble_after_the_commit_does_not_make_it_a_failure(
         patch.setattr(asyncpg.pool.Pool, "release", release_badly)
         await bump(store)
     assert await version(store) == 1
+
+
+async def test_a_transaction_that_the_server_has_given_up_is_not_taken_for_committed(store: PostgresStore) -> None:
+    """Its answer to the COMMIT of such a transaction is a ROLLBACK, and no error."""
+
+    async def write() -> None:
+        async with store.transaction() as tx:
+            await access.bump(tx)
+            assert isinstance(tx, postgres.PostgresTransaction)
+            with contextlib.suppress(asyncpg.PostgresSyntaxError):
+                await tx._connection.execute("SELEKT")  # without the adapter's knowledge
+
+    with pytest.raises(Undone):
+        await write()
+    assert await version(store) == 0
 
 
 async def test_a_statement_that_takes_too_long_is_a_temporary_failure(

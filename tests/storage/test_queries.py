@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import re
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import postroad
 from postroad.storage import audit, opening, queries
+from postroad.storage.sqlite import SqliteStore
 from postroad.storage.store import ConstraintViolated, Store
 
 SOURCE = Path(postroad.__file__).parent
@@ -22,6 +24,15 @@ ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many"}
 COMPOSED = {"audit.{}": [f"audit.{check}" for check in audit.CHECKS]}
 # Once in the life of a database: the `store` of these tests has lived through it.
 RUN_ELSEWHERE = {"migrations.create_table"}
+# Tables of a row or a few, and an operator's question; the audit is meant to read everything.
+WITHOUT_INDEX = {
+    "accounts.by_name",
+    "access.bump",
+    "access.version",
+    "migrations.is_recorded",
+    "migrations.lock",
+    "users.sweep_tokens",
+}
 BATCHED = {"fetch_many", "execute_many"}
 DIALECTS = ("sqlite", "postgres")
 
@@ -102,6 +113,21 @@ async def test_every_query_runs(store: Store, arguments: dict[str, list[Any]]) -
         with contextlib.suppress(ConstraintViolated):  # it did run, but a sample is no status, no kind and no role
             async with store.transaction() as tx:
                 await getattr(tx, methods[name])(name, *rows)
+
+
+def test_every_query_finds_its_rows_by_an_index(sqlite_store: SqliteStore) -> None:
+    """Judged by SQLite's plans; the indexes are the same on PostgreSQL."""
+    planned = {name: plan(sqlite_store, name) for name in sqlite_store._statements.keys() - RUN_ELSEWHERE}
+    scanned = {name for name, steps in planned.items() if any(step.startswith("SCAN") for step in steps)}
+    sorted_apart = {name for name, steps in planned.items() if any("TEMP B-TREE" in step for step in steps)}
+    assert {name for name in scanned | sorted_apart if not name.startswith("audit.")} == WITHOUT_INDEX
+
+
+def plan(store: SqliteStore, name: str) -> list[str]:
+    statement = store._statements[name]
+    places = {int(place) for place in re.findall(r"\?(\d+)", statement)}
+    rows = store._writer.execute(f"EXPLAIN QUERY PLAN {statement}", (None,) * len(places)).fetchall()
+    return [str(row[3]) for row in rows]
 
 
 def test_names_are_the_file_and_the_query() -> None:

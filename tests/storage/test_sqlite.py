@@ -285,6 +285,21 @@ async def test_a_connection_on_which_a_view_failed_is_not_used_again(sqlite_stor
     assert await version(sqlite_store) == 0
 
 
+async def test_what_is_still_in_use_when_a_store_is_closed_may_end_and_is_let_go_then(
+    sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.05)
+    async with sqlite_store.transaction() as tx, sqlite_store.reading() as look, sqlite_store.scanning() as scan:
+        await asyncio.wait_for(sqlite_store.close(), 60)
+        await access.bump(tx)
+        assert await access.version(look) == await access.version(scan) == 0
+    assert sqlite_store._lookups.idle == sqlite_store._scans.idle == []
+    with pytest.raises(errors.ServiceUnavailable):
+        await bump(sqlite_store)
+    with contextlib.closing(sqlite_connection.connect(file_of(sqlite_store))) as connection:
+        assert connection.execute("SELECT version FROM access_version").fetchall() == [(1,)]
+
+
 async def test_a_file_that_vanished_is_an_outage_and_not_an_empty_store(sqlite_store: SqliteStore) -> None:
     file_of(sqlite_store).rename(file_of(sqlite_store).with_suffix(".moved"))
     with pytest.raises(errors.ServiceUnavailable):

@@ -84,6 +84,8 @@ async def test_a_cancelled_transaction_leaves_nothing_and_the_store_usable(store
 async def test_transactions_cancelled_anywhere_are_whole_or_nothing_and_leak_no_connection(store: Store) -> None:
     """Cancels after every possible number of turns of the event loop, several writers and readers at a time."""
     chance = random.Random(1)
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context))
 
     async def write(number: int) -> None:
         async with store.transaction() as tx:
@@ -115,6 +117,7 @@ async def test_transactions_cancelled_anywhere_are_whole_or_nothing_and_leak_no_
     # More at a time than there are connections: a lost one would be missed.
     await asyncio.gather(*[read() for _ in range(30)], *[write(number) for number in range(100, 130)])
     assert await samples.count(store, "accounts") == stored + 30
+    assert complaints == []
 
 
 async def test_transactions_of_one_process_come_one_after_the_other_on_the_same_row(store: Store) -> None:

@@ -56,6 +56,47 @@ async def test_batches_of_any_length_are_written_and_found(store: Store, rows: i
         assert await tx.fetch_many("accounts.lock", []) == []
 
 
+@pytest.mark.parametrize("rows", [0, 1, 300])
+async def test_rows_are_added_in_bulk_as_they_are(store: Store, rows: int) -> None:
+    bodies = [("acc_1", f"em_{number:03}", bytes([number % 256]) * number) for number in range(rows)]
+    async with store.transaction() as tx:
+        await tx.add_rows("bodies", ("account_id", "message_id", "mime"), bodies)
+    samples.teach(store, bodies="SELECT account_id, message_id, mime FROM bodies ORDER BY message_id")
+    assert [tuple(row) for row in await samples.scan(store, "test.bodies")] == bodies
+
+
+async def test_nulls_are_added_in_bulk(store: Store) -> None:
+    names = ("id", "account_id", "kind", "available", "reserved", "note", "created_at")
+    notes = [None, "note", "", None]
+    rows = [(f"led_{number}", "acc_1", "grant", -1, 1, note, number) for number, note in enumerate(notes)]
+    async with store.transaction() as tx:
+        await tx.add_rows("ledger", names, rows)
+    async with store.reading() as tx:
+        entries = await ledger.page(tx, "acc_1", before="led_~", limit=10)
+    assert [(entry.note, entry.message_id) for entry in reversed(entries)] == [(note, None) for note in notes]
+
+
+async def test_one_wrong_row_added_in_bulk_undoes_all_and_leaves_the_store_usable(store: Store) -> None:
+    async def add(*accounts_rows: tuple[object, ...]) -> None:
+        async with store.transaction() as tx:
+            names = ("id", "name", "status", "available", "reserved", "created_at")
+            await tx.add_rows("accounts", names, accounts_rows)
+
+    good = ("acc_1", "name", "active", 0, 0, 0)
+    for wrong, failure in (
+        (good, ConstraintViolated),
+        (("acc_2", "name", "asleep", 0, 0, 0), ConstraintViolated),
+        (("acc_2", None, "active", 0, 0, 0), ConstraintViolated),
+        (("acc_2", "\ud800", "active", 0, 0, 0), errors.InvalidRequest),
+    ):
+        for _ in range(4):
+            with pytest.raises(failure):
+                await add(good, wrong)
+    assert await samples.count(store, "accounts") == 0
+    await add(good)
+    assert await samples.count(store, "accounts") == 1
+
+
 async def test_nulls_and_texts_mix_in_a_column_of_a_batch(store: Store) -> None:
     notes = [None, "note", None, ""]
     rows = [(f"led_{n}", "acc_1", "grant", 0, 0, note, note, n) for n, note in enumerate(notes)]

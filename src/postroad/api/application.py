@@ -11,13 +11,18 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import structlog
 
 from postroad import errors
 from postroad.api import answering, reading, routing
 from postroad.model import caller, identifiers
+from postroad.telemetry import logs
+
+# A database's own words about what is wrong with it.
+CAUSE_CHARACTERS: Final = 500
+CANNOT_SERVE: Final = (errors.ServiceUnavailable, errors.TemporaryFailure)
 
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 
@@ -104,6 +109,7 @@ class Application(Generic[routing.ContextT]):
         try:
             response = await self._respond(exchange, scope, receive)
         except errors.PostroadError as error:
+            self._tell_cause(exchange, error)
             response = _refusal(exchange, error)
         except reading.Disconnected:
             self._write_line(exchange, None)
@@ -165,6 +171,13 @@ class Application(Generic[routing.ContextT]):
         return identifiers.make(
             identifiers.REQUEST, now=self._clock(), entropy=self._entropy(identifiers.ENTROPY_BYTES)
         )
+
+    def _tell_cause(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> None:
+        """Why the service cannot serve: callers hear that it is so, and whoever runs it needs to know what to mend."""
+        cause = error.__cause__
+        if isinstance(error, CANNOT_SERVE) and cause is not None:
+            text = logs.strike_out(f"{type(cause).__name__}: {cause}")[:CAUSE_CHARACTERS]
+            self._log.warning("cannot_serve", request_id=exchange.id, code=error.code, cause=text)
 
     def _write_line(self, exchange: _Exchange[routing.ContextT], status: int | None) -> None:
         self._log.info(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from postroad.model import identifiers, limits, mail, times
+from postroad.model import identifiers, labels, limits, mail, times
 from postroad.protocol import address, base64_lines, content_types, file_names, header_text, mime
 from postroad.services import rules
 from postroad.storage import messages, recipients
@@ -39,11 +39,11 @@ Address = Annotated[
 ]
 Addresses = Annotated[list[Address], msgspec.Meta(max_length=MOST_ADDRESSES)]
 SomeAddresses = Annotated[list[Address], msgspec.Meta(min_length=1, max_length=MOST_ADDRESSES)]
+# Fit for a header, and for the eye.
+TAG_PATTERN: Final = f"(?={header_text.VALUE_PATTERN}){labels.SCHEMA_PATTERN}"
 Tag = Annotated[
     str,
-    msgspec.Meta(
-        min_length=1, max_length=limits.TAG_CHARACTERS, extra_json_schema={"pattern": header_text.VALUE_PATTERN}
-    ),
+    msgspec.Meta(min_length=1, max_length=limits.TAG_CHARACTERS, extra_json_schema={"pattern": TAG_PATTERN}),
 ]
 Tags = Annotated[list[Tag], msgspec.Meta(max_length=limits.TAGS)]
 HeaderName = Annotated[

@@ -1,4 +1,4 @@
-"""`/healthz` (the process is alive) and `/readyz` (it should get requests: the store answers, and it is not stopping).
+"""`/healthz` (the process is alive) and `/readyz` (it should get requests: the store takes mail, nothing stops).
 
 Public, and without any detail that would help an attacker. Who balances load asks `/readyz`; who restarts processes
 asks `/healthz`, which never looks at the store: a restart does not mend a database.
@@ -72,7 +72,11 @@ async def alive(_ctx: context.Context, request: routing.Request) -> routing.Answ
 
 async def _ask_store(ctx: context.Context) -> None:
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS), ctx.store.reading() as tx:
-            await access.version(tx)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            async with ctx.store.reading() as tx:
+                await access.version(tx)
+            # A store that can be read may refuse to write: a full disk, for one. Tried only after it did, and by the
+            # smallest write there is: it costs each process a look-up.
+            await ctx.accept.recover(access.bump)
     except (errors.TemporaryFailure, TimeoutError):
         raise errors.ServiceUnavailable("the store does not answer in time", retry_after=5) from None

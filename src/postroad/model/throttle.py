@@ -4,7 +4,7 @@ The number is the theoretical arrival time: when the bucket would be full again.
 it is refused when that would put it further ahead than the burst allows. All times are microseconds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 SECOND: Final = 1_000_000
@@ -16,16 +16,14 @@ class Policy:
 
     rate: int
     burst: int
+    # Microseconds that one request is worth, and in which an empty bucket fills.
+    interval: int = field(init=False)
+    window: int = field(init=False)
 
-    @property
-    def interval(self) -> int:
-        """Microseconds that one request is worth; a rate beyond one a microsecond is no limit in practice."""
-        return max(1, SECOND // self.rate)
-
-    @property
-    def window(self) -> int:
-        """Microseconds in which an empty bucket fills."""
-        return self.interval * self.burst
+    def __post_init__(self) -> None:
+        # A rate beyond one a microsecond is no limit in practice.
+        object.__setattr__(self, "interval", max(1, SECOND // self.rate))
+        object.__setattr__(self, "window", self.interval * self.burst)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,291 +1,268 @@
-"""One HTTP/1.1 connection: uvicorn's protocol on httptools, with bounds, deadlines and refusals of our own.
+"""One HTTP/1.1 connection: whose turn it is, how long everyone has, and what happens when somebody breaks the rules.
 
-The parser (llhttp) bounds nothing and uvicorn times only idle connections. Here the head is bounded in bytes, fields
-and time, the body in time and chunks, pipelining in depth, and an unread body is drained only so far. What llhttp
-lets pass but RFC 9112 forbids (sections 3.2, 6.1) is refused. An offer to upgrade is ignored as RFC 9110 section 7.8
-allows: the head is fed again without it, because llhttp would take the body for the next request. Deadlines are plain
-numbers that the listener's `sweep` compares once a second, so that a request costs no timer.
+The reader turns bytes into requests; each becomes an exchange. `_newest` is the exchange that is read or was read last,
+`_active` the one that is answered, `_waiting` holds those between (pipelining, RFC 9112 section 9.3.2).
+
+    a request --none is active--> active --answered--> the next one's turn, or a rest, or the end
+              --one is active---> waiting: nothing more is read until it is active
+    anything that cannot be read --_refuse--> refused: what still comes is thrown away, for so long and so far
+
+Only the active exchange writes; the connection itself writes a refusal when there is none, or instead of it. Deadlines
+are plain numbers that the listener's `sweep` compares once a second, so that a request costs no timer.
 """
 
 import asyncio
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
-
-import httptools
-import uvicorn
-from uvicorn import server as uvicorn_server
-from uvicorn.protocols.http import httptools_impl
+from collections import deque
+from typing import Any, Final
 
 from postroad import errors
+from postroad.network import http_exchange, http_limits, http_reading, http_request, http_response
 
-Refuse = Callable[[errors.PostroadError], tuple[int, list[tuple[bytes, bytes]], bytes]]
+Limits = http_limits.Limits
 
-_VERSIONS: Final = ("1.1", "1.0")
-_NOT_HTTP: Final = "this is not a valid HTTP/1.1 request"
-_HOP_BY_HOP: Final = (b"connection", b"upgrade", b"http2-settings")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one listener takes from the world."""
-
-    connections: int = 4096
-    # The common size of proxies in front of us; a token, a cookie and tracing fields fit many times.
-    head_bytes: int = 64 * 1024
-    header_fields: int = 100
-    url_bytes: int = 8 * 1024
-    head_seconds: float = 10
-    # 32 MiB in two minutes: 2.3 Mbit/s.
-    body_seconds: float = 120
-    # A client that streams 32 MiB in pieces of 512 bytes is still served.
-    body_chunks: int = 65_536
-    # What chunks may cost beside their content: sizes, extensions, trailers. Twice what the chunks above need.
-    framing_bytes: int = 1024 * 1024
-    # Longer than the 60 s after which load balancers usually let go of an idle connection.
-    idle_seconds: int = 75
-    # A caller that is refused while it sends should be able to finish sending and read why.
-    drain_bytes: int = 64 * 1024 * 1024
-    drain_seconds: float = 10
-    # A caller that does not read its answer for this long is gone.
-    write_seconds: float = 60
-    pipelined_requests: int = 16
+_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 
-class _Refused(Exception):
-    """Raised inside a parser callback, with the public message; httptools wraps it and stops."""
+class HttpProtocol(asyncio.Protocol):
+    """A connection; it is in `connections` as long as it lives."""
 
-
-class HttpProtocol(httptools_impl.HttpToolsProtocol):
-    """A connection. `refuse` makes the response to what never becomes a request; `lost` hears of its end."""
+    transport: asyncio.Transport
 
     def __init__(
-        self,
-        config: uvicorn.Config,
-        state: uvicorn_server.ServerState,
-        *,
-        limits: Limits,
-        refuse: Refuse,
-        lost: Callable[[], None],
+        self, shared: http_exchange.Shared, *, limits: http_limits.Limits, connections: set["HttpProtocol"]
     ) -> None:
-        super().__init__(config, state, {})
+        self._shared = shared
         self._limits = limits
-        self._response_to = refuse
-        self._lost = lost
-        self._deadline = math.inf
-        self._stuck_since = math.inf
-        self._began = 0.0
-        self._in_head = False
-        self._in_body = False
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._reader = http_reading.Reader(self, limits)
+        self._scheme = "http"
+        self._client: tuple[str, int] | None = None
+        self._server: tuple[str, int] | None = None
+        self._newest: http_exchange.Exchange | None = None
+        self._active: http_exchange.Exchange | None = None
+        self._waiting: deque[http_exchange.Exchange] = deque()
         self._refused = False
-        self._overhead = 0
-        self._chunks = 0
         self._drained = 0
+        # There while the caller does not read what was written; set when it has, or when it is gone.
+        self.unwritable: asyncio.Event | None = None
+        self._began = 0.0
+        self._deadline = math.inf
+        self._paused_at: float | None = None
+        self._stuck_since = math.inf
 
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A new connection; one too many is turned away at once."""
-        super().connection_made(transport)
-        self._deadline = self.loop.time() + self._limits.head_seconds
-        if len(self.connections) > self._limits.connections:
+        self.transport = transport
+        self._connections.add(self)
+        self._client = _address(transport.get_extra_info("peername"))
+        self._server = _address(transport.get_extra_info("sockname"))
+        self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
+        self._deadline = self._loop.time() + self._limits.head_seconds
+        if len(self._connections) > self._limits.connections:
             self._refused = True
             self._write_refusal(errors.ServiceUnavailable("too many connections; try again shortly", retry_after=1))
             transport.close()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
-        super().connection_lost(exc)
-        self._lost()
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
+        """The connection is gone, and who works for it hears of it."""
+        self._connections.discard(self)
+        if self._active is not None:
+            self._active.disconnect()
+        self._forget()
+        self.resume_writing()
+        self._reader.close()
+        if self._shared.changed is not None:
+            self._shared.changed.set()
+
+    def pause_writing(self) -> None:
+        """The caller does not read fast enough."""
+        if self.unwritable is None:
+            self.unwritable = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        """The caller has read, or is gone."""
+        if self.unwritable is not None:
+            self.unwritable.set()
+            self.unwritable = None
 
     def data_received(self, data: bytes) -> None:
         """Bytes of requests, or bytes to throw away after a refusal."""
-        self._unset_keepalive_if_required()
         if self._refused:
             self._drain(len(data))
             return
-        # The parser keeps an unfinished field or trailer to itself; only counting what goes in bounds it.
-        self._overhead += len(data)
         try:
-            self._feed(data)
-        except httptools.HttpParserError as problem:
-            cause = problem.__context__
-            self._refuse(str(cause) if isinstance(cause, _Refused) else _NOT_HTTP)
-            return
-        if self._in_head and self._overhead > self._limits.head_bytes:
-            self._refuse(self._head_too_large())
-        elif self._in_body and self._overhead > self._limits.framing_bytes:
-            self._refuse("body: its chunks carry more than their content")
-        elif self._deadline == math.inf and self._is_idle():
-            # Empty lines between requests, or the end of a body that was answered before it was complete.
-            self._deadline = self.loop.time() + self._limits.idle_seconds
+            self._reader.feed(data)
+        except http_request.Refused as why:
+            self._refuse(str(why))
+        else:
+            self._regulate()
 
-    # What the parser calls.
+    # What the reader calls.
 
-    def on_message_begin(self) -> None:
+    def begin(self) -> None:
         """The first byte of a request."""
-        if len(self.pipeline) >= self._limits.pipelined_requests:
-            raise _Refused("too many requests at once on one connection")
-        super().on_message_begin()
-        self._began = self.loop.time()
+        if len(self._waiting) >= self._limits.pipelined_requests:
+            raise http_request.Refused("too many requests at once on one connection")
+        self._began = self._loop.time()
         self._deadline = self._began + self._limits.head_seconds
-        self._in_head = True
-        self._overhead = 0
-        self._chunks = 0
         self._drained = 0
 
-    def on_url(self, url: bytes) -> None:
-        """A part of the request target."""
-        super().on_url(url)
-        if len(self.url) > self._limits.url_bytes:
-            raise _Refused(f"the address is too long; at most {self._limits.url_bytes} bytes")
-
-    def on_headers_complete(self) -> None:
-        """The head is complete: the request starts, unless it would be read in more than one way."""
-        size = _checked_size(self.headers, version=self.parser.get_http_version())
-        if size > self._limits.head_bytes or len(self.headers) > self._limits.header_fields:
-            raise _Refused(self._head_too_large())
-        if self.parser.should_upgrade():
-            if self.parser.get_method() == b"CONNECT":
-                raise _Refused("CONNECT is not a method of this service")
-            return
-        super().on_headers_complete()
-        self._in_head = False
-        self._in_body = True
-        self._overhead = 0
-        # Trailer fields come the same way as header fields, and are nobody's (RFC 9110 section 6.5.1).
-        self.headers = []
+    def request(
+        self, headers: http_request.Headers, *, method: bytes, url: bytes, version: str, keep_alive: bool, waits: bool
+    ) -> None:
+        """A head is complete: an exchange begins."""
+        path, raw_path, query = http_request.target(url)
+        scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "method": method.decode("ascii"),
+            "scheme": self._scheme,
+            "path": path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "root_path": "",
+            "headers": headers,
+            "client": self._client,
+            "server": self._server,
+        }
+        exchange = http_exchange.Exchange(self._shared, self, scope, keep_alive=keep_alive, waits=waits)
         self._deadline = self._began + self._limits.body_seconds
-
-    def on_chunk_header(self) -> None:
-        """The head of a chunk: a chunk costs as much as a field, so their number is bounded too."""
-        self._chunks += 1
-        if self._chunks > self._limits.body_chunks:
-            raise _Refused(f"body: sent in too many chunks; at most {self._limits.body_chunks}")
-
-    def on_body(self, body: bytes) -> None:
-        """A part of a body; it is thrown away when the request has been answered already."""
-        self._overhead -= len(body)
-        if self.cycle.response_complete:
-            self._drain(len(body))
+        self._newest = exchange
+        if self._active is None:
+            self._active = exchange
+            exchange.start(self._loop)
         else:
-            super().on_body(body)
+            self._waiting.append(exchange)
 
-    def on_message_complete(self) -> None:
-        """The request is complete, unless the parser stopped at an offer to upgrade."""
-        if self._in_body:
-            self._in_body = False
+    def part(self, content: bytes) -> None:
+        """A part of a body; it is thrown away when the request has been answered already."""
+        if self._newest is None or self._newest.answered:
+            self._drain(len(content))
+        else:
+            self._newest.feed(content)
+
+    def complete(self) -> None:
+        """A request is complete; from now on the time is ours, or that of a rest."""
+        if self._newest is None or self._newest.answered:
+            self._deadline = self._loop.time() + self._limits.idle_seconds
+        else:
             self._deadline = math.inf
-            super().on_message_complete()
+            self._newest.end_body()
 
-    # What the response and the listener call.
+    # What the exchanges call.
 
-    def on_response_complete(self) -> None:
-        """The response is on its way; the rest of an unread body gets a little time."""
-        super().on_response_complete()
-        if self._in_body and self.cycle.response_complete:
-            self._unset_keepalive_if_required()
-            self._deadline = self.loop.time() + self._limits.drain_seconds
+    def answered(self, *, keep_alive: bool) -> None:
+        """The active exchange has written its response."""
+        self._active = None
+        if not keep_alive:
+            self._end()
+            return
+        if self._waiting:
+            self._active = self._waiting.popleft()
+            self._active.start(self._loop)
+        self.taken()
+        if self._active is None and self._reader.stage != "head":
+            limits = self._limits
+            seconds = limits.drain_seconds if self._reader.stage == "body" else limits.idle_seconds
+            self._deadline = self._loop.time() + seconds
+
+    def taken(self) -> None:
+        """What was read has been taken: there may be room for more."""
+        if self._paused_at is not None:
+            self._regulate()
+
+    # What the listener calls.
+
+    def shutdown(self) -> None:
+        """Close when the last request that came is answered, which may be now."""
+        if self._newest is None or self._newest.answered:
+            self.transport.close()
+        else:
+            self._newest.keep_alive = False
 
     def sweep(self, now: float) -> None:
         """End the connection if a deadline has passed."""
-        if self.flow.write_paused or self.transport.is_closing():
+        if self.unwritable is not None or self.transport.is_closing():
             self._stuck_since = min(self._stuck_since, now)
             if now - self._stuck_since >= self._limits.write_seconds:
                 self.transport.abort()
             return
         self._stuck_since = math.inf
-        if now < self._deadline:
+        if now < self._deadline or self._paused_at is not None:
             return
         self._deadline = math.inf
-        if self._refused or not (self._in_head or self._in_body):
+        if self._refused or self._reader.stage == "between":
             self.transport.close()
         else:
-            part = "head" if self._in_head else "body"
-            self._refuse(f"the {part} of the request did not arrive in time")
+            self._refuse(f"the {self._reader.stage} of the request did not arrive in time")
 
     # Our own.
 
-    def _feed(self, data: bytes) -> None:
-        while data:
-            try:
-                self.parser.feed_data(data)
-            except httptools.HttpParserUpgrade as upgrade:
-                data = self._head_without_upgrade() + data[upgrade.args[0] :]
-                self.parser = httptools.HttpRequestParser(self)
-                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-            else:
-                return
-
-    def _head_without_upgrade(self) -> bytes:
-        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
-        lines += [name + b": " + value for name, value in self.headers if name not in _HOP_BY_HOP]
-        if any(name == b"connection" and b"close" in value.lower() for name, value in self.headers):
-            lines.append(b"connection: close")
-        return b"\r\n".join([*lines, b"", b""])
-
-    def _is_idle(self) -> bool:
-        return not self._in_head and not self._in_body and _is_answered(self.cycle)
+    def _regulate(self) -> None:
+        """Stop reading while what was read is not taken; the time of that is not the caller's."""
+        unread = self._newest is not None and self._newest.buffered > self._limits.unread_bytes
+        pause = unread or bool(self._waiting) or (self._refused and self._active is not None)
+        if pause and self._paused_at is None:
+            self._paused_at = self._loop.time()
+            self.transport.pause_reading()
+        elif self._paused_at is not None and not pause:
+            self._deadline += self._loop.time() - self._paused_at
+            self._paused_at = None
+            self.transport.resume_reading()
 
     def _drain(self, size: int) -> None:
         self._drained += size
         if self._drained > self._limits.drain_bytes:
             self.transport.close()
 
-    def _head_too_large(self) -> str:
-        return f"too many header fields; at most {self._limits.header_fields}, with {self._limits.head_bytes} bytes"
-
     def _refuse(self, why: str) -> None:
         """Answer what cannot become a request, after which nothing on this connection can be understood."""
         self._refused = True
-        cycle = self.cycle
-        if _is_answered(cycle) and not self._in_body:
-            self._write_refusal(errors.InvalidRequest(why))
-            self._half_close()
-        elif not self._in_body:
-            # The good requests before it still get their answers; then the connection ends.
-            cycle.keep_alive = False
-            self._deadline = math.inf
-            self.flow.pause_reading()
-        elif cycle.response_started or self.pipeline:
+        in_body = self._reader.stage == "body"
+        if in_body and self._waiting:
+            # Its turn had not come; those before it are good.
+            self._waiting.pop()
+            in_body = False
+        good = self._waiting[-1] if self._waiting else self._active
+        if good is not None and not in_body:
+            # They still get their answers; then the connection ends.
+            good.keep_alive = False
+            self._newest = good
+            self._regulate()
+        elif in_body and (good is None or good.begun):
             self.transport.close()
         else:
-            cycle.disconnected = True
-            cycle.message_event.set()
+            if good is not None:
+                good.disconnect()
             self._write_refusal(errors.InvalidRequest(why))
-            self._half_close()
+            self._end()
 
     def _write_refusal(self, error: errors.PostroadError) -> None:
-        status, fields, content = self._response_to(error)
-        lines = [name + b": " + value for name, value in (*self.server_state.default_headers, *fields)]
-        head = httptools_impl.STATUS_LINE[status] + b"\r\n".join([*lines, b"connection: close", b"", b""])
+        status, fields, content = self._shared.refuse(error)
+        head, *_ = http_response.head(status, fields, date=self._shared.date, keep_alive=False, size=len(content))
         self.transport.write(head + content)
 
-    def _half_close(self) -> None:
-        """Say that no more will come, and let the other side read it: a plain close could destroy the answer."""
-        self._deadline = self.loop.time() + self._limits.drain_seconds
-        if self.transport.can_write_eof():
+    def _end(self) -> None:
+        """No more will come from here; a caller that still sends reads so first, for a plain close could cut it off."""
+        sends = self._refused or self._reader.stage != "between"
+        self._refused = True
+        self._forget()
+        self._regulate()
+        if sends and self.transport.can_write_eof():
+            self._deadline = self._loop.time() + self._limits.drain_seconds
             self.transport.write_eof()
         else:
             self.transport.close()
 
+    def _forget(self) -> None:
+        self._active = self._newest = None
+        self._waiting.clear()
 
-def _is_answered(cycle: httptools_impl.RequestResponseCycle | None) -> bool:
-    return cycle is None or cycle.response_complete
 
-
-def _checked_size(headers: list[tuple[bytes, bytes]], *, version: str) -> int:
-    """The size of the fields, or a refusal of what RFC 9112 sections 2.3, 3.2 and 6.1 forbid and llhttp lets pass."""
-    if version not in _VERSIONS:
-        raise _Refused(_NOT_HTTP)
-    size = hosts = 0
-    for name, value in headers:
-        size += len(name) + len(value)
-        if name == b"host":
-            hosts += 1
-        elif name == b"transfer-encoding" and (version == "1.0" or value.lower() != b"chunked"):
-            raise _Refused("Transfer-Encoding: only chunked, and only in HTTP/1.1")
-    if hosts > 1 or (hosts == 0 and version == "1.1"):
-        raise _Refused("Host: send it once")
-    return size
+def _address(name: Any) -> tuple[str, int] | None:  # noqa: ANN401 - what the transport says
+    return (name[0], name[1]) if isinstance(name, tuple) else None

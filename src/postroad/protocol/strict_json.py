@@ -41,14 +41,14 @@ def read(raw: bytes) -> object:
     return _read_any(raw) if plain is None else plain
 
 
-def _read_plain(raw: bytes) -> dict[str, object] | None:
+def _read_plain(raw: bytes) -> dict[str, str | list[str] | None] | None:
     """An object of texts and lists of texts, as most requests are, in half the time; None for everything else.
 
     msgspec does not tell when a name stands twice. But every member needs a quote and a colon after its name, so where
     there are no more of those than names, each stands once. In texts they do no harm: they only make the count larger.
     """
     try:
-        value: dict[str, object] = _PLAIN.decode(raw)
+        value = _PLAIN.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None  # `_read_any` says what is wrong
     return value if len(_NAME_END.findall(raw)) == len(value) else None

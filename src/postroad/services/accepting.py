@@ -91,9 +91,10 @@ def _judge_key(
 ) -> Judgement:
     if key is None:
         return None
-    if key.scope in claimed:
+    scope = key.scope
+    if scope in claimed:
         return in_progress()
-    stored = used.get(key.scope)
+    stored = used.get(scope)
     if stored and stored.body_hash != key.body_hash:
         return different_body()
     return stored

@@ -162,7 +162,10 @@ def _tags(tags: tuple[str, ...]) -> tuple[str, ...]:
         raise errors.InvalidRequest(f"tags: {len(tags)} tags; at most {limits.TAGS}")
     for index, tag in enumerate(tags):
         field = f"tags[{index}]"
-        if not 1 <= len(tag) <= limits.TAG_CHARACTERS or not tag.isprintable():
+        if not 1 <= len(tag) <= limits.TAG_CHARACTERS:
             raise errors.InvalidRequest(f"{field}: a tag is 1 to {limits.TAG_CHARACTERS} printable characters")
-        _check_line(field, tag)
+        try:
+            header_text.check_label(tag)
+        except header_text.HeaderError as problem:
+            raise errors.InvalidRequest(f"{field}: {problem}") from None
     return tuple(dict.fromkeys(tags))

@@ -7,8 +7,7 @@ its transaction.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -39,11 +38,13 @@ async def submit(
     """Accept a message: when this returns, it is on disk. Raises a PostroadError, and then nothing is stored."""
     large = _characters(request) > INLINE_CHARACTERS
     checked = await _run(lambda: rules.check(request), threaded=large)
-    with _in_flight(ctx.in_flight, envelope.key):
+    with _InFlight(ctx.in_flight, envelope.key):
         try:
             ctx.rates.take(key_scope(who), now=ctx.clock())
             await _check_sender_domain(ctx, who, checked.sender)
             content = await _content(ctx, who, checked)
+            # A template may repeat a value: a small request can become a large message.
+            large = large or len(content.text or "") + len(content.html or "") > INLINE_CHARACTERS
             submission = await _run(
                 lambda: compose.compose(checked, content, _identity(ctx, who, envelope, checked)), threaded=large
             )
@@ -66,19 +67,24 @@ async def _run(work: Callable[[], T], *, threaded: bool) -> T:
     return await asyncio.to_thread(work) if threaded else work()
 
 
-@contextlib.contextmanager
-def _in_flight(keys: set[tuple[str, str]], key: accepting.Key | None) -> Iterator[None]:
+class _InFlight:
     """One request with a key at a time in this process; the accounts' locks keep hosts apart."""
-    if key is None:
-        yield
-        return
-    if key.scope in keys:
-        raise accepting.in_progress()
-    keys.add(key.scope)
-    try:
-        yield
-    finally:
-        keys.discard(key.scope)
+
+    __slots__ = ("_keys", "_scope")
+
+    def __init__(self, keys: set[idempotency.Scope], key: accepting.Key | None) -> None:
+        self._keys = keys
+        self._scope = None if key is None else key.scope
+
+    def __enter__(self) -> None:
+        if self._scope is not None:
+            if self._scope in self._keys:
+                raise accepting.in_progress()
+            self._keys.add(self._scope)
+
+    def __exit__(self, *_: object) -> None:
+        if self._scope is not None:
+            self._keys.discard(self._scope)
 
 
 async def _check_sender_domain(ctx: context.Context, who: caller.Caller, sender: address.Mailbox) -> None:

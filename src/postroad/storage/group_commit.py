@@ -62,6 +62,7 @@ class GroupCommit(Generic[Item, Result]):
         self._committing: list[_Call[Item, Result]] = []
         self._runner: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
+        self._is_failing = False
         self._is_closing = False
 
     async def submit(self, item: Item, *, size: int = 0) -> Result:
@@ -78,6 +79,13 @@ class GroupCommit(Generic[Item, Result]):
             self._runner = loop.create_task(self._run())
             self._runner.add_done_callback(self._end)
         return await result
+
+    async def recover(self, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
+        """If the store refused the last transaction: try a small one, which raises what the store says now."""
+        if self._is_failing:
+            async with self._database.transaction() as tx:
+                await write(tx)
+            self._is_failing = False
 
     async def close(self) -> None:
         """Take no more, and wait until everything that was submitted is answered."""
@@ -167,12 +175,17 @@ class GroupCommit(Generic[Item, Result]):
                 _answer(call, result)
 
     async def _transact(self, batch: Sequence[_Call[Item, Result]]) -> Sequence[Result | errors.PostroadError]:
-        async with self._database.transaction() as tx:
-            results = await self._operation(tx, [call.item for call in batch])
-            # Before the commit: an operation that answers for another number of items has done nobody knows what.
-            if len(results) != len(batch):
-                msg = f"{len(batch)} items, but {len(results)} results"
-                raise RuntimeError(msg)
+        try:
+            async with self._database.transaction() as tx:
+                results = await self._operation(tx, [call.item for call in batch])
+                # Before the commit: an operation that answers for another number of items has done nobody knows what.
+                if len(results) != len(batch):
+                    msg = f"{len(batch)} items, but {len(results)} results"
+                    raise RuntimeError(msg)
+        except TROUBLE:
+            self._is_failing = True
+            raise
+        self._is_failing = False
         return results
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import asyncpg
 
+from postroad import errors
 from postroad.storage import postgres_errors, queries, store
 
 COMMAND_SECONDS = 10
@@ -51,8 +52,13 @@ class PostgresTransaction:
 
     async def commit(self) -> None:
         """Commit, unless a query has failed."""
-        with self._guarded():
-            status = await self._connection.execute("COMMIT", timeout=self._seconds)
+        try:
+            with self._guarded():
+                status = await self._connection.execute("COMMIT", timeout=self._seconds)
+        except (errors.ServiceUnavailable, errors.TemporaryFailure) as failure:
+            # The answer was lost, or late: unlike elsewhere, "nothing was accepted" would be a guess.
+            msg = "the store did not confirm in time whether this was accepted; try again with the same key"
+            raise errors.ServiceUnavailable(msg, retry_after=failure.retry_after) from failure.__cause__
         if status != "COMMIT":  # what the server says of a transaction that it had given up
             raise store.Undone
 

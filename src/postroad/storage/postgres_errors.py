@@ -51,6 +51,8 @@ def translated() -> Iterator[None]:
         if not isinstance(cause, UNSTORABLE) and not isinstance(cause.__cause__, UnicodeEncodeError):
             raise
         raise _unstorable() from cause
+    except UnicodeEncodeError as cause:  # what COPY says of it
+        raise _unstorable() from cause
     except asyncpg.ClientConfigurationError:  # a mistake in the URL; it calls itself an InterfaceError
         raise
     except FULL as cause:

@@ -156,7 +156,7 @@ class SqliteStore:
         self._writer = sqlite_connection.connect(self._path)
         # The lock of the file is asked for on the event loop, which must not sleep: see `_begin`.
         self._writer.set_busy_timeout(0)
-        self._write_lock = asyncio.Lock()
+        self._write_turn = asyncio.Semaphore(1)
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-commit")
         self._scan_threads = ThreadPoolExecutor(SCANS, thread_name_prefix="sqlite-scan")
         self._lookups = _Readers(LOOKUPS, busy_milliseconds=LOOKUP_BUSY_MILLISECONDS)
@@ -166,18 +166,19 @@ class SqliteStore:
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[store.Transaction]:
-        async with self._turn(self._write_lock):
-            try:
-                await self._begin()
-                tx = SqliteTransaction(self._writer, self._statements)
-                yield tx
-                tx.check()
-                await self._commit()
-            finally:
-                if self._writer.in_transaction:
-                    # Best effort: the first error is the one to tell, and SQLite may have rolled back by itself.
-                    with contextlib.suppress(apsw.Error):
-                        self._writer.execute("ROLLBACK")
+        await self._take_turn(self._write_turn)
+        try:
+            await self._begin()
+            tx = SqliteTransaction(self._writer, self._statements)
+            yield tx
+            tx.check()
+            await self._commit()
+        finally:
+            if self._writer.in_transaction:
+                # Best effort: the first error is the one to tell, and SQLite may have rolled back by itself.
+                with contextlib.suppress(apsw.Error):
+                    self._writer.execute("ROLLBACK")
+            self._write_turn.release()
 
     async def _begin(self) -> None:
         """Take the file's write lock. Asked for again and again, as SQLite itself would, but without blocking."""
@@ -213,7 +214,8 @@ class SqliteStore:
     async def _view(
         self, readers: _Readers, view_of: Callable[[apsw.Connection], SqliteTransaction]
     ) -> AsyncIterator[store.Transaction]:
-        async with self._turn(readers.turns):
+        await self._take_turn(readers.turns)
+        try:
             connection = readers.idle.pop() if readers.idle else self._connect_reader(readers)
             view = view_of(connection)
             try:
@@ -225,6 +227,8 @@ class SqliteStore:
                     readers.idle.append(connection)
                 else:
                     connection.close()
+        finally:
+            readers.turns.release()
 
     def _log_bytes(self) -> int:
         try:
@@ -238,9 +242,12 @@ class SqliteStore:
             async with self._shortening, self._scans.all_returned():
                 # The bulk of it aside, while mail goes on; the rest between two transactions.
                 await _in_thread(self._scan_threads, self._checkpoint_aside)
-                async with self._turn(self._write_lock):
+                await self._take_turn(self._write_turn)
+                try:
                     truncate = functools.partial(self._writer.wal_checkpoint, mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
                     await _in_thread(self._commit_thread, truncate)
+                finally:
+                    self._write_turn.release()
 
     def _checkpoint_aside(self) -> None:
         with contextlib.closing(sqlite_connection.connect(self._path)) as connection:
@@ -260,20 +267,19 @@ class SqliteStore:
             return False
         return not view.failed and not self._is_closing
 
-    @contextlib.asynccontextmanager
-    async def _turn(self, line: asyncio.Lock | asyncio.Semaphore) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout(TURN_SECONDS):
-                await line.acquire()
-        except TimeoutError as cause:
-            raise sqlite_connection.busy() from cause
-        try:
-            if self._is_closing:
-                msg = "the service is stopping; nothing was accepted"
-                raise errors.ServiceUnavailable(msg, retry_after=5)
-            yield
-        finally:
-            line.release()
+    async def _take_turn(self, turns: asyncio.Semaphore) -> None:
+        if turns.locked():
+            try:
+                async with asyncio.timeout(TURN_SECONDS):
+                    await turns.acquire()
+            except TimeoutError as cause:
+                raise sqlite_connection.busy() from cause
+        else:
+            await turns.acquire()  # at once; most turns are, and a timer costs as much as a look-up
+        if self._is_closing:
+            turns.release()
+            msg = "the service is stopping; nothing was accepted"
+            raise errors.ServiceUnavailable(msg, retry_after=5)
 
     async def close(self) -> None:
         if self._is_closing:
@@ -282,7 +288,7 @@ class SqliteStore:
         # What does not end in time is let go by its own block, or with the process.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                async with self._write_lock:
+                async with self._write_turn:
                     self._writer.close()
                     self._commit_thread.shutdown()
                 async with self._lookups.all_returned(), self._scans.all_returned():

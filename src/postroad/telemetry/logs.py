@@ -5,6 +5,7 @@ ever given to it. As a second wall, whatever looks like a credential is struck o
 say through the standard library's logging, because those words are not ours.
 """
 
+import contextlib
 import functools
 import logging
 import re
@@ -41,13 +42,14 @@ _encoder = msgspec.json.Encoder(enc_hook=repr)
 def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Logger:
     """Configure structlog and the standard library's logging for this process, and give the logger to pass on."""
     stream = stream or sys.stderr
+    sink: Any = _Sink(stream)
     factory: Any
     if form == "json":
         renderer: Any = _render_json
-        factory = structlog.BytesLoggerFactory(stream.buffer)
+        factory = structlog.BytesLoggerFactory(sink)
     else:
         renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty())
-        factory = structlog.PrintLoggerFactory(stream)
+        factory = structlog.PrintLoggerFactory(sink)
     structlog.configure(
         processors=[_stamp, _describe_exception, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -62,6 +64,24 @@ def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Lo
 def strike_out(text: str) -> str:
     """The text without whatever looks like a credential."""
     return _SECRETS.sub(STRUCK_OUT, text)
+
+
+class _Sink:
+    """Where lines go. One that cannot be written, to a full disk or to a pipe without a reader, must stop nothing."""
+
+    def __init__(self, stream: TextIO) -> None:
+        # Below the buffer: what it could not get rid of would come up again, and fail the process when it ends.
+        self._file = getattr(stream.buffer, "raw", stream.buffer)
+
+    def write(self, line: str | bytes) -> None:
+        """Write all of a line, or as much as can be written."""
+        rest = line if isinstance(line, bytes) else line.encode(errors="backslashreplace")
+        with contextlib.suppress(OSError):
+            while rest:
+                rest = rest[self._file.write(rest) or len(rest) :]
+
+    def flush(self) -> None:
+        """Nothing is held back."""
 
 
 class _LibraryHandler(logging.Handler):

@@ -78,6 +78,7 @@ CREATE TABLE domains (
     created_at INTEGER NOT NULL,
     UNIQUE (account_id, name)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX domains_by_account ON domains (account_id, id);
 -- A name can be claimed by many accounts, but proven by one only.
 CREATE UNIQUE INDEX domains_verified ON domains (name) WHERE verified_at IS NOT NULL;
 

@@ -1,0 +1,237 @@
+"""One request and its response: the two ends that an ASGI application holds, `receive` and `send`.
+
+The connection makes an exchange when a head is complete, feeds it the body, and starts it when the answers before it
+are out. From then on the exchange writes to the transport, and nobody else does, until it calls `answered`.
+
+    waiting --start--> under way --send, the last body message--> answered
+    waiting or under way --disconnect--> gone: `receive` says http.disconnect, `send` does nothing
+
+The start of a response is held back until its first body message, as ASGI demands; both leave in one write. An
+application that fails gets the error object of `refuse` sent in its place, or, too late for that, the connection cut.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Protocol
+
+from postroad import errors
+from postroad.network import http_response
+from postroad.network.http_response import Framing
+
+Message = MutableMapping[str, Any]
+Application = Callable[
+    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+Refuse = Callable[[errors.PostroadError], tuple[int, list[http_response.Field], bytes]]
+
+
+class Shared:
+    """What all connections of a listener share, and the listener keeps."""
+
+    __slots__ = ("application", "changed", "date", "refuse", "under_way")
+
+    def __init__(self, application: Application, refuse: Refuse) -> None:
+        self.application = application
+        self.refuse = refuse
+        self.date = b""
+        self.under_way: set[Exchange] = set()
+        # Only there while the listener stops, and waits for the end of exchanges and connections.
+        self.changed: asyncio.Event | None = None
+
+
+class Connection(Protocol):
+    """What an exchange needs of its connection."""
+
+    transport: asyncio.Transport
+    unwritable: asyncio.Event | None
+
+    def answered(self, *, keep_alive: bool) -> None:
+        """The response is written."""
+
+    def taken(self) -> None:
+        """The application has taken what there was of the body."""
+
+
+class Exchange:
+    """A request and its response."""
+
+    __slots__ = (
+        "_connection",
+        "_framing",
+        "_gone",
+        "_left",
+        "_news",
+        "_parts",
+        "_shared",
+        "_start",
+        "_taken_whole",
+        "_task",
+        "_waits",
+        "_whole",
+        "answered",
+        "begun",
+        "buffered",
+        "keep_alive",
+        "scope",
+    )
+
+    def __init__(
+        self, shared: Shared, connection: Connection, scope: Message, *, keep_alive: bool, waits: bool
+    ) -> None:
+        self._shared = shared
+        self._connection = connection
+        self.scope = scope
+        self.keep_alive = keep_alive
+        self._task: asyncio.Task[None] | None = None
+        # The request's body.
+        self._waits = waits
+        self._parts: list[bytes] = []
+        self.buffered = 0
+        self._whole = False
+        self._taken_whole = False
+        # Only there once somebody has waited: the usual body is complete before the application asks.
+        self._news: asyncio.Event | None = None
+        # The response.
+        self._start: Message | None = None
+        self._framing = Framing.NOTHING
+        self._left = 0
+        self.begun = False
+        self.answered = False
+        self._gone = False
+
+    # What the connection calls.
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Hand the request to the application."""
+        self._shared.under_way.add(self)
+        self._task = loop.create_task(self._run())
+
+    def feed(self, part: bytes) -> None:
+        """A part of the body."""
+        self._parts.append(part)
+        self._waits = False
+        self.buffered += len(part)
+        if self._news is not None:
+            self._news.set()
+
+    def end_body(self) -> None:
+        """The body is complete."""
+        self._whole = True
+        if self._news is not None:
+            self._news.set()
+
+    def disconnect(self) -> None:
+        """Nothing more will come, and nothing can be answered."""
+        self._gone = True
+        if self._news is not None:
+            self._news.set()
+
+    def cancel(self) -> None:
+        """The time of the application is over; it may still answer."""
+        if self._task is not None:
+            self._task.cancel()
+
+    # What the application calls.
+
+    async def receive(self) -> Message:
+        """The next part of the body, or, when there is none, the end of the connection."""
+        while not (self._gone or self.answered):
+            if self._parts or (self._whole and not self._taken_whole):
+                return self._take()
+            if self._waits:
+                self._waits = False
+                if not self.begun:
+                    self._connection.transport.write(http_response.CONTINUE)
+            if self._news is None:
+                self._news = asyncio.Event()
+            self._news.clear()
+            await self._news.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        """The start of the response, or a part of its body; waits while the caller does not read."""
+        while (unwritable := self._connection.unwritable) is not None and not self._gone:
+            await unwritable.wait()
+        if self._gone:
+            return
+        kind = message["type"]
+        if kind == "http.response.body" and self._start is not None and not self.answered:
+            self._write(message.get("body", b""), more=message.get("more_body", False))
+        elif kind == "http.response.start" and self._start is None:
+            self._start = message
+        else:
+            raise RuntimeError(f"{kind}: not a message that may be sent now")
+
+    # Our own.
+
+    async def _run(self) -> None:
+        shared = self._shared
+        try:
+            await shared.application(self.scope, self.receive, self.send)
+            if not (self.answered or self._gone):
+                raise RuntimeError("the application returned before its response was complete")  # noqa: TRY301
+        except asyncio.CancelledError:
+            self._fail(errors.ServiceUnavailable("the service is stopping", retry_after=1))
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is logged and answered
+            context = {"message": "an ASGI application failed", "exception": problem}
+            asyncio.get_running_loop().call_exception_handler(context)
+            self._fail(errors.InternalError("something went wrong on our side, and was logged"))
+        finally:
+            shared.under_way.discard(self)
+            if shared.changed is not None:
+                shared.changed.set()
+
+    def _fail(self, error: errors.PostroadError) -> None:
+        if self._gone or self.answered:
+            return
+        if self.begun:
+            # Half an answer must not look like a whole one.
+            self._connection.transport.close()
+            return
+        self.keep_alive = False
+        status, fields, content = self._shared.refuse(error)
+        self._start = {"status": status, "headers": fields}
+        self._write(content, more=False)
+
+    def _take(self) -> Message:
+        parts = self._parts
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.clear()
+        self.buffered = 0
+        self._taken_whole = self._whole
+        self._connection.taken()
+        return {"type": "http.request", "body": body, "more_body": not self._whole}
+
+    def _write(self, body: bytes, *, more: bool) -> None:
+        head = b"" if self.begun else self._head(None if more else len(body))
+        if self._framing is Framing.LENGTH:
+            self._left -= len(body)
+            if self._left < 0 or (self._left > 0 and not more):
+                raise RuntimeError("the content of a response is not as long as its Content-Length")
+        elif self._framing is Framing.CHUNKED:
+            body = http_response.chunk(body, last=not more)
+        elif self._framing is Framing.NOTHING:
+            body = b""
+        self.begun = True
+        self._connection.transport.write(head + body)
+        if not more:
+            self.answered = True
+            if self._news is not None:
+                self._news.set()
+            self._connection.answered(keep_alive=self.keep_alive)
+
+    def _head(self, size: int | None) -> bytes:
+        start, scope = self._start or {}, self.scope
+        fields = start.get("headers", ())
+        # RFC 9110 section 10.1.1: a body that was never asked for must not be taken for the next request.
+        unasked = self._waits and not self._whole
+        content, self._framing, self._left, self.keep_alive = http_response.head(
+            start["status"],
+            fields if isinstance(fields, list) else [*fields],
+            date=self._shared.date,
+            keep_alive=self.keep_alive and not unasked,
+            size=size,
+            method=scope["method"],
+            version=scope["http_version"],
+        )
+        return content

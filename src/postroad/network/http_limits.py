@@ -1,0 +1,35 @@
+"""What one HTTP listener takes from the world: each bound, with the reason for its number.
+
+The parser (llhttp) bounds nothing, so everything that a caller can make long, many or slow has its line here. Times
+are compared once a second by the listener's sweep.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of a listener and of each of its connections."""
+
+    connections: int = 4096
+    # The common size of proxies in front of us; a token, a cookie and tracing fields fit many times.
+    head_bytes: int = 64 * 1024
+    header_fields: int = 100
+    url_bytes: int = 8 * 1024
+    head_seconds: float = 10
+    # 32 MiB in two minutes: 2.3 Mbit/s.
+    body_seconds: float = 120
+    # A client that streams 32 MiB in pieces of 512 bytes is still served.
+    body_chunks: int = 65_536
+    # What chunks may cost beside their content: sizes, extensions, trailers. Twice what the chunks above need.
+    framing_bytes: int = 1024 * 1024
+    # What is held of a body that the application has not asked for yet, beside one read of the socket.
+    unread_bytes: int = 64 * 1024
+    # Longer than the 60 s after which load balancers usually let go of an idle connection.
+    idle_seconds: float = 75
+    # A caller that is refused while it sends should be able to finish sending and read why.
+    drain_bytes: int = 64 * 1024 * 1024
+    drain_seconds: float = 10
+    # A caller that does not read its answer for this long is gone.
+    write_seconds: float = 60
+    pipelined_requests: int = 16

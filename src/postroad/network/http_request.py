@@ -1,0 +1,72 @@
+"""The head of a request, as the parser gave it: what makes it a request, and what makes it none.
+
+llhttp has parsed it. What llhttp lets pass but RFC 9112 forbids is refused here (sections 2.3, 3.2, 6.1): a message
+that two readers could read differently is how requests are smuggled. An offer to upgrade is ignored, as RFC 9110
+section 7.8 allows.
+"""
+
+from typing import Final
+from urllib import parse
+
+import httptools
+
+from postroad.network import http_limits
+
+Headers = list[tuple[bytes, bytes]]
+
+NOT_HTTP: Final = "this is not a valid HTTP/1.1 request"
+_VERSIONS: Final = ("1.1", "1.0")
+_OF_AN_UPGRADE: Final = (b"connection", b"upgrade", b"http2-settings")
+
+
+class Refused(Exception):
+    """What came is not a request; the text is public."""
+
+
+def check(headers: Headers, *, version: str, limits: http_limits.Limits) -> bool:
+    """Whether the caller waits for `100 Continue`; refuses a head that is too large or ambiguous."""
+    if version not in _VERSIONS:
+        raise Refused(NOT_HTTP)
+    size = hosts = 0
+    waits = False
+    for name, value in headers:
+        size += len(name) + len(value)
+        if name == b"host":
+            hosts += 1
+        elif name == b"transfer-encoding":
+            if version == "1.0" or value.lower() != b"chunked":
+                raise Refused("Transfer-Encoding: only chunked, and only in HTTP/1.1")
+        elif name == b"expect":
+            # RFC 9110 section 10.1.1: nothing that a caller of HTTP/1.0 could wait for.
+            waits = version == "1.1" and value.lower() == b"100-continue"
+    if size > limits.head_bytes or len(headers) > limits.header_fields:
+        raise Refused(too_large(limits))
+    if hosts > 1 or (hosts == 0 and version == "1.1"):
+        raise Refused("Host: send it once")
+    return waits
+
+
+def too_large(limits: http_limits.Limits) -> str:
+    """Why a head beyond the bounds is refused."""
+    return f"too many header fields; at most {limits.header_fields}, with {limits.head_bytes} bytes"
+
+
+def target(url: bytes) -> tuple[str, bytes, bytes]:
+    """The decoded path, the path as it was sent, and the query string."""
+    try:
+        parsed = httptools.parse_url(url)
+        path = (parsed.path or b"").decode("ascii")
+    except (httptools.HttpParserError, UnicodeDecodeError):
+        raise Refused(NOT_HTTP) from None
+    if not path:
+        raise Refused(NOT_HTTP)
+    return parse.unquote(path) if "%" in path else path, parsed.path, parsed.query or b""
+
+
+def without_upgrade(headers: Headers, *, method: bytes, url: bytes, version: str) -> bytes:
+    """The head again, as it would have come without the offer."""
+    lines = [b"%s %s HTTP/%s" % (method, url, version.encode())]
+    lines += [name + b": " + value for name, value in headers if name not in _OF_AN_UPGRADE]
+    if any(name == b"connection" and b"close" in value.lower() for name, value in headers):
+        lines.append(b"connection: close")
+    return b"\r\n".join([*lines, b"", b""])

@@ -1,0 +1,27 @@
+"""interface.md, status 503: what a caller is told while the store is away. Other bad days: tests/reliability."""
+
+from pathlib import Path
+
+from tests.conformance import running
+from tests.postgres_server import PostgresServer
+
+
+def test_a_store_that_is_away_is_told_and_recovers_by_itself(tmp_path: Path) -> None:
+    """Status 503 of both endpoints, code `service_unavailable`, with `Retry-After`; then all is as before."""
+    with (
+        PostgresServer() as server,
+        running.running(tmp_path, url=server.create_database(), has_outages=True) as service,
+    ):
+        first, key = service.post(running.message(), key="before"), running.new_key()
+        before = service.counts()
+        server.stop()
+        for response in (service.post(running.message(), key=key), service.get(f"/emails/{first.json()['id']}")):
+            running.check_refusal(response, 503, "service_unavailable")
+            assert int(response.headers["retry-after"]) >= 1
+        running.check_refusal(service.client.get("/readyz"), 503, "service_unavailable")
+        assert service.client.get("/healthz").status_code == 200
+        server.start()
+        assert service.counts() == before
+        assert service.post(running.message(), key="before").content == first.content
+        assert service.post(running.message(text="Any body"), key=key).status_code == 202
+        assert service.client.get("/readyz").status_code == 200

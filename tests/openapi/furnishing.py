@@ -1,0 +1,272 @@
+"""What a schema cannot say: which values exist, and which may be used only once.
+
+Generated requests are right in form, but name senders, templates and ids that nobody has. `Furnisher.furnish` puts in
+their place what the service under test has, and leaves everything else as it was generated, above all what was
+generated to be wrong. What the tests themselves stand on (their credential, domain and template) is never removed: a
+request to do so is pointed at something made for it.
+"""
+
+import copy
+import itertools
+import re
+import uuid
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from schemathesis import Case, Response
+
+from postroad.model import identifiers, limits
+from postroad.protocol import address
+from postroad.services import passwords, rules
+
+ALIAS = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
+IDENTIFIER = re.compile(rf"[a-z]+_{identifiers.PATTERN}")
+# Generated characters may take four octets each in a header line that is bounded in octets.
+HEADER_VALUE_CHARACTERS = 200
+TEMPLATE = "welcome"
+MESSAGE = {"to": "ada@example.org", "subject": "Hello", "text": "Hi"}
+# A bound for a machine that is busy with other tests.
+PATIENCE_SECONDS = 60
+
+Body = MutableMapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """A running service, and who may call it. The password of the second person changes while tests run."""
+
+    base_url: str
+    domain: str
+    owner: str
+    basic: str
+    api_key: str
+    reading_key: str
+    email: str
+    changing_email: str
+    password: str
+
+
+class Furnisher:
+    """Knows what a running service has, and learns from its answers."""
+
+    def __init__(self, given: Surroundings) -> None:
+        self._given = given
+        self._client = httpx.Client(base_url=given.base_url, timeout=PATIENCE_SECONDS)
+        self._numbers = itertools.count()
+        self._schemes = {
+            "POST /emails": itertools.cycle([given.basic, given.api_key, given.owner]),
+            "GET /emails/{id}": itertools.cycle([given.basic, given.reading_key, given.owner]),
+        }
+        self._password = given.password
+        self._token = self._log_in()
+        self._message = self._made("POST", "/emails", MESSAGE | {"from": f"shop@{given.domain}"})["id"]
+        self._credential = self._first("credentials")
+        self._api_key = self._first("api-keys", "api_keys")
+        self._domain = self._first("domains")
+        # Removing one of these would end the tests, not the thing.
+        self._kept = {self._credential, self._api_key, self._domain, TEMPLATE}
+        self._known = {self._message, *self._kept}
+        self._ways: dict[str, Callable[[Case], None]] = {
+            "POST /emails": self._send,
+            "GET /emails/{id}": lambda case: self._point(case, "id", self._message),
+            "GET /v1/messages/{id}": lambda case: self._point(case, "id", self._message),
+            "GET /v1/messages/{id}/raw": lambda case: self._point(case, "id", self._message),
+            "POST /v1/auth/login": self._open_session,
+            "POST /v1/auth/logout": self._close_session,
+            "POST /v1/auth/password": self._change_password,
+            "POST /v1/api-keys": self._name_credential,
+            "GET /v1/credentials/{id}": lambda case: self._point(case, "id", self._credential),
+            "DELETE /v1/credentials/{id}": lambda case: self._sacrifice(case, self._new_credential),
+            "DELETE /v1/api-keys/{id}": lambda case: self._sacrifice(case, self._new_api_key),
+            "GET /v1/domains/{id}": lambda case: self._point(case, "id", self._domain),
+            "DELETE /v1/domains/{id}": lambda case: self._sacrifice(case, self._new_domain),
+            "GET /v1/templates/{alias}": lambda case: self._point(case, "alias", TEMPLATE),
+            "PUT /v1/templates/{alias}": self._spare,
+            "DELETE /v1/templates/{alias}": lambda case: self._sacrifice(case, self._new_template),
+            "POST /v1/templates/{alias}/preview": self._preview,
+        }
+
+    def furnish(self, case: Case) -> None:
+        """Put in what exists, just before the request is sent."""
+        label = case.operation.label
+        if label in self._schemes and case.headers.get("Authorization") == self._given.owner:
+            case.headers["Authorization"] = next(self._schemes[label])
+        if isinstance(case.body, dict):
+            case.body = copy.deepcopy(case.body)
+        if label in self._ways:
+            self._ways[label](case)
+
+    def learn(self, case: Case, response: Response) -> None:
+        """Remember what a request has made, or changed."""
+        if not 200 <= response.status_code < 300:
+            return
+        self._known.update(re.findall(r'"(?:id|alias)":"([^"]+)"', response.text))
+        if case.operation.label == "POST /v1/auth/password":
+            self._password = case.body["new_password"]
+            self._token = f"Bearer {response.json()['token']}"
+
+    # What a single request needs.
+
+    def _send(self, case: Case) -> None:
+        key = case.headers.get("Idempotency-Key")
+        if isinstance(key, str) and 1 <= len(key.strip(" \t")) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
+            case.headers["Idempotency-Key"] = f"{next(self._numbers)}-{key}"[: limits.IDEMPOTENCY_KEY_CHARACTERS]
+        if not isinstance(case.body, dict):
+            return
+        if _is_address(case.body.get("from")):
+            case.body["from"] = _from_domain(case.body["from"], self._given.domain)
+        if _is_alias(case.body.get("template")):
+            case.body["template"] = TEMPLATE
+            _give_variables(case.body)
+        _tell_inline_images_apart(case.body)
+        _shorten_headers(case.body)
+        _keep_unique_recipients(case.body)
+
+    def _open_session(self, case: Case) -> None:
+        # Sometimes a stranger knocks; too many of them in a row would be slowed, and the rest of the tests with them.
+        is_stranger = next(self._numbers) % 4 == 0
+        if isinstance(case.body, dict) and _is_password(case.body.get("password")) and not is_stranger:
+            if isinstance(case.body.get("email"), str) and len(case.body["email"]) <= address.MAXIMUM_CHARACTERS:
+                case.body["email"] = self._given.email
+            case.body["password"] = self._given.password
+
+    def _close_session(self, case: Case) -> None:
+        if case.headers.get("Authorization") == self._given.owner:
+            case.headers["Authorization"] = self._log_in()
+
+    def _change_password(self, case: Case) -> None:
+        if case.headers.get("Authorization") == self._given.owner:
+            case.headers["Authorization"] = self._token
+        if isinstance(case.body, dict) and _is_password(case.body.get("current_password")):
+            case.body["current_password"] = self._password
+
+    def _name_credential(self, case: Case) -> None:
+        if isinstance(case.body, dict) and _is_identifier(case.body.get("credential_id")):
+            case.body["credential_id"] = self._credential
+
+    def _spare(self, case: Case) -> None:
+        if case.path_parameters.get("alias") == TEMPLATE:
+            case.path_parameters["alias"] = f"{TEMPLATE}-{next(self._numbers)}"
+
+    def _preview(self, case: Case) -> None:
+        self._point(case, "alias", TEMPLATE)
+        if isinstance(case.body, dict) and case.path_parameters.get("alias") == TEMPLATE:
+            _give_variables(case.body)
+
+    def _point(self, case: Case, name: str, existing: str) -> None:
+        """Name something that exists; every fourth time, what was generated stays, and is not found."""
+        given = case.path_parameters.get(name)
+        if _is_name(given) and given not in self._known and next(self._numbers) % 4:
+            case.path_parameters[name] = existing
+
+    def _sacrifice(self, case: Case, make: Callable[[], str]) -> None:
+        """Remove something made for it, unless the request names what another one has made."""
+        (name,) = case.path_parameters or ("",)
+        given = case.path_parameters.get(name)
+        is_unknown = _is_name(given) and given not in self._known and next(self._numbers) % 4
+        if given in self._kept or is_unknown:
+            case.path_parameters[name] = make()
+
+    # What a single request may use up.
+
+    def _new_credential(self) -> str:
+        return self._made("POST", "/v1/credentials", {"name": "to be revoked"})["credential"]["id"]
+
+    def _new_api_key(self) -> str:
+        return self._made("POST", "/v1/api-keys", {"name": "to be revoked"})["api_key"]["id"]
+
+    def _new_domain(self) -> str:
+        name = f"removed-{next(self._numbers)}.example"
+        return self._made("POST", "/v1/domains", {"name": name})["domain"]["id"]
+
+    def _new_template(self) -> str:
+        path = f"/v1/templates/removed-{next(self._numbers)}"
+        return self._made("PUT", path, {"subject": "Hello", "text": "Hi"})["template"]["alias"]
+
+    def _made(self, method: str, path: str, body: dict[str, str]) -> Any:
+        headers = {"Authorization": self._given.owner, "Idempotency-Key": f"made-{uuid.uuid4()}"}
+        response = self._client.request(method, path, json=body, headers=headers)
+        assert response.status_code in {201, 202}, response.text
+        return response.json()
+
+    def _first(self, path: str, member: str | None = None) -> str:
+        listed = self._client.get(f"/v1/{path}", headers={"Authorization": self._given.owner}).json()
+        return str(listed[member or path][0]["id"])
+
+    def _log_in(self) -> str:
+        """A session of the person whose password changes."""
+        body = {"email": self._given.changing_email, "password": self._password}
+        response = self._client.post("/v1/auth/login", json=body)
+        assert response.status_code == 200, response.text
+        return f"Bearer {response.json()['token']}"
+
+
+def _is_address(value: object) -> bool:
+    try:
+        return isinstance(value, str) and address.parse(value) is not None
+    except address.AddressError:
+        return False
+
+
+def _is_alias(value: object) -> bool:
+    return isinstance(value, str) and ALIAS.fullmatch(value) is not None
+
+
+def _is_identifier(value: object) -> bool:
+    return isinstance(value, str) and IDENTIFIER.fullmatch(value) is not None
+
+
+def _is_name(value: object) -> bool:
+    return _is_alias(value) or _is_identifier(value)
+
+
+def _is_password(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= passwords.MOST_CHARACTERS and "\0" not in value
+
+
+def _from_domain(written: str, domain: str) -> str:
+    """The same sender at another domain."""
+    local, _, rest = written.rpartition("@")
+    return f"{local}@{domain}{'>' if '>' in rest else ''}"
+
+
+def _give_variables(body: Body) -> None:
+    """The template's placeholder gets a value, among those that were generated."""
+    variables = body.get("variables")
+    if variables is None:
+        body["variables"] = {"name": "Ada"}
+    elif isinstance(variables, dict):
+        if len(variables) == limits.VARIABLES and "name" not in variables:
+            variables.popitem()
+        variables["name"] = "Ada"
+
+
+def _tell_inline_images_apart(body: Body) -> None:
+    attachments = body.get("attachments")
+    seen: set[str] = set()
+    for attachment in attachments if isinstance(attachments, list) else ():
+        content_id = attachment.get("content_id") if isinstance(attachment, dict) else None
+        if isinstance(content_id, str) and content_id in seen:
+            attachment["content_id"] = f"{len(seen)}{content_id[3:]}"
+        if isinstance(content_id, str):
+            seen.add(attachment["content_id"])
+
+
+def _shorten_headers(body: Body) -> None:
+    headers = body.get("headers")
+    for name, value in headers.items() if isinstance(headers, dict) else ():
+        if isinstance(value, str) and not value.isascii():
+            headers[name] = value[:HEADER_VALUE_CHARACTERS]
+
+
+def _keep_unique_recipients(body: Body) -> None:
+    """At most so many different addresses in all lists together; repeated ones stay."""
+    left = limits.UNIQUE_RECIPIENTS - sum(isinstance(body.get(name), str) for name in ("to", "cc", "bcc"))
+    for name in ("to", "cc", "bcc"):
+        given = body.get(name)
+        if isinstance(given, list) and len(given) <= rules.MOST_ADDRESSES and all(_is_address(one) for one in given):
+            kept = set(list(dict.fromkeys(given))[:left])
+            left -= len(kept)
+            body[name] = [item for item in given if item in kept]

@@ -1,0 +1,284 @@
+"""Days on which nothing is broken for good: a full disk, a locked store, a stop in the rush hour, everybody at once.
+
+Each ends with the service as it was before, without a restart, and with nothing half-stored.
+"""
+
+import asyncio
+import contextlib
+import json
+import resource
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import apsw
+import asyncpg
+import httpx
+import pytest
+
+from tests.reliability import serving
+from tests.reliability.serving import Callers, Service, Told
+
+MANY = 50
+# More than a log has room for that was emptied before its file was full.
+LARGE = "Hello " * 100_000
+# A disk of two megabytes that only the command behind it can see: where to mount it, and the database to begin with.
+SMALL_DISK = (
+    *("unshare", "--user", "--map-root-user", "--mount", "sh", "-c"),
+    'mount -t tmpfs -o size=2m tmpfs "$0" && cp "$1" "$0/postroad.db" && shift && exec "$@"',
+)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Path:
+    """Where to mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = [*SMALL_DISK, str(folder), "/dev/null", "true"]
+    if shutil.which("unshare") is None or subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode:
+        pytest.skip("this machine lets nobody mount a disk of their own")
+    return folder
+
+
+@contextlib.asynccontextmanager
+async def called(folder: Path, url: str, **limits: int) -> AsyncIterator[Callers]:
+    """A running service with callers; in the end it stops in order and its books are right."""
+    async with serving.running(folder, url, **limits) as service, serving.calling(service) as callers:
+        yield callers
+        if service.process.poll() is None:
+            assert await service.stop() == 0
+        assert service.errors() == []
+        await callers.prove()
+
+
+@contextlib.asynccontextmanager
+async def locked_file(callers: Callers) -> AsyncIterator[None]:
+    """Another process keeps the write lock of the file."""
+    with contextlib.closing(apsw.Connection(callers.service.url.removeprefix("sqlite:///"))) as connection:
+        connection.set_busy_timeout(5000)
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+@contextlib.asynccontextmanager
+async def locked_account(callers: Callers) -> AsyncIterator[None]:
+    """Another host keeps the lock of the account."""
+    connection = await asyncpg.connect(callers.service.url)
+    try:
+        async with connection.transaction():
+            await connection.fetch("SELECT id FROM accounts WHERE id = $1 FOR UPDATE", callers.account.id)
+            yield
+    finally:
+        await connection.close()
+
+
+def locked(callers: Callers) -> AbstractAsyncContextManager[None]:
+    return locked_file(callers) if callers.service.url.startswith("sqlite") else locked_account(callers)
+
+
+async def ready(service: Service, client: httpx.AsyncClient) -> int:
+    return (await client.get(f"{service.base_url}/readyz")).status_code
+
+
+async def test_a_file_that_cannot_grow_refuses_mail_and_takes_it_again_when_it_can(tmp_path: Path) -> None:
+    async with called(tmp_path, f"sqlite:///{tmp_path}/postroad.db") as callers:
+        await callers.send("first")
+        pid = callers.service.process.pid
+        _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        size = (tmp_path / "postroad.db-wal").stat().st_size
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
+        await check_full(callers)
+        async with serving.inside(callers.service.url) as ctx:
+            assert len(await serving.stored_messages(ctx, callers.account.id)) == 1
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
+        await check_recovered(callers)
+
+
+async def test_a_full_disk_refuses_mail_and_takes_it_again_when_there_is_room(small_disk: Path, tmp_path: Path) -> None:
+    before, after = tmp_path / "before.db", tmp_path / "after.db"
+    service = Service(tmp_path, f"sqlite:///{before}")
+    async with serving.ending(service), serving.calling(service) as callers:
+        service.move(f"sqlite:///{small_disk}/postroad.db")
+        await service.start(*SMALL_DISK, str(small_disk), str(before))
+        # The disk is the service's own; others find its files by way of the process.
+        seen = Path(f"/proc/{service.process.pid}/root{small_disk}")
+        await callers.send("first")
+        fill(seen / "filler")
+        await check_full(callers)
+        (seen / "filler").unlink()
+        await check_recovered(callers)
+        for kind in ("", "-wal"):
+            shutil.copyfile(f"{seen}/postroad.db{kind}", f"{after}{kind}")
+        assert await service.stop() == 0
+        assert service.errors() == []
+        service.move(f"sqlite:///{after}")
+        await callers.prove()
+
+
+def fill(file: Path) -> None:
+    """Take every byte that the disk has left."""
+    with file.open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while filler.write(bytes(4096)):
+            pass
+
+
+async def check_full(callers: Callers) -> None:
+    """No mail is taken, and everything else goes on."""
+    service, client = callers.service, callers.client
+    for key in ("second", "third", "second"):
+        serving.check_refusal(await callers.post(key, text=LARGE), 503, "service_unavailable")
+    await serving.until(lambda: is_told_to_be_full(callers))
+    # Callers hear that it is so; the log says why.
+    assert any(b'"cannot_serve"' in line and b'"cause"' in line for line in service.log.read_bytes().splitlines())
+    assert (await client.get(f"{service.base_url}/healthz")).status_code == 200
+    first = json.loads(callers.told["first"].body)["id"]
+    shown = await client.get(f"{service.base_url}/emails/{first}", headers=callers.account.headers)
+    assert shown.status_code == 200
+    assert (await callers.send("first")).replayed
+
+
+async def is_told_to_be_full(callers: Callers) -> bool:
+    """Whether `/readyz` says so. Where mail finds no room, the few bytes that it tries may find some, until they fill it."""
+    serving.check_refusal(await callers.post("second", text=LARGE), 503, "service_unavailable")
+    return await ready(callers.service, callers.client) == 503
+
+
+async def check_recovered(callers: Callers) -> None:
+    """The keys that were refused are free, for any body."""
+    assert await ready(callers.service, callers.client) == 200
+    for key in ("second", "third"):
+        assert not (await callers.send(key)).replayed
+
+
+async def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    service = Service(tmp_path, f"sqlite:///{tmp_path}/postroad.db")
+    async with serving.ending(service):
+        with service.log.open("wb") as file:
+            reader = subprocess.Popen(["head", "-n", "1"], stdin=subprocess.PIPE, stdout=file)
+        assert reader.stdin is not None
+        with reader.stdin:
+            await service.start(log=reader.stdin)
+        assert reader.wait(serving.PATIENCE_SECONDS) == 0  # it has read the first line, and gone
+        async with serving.calling(service) as callers:
+            for number in range(3):
+                await callers.send(f"key {number}")
+            assert await service.stop() == 0
+            await callers.prove()
+
+
+async def test_a_store_that_is_locked_for_long_is_a_temporary_failure(tmp_path: Path) -> None:
+    async with called(tmp_path, f"sqlite:///{tmp_path}/postroad.db", accept_seconds=1) as callers:
+        await callers.send("before")
+        async with locked_file(callers):
+            # The first waits for the lock, the others behind it, and not as long.
+            responses = await asyncio.gather(*(callers.post(f"locked out {number}") for number in range(4)))
+            for response in responses:
+                serving.check_refusal(response, 503, "temporary_failure")
+            assert await ready(callers.service, callers.client) == 503
+        assert await ready(callers.service, callers.client) == 200
+        for number in range(4):
+            assert not (await callers.send(f"locked out {number}")).replayed
+
+
+async def test_a_stop_answers_what_is_under_way_and_takes_nothing_new(url: str, tmp_path: Path) -> None:
+    async with called(tmp_path, url) as callers:
+        await callers.send("before")
+        async with locked(callers):
+            under_way = {key: await one_under_way(callers, key) for key in ("one", "two", "three")}
+            stopped = asyncio.create_task(callers.service.stop())
+            await serving.until(lambda: is_refused(callers))
+            assert not any(task.done() for task in (*under_way.values(), stopped))
+        for key, task in under_way.items():
+            callers.told[key] = Told.of(await task)
+            assert not callers.told[key].replayed
+        assert await stopped == 0
+
+
+async def one_under_way(callers: Callers, key: str) -> asyncio.Task[httpx.Response]:
+    """A request that the service works on, and holds a second one off for: of the two, the first answered came second."""
+    tasks = {asyncio.create_task(callers.post(key)) for _ in range(2)}
+    (held_off,), (under_way,) = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    serving.check_refusal(await held_off, 409, "idempotency_in_progress")
+    return under_way
+
+
+async def is_refused(callers: Callers) -> bool:
+    """Whether a newcomer finds nobody at home."""
+    try:
+        _, writer = await asyncio.open_connection(*callers.service.address)
+    except ConnectionRefusedError:
+        return True
+    writer.close()
+    return False
+
+
+async def test_fifty_identical_requests_at_once_make_one_message(url: str, tmp_path: Path) -> None:
+    async with called(tmp_path, url) as callers:
+        responses = await asyncio.gather(*(callers.post("the same") for _ in range(MANY)))
+        check_one_was_accepted(responses)
+        callers.told["the same"] = first_told(responses)
+        assert (await callers.send("the same")).replayed
+
+
+def check_one_was_accepted(responses: list[httpx.Response]) -> None:
+    """One request made a message; every other one was told to wait, or got the same answer."""
+    accepted = [Told.of(response) for response in responses if response.status_code == 202]
+    assert Counter(told.replayed for told in accepted)[False] == 1
+    assert len({(told.body, told.request_id) for told in accepted}) == 1
+    for response in responses:
+        if response.status_code != 202:
+            serving.check_refusal(response, 409, "idempotency_in_progress")
+
+
+def first_told(responses: list[httpx.Response]) -> Told:
+    return next(
+        told for told in map(Told.of, (one for one in responses if one.status_code == 202)) if not told.replayed
+    )
+
+
+async def test_two_hosts_that_get_the_same_key_at_once_make_one_message(postgres_url: str, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    async with (
+        called(tmp_path, postgres_url) as callers,
+        serving.running(tmp_path / "other", postgres_url) as other,
+    ):
+        hosts = (callers.service.base_url, other.base_url)
+        for number in range(20):
+            key = f"both-{number}"
+            responses = await asyncio.gather(*(callers.post(key, base_url=host) for host in hosts * 2))
+            check_one_was_accepted(responses)
+            callers.told[key] = first_told(responses)
+        assert await other.stop() == 0
+        assert other.errors() == []
+
+
+async def test_two_hosts_that_get_different_bodies_with_one_key_accept_one(postgres_url: str, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    async with (
+        called(tmp_path, postgres_url) as callers,
+        serving.running(tmp_path / "other", postgres_url) as other,
+    ):
+        for number in range(10):
+            key = f"both-{number}"
+            here, there = await asyncio.gather(
+                callers.post(key, text="Here"), callers.post(key, base_url=other.base_url, text="There")
+            )
+            won, lost = (here, there) if here.status_code == 202 else (there, here)
+            serving.check_refusal(lost, 409, "idempotency_conflict")
+            callers.told[key] = Told.of(won)
+        assert await other.stop() == 0
+
+
+async def test_a_revoked_key_stops_within_a_second_in_a_running_service(url: str, tmp_path: Path) -> None:
+    async with called(tmp_path, url) as callers:
+        await callers.send("before")
+        code, _ = await callers.service.command("apikey", "revoke", callers.account.api_key_id)
+        assert code == 0
+        # Not a hope that a second is enough, but the promise itself: whoever comes later is refused.
+        await asyncio.sleep(1)
+        serving.check_refusal(await callers.post("after"), 401, "unauthorized")
+        serving.check_refusal(await callers.post("before"), 401, "unauthorized")
