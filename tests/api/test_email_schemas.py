@@ -14,8 +14,8 @@ from postroad.model import mail
 from postroad.services import rules
 
 GOOD: dict[str, Any] = {"sender": "shop@example.com", "to": ("ada@example.org",), "subject": "Hello", "text": "Hi"}
-_, COMPONENTS = msgspec.json.schema_components([email_schemas.SendBody], ref_template="{name}")
-PROPERTIES: dict[str, Any] = COMPONENTS["SendBody"]["properties"]
+_, COMPONENTS = msgspec.json.schema_components([email_schemas.SendRequest], ref_template="{name}")
+PROPERTIES: dict[str, Any] = COMPONENTS["SendRequest"]["properties"]
 
 
 def member(name: str) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def test_the_limits_stand_in_the_schema() -> None:
 
 
 def test_what_is_required_is_required() -> None:
-    assert set(COMPONENTS["SendBody"]["required"]) == {"from", "to"}
-    assert COMPONENTS["SendBody"]["additionalProperties"] is False
-    assert set(COMPONENTS["AttachmentBody"]["required"]) == {"filename", "content"}
-    assert COMPONENTS["AttachmentBody"]["additionalProperties"] is False
+    assert set(COMPONENTS["SendRequest"]["required"]) == {"from", "to"}
+    assert COMPONENTS["SendRequest"]["additionalProperties"] is False
+    assert set(COMPONENTS["Attachment"]["required"]) == {"filename", "content"}
+    assert COMPONENTS["Attachment"]["additionalProperties"] is False

@@ -253,7 +253,7 @@ async def test_no_secret_reaches_the_log_or_a_repr(client: httpx.AsyncClient, li
         json={"current_password": PASSWORD, "new_password": NEW_PASSWORD},
         headers=bearer(session),
     )
-    bodies = (v1_auth.LogIn("owner@example.com", PASSWORD), v1_auth.PasswordChange(PASSWORD, NEW_PASSWORD))
+    bodies = (v1_auth.LoginRequest("owner@example.com", PASSWORD), v1_auth.PasswordChange(PASSWORD, NEW_PASSWORD))
     written = repr(lines.kept) + repr(bodies)
     assert len(lines.kept) == 3
     for secret in (PASSWORD, NEW_PASSWORD, "wrong password", session.json()["token"], "$argon2"):

@@ -145,6 +145,16 @@ def test_checks_come_in_their_order(service: running.Service) -> None:
         assert running.check_refusal(response, status, code).startswith(f"{place}: ")
 
 
+def test_a_refused_body_does_not_spoil_the_connection(sqlite_service: running.Service) -> None:
+    """Error statuses, 413: the caller reads its answer, and the next request on the same connection is answered."""
+    owner = {"Authorization": sqlite_service.mine.owner}
+    with httpx.Client(base_url=sqlite_service.base_url, timeout=10) as client:
+        for _ in range(30):
+            refused = client.post("/v1/credentials", content=b" " * 1_100_000, headers=owner)
+            running.check_refusal(refused, 413, "payload_too_large")
+            assert client.get("/healthz").status_code == 200
+
+
 def test_success_is_202_with_json(service: running.Service) -> None:
     """Success: 202 with the send response; never cached, and with the rate that is left."""
     response = service.post(running.message())

@@ -71,7 +71,11 @@ class Engine(Protocol):
 
     # Whether a process that dies takes the others with it.
     dies_as_one: bool
-    url: str
+
+    @property
+    def url(self) -> str:
+        """The address of the store as it is now."""
+        ...
 
     async def open(self) -> None:
         """A new and empty store."""

@@ -75,9 +75,11 @@ class FaultyStore:
             async with self.real.transaction() as tx:
                 yield tx
             return
+        hit: store.Transaction | None = None
         try:
             async with self.real.transaction() as tx:
-                yield cast(store.Transaction, _Watched(tx, self, fault))
+                hit = tx
+                yield cast("store.Transaction", _Watched(tx, self, fault))
                 if fault.moment is Moment.BEFORE:
                     await self.strike(fault, tx)
                 elif fault.moment is Moment.DURING:
@@ -85,10 +87,10 @@ class FaultyStore:
         except errors.PostroadError:
             # A commit that was hit may say so itself.
             if fault.moment is Moment.DURING:
-                await self.strike(fault, tx)
+                await self.strike(fault, hit)
             raise
         if fault.moment is not Moment.BEFORE:
-            await self.strike(fault, tx)
+            await self.strike(fault, hit)
 
     async def strike(self, fault: Fault, tx: store.Transaction | None) -> None:
         """The moment itself, once; without a transaction it comes while nothing happens."""

@@ -15,7 +15,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import caller, mail, receipt
-from postroad.services import accepting, accounts, audit, context, credits, domains, messages, submit, sweeping
+from postroad.services import accepting, accounts, audit, credits, domains, messages, submit, sweeping
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import audit as stored_audit
 from postroad.storage import messages as stored_messages
@@ -307,12 +307,12 @@ class World:
 
 def request_of(send: model.Send) -> mail.SendRequest:
     return mail.SendRequest(
-        sender=f"shop@{send.domain}", to=send.to, cc=send.cc, bcc=send.bcc, subject="Hello", text=send.text
+        sender=f"shop@{send.domain}", to=send.to, cc=send.cc, bcc=send.bcc, subject="Hello", text="Hello " * send.words
     )
 
 
 def envelope_of(send: model.Send, request_id: str) -> submit.Envelope:
-    body_hash = hashlib.sha256(repr((send.domain, send.to, send.cc, send.bcc, send.text)).encode()).digest()
+    body_hash = hashlib.sha256(repr((send.domain, send.to, send.cc, send.bcc, send.words)).encode()).digest()
     key = None if send.key is None else accepting.Key(send.credential, send.key, body_hash)
     return submit.Envelope(request_id=request_id, source=mail.Source.API, key=key)
 

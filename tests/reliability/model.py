@@ -34,7 +34,8 @@ class Send:
     to: tuple[str, ...]
     cc: tuple[str, ...] = ()
     bcc: tuple[str, ...] = ()
-    text: str = "Hello"
+    # How long the text is.
+    words: int = 1
 
     @property
     def scope(self) -> tuple[str, str] | None:

@@ -11,8 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +20,7 @@ import httpx
 
 from postroad import config
 from postroad.model import caller
-from postroad.services import accounts, api_keys, context, credentials, credits, domains, messages
+from postroad.services import accounts, api_keys, audit, context, credentials, credits, domains, messages
 from tests.contexts import SECRET_KEY
 
 # Bounds for a machine that is busy with other tests: a start takes half a second, an answer some milliseconds.
@@ -79,8 +78,12 @@ class Service:
         return url.host, url.port or 0
 
     async def start(self, *before: str, log: IO[bytes] | None = None) -> None:
-        """Start, and return when it listens. `before` are words in front of the command; `log` passes its first line on."""
-        with self.log.open("wb") as file:
+        """Start, and return when it listens: the words of a command in front, and who passes the log on to its file."""
+        self._launch(before, log)
+        await until(self._is_listening)
+
+    def _launch(self, before: Sequence[str], log: IO[bytes] | None) -> None:
+        with self.log.open("wb" if log is None else "ab") as file:
             self._process = subprocess.Popen(
                 [*before, sys.executable, "-m", "postroad", "serve", "--config", str(self.file)],
                 stdin=subprocess.DEVNULL,
@@ -88,7 +91,6 @@ class Service:
                 stderr=log or file,
                 env=environment(),
             )
-        await until(self._is_listening)
 
     async def _is_listening(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
@@ -283,12 +285,12 @@ class Callers:
         async with inside(self.service.url) as ctx:
             stored = await stored_messages(ctx, self.account.id)
             found = await accounts.find(ctx, self.account.id)
+            report = await audit.run(ctx)
         assert stored == acknowledged
         used = len(stored) * UNIQUE_RECIPIENTS
         assert (found.available, found.reserved) == (CREDITS - used, used)
-        code, printed = await self.service.command("audit")
-        assert (code, printed["findings"]) == (0, [])
-        assert printed["counts"]["idempotency_keys"] == len(stored)
+        assert report.findings == []
+        assert report.counts.idempotency_keys == len(stored)
 
 
 async def stored_messages(ctx: context.Context, account_id: str) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from tests.reliability.faults import Moment
 STATEMENTS = range(11)
 SHARES = tuple(number / 10 for number in range(11))
 # Longer than what a page of a file has left: it needs room that a full disk has not.
-LONG = "Hello " * 4000
+WORDS = 4000
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ async def two(world: machine.World, number: int) -> list[machine.Request]:
     """Two requests with keys of their own that will go down in one transaction: the process knows their domain."""
     await world.send([(0, model.Send("cred_one", None, "one.example", ("zoe@example.net",)))])
     return [
-        (0, model.Send("cred_one", f"{number}-a", "one.example", ("ada@example.net", "bob@example.net"), text=LONG)),
-        (0, model.Send("cred_two", f"{number}-b", "one.example", ("ADA@example.net", "ada@example.net"), text=LONG)),
+        (0, model.Send("cred_one", f"{number}-a", "one.example", ("ada@example.net", "bob@example.net"), words=WORDS)),
+        (0, model.Send("cred_two", f"{number}-b", "one.example", ("ADA@example.net", "ada@example.net"), words=WORDS)),
     ]
 
 

@@ -96,6 +96,9 @@ async def test_a_service_killed_again_and_again_loses_and_doubles_nothing(servic
         assert await service.stop() == 0
         assert service.errors() == []
         await callers.prove()
+        code, printed = await service.command("audit")
+        assert (code, printed["findings"]) == (0, [])
+        assert printed["counts"]["messages"] == len(callers.told)
 
 
 async def test_a_database_server_that_crashes_is_waited_for_without_a_restart(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """From a checked send to what is stored. The standard library's parser judges the MIME; the receipt is read back."""
 
-import dataclasses
 import email
 import email.policy
 import email.utils
@@ -49,7 +48,7 @@ def identity(count: int = 3) -> compose.Identity:
 
 
 def composed(**changes: Any) -> accepting.Submission:
-    checked = rules.check(dataclasses.replace(REQUEST, **changes))
+    checked = rules.check(msgspec.structs.replace(REQUEST, **changes))
     content = compose.Content(checked.subject or "", checked.text, checked.html)
     return compose.compose(checked, content, identity(len(checked.recipients)))
 

@@ -49,9 +49,9 @@ DAY_SECONDS = 24 * 60 * 60
 REQUEST = mail.SendRequest(
     sender="Shop <shop@example.com>", to=("ada@example.org", "bob@example.org"), subject="Hello", text="Hi"
 )
-FROM_TEMPLATE = dataclasses.replace(REQUEST, text=None, subject=None, template="welcome", variables={"name": "Ada"})
+FROM_TEMPLATE = msgspec.structs.replace(REQUEST, text=None, subject=None, template="welcome", variables={"name": "Ada"})
 # Decoding and composing this much leaves the event loop.
-LARGE = dataclasses.replace(REQUEST, text="Zeile für Zeile\n" * 20_000)
+LARGE = msgspec.structs.replace(REQUEST, text="Zeile für Zeile\n" * 20_000)
 
 
 @dataclasses.dataclass(slots=True)
@@ -160,7 +160,7 @@ async def other_process(settings: config.Settings, clock: Clock, shop: Shop) -> 
 
 async def test_an_accepted_message_is_stored_with_all_that_belongs_to_it(shop: Shop) -> None:
     before = await shop.rows()
-    accepted = await shop.send(dataclasses.replace(REQUEST, tags=("welcome",)))
+    accepted = await shop.send(msgspec.structs.replace(REQUEST, tags=("welcome",)))
     assert not accepted.replayed
     grown = {name: count - before[name] for name, count in (await shop.rows()).items() if count != before[name]}
     assert grown == {
@@ -188,7 +188,7 @@ async def test_the_answer_tells_what_was_stored(shop: Shop) -> None:
 
 
 async def test_an_address_written_many_times_is_one_recipient_and_one_credit(shop: Shop) -> None:
-    request = dataclasses.replace(
+    request = msgspec.structs.replace(
         REQUEST,
         to=("ada@example.org", "eve@bücher.example"),
         cc=("ADA@EXAMPLE.ORG", "Eve <eve@xn--bcher-kva.example>"),
@@ -224,7 +224,7 @@ async def exhaust_credits(shop: Shop) -> None:
     available, _ = await shop.balance()
     while available:
         count = min(available, 50)
-        request = dataclasses.replace(REQUEST, to=tuple(f"p{number}@example.org" for number in range(count)))
+        request = msgspec.structs.replace(REQUEST, to=tuple(f"p{number}@example.org" for number in range(count)))
         await shop.send(request, key=None)
         available -= count
 
@@ -252,7 +252,7 @@ async def test_a_key_is_answered_as_it_was_then_whatever_happened_since(shop: Sh
     assert await shop.send(FROM_TEMPLATE) == accepting.Accepted(
         first.message_id, first.request_id, first.response, replayed=True
     )
-    other = dataclasses.replace(FROM_TEMPLATE, variables={"name": "Bob"})
+    other = msgspec.structs.replace(FROM_TEMPLATE, variables={"name": "Bob"})
     assert await shop.refusal(other) == "idempotency_conflict"
     assert await shop.refusal(FROM_TEMPLATE, key="order-2") == code
     assert await shop.rows() == before
@@ -267,7 +267,7 @@ async def test_all_at_once_change_nothing_for_a_replay_either(shop: Shop) -> Non
 
 async def test_the_rules_of_the_fields_come_before_the_key(shop: Shop) -> None:
     await shop.send()
-    assert await shop.refusal(dataclasses.replace(REQUEST, to=("bob@",))) == "invalid_request"
+    assert await shop.refusal(msgspec.structs.replace(REQUEST, to=("bob@",))) == "invalid_request"
 
 
 IN_ORDER: list[tuple[str, Callable[[Shop], Awaitable[None]]]] = [
@@ -283,20 +283,23 @@ async def test_of_several_reasons_the_first_in_order_is_told(shop: Shop, place: 
     for _, happen in reversed(IN_ORDER[place:]):
         await happen(shop)
     assert await shop.refusal() == IN_ORDER[place][0]
-    bad = dataclasses.replace(REQUEST, subject="two\nlines")
+    bad = msgspec.structs.replace(REQUEST, subject="two\nlines")
     assert await shop.refusal(bad) == "invalid_request"
 
 
 # A refusal leaves nothing
 
 REFUSED: dict[str, tuple[Callable[[Shop], Awaitable[None]] | None, mail.SendRequest]] = {
-    "invalid_request": (None, dataclasses.replace(REQUEST, to=())),
-    "unknown template": (None, dataclasses.replace(FROM_TEMPLATE, template="unknown")),
-    "missing variable": (None, dataclasses.replace(FROM_TEMPLATE, variables={})),
-    "payload_too_large": (None, dataclasses.replace(REQUEST, text="x" * 62 + ("\r\n" + "x" * 62) * (10 * 2**20 // 64))),
+    "invalid_request": (None, msgspec.structs.replace(REQUEST, to=())),
+    "unknown template": (None, msgspec.structs.replace(FROM_TEMPLATE, template="unknown")),
+    "missing variable": (None, msgspec.structs.replace(FROM_TEMPLATE, variables={})),
+    "payload_too_large": (
+        None,
+        msgspec.structs.replace(REQUEST, text="x" * 62 + ("\r\n" + "x" * 62) * (10 * 2**20 // 64)),
+    ),
     "account_suspended": (suspend, REQUEST),
     "rate_limited": (exceed_rate, REQUEST),
-    "forbidden": (None, dataclasses.replace(REQUEST, sender="shop@example.net")),
+    "forbidden": (None, msgspec.structs.replace(REQUEST, sender="shop@example.net")),
     "insufficient_credits": (exhaust_credits, REQUEST),
 }
 
@@ -321,7 +324,7 @@ async def test_a_refused_request_leaves_nothing_and_its_key_is_free_for_any_body
     assert await shop.balance() == balance
     assert shop.ctx.in_flight == set()
     await undo(shop)
-    assert not (await shop.send(dataclasses.replace(REQUEST, text="Something else"))).replayed
+    assert not (await shop.send(msgspec.structs.replace(REQUEST, text="Something else"))).replayed
 
 
 # At once
@@ -355,7 +358,7 @@ async def test_fifty_identical_requests_over_two_processes_are_one_message(shop:
 
 
 async def test_one_key_with_two_bodies_at_once_is_one_message(shop: Shop, other_process: Shop) -> None:
-    bodies = [dataclasses.replace(REQUEST, text=f"Body {number}") for number in range(10)]
+    bodies = [msgspec.structs.replace(REQUEST, text=f"Body {number}") for number in range(10)]
     accepted, refused = await gather(*(one.send(body) for body in bodies for one in (shop, other_process)))
     assert len({one.message_id for one in accepted}) == 1
     allowed = {errors.IdempotencyInProgress, errors.IdempotencyConflict, errors.TemporaryFailure}
@@ -379,7 +382,7 @@ async def test_credits_are_spent_to_the_last_and_never_beyond(shop: Shop, other_
 async def test_keys_of_two_credentials_do_not_meet(shop: Shop) -> None:
     second = dataclasses.replace(shop.who, credential_id="cred_" + 28 * "b")
     first = await shop.send()
-    other = await shop.send(dataclasses.replace(REQUEST, text="Other"), who=second)
+    other = await shop.send(msgspec.structs.replace(REQUEST, text="Other"), who=second)
     assert not other.replayed
     assert other.message_id != first.message_id
 
@@ -426,7 +429,7 @@ async def test_a_key_lives_for_a_day(shop: Shop) -> None:
     shop.clock.pass_seconds(DAY_SECONDS - 1)
     assert (await shop.send()).replayed
     shop.clock.pass_seconds(1)
-    second = await shop.send(dataclasses.replace(REQUEST, text="A new day"))
+    second = await shop.send(msgspec.structs.replace(REQUEST, text="A new day"))
     assert not second.replayed
     assert second.message_id != first.message_id
     shop.clock.pass_seconds(DAY_SECONDS - 1)
@@ -448,7 +451,7 @@ async def test_a_key_that_has_expired_is_not_replayed_by_a_refusal_either(shop: 
 )
 async def test_a_domain_that_is_not_registered_is_forbidden(shop: Shop, sender: str) -> None:
     with pytest.raises(errors.Forbidden, match=f"from: {sender.partition('@')[2]} is not a domain of this account"):
-        await shop.send(dataclasses.replace(REQUEST, sender=sender))
+        await shop.send(msgspec.structs.replace(REQUEST, sender=sender))
 
 
 async def test_a_domain_is_compared_in_its_normal_form(shop: Shop) -> None:
@@ -456,18 +459,18 @@ async def test_a_domain_is_compared_in_its_normal_form(shop: Shop) -> None:
     for number, sender in enumerate(
         ("a@EXAMPLE.com", "b@bücher.example", "c@BÜCHER.example", "d@xn--bcher-kva.example")
     ):
-        await shop.send(dataclasses.replace(REQUEST, sender=sender), key=f"order-{number}")
+        await shop.send(msgspec.structs.replace(REQUEST, sender=sender), key=f"order-{number}")
 
 
 async def test_a_domain_of_another_account_is_forbidden(shop: Shop) -> None:
     other = await accounts.create(shop.ctx, "Other")
     await domains.add(shop.ctx, other.id, "example.net", verified=True)
-    assert await shop.refusal(dataclasses.replace(REQUEST, sender="shop@example.net")) == "forbidden"
+    assert await shop.refusal(msgspec.structs.replace(REQUEST, sender="shop@example.net")) == "forbidden"
 
 
 async def test_a_domain_that_is_not_verified_is_forbidden_until_it_is(shop: Shop) -> None:
     domain = await domains.add(shop.ctx, shop.account.id, "example.net", verified=False)
-    request = dataclasses.replace(REQUEST, sender="shop@example.net")
+    request = msgspec.structs.replace(REQUEST, sender="shop@example.net")
     with pytest.raises(errors.Forbidden, match=r"example\.net is not verified yet"):
         await shop.send(request)
     await domains.verify(shop.ctx, shop.account.id, domain.id)
@@ -480,7 +483,7 @@ async def test_an_operator_may_do_without_verification(shop: Shop) -> None:
         shop.ctx.settings, domains=msgspec.structs.replace(shop.ctx.settings.domains, require_verified=False)
     )
     shop.ctx = dataclasses.replace(shop.ctx, settings=relaxed)
-    await shop.send(dataclasses.replace(REQUEST, sender="shop@example.net"))
+    await shop.send(msgspec.structs.replace(REQUEST, sender="shop@example.net"))
 
 
 async def test_a_claim_ends_when_another_account_proves_the_domain(shop: Shop) -> None:
@@ -488,7 +491,7 @@ async def test_a_claim_ends_when_another_account_proves_the_domain(shop: Shop) -
         shop.ctx.settings, domains=msgspec.structs.replace(shop.ctx.settings.domains, require_verified=False)
     )
     claimant = dataclasses.replace(shop, ctx=dataclasses.replace(shop.ctx, settings=lax))
-    request = dataclasses.replace(REQUEST, sender="shop@example.net")
+    request = msgspec.structs.replace(REQUEST, sender="shop@example.net")
     await domains.add(shop.ctx, shop.account.id, "example.net", verified=False)
     await claimant.send(request)
 
@@ -524,7 +527,7 @@ def text_of(message: EmailMessage, kind: str) -> str:
 
 
 async def test_a_template_is_filled_in(shop: Shop) -> None:
-    request = dataclasses.replace(FROM_TEMPLATE, variables={"name": "<b>{{ 7*7 }}", "unused": True})
+    request = msgspec.structs.replace(FROM_TEMPLATE, variables={"name": "<b>{{ 7*7 }}", "unused": True})
     accepted = await shop.send(request)
     message = await mime_of(shop, accepted)
     assert message["Subject"] == "Welcome <b>{{ 7*7 }}"
@@ -535,7 +538,7 @@ async def test_a_template_is_filled_in(shop: Shop) -> None:
 
 async def test_a_subject_of_the_request_replaces_that_of_the_template(shop: Shop) -> None:
     await templates.put(shop.ctx, shop.account.id, "welcome", subject="{{greeting}}", text="Hi {{name}}", html=None)
-    accepted = await shop.send(dataclasses.replace(FROM_TEMPLATE, subject="Own {{greeting}}"))
+    accepted = await shop.send(msgspec.structs.replace(FROM_TEMPLATE, subject="Own {{greeting}}"))
     assert (await mime_of(shop, accepted))["Subject"] == "Own {{greeting}}"
 
 
@@ -552,20 +555,20 @@ async def test_a_template_that_cannot_be_filled_in_is_refused(
     shop: Shop, variables: dict[str, mail.TemplateValue], message: str
 ) -> None:
     with pytest.raises(errors.InvalidRequest, match=message):
-        await shop.send(dataclasses.replace(FROM_TEMPLATE, variables=variables))
+        await shop.send(msgspec.structs.replace(FROM_TEMPLATE, variables=variables))
 
 
 async def test_a_template_of_another_account_is_unknown(shop: Shop) -> None:
     other = await accounts.create(shop.ctx, "Other")
     await templates.put(shop.ctx, other.id, "theirs", subject="S", text="T", html=None)
     with pytest.raises(errors.InvalidRequest, match="template: 'theirs' is not a template of this account"):
-        await shop.send(dataclasses.replace(FROM_TEMPLATE, template="theirs"))
+        await shop.send(msgspec.structs.replace(FROM_TEMPLATE, template="theirs"))
 
 
 # Large messages
 
 
-LARGE_FILE = dataclasses.replace(REQUEST, attachments=(mail.Attachment("a.bin", "QUJD" * 100_000),))
+LARGE_FILE = msgspec.structs.replace(REQUEST, attachments=(mail.Attachment("a.bin", "QUJD" * 100_000),))
 
 
 async def test_large_messages_leave_the_event_loop_and_small_ones_do_not(
@@ -573,7 +576,7 @@ async def test_large_messages_leave_the_event_loop_and_small_ones_do_not(
 ) -> None:
     # A small request can become a large message: a template may repeat a value.
     await templates.put(shop.ctx, shop.account.id, "growing", subject="S", text="{{name}} " * 1000, html=None)
-    growing = dataclasses.replace(FROM_TEMPLATE, template="growing", variables={"name": "x" * 1000})
+    growing = msgspec.structs.replace(FROM_TEMPLATE, template="growing", variables={"name": "x" * 1000})
     inline: list[bool] = []
     build = compose.compose
 
@@ -589,7 +592,7 @@ async def test_large_messages_leave_the_event_loop_and_small_ones_do_not(
 
 async def test_both_ways_give_the_same_message(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     files = (mail.Attachment("ä.bin", "QUJD"), mail.Attachment("b.png", "", None, "b"))
-    request = dataclasses.replace(REQUEST, html="<p>Grüße", attachments=files)
+    request = msgspec.structs.replace(REQUEST, html="<p>Grüße", attachments=files)
     bodies, receipts = [], []
     for limit in (0, 10**9):
         monkeypatch.setattr(submit, "INLINE_CHARACTERS", limit)
@@ -634,7 +637,7 @@ async def test_a_store_that_fails_in_between_leaves_nothing_and_the_key_free(
     assert await shop.rows() == before
     assert await shop.balance() == (100, 0)
     assert shop.ctx.in_flight == set()
-    assert not (await shop.send(dataclasses.replace(REQUEST, text="Other"))).replayed
+    assert not (await shop.send(msgspec.structs.replace(REQUEST, text="Other"))).replayed
 
 
 async def test_a_commit_that_fails_leaves_nothing_and_the_key_free(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -663,7 +666,7 @@ async def test_one_poisonous_message_does_not_hurt_its_neighbours(shop: Shop, mo
         await insert(tx, rows)
 
     monkeypatch.setattr(recipients, "insert", choosy)
-    poison = dataclasses.replace(REQUEST, to=("poison@example.org",))
+    poison = msgspec.structs.replace(REQUEST, to=("poison@example.org",))
     accepted, refused = await gather(
         *(shop.send(key=f"order-{number}") for number in range(5)), shop.send(poison, key="poison")
     )

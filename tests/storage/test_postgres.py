@@ -185,16 +185,17 @@ async def test_a_transaction_that_the_server_has_given_up_is_not_taken_for_commi
 async def test_a_statement_that_takes_too_long_is_a_temporary_failure(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "COMMAND_SECONDS", 1)
     samples.teach(store, sleep="SELECT pg_sleep(60)")
 
     async def sleep(kind: str) -> None:
         async with getattr(store, kind)() as tx:
             await tx.fetch("test.sleep")
 
-    for kind in ("transaction", "reading"):
-        with pytest.raises(errors.TemporaryFailure):
-            await sleep(kind)
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres, "COMMAND_SECONDS", 1)
+        for kind in ("transaction", "reading"):
+            with pytest.raises(errors.TemporaryFailure):
+                await sleep(kind)
     await ask_in_each_kind(store)
 
 
@@ -240,9 +241,10 @@ async def test_a_lock_that_does_not_come_is_a_temporary_failure(
 
     async with store.transaction() as holder:
         await accounts.lock(holder, ["acc_1"])
-        monkeypatch.setattr(postgres, "COMMAND_SECONDS", 1)
-        with pytest.raises(errors.TemporaryFailure):
-            await lock()
+        with monkeypatch.context() as patch:
+            patch.setattr(postgres, "COMMAND_SECONDS", 1)
+            with pytest.raises(errors.TemporaryFailure):
+                await lock()
     await lock()
 
 
@@ -265,16 +267,17 @@ async def test_a_dead_lock_is_a_temporary_failure_for_one_and_none_for_the_other
 
 async def test_too_few_connections_are_a_temporary_failure(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await opening.open_store(postgres_url, connections=1)
-    monkeypatch.setattr(postgres, "CONNECT_SECONDS", 0.1)
 
     async def enter(kind: str) -> None:
         async with getattr(store, kind)():
             pytest.fail("there is no connection left")
 
     async with store.scanning():
-        for kind in ("transaction", "reading", "scanning"):
-            with pytest.raises(errors.TemporaryFailure):
-                await enter(kind)
+        with monkeypatch.context() as patch:
+            patch.setattr(postgres, "CONNECT_SECONDS", 0.1)
+            for kind in ("transaction", "reading", "scanning"):
+                with pytest.raises(errors.TemporaryFailure):
+                    await enter(kind)
     async with store.scanning():
         pass
     await store.close()

@@ -202,22 +202,22 @@ async def test_a_closed_store_says_that_it_is_away(store: Store) -> None:
 
 
 async def test_closing_waits_for_what_is_under_way(store: Store, reopen: Reopen) -> None:
-    entered, go_on = asyncio.Event(), asyncio.Event()
+    entered, go_on = asyncio.Barrier(4), asyncio.Event()
 
     async def write() -> None:
         async with store.transaction() as tx:
-            entered.set()
+            await entered.wait()
             await go_on.wait()
             await access.bump(tx)
 
     async def look(kind: str) -> int:
         async with getattr(store, kind)() as view:
+            await entered.wait()
             await go_on.wait()
             return await access.version(view)
 
     tasks = [asyncio.create_task(write()), *[asyncio.create_task(look(kind)) for kind in ("reading", "scanning")]]
     await entered.wait()
-    await asyncio.sleep(0.05)
     closing = asyncio.create_task(store.close())
     await asyncio.sleep(0.05)
     assert not closing.done()

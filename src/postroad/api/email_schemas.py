@@ -62,7 +62,7 @@ WireTime = Annotated[str, times.WIRE]
 Body = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"^[^\x00]*$"})]
 
 
-class AttachmentBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Attachment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file to send."""
 
     filename: Annotated[
@@ -101,7 +101,7 @@ class AttachmentBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ) = None
 
 
-class SendBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A message to send. `null` means the same as leaving a member out."""
 
     sender: Annotated[Address, msgspec.Meta(description="Its domain must be registered by the account.")] = (
@@ -155,7 +155,7 @@ class SendBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         | None
     ) = None
     tags: Tag | Tags | None = None
-    attachments: Annotated[list[AttachmentBody], msgspec.Meta(max_length=limits.ATTACHMENTS)] | None = None
+    attachments: Annotated[list[Attachment], msgspec.Meta(max_length=limits.ATTACHMENTS)] | None = None
 
 
 def _given(member: str, **rule: object) -> dict[str, Any]:

@@ -31,7 +31,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Answer
     return routing.Answer(200, email_schemas.message(message, recipients, request_id=request.id))
 
 
-def _send_request(body: email_schemas.SendBody) -> mail.SendRequest:
+def _send_request(body: email_schemas.SendRequest) -> mail.SendRequest:
     return mail.SendRequest(
         sender=body.sender,
         to=_listed(body.to),
@@ -65,7 +65,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         description="Accepts a message and queues it. 202 means that it is on disk, not that it reached an inbox.",
         tag="Emails",
         permission=caller.Permission.SEND,
-        body=email_schemas.SendBody,
+        body=email_schemas.SendRequest,
         body_rules=email_schemas.SEND_RULES,
         body_limit=routing.SEND_BODY_BYTES,
         idempotent=True,

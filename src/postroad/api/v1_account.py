@@ -29,7 +29,7 @@ class Account(msgspec.Struct, frozen=True):
     created_at: v1_schemas.WireTime
 
 
-class AccountAnswer(msgspec.Struct, frozen=True):
+class AccountResponse(msgspec.Struct, frozen=True):
     """The account."""
 
     account: Account
@@ -64,7 +64,7 @@ class LedgerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ) = None
 
 
-class LedgerAnswer(msgspec.Struct, frozen=True):
+class LedgerResponse(msgspec.Struct, frozen=True):
     """Entries of the ledger, newest first. The whole ledger sums to the balances."""
 
     entries: list[LedgerEntry]
@@ -101,7 +101,7 @@ def _entry(row: ledger.Entry) -> LedgerEntry:
 async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """The caller's account."""
     found = await accounts.find(ctx, request.caller.account_id)
-    return routing.Answer(200, AccountAnswer(account(found), request.id))
+    return routing.Answer(200, AccountResponse(account(found), request.id))
 
 
 async def show_ledger(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -110,7 +110,7 @@ async def show_ledger(ctx: context.Context, request: routing.Request) -> routing
     limit = query.limit or cursors.USUAL
     found = await credits.ledger(ctx, request.caller.account_id, query.before, limit + 1)
     older = v1_schemas.next_cursor([entry.id for entry in found], limit=limit)
-    return routing.Answer(200, LedgerAnswer([_entry(row) for row in found[:limit]], older, request.id))
+    return routing.Answer(200, LedgerResponse([_entry(row) for row in found[:limit]], older, request.id))
 
 
 ROUTES: tuple[routing.Route[context.Context], ...] = (
@@ -121,7 +121,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         summary="Read the account and its credits",
         tag="Account",
         permission=caller.Permission.VIEW,
-        answers={200: AccountAnswer},
+        answers={200: AccountResponse},
     ),
     routing.Route(
         method="GET",
@@ -131,6 +131,6 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Account",
         permission=caller.Permission.VIEW,
         query=LedgerQuery,
-        answers={200: LedgerAnswer},
+        answers={200: LedgerResponse},
     ),
 )

@@ -69,7 +69,7 @@ class ApiKeysQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cursor: Annotated[str, v1_schemas.cursor_of(identifiers.API_KEY)] | None = None
 
 
-class ApiKeysAnswer(msgspec.Struct, frozen=True):
+class ApiKeysResponse(msgspec.Struct, frozen=True):
     """API keys, oldest first; revoked ones stay in the list."""
 
     api_keys: list[ApiKey]
@@ -97,7 +97,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
     limit, after = query.limit or cursors.USUAL, cursors.after(query.cursor, identifiers.API_KEY)
     found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
     following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
-    return routing.Answer(200, ApiKeysAnswer([_api_key(row) for row in found[:limit]], following, request.id))
+    return routing.Answer(200, ApiKeysResponse([_api_key(row) for row in found[:limit]], following, request.id))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -128,7 +128,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="API keys",
         permission=caller.Permission.VIEW,
         query=ApiKeysQuery,
-        answers={200: ApiKeysAnswer},
+        answers={200: ApiKeysResponse},
     ),
     routing.Route(
         method="POST",

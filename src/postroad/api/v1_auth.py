@@ -31,14 +31,14 @@ NewPassword = Annotated[
 ]
 
 
-class LogIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LoginRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who logs in."""
 
     email: Annotated[str, msgspec.Meta(max_length=address.MAXIMUM_CHARACTERS, examples=["owner@example.com"])]
     password: GivenPassword
 
     def __repr__(self) -> str:
-        return "LogIn(…)"
+        return "LoginRequest(…)"
 
 
 class PasswordChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,7 +51,7 @@ class PasswordChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "PasswordChange(…)"
 
 
-class Person(msgspec.Struct, frozen=True):
+class User(msgspec.Struct, frozen=True):
     """Somebody who logs in. A `read_only` person sees everything and changes nothing but the own password."""
 
     id: str
@@ -60,30 +60,30 @@ class Person(msgspec.Struct, frozen=True):
     created_at: v1_schemas.WireTime
 
 
-class SessionAnswer(msgspec.Struct, frozen=True):
+class SessionResponse(msgspec.Struct, frozen=True):
     """An open session. The token goes into `Authorization: Bearer …`."""
 
     token: str
     expires_at: v1_schemas.WireTime
-    user: Person
+    user: User
     account: v1_account.Account
     request_id: str
 
     def __repr__(self) -> str:
-        return f"SessionAnswer({self.request_id})"
+        return f"SessionResponse({self.request_id})"
 
 
-class MeAnswer(msgspec.Struct, frozen=True):
+class MeResponse(msgspec.Struct, frozen=True):
     """Whose token this is."""
 
-    user: Person
+    user: User
     account: v1_account.Account
     request_id: str
 
 
 async def log_in(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """Open a session."""
-    body: LogIn = request.body
+    body: LoginRequest = request.body
     session = await access.log_in(ctx, body.email, body.password, client_address=request.client_address)
     return routing.Answer(200, _session(session, request_id=request.id))
 
@@ -110,21 +110,21 @@ async def change_password(ctx: context.Context, request: routing.Request) -> rou
 async def show_me(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """The person behind the token, and the account."""
     user, account = await access.me(ctx, request.caller)
-    return routing.Answer(200, MeAnswer(_person(user), v1_account.account(account), request.id))
+    return routing.Answer(200, MeResponse(_user(user), v1_account.account(account), request.id))
 
 
-def _session(session: access.Session, *, request_id: str) -> SessionAnswer:
-    return SessionAnswer(
+def _session(session: access.Session, *, request_id: str) -> SessionResponse:
+    return SessionResponse(
         token=session.token,
         expires_at=times.to_wire(session.expires_at),
-        user=_person(session.user),
+        user=_user(session.user),
         account=v1_account.account(session.account),
         request_id=request_id,
     )
 
 
-def _person(user: users.User) -> Person:
-    return Person(
+def _user(user: users.User) -> User:
+    return User(
         id=user.id,
         email=user.email,
         role=caller.Role(user.role).value,
@@ -141,9 +141,9 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         description="Repeated failures are slowed: 429 says how long to wait.",
         tag="Log-in",
         permission=None,
-        body=LogIn,
+        body=LoginRequest,
         body_limit=BODY_BYTES,
-        answers={200: SessionAnswer},
+        answers={200: SessionResponse},
         errors=(errors.Unauthorized, errors.RateLimited),
     ),
     routing.Route(
@@ -166,7 +166,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         permission=caller.Permission.VIEW,
         body=PasswordChange,
         body_limit=BODY_BYTES,
-        answers={200: SessionAnswer},
+        answers={200: SessionResponse},
         errors=(errors.RateLimited, errors.Conflict),
     ),
     routing.Route(
@@ -176,6 +176,6 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         summary="Who am I?",
         tag="Log-in",
         permission=caller.Permission.VIEW,
-        answers={200: MeAnswer},
+        answers={200: MeResponse},
     ),
 )

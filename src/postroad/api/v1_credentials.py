@@ -37,7 +37,7 @@ class CreatedCredential(msgspec.Struct, frozen=True):
     request_id: str
 
 
-class CredentialAnswer(msgspec.Struct, frozen=True):
+class CredentialResponse(msgspec.Struct, frozen=True):
     """One credential."""
 
     credential: Credential
@@ -51,7 +51,7 @@ class CredentialsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cursor: Annotated[str, v1_schemas.cursor_of(identifiers.CREDENTIAL)] | None = None
 
 
-class CredentialsAnswer(msgspec.Struct, frozen=True):
+class CredentialsResponse(msgspec.Struct, frozen=True):
     """Credentials, oldest first; revoked ones stay in the list."""
 
     credentials: list[Credential]
@@ -76,7 +76,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
     limit, after = query.limit or cursors.USUAL, cursors.after(query.cursor, identifiers.CREDENTIAL)
     found = await credentials.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
     following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
-    return routing.Answer(200, CredentialsAnswer([_credential(row) for row in found[:limit]], following, request.id))
+    return routing.Answer(200, CredentialsResponse([_credential(row) for row in found[:limit]], following, request.id))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -89,7 +89,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Answ
 async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """One live credential of the account."""
     found = await credentials.find(ctx, request.caller.account_id, request.path["id"])
-    return routing.Answer(200, CredentialAnswer(_credential(found), request.id))
+    return routing.Answer(200, CredentialResponse(_credential(found), request.id))
 
 
 async def revoke(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -107,7 +107,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="SMTP credentials",
         permission=caller.Permission.VIEW,
         query=CredentialsQuery,
-        answers={200: CredentialsAnswer},
+        answers={200: CredentialsResponse},
     ),
     routing.Route(
         method="POST",
@@ -127,7 +127,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         summary="Read a live SMTP credential",
         tag="SMTP credentials",
         permission=caller.Permission.VIEW,
-        answers={200: CredentialAnswer},
+        answers={200: CredentialResponse},
         path_patterns=PATH_PATTERNS,
     ),
     routing.Route(

@@ -39,7 +39,7 @@ class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-class DomainAnswer(msgspec.Struct, frozen=True):
+class DomainResponse(msgspec.Struct, frozen=True):
     """One domain."""
 
     domain: Domain
@@ -53,7 +53,7 @@ class DomainsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cursor: Annotated[str, v1_schemas.cursor_of(identifiers.DOMAIN)] | None = None
 
 
-class DomainsAnswer(msgspec.Struct, frozen=True):
+class DomainsResponse(msgspec.Struct, frozen=True):
     """Domains, oldest first."""
 
     domains: list[Domain]
@@ -77,20 +77,20 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
     limit, after = query.limit or cursors.USUAL, cursors.after(query.cursor, identifiers.DOMAIN)
     found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
     following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
-    return routing.Answer(200, DomainsAnswer([_domain(row) for row in found[:limit]], following, request.id))
+    return routing.Answer(200, DomainsResponse([_domain(row) for row in found[:limit]], following, request.id))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """Register a domain; it is not proven yet."""
     body: NewDomain = request.body
     made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
-    return routing.Answer(201, DomainAnswer(_domain(made), request.id))
+    return routing.Answer(201, DomainResponse(_domain(made), request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """One domain of the account."""
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
-    return routing.Answer(200, DomainAnswer(_domain(found), request.id))
+    return routing.Answer(200, DomainResponse(_domain(found), request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -108,7 +108,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Domains",
         permission=caller.Permission.VIEW,
         query=DomainsQuery,
-        answers={200: DomainsAnswer},
+        answers={200: DomainsResponse},
     ),
     routing.Route(
         method="POST",
@@ -118,7 +118,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Domains",
         permission=caller.Permission.CHANGE,
         body=NewDomain,
-        answers={201: DomainAnswer},
+        answers={201: DomainResponse},
         errors=(errors.Conflict,),
     ),
     routing.Route(
@@ -128,7 +128,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         summary="Read a sender domain",
         tag="Domains",
         permission=caller.Permission.VIEW,
-        answers={200: DomainAnswer},
+        answers={200: DomainResponse},
         path_patterns=PATH_PATTERNS,
     ),
     routing.Route(

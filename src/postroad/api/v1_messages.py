@@ -69,7 +69,7 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     cursor: Annotated[str, v1_schemas.cursor_of(identifiers.MESSAGE)] | None = None
 
 
-class MessagesAnswer(msgspec.Struct, frozen=True):
+class MessagesResponse(msgspec.Struct, frozen=True):
     """Messages, newest first."""
 
     messages: list[MessageSummary]
@@ -148,7 +148,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
         ctx, request.caller.account_id, filters, limit=query.limit or cursors.USUAL, cursor=query.cursor
     )
     shown = [_summary(row) for row in page.messages]
-    return routing.Answer(200, MessagesAnswer(shown, page.next_cursor, request.id))
+    return routing.Answer(200, MessagesResponse(shown, page.next_cursor, request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -175,7 +175,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Messages",
         permission=caller.Permission.VIEW,
         query=MessagesQuery,
-        answers={200: MessagesAnswer},
+        answers={200: MessagesResponse},
     ),
     routing.Route(
         method="GET",

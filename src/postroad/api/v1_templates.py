@@ -46,7 +46,7 @@ class TemplateSummary(msgspec.Struct, frozen=True):
     updated_at: v1_schemas.WireTime
 
 
-class TemplateBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TemplateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A template to save, with `{{name}}` where a value goes. It has a text, an HTML body, or both."""
 
     subject: Annotated[
@@ -67,7 +67,7 @@ BODY_RULES: Final = {
 }
 
 
-class TemplateAnswer(msgspec.Struct, frozen=True):
+class TemplateResponse(msgspec.Struct, frozen=True):
     """One template."""
 
     template: Template
@@ -90,7 +90,7 @@ class TemplatesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ) = None
 
 
-class TemplatesAnswer(msgspec.Struct, frozen=True):
+class TemplatesResponse(msgspec.Struct, frozen=True):
     """Templates in the order of their aliases."""
 
     templates: list[TemplateSummary]
@@ -98,13 +98,13 @@ class TemplatesAnswer(msgspec.Struct, frozen=True):
     request_id: str
 
 
-class PreviewBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Values to fill in."""
 
     variables: Annotated[dict[str, mail.TemplateValue], msgspec.Meta(max_length=limits.VARIABLES)] | None = None
 
 
-class PreviewAnswer(msgspec.Struct, frozen=True):
+class PreviewResponse(msgspec.Struct, frozen=True):
     """The template as it would be sent."""
 
     subject: str
@@ -145,18 +145,18 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
     after = "" if query.cursor is None else templates.check_alias("cursor", query.cursor)
     found = await templates.summaries(ctx, request.caller.account_id, after, limit + 1)
     following = v1_schemas.next_cursor([row.alias for row in found], limit=limit)
-    return routing.Answer(200, TemplatesAnswer([_summary(row) for row in found[:limit]], following, request.id))
+    return routing.Answer(200, TemplatesResponse([_summary(row) for row in found[:limit]], following, request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """One template of the account."""
     found = await templates.find(ctx, request.caller.account_id, request.path["alias"])
-    return routing.Answer(200, TemplateAnswer(_template(found), request.id))
+    return routing.Answer(200, TemplateResponse(_template(found), request.id))
 
 
 async def save(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """Make a template, or replace the one with this alias."""
-    body: TemplateBody = request.body
+    body: TemplateRequest = request.body
     saved = await templates.put(
         ctx,
         request.caller.account_id,
@@ -167,7 +167,7 @@ async def save(ctx: context.Context, request: routing.Request) -> routing.Answer
     )
     # RFC 9110 section 9.3.4: 201 when this request made it.
     status = 201 if saved.created_at == saved.updated_at else 200
-    return routing.Answer(status, TemplateAnswer(_template(saved), request.id))
+    return routing.Answer(status, TemplateResponse(_template(saved), request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -178,9 +178,9 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Answ
 
 async def preview(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """Fill in a template and show it; nothing is sent."""
-    body: PreviewBody = request.body
+    body: PreviewRequest = request.body
     rendered = await templates.preview(ctx, request.caller.account_id, request.path["alias"], body.variables or {})
-    return routing.Answer(200, PreviewAnswer(rendered.subject, rendered.text, rendered.html, request.id))
+    return routing.Answer(200, PreviewResponse(rendered.subject, rendered.text, rendered.html, request.id))
 
 
 ROUTES: tuple[routing.Route[context.Context], ...] = (
@@ -192,7 +192,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Templates",
         permission=caller.Permission.VIEW,
         query=TemplatesQuery,
-        answers={200: TemplatesAnswer},
+        answers={200: TemplatesResponse},
     ),
     routing.Route(
         method="GET",
@@ -201,7 +201,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         summary="Read a template",
         tag="Templates",
         permission=caller.Permission.VIEW,
-        answers={200: TemplateAnswer},
+        answers={200: TemplateResponse},
         path_patterns=PATH_PATTERNS,
     ),
     routing.Route(
@@ -212,9 +212,9 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         description="An empty `text` or `html` counts as none. Placeholders are checked now, not when mail is sent.",
         tag="Templates",
         permission=caller.Permission.CHANGE,
-        body=TemplateBody,
+        body=TemplateRequest,
         body_rules=BODY_RULES,
-        answers={200: TemplateAnswer, 201: TemplateAnswer},
+        answers={200: TemplateResponse, 201: TemplateResponse},
         path_patterns=PATH_PATTERNS,
     ),
     routing.Route(
@@ -235,8 +235,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         description="A placeholder without a value is refused, naming it; a value without a placeholder is ignored.",
         tag="Templates",
         permission=caller.Permission.VIEW,
-        body=PreviewBody,
-        answers={200: PreviewAnswer},
+        body=PreviewRequest,
+        answers={200: PreviewResponse},
         errors=(errors.NotFound,),
         path_patterns=PATH_PATTERNS,
     ),

@@ -1,8 +1,9 @@
 """A message as a door hands it in, and the words for its states (interface.md "States and transitions")."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+import msgspec
 
 TemplateValue = str | int | float | bool
 
@@ -42,8 +43,7 @@ class BillingStatus(StrEnum):
     RELEASED = "released"
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(msgspec.Struct, frozen=True):
     """A file as the caller gave it; `content` is still base64."""
 
     filename: str
@@ -52,8 +52,7 @@ class Attachment:
     content_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SendRequest:
+class SendRequest(msgspec.Struct, frozen=True):
     """What a caller wants sent: the fields of `POST /emails`, with lone values made lists. Nothing is checked yet."""
 
     sender: str
@@ -66,6 +65,6 @@ class SendRequest:
     html: str | None = None
     template: str | None = None
     variables: Mapping[str, TemplateValue] | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     tags: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] = ()

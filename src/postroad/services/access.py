@@ -5,6 +5,7 @@ look-up. The memory lets go of everything within half a second of any change, so
 within one.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,29 +32,50 @@ async def authenticate(ctx: context.Context, authorization_field: str | None, *,
     """The caller behind an `Authorization` field."""
     if authorization_field is None:
         raise errors.Unauthorized(f"Authorization: missing; {_HOW_TO}")
-    try:
-        presented = authorization.parse(authorization_field)
-    except authorization.AuthorizationError as problem:
-        raise errors.Unauthorized(f"Authorization: {problem}") from None
-    return await identify(ctx, presented, client_address=client_address)
+    fact = ("caller", ctx.memory.digest(authorization_field))
+    known: recognising.Known | None = ctx.memory.glance(fact, now=ctx.clock())
+    if known is None:
+        known = await _look_up(ctx, _parse(authorization_field), fact=fact, client_address=client_address)
+    return _admit(ctx, known)
 
 
 async def identify(
     ctx: context.Context, presented: authorization.Basic | authorization.Bearer, *, client_address: str
 ) -> caller.Caller:
-    """The caller behind credentials, from memory or from the store."""
-    recognising.refuse_malformed(presented)
-    now = ctx.clock()
-    facts = await ctx.memory.recall(now)
+    """The caller behind credentials that did not come in a header."""
     fact = ("caller", ctx.memory.digest(presented.secret))
+    return _admit(ctx, await _look_up(ctx, presented, fact=fact, client_address=client_address))
+
+
+def _parse(authorization_field: str) -> authorization.Basic | authorization.Bearer:
+    try:
+        return authorization.parse(authorization_field)
+    except authorization.AuthorizationError as problem:
+        raise errors.Unauthorized(f"Authorization: {problem}") from None
+
+
+async def _look_up(
+    ctx: context.Context,
+    presented: authorization.Basic | authorization.Bearer,
+    *,
+    fact: Hashable,
+    client_address: str,
+) -> recognising.Known:
+    """Who presents this, from memory that was refreshed or from the store."""
+    recognising.refuse_malformed(presented)
+    facts = await ctx.memory.recall(ctx.clock())
     known: recognising.Known | None = facts.get(fact)
     if known is None:
         known = await recognising.recognise(ctx, presented, client_address=client_address)
         if await ctx.memory.recall(ctx.clock()) is not facts:
             # Checking a password takes its time: what was read before it may have been taken back since.
-            known = await recognising.recognise(ctx, presented, client_address=client_address)
-        else:
-            facts[fact] = known
+            return await recognising.recognise(ctx, presented, client_address=client_address)
+        facts[fact] = known
+    return known
+
+
+def _admit(ctx: context.Context, known: recognising.Known) -> caller.Caller:
+    now = ctx.clock()
     if known.caller.expires_at is not None and known.caller.expires_at <= now:
         raise tokens.refusal()
     if known.used is not None:

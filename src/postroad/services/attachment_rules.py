@@ -4,8 +4,9 @@ An attachment is never opened or unpacked; its bytes pass through.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from postroad import errors
 from postroad.model import limits, mail
@@ -14,8 +15,7 @@ from postroad.protocol import base64_lines, content_types, file_names, mime
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedAttachment:
+class CheckedAttachment(msgspec.Struct, frozen=True):
     """An attachment with its decoded content."""
 
     filename: str
@@ -26,6 +26,8 @@ class CheckedAttachment:
 
 def check(attachments: Sequence[mail.Attachment]) -> tuple[CheckedAttachment, ...]:
     """The attachments as trusted values."""
+    if not attachments:
+        return ()
     if len(attachments) > limits.ATTACHMENTS:
         raise errors.InvalidRequest(f"attachments: {len(attachments)} files; at most {limits.ATTACHMENTS}")
     if sum(_letters(attachment.content) for attachment in attachments) > limits.MIME_BYTES:

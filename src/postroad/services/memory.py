@@ -35,10 +35,17 @@ class Memory:
         self._question: asyncio.Task[None] | None = None
         self._questions: set[asyncio.Task[None]] = set()
 
+    def glance(self, fact: Hashable, *, now: int) -> Any | None:  # noqa: ANN401 - facts are of many kinds
+        """A fact that may be trusted now without asking; None when it is not known or the time to ask has come."""
+        return self._facts.get(fact) if self._is_fresh(now) else None
+
+    def _is_fresh(self, now: int) -> bool:
+        # A clock that was set back must not make old facts young.
+        return self._asked_at is not None and 0 <= now - self._asked_at < TRUSTED_MICROSECONDS
+
     async def recall(self, now: int) -> dict[Hashable, Any]:
         """The facts that may be trusted now; put what you looked up since into the same dictionary."""
-        # A clock that was set back must not make old facts young.
-        if self._asked_at is None or not 0 <= now - self._asked_at < TRUSTED_MICROSECONDS:
+        if not self._is_fresh(now):
             await asyncio.shield(self._question or self._start_question(now))
         if len(self._facts) > MOST_FACTS:
             self._facts = {}

@@ -7,8 +7,9 @@ later, in submit.py.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import limits, mail
@@ -26,8 +27,7 @@ _ALIAS: Final = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
 SUBJECT_RULE: Final = f"1 to {limits.SUBJECT_CHARACTERS} characters on one line"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedSend:
+class CheckedSend(msgspec.Struct, frozen=True):
     """A send whose every field keeps the rules. `recipients` holds each unique address once, in the order written."""
 
     sender: address.Mailbox
@@ -102,6 +102,8 @@ def _mailboxes(field: str, texts: tuple[str, ...]) -> tuple[address.Mailbox, ...
         raise errors.InvalidRequest(f"{field}: {len(texts)} addresses; {_RECIPIENT_RULE}")
     if len(texts) == 1:
         return (_mailbox(field, texts[0]),)
+    if not texts:
+        return ()
     return tuple(_mailbox(f"{field}[{index}]", text) for index, text in enumerate(texts))
 
 
