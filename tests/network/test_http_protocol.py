@@ -277,6 +277,17 @@ async def test_an_unread_body_is_drained_and_the_connection_kept() -> None:
         assert (await connection.response()).body == b"GET /next 0"
 
 
+async def test_a_body_that_filled_the_buffer_before_its_answer_does_not_stop_the_connection() -> None:
+    async with served(unread_bytes=1000) as server, raw_http.connect(server.address) as connection:
+        server.go_on.clear()
+        await connection.send(post("/unread", b"a" * 50_000, length=1_000_000))
+        await asyncio.sleep(0.05)  # the server reads until its buffer is full
+        server.go_on.set()
+        assert (await connection.response()).body == b"POST /unread 0"
+        await connection.send(b"a" * 950_000 + get("/next"))
+        assert (await connection.response()).body == b"GET /next 0"
+
+
 async def test_every_request_has_its_own_share_of_draining() -> None:
     async with served(drain_bytes=100_000) as server, raw_http.connect(server.address) as connection:
         for _ in range(5):

@@ -5,16 +5,18 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from postroad.model import caller
+from postroad.services import context, people
 from tests.conformance import running
 from tests.openapi import furnishing
 
 ROOT = Path(__file__).parent.parent.parent
 SETTINGS = Path(__file__).parent / "schemathesis.toml"
-VARIABLE = "TESTS_OPENAPI_SURROUNDINGS"
 # Long after the end of every run, on a machine that is busy with other tests.
 PATIENCE_SECONDS = 600
 
@@ -28,15 +30,15 @@ class Outcome:
     report: dict[str, Any]
 
 
-def changing_email(service: running.Service) -> str:
-    return f"changing@{service.mine.domain}"
-
-
-def run(service: running.Service, folder: Path, *words: str) -> Outcome:
+def run(service: running.Service, folder: Path, *words: str, members_alone: bool = False) -> Outcome:
     """Test the service by its own document; `words` are further options of `schemathesis run`."""
     report = folder / "report.json"
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(_settings(service, folder)), "run"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), VARIABLE: str(_surroundings(service, folder))}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        furnishing.VARIABLE: str(_surroundings(service, folder, members_alone=members_alone)),
+    }
     finished = subprocess.run(
         [*command, f"{service.base_url}/openapi.json", "--no-color", "--report-json-path", str(report), *words],
         cwd=folder,
@@ -48,9 +50,7 @@ def run(service: running.Service, folder: Path, *words: str) -> Outcome:
         timeout=PATIENCE_SECONDS,
         check=False,
     )
-    return Outcome(
-        finished.returncode, finished.stdout, json.loads(report.read_text()) if report.exists() else {}
-    )
+    return Outcome(finished.returncode, finished.stdout, json.loads(report.read_text()) if report.exists() else {})
 
 
 def _settings(service: running.Service, folder: Path) -> Path:
@@ -73,7 +73,7 @@ def _settings(service: running.Service, folder: Path) -> Path:
     return settings
 
 
-def _surroundings(service: running.Service, folder: Path) -> Path:
+def _surroundings(service: running.Service, folder: Path, *, members_alone: bool) -> Path:
     given = furnishing.Surroundings(
         base_url=service.base_url,
         domain=service.mine.domain,
@@ -82,9 +82,17 @@ def _surroundings(service: running.Service, folder: Path) -> Path:
         api_key=service.mine.api_key,
         reading_key=service.mine.reading_key,
         email=f"owner@{service.mine.domain}",
-        changing_email=changing_email(service),
+        changing_email=service.installation.ask(lambda ctx: _add_person(ctx, service.mine)),
         password=running.PASSWORD,
+        members_alone=members_alone,
     )
     file = folder / "surroundings.json"
     file.write_text(json.dumps(dataclasses.asdict(given)))
     return file
+
+
+async def _add_person(ctx: context.Context, account: running.Account) -> str:
+    """Somebody for this run alone, because their password changes."""
+    email = f"{uuid.uuid4()}@{account.domain}"
+    await people.create(ctx, account.id, email=email, password=running.PASSWORD, role=caller.Role.OWNER)
+    return email

@@ -1,14 +1,11 @@
-"""A running service for each engine and pytest worker, with the people that the tests need."""
+"""A running service for each engine and pytest worker."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from postroad.model import caller
-from postroad.services import context, people
 from tests.conformance import running
-from tests.openapi import checking
 from tests.postgres_server import PostgresServer
 
 # No test here is about the rate.
@@ -19,7 +16,6 @@ FAST = "[limits]\nrequest_rate = 100000\nrequest_burst = 100000\n"
 def sqlite_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[running.Service]:
     folder: Path = tmp_path_factory.mktemp("openapi-sqlite")
     with running.running(folder, url=f"sqlite:///{folder}/postroad.db", settings=FAST) as service:
-        _add_person(service)
         yield service
 
 
@@ -30,21 +26,5 @@ def postgres_service(
     folder = tmp_path_factory.mktemp("openapi-postgres")
     url = postgres_server.create_database()
     with running.running(folder, url=url, settings=FAST) as service:
-        _add_person(service)
         yield service
     postgres_server.drop_database(url)
-
-
-def _add_person(service: running.Service) -> None:
-    """Somebody whose password may change."""
-
-    async def add(ctx: context.Context) -> None:
-        await people.create(
-            ctx,
-            service.mine.id,
-            email=checking.changing_email(service),
-            password=running.PASSWORD,
-            role=caller.Role.OWNER,
-        )
-
-    service.installation.ask(add)

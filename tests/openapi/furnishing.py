@@ -10,7 +10,7 @@ import copy
 import itertools
 import re
 import uuid
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from postroad.model import identifiers, limits
 from postroad.protocol import address
 from postroad.services import passwords, rules
 
+# Names the file that holds the `Surroundings` of a run.
+VARIABLE = "TESTS_OPENAPI_SURROUNDINGS"
 ALIAS = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
 IDENTIFIER = re.compile(rf"[a-z]+_{identifiers.PATTERN}")
 # Generated characters may take four octets each in a header line that is bounded in octets.
@@ -35,7 +37,11 @@ Body = MutableMapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """A running service, and who may call it. The password of the second person changes while tests run."""
+    """A running service, and who may call it. The password of the second person changes while tests run.
+
+    With `members_alone`, the rules between members are left out of the schema, so that every member is brought to each
+    of its bounds; requests are then completed to keep those rules.
+    """
 
     base_url: str
     domain: str
@@ -46,6 +52,7 @@ class Surroundings:
     email: str
     changing_email: str
     password: str
+    members_alone: bool = False
 
 
 class Furnisher:
@@ -61,14 +68,15 @@ class Furnisher:
         }
         self._password = given.password
         self._token = self._log_in()
-        self._message = self._made("POST", "/emails", MESSAGE | {"from": f"shop@{given.domain}"})["id"]
+        self._message = str(self._made("POST", "/emails", MESSAGE | {"from": f"shop@{given.domain}"})["id"])
         self._credential = self._first("credentials")
         self._api_key = self._first("api-keys", "api_keys")
         self._domain = self._first("domains")
         # Removing one of these would end the tests, not the thing.
         self._kept = {self._credential, self._api_key, self._domain, TEMPLATE}
         self._known = {self._message, *self._kept}
-        self._ways: dict[str, Callable[[Case], None]] = {
+        self._placeholders: dict[str, Sequence[str]] = {TEMPLATE: ("name",)}
+        self._ways: dict[str, Callable[[Case[Any]], None]] = {
             "POST /emails": self._send,
             "GET /emails/{id}": lambda case: self._point(case, "id", self._message),
             "GET /v1/messages/{id}": lambda case: self._point(case, "id", self._message),
@@ -88,7 +96,7 @@ class Furnisher:
             "POST /v1/templates/{alias}/preview": self._preview,
         }
 
-    def furnish(self, case: Case) -> None:
+    def furnish(self, case: Case[Any]) -> None:
         """Put in what exists, just before the request is sent."""
         label = case.operation.label
         if label in self._schemes and case.headers.get("Authorization") == self._given.owner:
@@ -98,70 +106,77 @@ class Furnisher:
         if label in self._ways:
             self._ways[label](case)
 
-    def learn(self, case: Case, response: Response) -> None:
+    def learn(self, case: Case[Any], response: Response) -> None:
         """Remember what a request has made, or changed."""
         if not 200 <= response.status_code < 300:
             return
         self._known.update(re.findall(r'"(?:id|alias)":"([^"]+)"', response.text))
-        if case.operation.label == "POST /v1/auth/password":
-            self._password = case.body["new_password"]
+        if case.operation.label == "PUT /v1/templates/{alias}":
+            template = response.json()["template"]
+            self._placeholders[template["alias"]] = template["placeholders"]
+        if case.operation.label == "POST /v1/auth/password" and isinstance(case.body, dict):
+            self._password = str(case.body["new_password"])
             self._token = f"Bearer {response.json()['token']}"
 
     # What a single request needs.
 
-    def _send(self, case: Case) -> None:
+    def _send(self, case: Case[Any]) -> None:
         key = case.headers.get("Idempotency-Key")
         if isinstance(key, str) and 1 <= len(key.strip(" \t")) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
             case.headers["Idempotency-Key"] = f"{next(self._numbers)}-{key}"[: limits.IDEMPOTENCY_KEY_CHARACTERS]
         if not isinstance(case.body, dict):
             return
-        if _is_address(case.body.get("from")):
-            case.body["from"] = _from_domain(case.body["from"], self._given.domain)
+        if self._given.members_alone:
+            _complete(case.body)
+        sender = case.body.get("from")
+        if isinstance(sender, str) and _is_address(sender):
+            case.body["from"] = _from_domain(sender, self._given.domain)
         if _is_alias(case.body.get("template")):
             case.body["template"] = TEMPLATE
-            _give_variables(case.body)
+            _give_variables(case.body, self._placeholders[TEMPLATE])
         _tell_inline_images_apart(case.body)
         _shorten_headers(case.body)
         _keep_unique_recipients(case.body)
 
-    def _open_session(self, case: Case) -> None:
+    def _open_session(self, case: Case[Any]) -> None:
         # Sometimes a stranger knocks; too many of them in a row would be slowed, and the rest of the tests with them.
         is_stranger = next(self._numbers) % 4 == 0
         if isinstance(case.body, dict) and _is_password(case.body.get("password")) and not is_stranger:
-            if isinstance(case.body.get("email"), str) and len(case.body["email"]) <= address.MAXIMUM_CHARACTERS:
+            email = case.body.get("email")
+            if isinstance(email, str) and len(email) <= address.MAXIMUM_CHARACTERS:
                 case.body["email"] = self._given.email
             case.body["password"] = self._given.password
 
-    def _close_session(self, case: Case) -> None:
+    def _close_session(self, case: Case[Any]) -> None:
         if case.headers.get("Authorization") == self._given.owner:
             case.headers["Authorization"] = self._log_in()
 
-    def _change_password(self, case: Case) -> None:
+    def _change_password(self, case: Case[Any]) -> None:
         if case.headers.get("Authorization") == self._given.owner:
             case.headers["Authorization"] = self._token
         if isinstance(case.body, dict) and _is_password(case.body.get("current_password")):
             case.body["current_password"] = self._password
 
-    def _name_credential(self, case: Case) -> None:
+    def _name_credential(self, case: Case[Any]) -> None:
         if isinstance(case.body, dict) and _is_identifier(case.body.get("credential_id")):
             case.body["credential_id"] = self._credential
 
-    def _spare(self, case: Case) -> None:
+    def _spare(self, case: Case[Any]) -> None:
         if case.path_parameters.get("alias") == TEMPLATE:
             case.path_parameters["alias"] = f"{TEMPLATE}-{next(self._numbers)}"
 
-    def _preview(self, case: Case) -> None:
+    def _preview(self, case: Case[Any]) -> None:
         self._point(case, "alias", TEMPLATE)
-        if isinstance(case.body, dict) and case.path_parameters.get("alias") == TEMPLATE:
-            _give_variables(case.body)
+        if isinstance(case.body, dict):
+            _give_variables(case.body, self._placeholders.get(case.path_parameters.get("alias", ""), ()))
 
-    def _point(self, case: Case, name: str, existing: str) -> None:
+    def _point(self, case: Case[Any], name: str, existing: str) -> None:
         """Name something that exists; every fourth time, what was generated stays, and is not found."""
         given = case.path_parameters.get(name)
         if _is_name(given) and given not in self._known and next(self._numbers) % 4:
             case.path_parameters[name] = existing
 
-    def _sacrifice(self, case: Case, make: Callable[[], str]) -> None:
+    def _sacrifice(self, case: Case[Any], make: Callable[[], str]) -> None:
         """Remove something made for it, unless the request names what another one has made."""
         (name,) = case.path_parameters or ("",)
         given = case.path_parameters.get(name)
@@ -172,24 +187,25 @@ class Furnisher:
     # What a single request may use up.
 
     def _new_credential(self) -> str:
-        return self._made("POST", "/v1/credentials", {"name": "to be revoked"})["credential"]["id"]
+        return str(self._made("POST", "/v1/credentials", {"name": "to be revoked"})["credential"]["id"])
 
     def _new_api_key(self) -> str:
-        return self._made("POST", "/v1/api-keys", {"name": "to be revoked"})["api_key"]["id"]
+        return str(self._made("POST", "/v1/api-keys", {"name": "to be revoked"})["api_key"]["id"])
 
     def _new_domain(self) -> str:
         name = f"removed-{next(self._numbers)}.example"
-        return self._made("POST", "/v1/domains", {"name": name})["domain"]["id"]
+        return str(self._made("POST", "/v1/domains", {"name": name})["domain"]["id"])
 
     def _new_template(self) -> str:
         path = f"/v1/templates/removed-{next(self._numbers)}"
-        return self._made("PUT", path, {"subject": "Hello", "text": "Hi"})["template"]["alias"]
+        return str(self._made("PUT", path, {"subject": "Hello", "text": "Hi"})["template"]["alias"])
 
-    def _made(self, method: str, path: str, body: dict[str, str]) -> Any:
+    def _made(self, method: str, path: str, body: dict[str, str]) -> dict[str, Any]:
         headers = {"Authorization": self._given.owner, "Idempotency-Key": f"made-{uuid.uuid4()}"}
         response = self._client.request(method, path, json=body, headers=headers)
         assert response.status_code in {201, 202}, response.text
-        return response.json()
+        made: dict[str, Any] = response.json()
+        return made
 
     def _first(self, path: str, member: str | None = None) -> str:
         listed = self._client.get(f"/v1/{path}", headers={"Authorization": self._given.owner}).json()
@@ -232,15 +248,28 @@ def _from_domain(written: str, domain: str) -> str:
     return f"{local}@{domain}{'>' if '>' in rest else ''}"
 
 
-def _give_variables(body: Body) -> None:
-    """The template's placeholder gets a value, among those that were generated."""
-    variables = body.get("variables")
-    if variables is None:
-        body["variables"] = {"name": "Ada"}
-    elif isinstance(variables, dict):
-        if len(variables) == limits.VARIABLES and "name" not in variables:
-            variables.popitem()
-        variables["name"] = "Ada"
+def _complete(body: Body) -> None:
+    """A message with a subject and a content: the template if there is one, else the others."""
+    if body.get("template") is None and body.get("variables") is not None:
+        body["template"] = TEMPLATE
+    if body.get("template") is not None:
+        body.pop("text", None)
+        body.pop("html", None)
+        return
+    if body.get("subject") is None:
+        body["subject"] = "Hello"
+    if not (body.get("text") or body.get("html") or body.get("attachments")):
+        body["text"] = "Hi"
+
+
+def _give_variables(body: Body, placeholders: Sequence[str]) -> None:
+    """Each placeholder of the template gets a value, among those that were generated."""
+    values = dict.fromkeys(placeholders, "Ada")
+    given = body.get("variables")
+    if given is None and values:
+        body["variables"] = values
+    elif isinstance(given, dict) and len(given) <= limits.VARIABLES:
+        body["variables"] = dict(itertools.islice((values | given | values).items(), limits.VARIABLES))
 
 
 def _tell_inline_images_apart(body: Body) -> None:
@@ -256,9 +285,10 @@ def _tell_inline_images_apart(body: Body) -> None:
 
 def _shorten_headers(body: Body) -> None:
     headers = body.get("headers")
-    for name, value in headers.items() if isinstance(headers, dict) else ():
-        if isinstance(value, str) and not value.isascii():
-            headers[name] = value[:HEADER_VALUE_CHARACTERS]
+    if isinstance(headers, dict):
+        for name, value in headers.items():
+            if isinstance(value, str) and not value.isascii():
+                headers[name] = value[:HEADER_VALUE_CHARACTERS]
 
 
 def _keep_unique_recipients(body: Body) -> None:

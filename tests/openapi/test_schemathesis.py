@@ -1,24 +1,57 @@
-"""The service does what its own document says: every operation, every check of schemathesis, on a running service."""
+"""The service does what its own document says: every operation and every check of schemathesis, on a running service.
+
+Requests are made from the document alone: its examples, each member at each of its bounds and just beyond, random ones
+of the right and of the wrong form, and chains in which one answer feeds the next request.
+"""
 
 from pathlib import Path
+
+import pytest
 
 from tests.conformance import running
 from tests.openapi import checking
 
+ONE_BY_ONE = "examples,coverage,fuzzing"
 
-def test_emails(sqlite_service: running.Service, tmp_path: Path) -> None:
-    outcome = checking.run(
-        sqlite_service, tmp_path, "--include-tag", "Emails", "--phases", "examples,coverage,fuzzing", "-n", "20"
-    )
-    print(outcome.printed)
-    print(outcome.report)
+
+def check(outcome: checking.Outcome) -> None:
+    """Nothing was found, nothing was left out, and good requests reached what they were made for."""
     assert outcome.code == 0, outcome.printed
+    report = outcome.report
+    assert {name: found for name, found in report["warnings"].items() if found} == {}
+    assert report["stop_reason"] == "completed"
+    assert report["test_cases"]["errored"] == 0
 
 
-def test_stateful(sqlite_service: running.Service, tmp_path: Path) -> None:
-    outcome = checking.run(
-        sqlite_service, tmp_path, "--phases", "stateful", "-n", "20"
-    )
-    print(outcome.printed)
-    print(outcome.report)
-    assert outcome.code == 0, outcome.printed
+def check_operations(outcome: checking.Outcome) -> None:
+    """The same, and each operation was reached by a good request."""
+    check(outcome)
+    operations, rates = outcome.report["operations"], outcome.report["valid_rates"]
+    assert operations["tested"] == operations["selected"] == len(rates)
+    reached = {name: sum(rate["accepted"] for rate in phases.values()) for name, phases in rates.items()}
+    assert [name for name, times in reached.items() if not times] == []
+
+
+def test_sending_and_reading_are_as_documented(sqlite_service: running.Service, tmp_path: Path) -> None:
+    words = ("--include-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "25")
+    check_operations(checking.run(sqlite_service, tmp_path, *words))
+
+
+def test_every_member_of_a_send_may_be_at_its_bounds(sqlite_service: running.Service, tmp_path: Path) -> None:
+    words = ("--include-name", "POST /emails", "--phases", "coverage", "--mode", "positive")
+    check_operations(checking.run(sqlite_service, tmp_path, *words, members_alone=True))
+
+
+def test_managing_is_as_documented(sqlite_service: running.Service, tmp_path: Path) -> None:
+    words = ("--exclude-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "10")
+    check_operations(checking.run(sqlite_service, tmp_path, *words))
+
+
+def test_what_one_request_makes_the_next_one_finds(sqlite_service: running.Service, tmp_path: Path) -> None:
+    words = ("--phases", "stateful", "--max-examples", "20")
+    check(checking.run(sqlite_service, tmp_path, *words))
+
+
+@pytest.mark.parametrize("phase", ["fuzzing", "stateful"])
+def test_the_other_engine_makes_no_difference(postgres_service: running.Service, tmp_path: Path, phase: str) -> None:
+    check(checking.run(postgres_service, tmp_path, "--phases", phase, "--max-examples", "4"))

@@ -113,6 +113,7 @@ class SqliteEngine:
         self._number = 0
         self._log_before: bytes | None = None
         self._limited: list[Any] = []
+        self._size_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     @property
     def url(self) -> str:
@@ -158,18 +159,21 @@ class SqliteEngine:
                 self._limited.append(writer)
                 writer.execute("PRAGMA max_page_count=1").fetchall()  # SQLite takes it for the present number
             else:
-                _lift_size_limit()
+                self._lift_size_limit()
 
         async def brace(_tx: store.Transaction) -> None:
-            _limit_size(self._log.stat().st_size + int(share * COMMIT_BYTES))
+            _limit_size(self._log.stat().st_size + int(share * COMMIT_BYTES), hard=self._size_limit[1])
 
         return faults.Fault(moment=moment, statements=statements, is_fatal=False, brace=brace, strike=strike)
 
     async def bury(self) -> None:
         pass
 
+    def _lift_size_limit(self) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, self._size_limit)
+
     async def settle(self) -> None:
-        _lift_size_limit()
+        self._lift_size_limit()
         while self._limited:
             self._limited.pop().execute("PRAGMA max_page_count=4294967294").fetchall()
 
@@ -184,14 +188,9 @@ def _cut(before: bytes, after: bytes, *, share: float) -> bytes:
     return after[:end] + before[end:]
 
 
-def _limit_size(size: int) -> None:
+def _limit_size(size: int, *, hard: int) -> None:
     """No file of this process may grow beyond this; Python ignores the signal, so a write fails with EFBIG."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-
-
-def _lift_size_limit() -> None:
-    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
 
 
 class PostgresEngine:

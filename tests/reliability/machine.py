@@ -22,7 +22,7 @@ from postroad.storage import messages as stored_messages
 from tests.contexts import Clock
 from tests.reliability import engines, faults, model
 
-FIRST_CREDITS = 25
+FIRST_CREDITS = 15
 # Two credentials of one account share its credits but not its keys.
 CREDENTIALS = {"cred_one": "first", "cred_two": "first", "cred_three": "second"}
 DOMAINS = {"first": ("one.example", "two.example"), "second": ("three.example",)}

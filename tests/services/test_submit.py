@@ -603,7 +603,7 @@ async def test_both_ways_give_the_same_message(shop: Shop, monkeypatch: pytest.M
         # Boundaries follow from the id, and the clock stands.
         bodies.append(re.sub(rb"=_[0-9a-f]{32}", b"=_", body.replace(accepted.message_id.encode(), b"em_")))
         receipts.append(msgspec.json.decode(accepted.response) | {"id": "", "request_id": ""})
-        assert await shop.refusal(dataclasses.replace(request, to=("bob@",)), key="bad") == "invalid_request"
+        assert await shop.refusal(msgspec.structs.replace(request, to=("bob@",)), key="bad") == "invalid_request"
     assert bodies[0] == bodies[1]
     assert receipts[0] == receipts[1]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from postroad import errors
+from postroad.storage import access
 from postroad.storage.store import ConstraintViolated, Store, Transaction
 from tests.storage import samples
 from tests.storage.gathering import (
@@ -127,6 +128,23 @@ async def test_a_store_that_fails_is_told_to_everyone_and_tried_again_by_the_nex
     assert len({id(outcome) for outcome in outcomes}) == 30  # each raises its own
     assert gate.transactions == 1  # and nobody hammers on a store that is away
     gate.trouble = None
+    assert await commit.submit(1) == 10
+
+
+async def test_a_store_that_failed_is_tried_with_a_small_transaction_until_it_works(gate: Gate, ledger: Ledger) -> None:
+    gate.opened.set()
+    commit = commit_on(gate, ledger)
+    await commit.recover(access.bump)
+    assert gate.transactions == 0  # as long as nothing failed, there is nothing to try
+    gate.trouble = errors.ServiceUnavailable("away")
+    with pytest.raises(errors.ServiceUnavailable):
+        await commit.submit(1)
+    with pytest.raises(errors.ServiceUnavailable):
+        await commit.recover(access.bump)
+    gate.trouble = None
+    await commit.recover(access.bump)
+    await commit.recover(access.bump)
+    assert gate.transactions == 3
     assert await commit.submit(1) == 10
 
 

@@ -16,6 +16,7 @@ from postroad.storage import messages, recipients
 
 # A list may name an address twice; this is the bound before anything is parsed.
 MOST_ADDRESSES: Final = rules.MOST_ADDRESSES
+UNIQUE_RULE: Final = f"`to`, `cc` and `bcc` together may name {limits.UNIQUE_RECIPIENTS} different addresses."
 
 
 def _any_case(word: str) -> str:
@@ -33,7 +34,9 @@ RESERVED_PATTERN: Final = "|".join(
 Address = Annotated[
     str,
     msgspec.Meta(
+        title="Address",
         description="`user@example.com` or `Name <user@example.com>`.",
+        examples=["user@example.com", "Name <user@example.com>"],
         extra_json_schema={"pattern": address.SCHEMA_PATTERN, "maxLength": address.MAXIMUM_CHARACTERS},
     ),
 ]
@@ -107,10 +110,10 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     sender: Annotated[Address, msgspec.Meta(description="Its domain must be registered by the account.")] = (
         msgspec.field(name="from")
     )
-    to: Address | SomeAddresses
-    cc: Address | Addresses | None = None
-    bcc: Address | Addresses | None = None
-    reply_to: Address | None = None
+    to: Annotated[Address | SomeAddresses, msgspec.Meta(description=f"One address or a list. {UNIQUE_RULE}")]
+    cc: Annotated[Address | Addresses | None, msgspec.Meta(description="Further addresses, for all to see.")] = None
+    bcc: Annotated[Address | Addresses | None, msgspec.Meta(description="Further addresses, in no header.")] = None
+    reply_to: Annotated[Address | None, msgspec.Meta(description="Where answers go, when not to `from`.")] = None
     subject: (
         Annotated[
             str,
@@ -123,8 +126,8 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         ]
         | None
     ) = None
-    text: Body | None = None
-    html: Body | None = None
+    text: Annotated[Body | None, msgspec.Meta(description="The plain text; an empty one counts as none.")] = None
+    html: Annotated[Body | None, msgspec.Meta(description="The HTML; an empty one counts as none.")] = None
     template: (
         Annotated[
             str,
@@ -154,8 +157,13 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         ]
         | None
     ) = None
-    tags: Tag | Tags | None = None
-    attachments: Annotated[list[Attachment], msgspec.Meta(max_length=limits.ATTACHMENTS)] | None = None
+    tags: Annotated[
+        Tag | Tags | None, msgspec.Meta(description="One tag or a list; each becomes a header `X-Service-Tag`.")
+    ] = None
+    attachments: (
+        Annotated[list[Attachment], msgspec.Meta(description="Files to send along.", max_length=limits.ATTACHMENTS)]
+        | None
+    ) = None
 
 
 def _given(member: str, **rule: object) -> dict[str, Any]:
@@ -181,6 +189,20 @@ SEND_RULES: Final = {
         {"anyOf": [_not_given("variables"), _given("template", type="string")]},
     ]
 }
+
+
+SEND_EXAMPLES: Final = (
+    {
+        "from": "Shop <hello@example.com>",
+        "to": ["Ada <ada@example.net>"],
+        "subject": "Your receipt",
+        "text": "Thank you for your order.",
+        "html": "<p>Thank you for your <b>order</b>.</p>",
+        "tags": ["receipt"],
+        "attachments": [{"filename": "receipt.txt", "content": "VG90YWw6IDQyLjAwCg=="}],
+    },
+    {"from": "hello@example.com", "to": "ada@example.net", "template": "welcome", "variables": {"name": "Ada"}},
+)
 
 
 class Recipient(msgspec.Struct, frozen=True):

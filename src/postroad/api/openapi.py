@@ -2,7 +2,8 @@
 
 What the machinery refuses by itself (a missing credential, a body too large, …) is added to what a route lists, so
 that every status a caller can get is described. A type that may be null is written as a list of types, as JSON Schema
-2020-12 has it.
+2020-12 has it. Names of Structs are names of components, and so are the titles of types that are no Structs: a reader
+meets them once, whatever refers to them.
 """
 
 import http
@@ -39,6 +40,28 @@ IDEMPOTENCY_KEY: Final = {
         "pattern": r"[^ \t]",
     },
 }
+DESCRIPTION: Final = """\
+Sends transactional email. `POST /emails` accepts a message, `GET /emails/{id}` tells what became of it, and everything
+under `/v1` manages the account.
+
+Every response carries `X-Request-ID`; a JSON answer repeats it as `request_id`. Every refusal is the same object,
+`Error`. An unknown path is answered with 404 `not_found`, a method that a path does not have with 405
+`invalid_request` and `Allow`."""
+TAGS: Final = {
+    "Emails": "Send mail, and read what became of it.",
+    "Log-in": "Tokens and passwords of people. A token opens everything under `/v1`.",
+    "Account": "The credits, and every change of them.",
+    "Messages": "The log of the account's mail.",
+    "SMTP credentials": "Usernames and passwords, for SMTP and for HTTP Basic authentication.",
+    "API keys": "Keys for programs, each under an SMTP credential.",
+    "Domains": "What the account may send from.",
+    "Templates": "Mail with placeholders, sent by its alias.",
+    "Health": "For load balancers and supervisors; public.",
+}
+PATH_PARAMETERS: Final = {
+    "id": "As an earlier answer gave it.",
+    "alias": "1 to 64 of the characters a-z, 0-9, `_` and `-`.",
+}
 # Who may try again later hears when (decisions.md section 3).
 RETRIED: Final = (
     errors.RateLimited,
@@ -56,7 +79,7 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
         [*types, answering.Error], ref_template="#/components/schemas/{name}"
     )
     schemas = dict(zip([*types, answering.Error], references, strict=True))
-    components = {name: _tidy(schema) for name, schema in components.items()}
+    components = {name: _tidy(schema) for name, schema in _hoist(components).items()}
     _add_rules(routes, schemas=schemas, components=components)
     paths: dict[str, Schema] = {}
     for route in routes:
@@ -70,13 +93,11 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
         "info": {
             "title": "Postroad",
             "version": version,
-            "description": (
-                "Sends transactional email. Every response carries `X-Request-ID`. An unknown path is answered "
-                "with 404 `not_found`, a method that a path does not have with 405 `invalid_request` and `Allow`."
-            ),
+            "description": DESCRIPTION,
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "tags": [{"name": tag} for tag in dict.fromkeys(route.tag for route in routes)],
+        "tags": [_tag(name) for name in dict.fromkeys(route.tag for route in routes)],
         "paths": paths,
         "components": {"schemas": components, "securitySchemes": SECURITY_SCHEMES},
     }
@@ -111,6 +132,10 @@ def _add_rules(
     for route in routes:
         if route.body is not None and route.body_rules:
             components[_name(schemas[route.body])].update(route.body_rules)
+
+
+def _tag(name: str) -> Schema:
+    return {"name": name, "description": TAGS[name]} if name in TAGS else {"name": name}
 
 
 def _operation(
@@ -149,15 +174,22 @@ def _parameters(
     for name in routing.parameters(route.path):
         pattern = route.path_patterns.get(name)
         schema = {"type": "string", "pattern": pattern} if pattern else {"type": "string", "minLength": 1}
-        found.append({"name": name, "in": "path", "required": True, "schema": schema})
+        found.append(_parameter(name, "path", {**schema, "description": PATH_PARAMETERS.get(name, "")}, required=True))
     if route.query is not None:
         component = components[_name(schemas[route.query])]
         for name, schema in component["properties"].items():
             required = name in component.get("required", ())
-            found.append({"name": name, "in": "query", "required": required, "schema": _without_null(schema)})
+            found.append(_parameter(name, "query", _without_null(schema), required=required))
     if route.idempotent:
         found.append(IDEMPOTENCY_KEY)
     return found
+
+
+def _parameter(name: str, place: str, schema: Schema, *, required: bool) -> Schema:
+    """A parameter; pages show the description of the parameter, not that of its schema."""
+    described = {"description": schema["description"]} if schema.get("description") else {}
+    bare = {word: part for word, part in schema.items() if word != "description"}
+    return {"name": name, "in": place, "required": required, **described, "schema": bare}
 
 
 def _success(route: routing.Route[Any], status: int, *, schemas: Mapping[type, Schema]) -> Schema:
@@ -182,7 +214,11 @@ def _refusal(kinds: Sequence[type[errors.PostroadError]]) -> Schema:
     if any(kind in RETRIED for kind in kinds):
         headers["Retry-After"] = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
     if errors.Unauthorized in kinds:
-        headers["WWW-Authenticate"] = {"required": True, "schema": {"type": "string"}}
+        headers["WWW-Authenticate"] = {
+            "description": "The schemes that this route takes.",
+            "required": True,
+            "schema": {"type": "string"},
+        }
     response = _response("\n".join(f"- `{kind.code}`: {kind.__doc__}" for kind in kinds), headers)
     codes = {"properties": {"code": {"enum": list(dict.fromkeys(kind.code for kind in kinds))}}}
     schema = {"allOf": [{"$ref": "#/components/schemas/Error"}, codes]}
@@ -200,8 +236,41 @@ def _name(reference: Schema) -> str:
     return name
 
 
+def _hoist(components: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The components, with each type that has a title as one more; what was told of it in one place stays there."""
+    found: dict[str, list[Schema]] = {}
+    for component in components.values():
+        _find_titled(component.get("properties", {}), found)
+    titled = {title: max(schemas, key=schemas.count) for title, schemas in found.items()}
+    hoisted = {
+        name: {word: _refer(part, titled) if word == "properties" else part for word, part in component.items()}
+        for name, component in components.items()
+    }
+    return hoisted | titled
+
+
+def _find_titled(schema: Any, found: dict[str, list[Schema]]) -> None:  # noqa: ANN401 - any part of a schema
+    if isinstance(schema, dict) and isinstance(schema.get("title"), str):
+        found.setdefault(schema["title"], []).append(schema)
+    elif isinstance(schema, list | dict):
+        for part in schema.values() if isinstance(schema, dict) else schema:
+            _find_titled(part, found)
+
+
+def _refer(schema: Any, titled: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - any part of a schema
+    if isinstance(schema, list):
+        return [_refer(part, titled) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    title = schema.get("title")
+    if not isinstance(title, str):
+        return {name: _refer(part, titled) for name, part in schema.items()}
+    told = {name: part for name, part in schema.items() if titled[title].get(name) != part}
+    return {"$ref": f"#/components/schemas/{title}", **told}
+
+
 def _tidy(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
-    """Null as one of a list of types, and no defaults that only say `absent`."""
+    """Null as one of a list of types, a type for words to choose from, and no defaults that only say `absent`."""
     if isinstance(schema, list):
         return [_tidy(part) for part in schema]
     if not isinstance(schema, dict):
@@ -212,6 +281,8 @@ def _tidy(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
     if len(others) == 1 and len(branches) > 1 and isinstance(others[0].get("type"), str) and "enum" not in others[0]:
         del tidied["anyOf"]
         tidied = {**others[0], **tidied, "type": [others[0]["type"], "null"]}
+    if isinstance(tidied.get("enum"), list) and all(isinstance(word, str) for word in tidied["enum"]):
+        tidied["type"] = "string"
     return tidied
 
 

@@ -139,6 +139,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="API keys",
         permission=caller.Permission.CHANGE,
         body=NewApiKey,
+        body_rules={"examples": [{"name": "shop"}, {"name": "reports", "scopes": ["send", "read"]}]},
         answers={201: CreatedApiKey},
         errors=(errors.NotFound, errors.Conflict),
     ),

@@ -34,7 +34,7 @@ NewPassword = Annotated[
 class LoginRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who logs in."""
 
-    email: Annotated[str, msgspec.Meta(max_length=address.MAXIMUM_CHARACTERS, examples=["owner@example.com"])]
+    email: Annotated[str, msgspec.Meta(max_length=address.MAXIMUM_CHARACTERS)]
     password: GivenPassword
 
     def __repr__(self) -> str:
@@ -52,7 +52,7 @@ class PasswordChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class User(msgspec.Struct, frozen=True):
-    """Somebody who logs in. A `read_only` person sees everything and changes nothing but the own password."""
+    """Somebody who logs in. A `read_only` user sees everything, and changes nothing but their own password."""
 
     id: str
     email: str
@@ -142,6 +142,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Log-in",
         permission=None,
         body=LoginRequest,
+        body_rules={"examples": [{"email": "owner@example.com", "password": "correct horse battery"}]},
         body_limit=BODY_BYTES,
         answers={200: SessionResponse},
         errors=(errors.Unauthorized, errors.RateLimited),
@@ -165,6 +166,9 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Log-in",
         permission=caller.Permission.VIEW,
         body=PasswordChange,
+        body_rules={
+            "examples": [{"current_password": "correct horse battery", "new_password": "battery staple correct"}]
+        },
         body_limit=BODY_BYTES,
         answers={200: SessionResponse},
         errors=(errors.RateLimited, errors.Conflict),

@@ -118,6 +118,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="SMTP credentials",
         permission=caller.Permission.CHANGE,
         body=NewCredential,
+        body_rules={"examples": [{"name": "shop"}]},
         answers={201: CreatedCredential},
     ),
     routing.Route(

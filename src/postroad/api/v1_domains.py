@@ -118,6 +118,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Domains",
         permission=caller.Permission.CHANGE,
         body=NewDomain,
+        body_rules={"examples": [{"name": "example.com"}]},
         answers={201: DomainResponse},
         errors=(errors.Conflict,),
     ),

@@ -24,7 +24,6 @@ ADDRESS_PATTERN: Final = (
 FilterAddress = Annotated[
     str,
     msgspec.Meta(
-        description="An address; its case does not matter.",
         extra_json_schema={"pattern": ADDRESS_PATTERN, "maxLength": address_syntax.MAXIMUM_ADDRESS_OCTETS},
     ),
 ]
@@ -48,14 +47,19 @@ class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
 class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which messages."""
 
-    status: mail.MessageStatus | None = None
-    source: mail.Source | None = None
-    sender: FilterAddress | None = msgspec.field(name="from", default=None)
-    to: FilterAddress | None = None
+    status: Annotated[mail.MessageStatus | None, msgspec.Meta(description="Only messages in this state.")] = None
+    source: Annotated[mail.Source | None, msgspec.Meta(description="Only messages that came through this door.")] = None
+    sender: (
+        Annotated[FilterAddress, msgspec.Meta(description="Only messages from this address, in whatever case.")] | None
+    ) = msgspec.field(name="from", default=None)
+    to: (
+        Annotated[FilterAddress, msgspec.Meta(description="Only messages to this address, in whatever case.")] | None
+    ) = None
     tag: (
         Annotated[
             str,
             msgspec.Meta(
+                description="Only messages with this tag.",
                 min_length=1,
                 max_length=limits.TAG_CHARACTERS,
                 extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
@@ -63,8 +67,12 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         ]
         | None
     ) = None
-    after: Annotated[Moment, msgspec.Meta(description="Accepted at this time or later, RFC 3339.")] | None = None
-    before: Annotated[Moment, msgspec.Meta(description="Accepted before this time, RFC 3339.")] | None = None
+    after: (
+        Annotated[Moment, msgspec.Meta(description="Only messages accepted at this time or later, RFC 3339.")] | None
+    ) = None
+    before: Annotated[Moment, msgspec.Meta(description="Only messages accepted before this time, RFC 3339.")] | None = (
+        None
+    )
     limit: v1_schemas.Limit | None = cursors.USUAL
     cursor: Annotated[str, v1_schemas.cursor_of(identifiers.MESSAGE)] | None = None
 

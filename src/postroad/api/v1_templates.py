@@ -63,7 +63,8 @@ BODY_RULES: Final = {
     "anyOf": [
         {"required": [member], "properties": {member: {"type": "string", "minLength": 1}}}
         for member in ("text", "html")
-    ]
+    ],
+    "examples": [{"subject": "Welcome, {{name}}", "text": "Hello {{name}}!", "html": "<p>Hello {{name}}!</p>"}],
 }
 
 
@@ -236,6 +237,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Templates",
         permission=caller.Permission.VIEW,
         body=PreviewRequest,
+        body_rules={"examples": [{"variables": {"name": "Ada"}}]},
         answers={200: PreviewResponse},
         errors=(errors.NotFound,),
         path_patterns=PATH_PATTERNS,

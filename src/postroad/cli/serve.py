@@ -8,7 +8,7 @@ import click
 import uvloop
 
 from postroad import config, roles
-from postroad.cli import command
+from postroad.cli import command, interpreter
 from postroad.telemetry import logs
 
 
@@ -27,5 +27,6 @@ def serve(file: Path | None, names: tuple[str, ...]) -> None:
         settings = config.load(file, environment=os.environ)
         config.secret_key(settings.security)
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
+        interpreter.settle()
         with command.store_named(settings), command.address_chosen_by("http.listen"):
             uvloop.run(roles.run(settings, list(dict.fromkeys(names)) or list(roles.ROLES), log=log))

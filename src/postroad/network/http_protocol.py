@@ -205,7 +205,9 @@ class HttpProtocol(asyncio.Protocol):
 
     def _regulate(self) -> None:
         """Stop reading while what was read is not taken; the time of that is not the caller's."""
-        unread = self._newest is not None and self._newest.buffered > self._limits.unread_bytes
+        newest = self._newest
+        # What is left of a body after the answer is drained, so it must not hold up the connection.
+        unread = newest is not None and not newest.answered and newest.buffered > self._limits.unread_bytes
         pause = unread or bool(self._waiting) or (self._refused and self._active is not None)
         if pause and self._paused_at is None:
             self._paused_at = self._loop.time()
