@@ -1,4 +1,4 @@
-"""The errors, held against the documented lists: the codes of the interface, and each one's status and SMTP reply.
+"""The errors, held against the documented lists: the codes that callers know, and each one's status and SMTP reply.
 
 The table below is the documented one, written out; a code that is added, lost or answered otherwise fails here. The
 page for callers, docs/errors.md, has to say the same. And a refusal that promises `Retry-After` always has it.
@@ -59,7 +59,7 @@ def page_rows() -> dict[str, tuple[str, ...]]:
     return {row[0]: row[1:] for row in ROW.findall(PAGE.read_text())}
 
 
-def test_the_codes_are_those_of_the_interface_and_no_others() -> None:
+def test_the_codes_are_those_that_callers_know_and_no_others() -> None:
     assert sorted(by_code()) == sorted(DOCUMENTED)
 
 

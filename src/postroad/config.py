@@ -165,7 +165,8 @@ def secret_key(settings: Security) -> bytes:
     if len(key) < SECRET_KEY_BYTES or len(set(key)) < SECRET_KEY_BYTES // 4:
         msg = (
             f"security.secret_key: missing or too weak; give at least {SECRET_KEY_BYTES} random bytes, "
-            "for example from 'openssl rand -base64 48'"
+            "for example from 'openssl rand -base64 48', there, as POSTROAD_SECURITY__SECRET_KEY, "
+            "or in a file that security.secret_key_file names"
         )
         raise ConfigError(msg)
     return key

@@ -1,9 +1,8 @@
 """What callers can cause.
 
 Every refusal that may leave a door is one of these classes. Each knows its public code word, its HTTP status and its
-SMTP reply (interface.md "Errors"), so that no door keeps a table of its own. The message is public text: it names the
-field and what to do, never a secret or an internal. `tests/test_errors.py` holds this file against the documented
-list.
+SMTP reply (docs/errors.md), so that no door keeps a table of its own. The message is public text: it names the
+field and what to do, never a secret or an internal. `tests/test_errors.py` holds this file against that page.
 """
 
 from typing import ClassVar

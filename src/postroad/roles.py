@@ -31,7 +31,7 @@ from postroad.api import (
     v1_messages,
     v1_templates,
 )
-from postroad.network import http_listener, http_protocol
+from postroad.network import http_limits, http_listener
 from postroad.services import access, sweeping
 from postroad.services import context as services_context
 from postroad.telemetry import logs
@@ -94,7 +94,7 @@ async def start_api(duty: Duty) -> Started:
         entropy=ctx.entropy,
         log=duty.log,
     )
-    limits = http_protocol.Limits(connections=settings.http.connections)
+    limits = http_limits.Limits(connections=settings.http.connections)
     listener = http_listener.HttpListener(door, refuse=door.refuse, limits=limits)
     endpoint = config.endpoint(settings.http.listen, name="http.listen")
     try:

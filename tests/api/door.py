@@ -18,9 +18,9 @@ import structlog
 from postroad import errors
 from postroad.api import application, routing
 from postroad.model import caller, identifiers
-from postroad.network import http_listener, http_protocol
+from postroad.network import http_limits, http_listener
 
-REQUEST_ID = rf"^{identifiers.REQUEST}{identifiers.PATTERN}$"
+REQUEST_ID = identifiers.pattern(identifiers.REQUEST)
 ROLES = {
     "Bearer member": caller.EVERYTHING,
     "Bearer reader": caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY],
@@ -85,7 +85,7 @@ async def opened(
     routes: Iterable[routing.Route[Any]],
     *,
     context: object = None,
-    limits: http_protocol.Limits | None = None,
+    limits: http_limits.Limits | None = None,
     grace_seconds: float = 5,
 ) -> AsyncIterator[Door]:
     """Serve the routes until the block ends."""

@@ -11,7 +11,7 @@ import pytest
 from postroad import errors
 from postroad.api import routing
 from postroad.model import caller
-from postroad.network import http_protocol
+from postroad.network import http_limits
 from tests import raw_http
 from tests.api import door
 from tests.raw_http import get, post
@@ -358,7 +358,7 @@ async def test_the_end_of_the_grace_time_is_answered_as_unavailable() -> None:
 
 
 async def test_a_connection_too_many_hears_the_error_object() -> None:
-    limits = http_protocol.Limits(connections=1)
+    limits = http_limits.Limits(connections=1)
     async with door.opened(ROUTES, limits=limits) as opened, raw_http.connect(opened.address) as first:
         await first.send(get("/public"))
         await first.response()

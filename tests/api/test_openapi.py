@@ -17,6 +17,9 @@ class Kind(enum.StrEnum):
     SMALL = "small"
 
 
+Colour = Annotated[str, msgspec.Meta(title="Colour", description="A colour.", extra_json_schema={"pattern": "^#"})]
+
+
 class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A note."""
 
@@ -24,6 +27,9 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tag: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^a"})] | None = None
     kind: Kind | None = None
     names: str | list[str] | None = None
+    first: Annotated[Colour, msgspec.Meta(description="The first one.")] | None = None
+    last: Colour | None = None
+    others: list[Colour] | None = None
 
 
 class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,8 +114,30 @@ def test_a_body_is_described_by_the_struct_that_validates_it(document: dict[str,
         "tag": {"type": ["string", "null"], "pattern": "^a"},
         "kind": {"anyOf": [{"$ref": "#/components/schemas/Kind"}, {"type": "null"}]},
         "names": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
+        "first": {
+            "anyOf": [
+                {"$ref": "#/components/schemas/Colour", "description": "The first one."},
+                {"type": "null"},
+            ]
+        },
+        "last": {"anyOf": [{"$ref": "#/components/schemas/Colour"}, {"type": "null"}]},
+        "others": {"type": ["array", "null"], "items": {"$ref": "#/components/schemas/Colour"}},
     }
     assert note["anyOf"] == [{"required": ["tag"]}, {"required": ["kind"]}]
+
+
+def test_a_type_with_a_title_stands_once_and_is_referred_to(document: dict[str, Any]) -> None:
+    assert document["components"]["schemas"]["Colour"] == {
+        "title": "Colour",
+        "description": "A colour.",
+        "type": "string",
+        "pattern": "^#",
+    }
+
+
+def test_words_to_choose_from_are_strings(document: dict[str, Any]) -> None:
+    assert document["components"]["schemas"]["Kind"]["type"] == "string"
+    assert sorted(document["components"]["schemas"]["Kind"]["enum"]) == ["big", "small"]
 
 
 def test_a_body_may_be_optional(document: dict[str, Any]) -> None:
@@ -131,6 +159,7 @@ def test_parameters_are_described(document: dict[str, Any]) -> None:
             "name": "id",
             "in": "path",
             "required": True,
+            "description": "As an earlier answer gave it.",
             "schema": {"type": "string", "pattern": "^note_[0-9a-f]{28}$"},
         }
     ]

@@ -1,6 +1,6 @@
 """For every management route: who may call it, and that a thing of another account is exactly like an unknown one.
 
-The cases are held against the route table, so a new route without a case fails here (security cases J1, J3, J4).
+The cases are held against the route table, so a new route without a case fails here.
 """
 
 from collections.abc import Mapping

@@ -27,7 +27,7 @@ def test_a_registered_domain_is_verified_by_any_writing_of_its_name(installation
 
 
 def test_an_unregistered_or_impossible_domain_is_refused_with_a_sentence(installation: Installation) -> None:
-    assert installation.refusal("domain", "verify", "example.org") == "account 'Shop' has no domain example.org"
+    assert installation.refusal("domain", "verify", "example.org") == "the account has no domain example.org"
     assert installation.refusal("domain", "verify", "no spaces")
     assert installation.refusal("domain", "add", "a..example").startswith("name: ")
 

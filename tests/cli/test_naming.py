@@ -24,7 +24,10 @@ def test_without_an_account_the_operator_is_told_how_to_make_one(empty: Installa
 
 def test_among_several_accounts_one_has_to_be_named(installation: Installation) -> None:
     installation.text("account", "create", "--name", "Other")
-    assert installation.refusal("domain", "list") == "there are several accounts; name one with --account"
+    assert (
+        installation.refusal("domain", "list")
+        == "there are several accounts; name one with --account; 'postroad account list' shows them"
+    )
 
 
 def test_a_name_that_two_accounts_have_names_neither(installation: Installation) -> None:

@@ -1,4 +1,4 @@
-"""interface.md, "Attachment": each row of the table, and what becomes of the files in the message."""
+"""The interface, "Attachment": each row of the table, and what becomes of the files in the message."""
 
 import base64
 from email.message import EmailMessage

@@ -1,4 +1,4 @@
-"""interface.md, "Authentication": each scheme on each kind of route, and everything that is no valid credential."""
+"""The interface, "Authentication": each scheme on each kind of route, and everything that is no valid credential."""
 
 import base64
 import time

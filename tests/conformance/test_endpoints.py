@@ -1,4 +1,4 @@
-"""interface.md, "Endpoints": `X-Request-ID` on every response, the headers of a send, the statuses of each endpoint."""
+"""The interface, "Endpoints": `X-Request-ID` on every response, the headers of a send, and each endpoint's statuses."""
 
 import json
 import re

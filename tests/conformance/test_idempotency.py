@@ -1,4 +1,4 @@
-"""interface.md, "POST /emails" on the Idempotency-Key, with what was decided where the interface is silent."""
+"""The interface, "POST /emails" on the Idempotency-Key, and docs/api.md, "Retrying"."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""interface.md, "Limits": each row that belongs to sending, at the limit and one beyond it.
+"""The interface, "Limits": each row that belongs to sending, at the limit and one beyond it.
 
 The lifetime of a key, 24 hours, needs a clock that can be moved: tests/services/test_submit.py proves it.
 """

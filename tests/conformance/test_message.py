@@ -1,4 +1,4 @@
-"""interface.md, "Message" and "Recipient", and the first row of "Message status": what `GET /emails/{id}` tells."""
+"""The interface, "Message" and "Recipient", and the first row of "Message status": what `GET /emails/{id}` tells."""
 
 import datetime as dt
 import re

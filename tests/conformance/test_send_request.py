@@ -1,4 +1,4 @@
-"""interface.md, "Send request": each row of the table, then its rules. What was stored is judged by a mail parser."""
+"""The interface, "Send request": each row of the table, then its rules. What was stored is judged by a mail parser."""
 
 import email
 import email.header

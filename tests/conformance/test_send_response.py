@@ -1,4 +1,4 @@
-"""interface.md, "Send response (202)" and "Attachment metadata": every member, its type, and when it is there."""
+"""The interface, "Send response (202)" and "Attachment metadata": every member, its type, and when it is there."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""interface.md, "What the service does" and "Versioning": the sentences that are not a row of any table."""
+"""The interface, "What the service does" and "Versioning": the sentences that are not a row of any table."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_email_endpoints_have_no_version_and_management_is_under_v1(service: run
 
 
 def test_the_description_lists_the_documented_statuses(service: running.Service) -> None:
-    """Statuses by endpoint: the published description says the same as the interface."""
+    """Statuses by endpoint: the published description says the same."""
     paths = service.client.get("/openapi.json").json()["paths"]
     sending = {int(status) for status in paths["/emails"]["post"]["responses"]}
     reading = {int(status) for status in paths["/emails/{id}"]["get"]["responses"]}

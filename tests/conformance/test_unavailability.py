@@ -1,4 +1,4 @@
-"""interface.md, status 503: what a caller is told while the store is away. Other bad days: tests/reliability."""
+"""The interface, status 503: what a caller is told while the store is away. Other bad days: tests/reliability."""
 
 from pathlib import Path
 

@@ -25,6 +25,12 @@ def test_a_time_beyond_all_ids_is_still_a_place() -> None:
     assert made_at(4) < cursors.at(identifiers.MESSAGE, 2**70) < cursors.end(identifiers.MESSAGE)
 
 
+def test_there_is_a_following_part_exactly_when_more_was_found() -> None:
+    assert cursors.following([], limit=2) is None
+    assert cursors.following(["a", "b"], limit=2) is None
+    assert cursors.following(["a", "b", "c"], limit=2) == "b"
+
+
 def test_an_id_is_a_cursor() -> None:
     assert cursors.check("cursor", made_at(4), identifiers.MESSAGE) == made_at(4)
 

@@ -1,4 +1,4 @@
-"""The limits, held against the Limits table of the interface and the figures that were decided beside it."""
+"""The limits, held against the figures that docs/api.md promises."""
 
 from postroad.model import limits
 

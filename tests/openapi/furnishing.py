@@ -28,6 +28,7 @@ IDENTIFIER = re.compile(rf"[a-z]+_{identifiers.PATTERN}")
 # Generated characters may take four octets each in a header line that is bounded in octets.
 HEADER_VALUE_CHARACTERS = 200
 TEMPLATE = "welcome"
+PLACEHOLDERS = ("name",)
 MESSAGE = {"to": "ada@example.org", "subject": "Hello", "text": "Hi"}
 # A bound for a machine that is busy with other tests.
 PATIENCE_SECONDS = 60
@@ -61,6 +62,7 @@ class Furnisher:
     def __init__(self, given: Surroundings) -> None:
         self._given = given
         self._client = httpx.Client(base_url=given.base_url, timeout=PATIENCE_SECONDS)
+        self._run = uuid.uuid4().hex[:8]
         self._numbers = itertools.count()
         self._schemes = {
             "POST /emails": itertools.cycle([given.basic, given.api_key, given.owner]),
@@ -69,13 +71,11 @@ class Furnisher:
         self._password = given.password
         self._token = self._log_in()
         self._message = str(self._made("POST", "/emails", MESSAGE | {"from": f"shop@{given.domain}"})["id"])
-        self._credential = self._first("credentials")
-        self._api_key = self._first("api-keys", "api_keys")
-        self._domain = self._first("domains")
+        credentials, api_keys, domains = (self._listed(name) for name in ("credentials", "api-keys", "domains"))
+        self._credential, self._domain = credentials[0], domains[0]
         # Removing one of these would end the tests, not the thing.
-        self._kept = {self._credential, self._api_key, self._domain, TEMPLATE}
+        self._kept = {*credentials, *api_keys, *domains, TEMPLATE}
         self._known = {self._message, *self._kept}
-        self._placeholders: dict[str, Sequence[str]] = {TEMPLATE: ("name",)}
         self._ways: dict[str, Callable[[Case[Any]], None]] = {
             "POST /emails": self._send,
             "GET /emails/{id}": lambda case: self._point(case, "id", self._message),
@@ -111,9 +111,6 @@ class Furnisher:
         if not 200 <= response.status_code < 300:
             return
         self._known.update(re.findall(r'"(?:id|alias)":"([^"]+)"', response.text))
-        if case.operation.label == "PUT /v1/templates/{alias}":
-            template = response.json()["template"]
-            self._placeholders[template["alias"]] = template["placeholders"]
         if case.operation.label == "POST /v1/auth/password" and isinstance(case.body, dict):
             self._password = str(case.body["new_password"])
             self._token = f"Bearer {response.json()['token']}"
@@ -123,7 +120,8 @@ class Furnisher:
     def _send(self, case: Case[Any]) -> None:
         key = case.headers.get("Idempotency-Key")
         if isinstance(key, str) and 1 <= len(key.strip(" \t")) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
-            case.headers["Idempotency-Key"] = f"{next(self._numbers)}-{key}"[: limits.IDEMPOTENCY_KEY_CHARACTERS]
+            fresh = f"{self._run}-{next(self._numbers)}-{key}"
+            case.headers["Idempotency-Key"] = fresh[: limits.IDEMPOTENCY_KEY_CHARACTERS]
         if not isinstance(case.body, dict):
             return
         if self._given.members_alone:
@@ -133,7 +131,7 @@ class Furnisher:
             case.body["from"] = _from_domain(sender, self._given.domain)
         if _is_alias(case.body.get("template")):
             case.body["template"] = TEMPLATE
-            _give_variables(case.body, self._placeholders[TEMPLATE])
+            _give_variables(case.body, PLACEHOLDERS)
         _tell_inline_images_apart(case.body)
         _shorten_headers(case.body)
         _keep_unique_recipients(case.body)
@@ -168,7 +166,7 @@ class Furnisher:
     def _preview(self, case: Case[Any]) -> None:
         self._point(case, "alias", TEMPLATE)
         if isinstance(case.body, dict):
-            _give_variables(case.body, self._placeholders.get(case.path_parameters.get("alias", ""), ()))
+            _give_variables(case.body, self._placeholders(case.path_parameters.get("alias")))
 
     def _point(self, case: Case[Any], name: str, existing: str) -> None:
         """Name something that exists; every fourth time, what was generated stays, and is not found."""
@@ -207,9 +205,17 @@ class Furnisher:
         made: dict[str, Any] = response.json()
         return made
 
-    def _first(self, path: str, member: str | None = None) -> str:
-        listed = self._client.get(f"/v1/{path}", headers={"Authorization": self._given.owner}).json()
-        return str(listed[member or path][0]["id"])
+    def _listed(self, name: str) -> list[str]:
+        """The ids of what there is of a kind, oldest first."""
+        listed = self._client.get(f"/v1/{name}", headers={"Authorization": self._given.owner}).json()
+        return [one["id"] for one in listed[name.replace("-", "_")]]
+
+    def _placeholders(self, alias: object) -> Sequence[str]:
+        """What a template needs values for, whoever has made it."""
+        if not _is_alias(alias):
+            return ()
+        found = self._client.get(f"/v1/templates/{alias}", headers={"Authorization": self._given.owner}).json()
+        return [str(name) for name in found.get("template", {}).get("placeholders", ())]
 
     def _log_in(self) -> str:
         """A session of the person whose password changes."""

@@ -140,6 +140,7 @@ class World:
         store.expect_nothing()
         await self.engine.settle()
         self._check_all_or_nothing(fault, store.written, await self._stored())
+        store.has_struck = False
         resolved = await self._resolved(outcomes)
         if fault.moment is faults.Moment.BEFORE:  # a message that still finds room in the file is no trouble
             assert len(resolved) == sum(outcome.answer != model.AWAY for outcome in outcomes)
@@ -197,6 +198,7 @@ class World:
                 *(self._ask(place, send, new) for (place, send), new in zip(requests, ids, strict=True))
             )
         self._check_in_progress(requests, answers)
+        self._check_away(requests, answers)
         return [
             model.Outcome(send, request_id, self._within_rate(place, send), answer)
             for (place, send), request_id, answer in zip(requests, ids, answers, strict=True)
@@ -245,6 +247,12 @@ class World:
         others = {one for one, answer in zip(asked, answers, strict=True) if answer != model.IN_PROGRESS}
         kept_out = [one for one, answer in zip(asked, answers, strict=True) if answer == model.IN_PROGRESS]
         assert all(one in others and one[1] is not None for one in kept_out)
+
+    def _check_away(self, requests: Sequence[Request], answers: Sequence[model.Answer | None]) -> None:
+        """Only from the process that has met a fault."""
+        places = {place for (place, _), answer in zip(requests, answers, strict=True) if answer == model.AWAY}
+        assert places <= {0}
+        assert not places or self.processes[0].store.has_struck
 
     def _check_all_or_nothing(self, fault: faults.Fault, written: set[str], stored: set[str]) -> None:
         found = stored & written

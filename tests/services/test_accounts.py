@@ -34,6 +34,13 @@ async def test_an_unknown_account_is_not_found(ctx: context.Context, account_id:
             await attempt
 
 
+async def test_accounts_of_one_name_are_found_as_far_as_they_are_asked_for(ctx: context.Context) -> None:
+    made = [await accounts.create(ctx, name) for name in ("Shop", "Shop", "Bank")]
+    assert {one.id for one in await accounts.by_name(ctx, "Shop", limit=9)} == {one.id for one in made[:2]}
+    assert len(await accounts.by_name(ctx, "Shop", limit=1)) == 1
+    assert await accounts.by_name(ctx, "shop", limit=9) == []
+
+
 async def test_accounts_are_listed_in_parts(ctx: context.Context, clock: contexts.Clock) -> None:
     made = []
     for number in range(5):

@@ -50,6 +50,13 @@ async def test_one_address_is_one_person_in_all_accounts(
     assert [user.id for user in await people.of_account(ctx, account.id)] == [owner.id]
 
 
+async def test_a_person_is_found_by_every_writing_of_their_address(ctx: context.Context, owner: users.User) -> None:
+    for email in ("owner@example.com", "OWNER@Example.com"):
+        assert await people.by_email(ctx, email) == owner
+    for email in ("nobody@example.com", "owner", ""):
+        assert await people.by_email(ctx, email) is None
+
+
 async def test_an_email_is_one_plain_address(ctx: context.Context, account: stored_accounts.Account) -> None:
     for email in ("", "jo", "jo@", "jo@example.com\r\nBcc: x@y.z", "Jo <jo@example.com>", "a@b.c, d@e.f", " jo@b.com"):
         with pytest.raises(errors.InvalidRequest, match="email:"):

@@ -1,7 +1,7 @@
 """From an answer or an error to a status, header fields and bytes; the same for every door that speaks HTTP.
 
 Every response carries `X-Request-ID` and the header fields that keep browsers from guessing, framing and telling. A
-JSON answer is never cached. A refusal is always the error object `{error, code, request_id}` (interface.md "Errors").
+JSON answer is never cached. A refusal is always the error object `{error, code, request_id}` (docs/errors.md).
 """
 
 from typing import Any, Final

@@ -1,10 +1,9 @@
 """The HTTP door as one ASGI callable: look up the route, check, read, call the handler, answer, write one log line.
 
-Every response, whatever went wrong, carries an `X-Request-ID` that is made here; one sent by a caller is ignored
-(decisions.md section 2). The order of checks is that of section 4: authentication, then everything about the body. An
-exception that is not a `PostroadError` is a bug: the log gets it with the request id, the caller gets
-`internal_error` and nothing else. The log line names the route's pattern, never a path, a query, a header or a body:
-no secret can reach it.
+Every response, whatever went wrong, carries an `X-Request-ID` that is made here; one sent by a caller is ignored. The
+order of checks is that of docs/api.md: authentication, then everything about the body. An exception that is not a
+`PostroadError` is a bug: the log gets it with the request id, the caller gets `internal_error` and nothing else. The
+log line names the route's pattern, never a path, a query, a header or a body: no secret can reach it.
 """
 
 import asyncio
@@ -52,7 +51,7 @@ class _Endpoint(Generic[routing.ContextT]):
 class _Exchange(Generic[routing.ContextT]):
     """One request under way, as far as it is known."""
 
-    __slots__ = ("account_id", "body_unread", "endpoint", "id", "method", "started")
+    __slots__ = ("account_id", "endpoint", "id", "method", "started")
 
     def __init__(self, request_id: str, *, method: str | None) -> None:
         self.id = request_id
@@ -60,7 +59,6 @@ class _Exchange(Generic[routing.ContextT]):
         self.started = time.perf_counter()
         self.endpoint: _Endpoint[routing.ContextT] | None = None
         self.account_id: str | None = None
-        self.body_unread = True
 
 
 class Application(Generic[routing.ContextT]):
@@ -121,9 +119,6 @@ class Application(Generic[routing.ContextT]):
             self._log.exception("request_failed", request_id=exchange.id, route=_pattern(exchange))
             response = _refusal(exchange, errors.InternalError("something went wrong on our side, and was logged"))
         status, fields, content = response
-        if exchange.body_unread and _waits_to_continue(scope):
-            # RFC 9110 section 10.1.1: a body that was never asked for must not be taken for the next request.
-            fields.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": status, "headers": fields})
         await send({"type": "http.response.body", "body": content})
         self._write_line(exchange, status)
@@ -149,7 +144,6 @@ class Application(Generic[routing.ContextT]):
         if route.body is not None:
             reader.check_size(headers)
             raw = await reader.receive(receive)
-            exchange.body_unread = False
             reader.check_type(headers, raw)
             if route.idempotent:
                 key = reader.idempotency_key(headers)
@@ -207,10 +201,6 @@ def _authorization(headers: routing.Headers) -> str | None:
     except errors.InvalidRequest as problem:
         raise errors.Unauthorized(problem.message) from None
     return None if value is None else value.decode("latin-1")
-
-
-def _waits_to_continue(scope: Scope) -> bool:
-    return any(name == b"expect" for name, _ in scope["headers"])
 
 
 async def _live(receive: Receive, send: Send) -> None:

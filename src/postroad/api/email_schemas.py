@@ -14,8 +14,6 @@ from postroad.protocol import address, base64_lines, content_types, file_names, 
 from postroad.services import rules
 from postroad.storage import messages, recipients
 
-# A list may name an address twice; this is the bound before anything is parsed.
-MOST_ADDRESSES: Final = rules.MOST_ADDRESSES
 UNIQUE_RULE: Final = f"`to`, `cc` and `bcc` together may name {limits.UNIQUE_RECIPIENTS} different addresses."
 
 
@@ -40,8 +38,8 @@ Address = Annotated[
         extra_json_schema={"pattern": address.SCHEMA_PATTERN, "maxLength": address.MAXIMUM_CHARACTERS},
     ),
 ]
-Addresses = Annotated[list[Address], msgspec.Meta(max_length=MOST_ADDRESSES)]
-SomeAddresses = Annotated[list[Address], msgspec.Meta(min_length=1, max_length=MOST_ADDRESSES)]
+Addresses = Annotated[list[Address], msgspec.Meta(max_length=rules.MOST_ADDRESSES)]
+SomeAddresses = Annotated[list[Address], msgspec.Meta(min_length=1, max_length=rules.MOST_ADDRESSES)]
 # Fit for a header, and for the eye.
 TAG_PATTERN: Final = f"(?={header_text.VALUE_PATTERN}){labels.SCHEMA_PATTERN}"
 Tag = Annotated[
@@ -61,7 +59,6 @@ HeaderValue = Annotated[
         }
     ),
 ]
-WireTime = Annotated[str, times.WIRE]
 Body = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"^[^\x00]*$"})]
 
 
@@ -191,7 +188,7 @@ SEND_RULES: Final = {
 }
 
 
-SEND_EXAMPLES: Final = (
+SEND_EXAMPLES: Final[tuple[dict[str, Any], ...]] = (
     {
         "from": "Shop <hello@example.com>",
         "to": ["Ada <ada@example.net>"],
@@ -215,14 +212,14 @@ class Recipient(msgspec.Struct, frozen=True):
     attempt_count: int
     last_smtp_code: int | None
     last_smtp_response: str | None
-    delivered_at: WireTime | None
-    bounced_at: WireTime | None
+    delivered_at: times.WireTime | None
+    bounced_at: times.WireTime | None
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """A message and its recipients."""
 
-    id: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{identifiers.MESSAGE}{identifiers.PATTERN}$"})]
+    id: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": identifiers.pattern(identifiers.MESSAGE)})]
     status: mail.MessageStatus
     source: mail.Source
     sender: str = msgspec.field(name="from")
@@ -230,7 +227,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     billing_status: mail.BillingStatus
     recipient_count: int
     credits_reserved: int
-    created_at: WireTime
+    created_at: times.WireTime
     recipients: list[Recipient]
     request_id: str
 

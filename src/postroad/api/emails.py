@@ -97,6 +97,6 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         permission=caller.Permission.READ,
         answers={200: email_schemas.Message},
         errors=(errors.NotFound,),
-        path_patterns={"id": rf"^{identifiers.MESSAGE}{identifiers.PATTERN}$"},
+        path_patterns={"id": identifiers.pattern(identifiers.MESSAGE)},
     ),
 )

@@ -125,7 +125,7 @@ class _Walk:
                 return unknown(name, fields, what="member", path=path)
         for name, field in fields.items():
             if value.get(name) is None:
-                # `null` equals absent (decisions.md section 4).
+                # `null` means the same as leaving a member out (docs/api.md, "Send").
                 if field.required:
                     return self._say(_member(path, name), "is required")
                 continue

@@ -18,7 +18,7 @@ from postroad.model import caller, identifiers, limits
 
 Schema = dict[str, Any]
 
-REQUEST_ID: Final = {"type": "string", "pattern": f"^{identifiers.REQUEST}{identifiers.PATTERN}$"}
+REQUEST_ID: Final = {"type": "string", "pattern": identifiers.pattern(identifiers.REQUEST)}
 SECURITY_SCHEMES: Final = {
     "basic": {"type": "http", "scheme": "basic", "description": "The SMTP username and password of the account."},
     "bearer": {
@@ -62,7 +62,7 @@ PATH_PARAMETERS: Final = {
     "id": "As an earlier answer gave it.",
     "alias": "1 to 64 of the characters a-z, 0-9, `_` and `-`.",
 }
-# Who may try again later hears when (decisions.md section 3).
+# Who may try again later hears when.
 RETRIED: Final = (
     errors.RateLimited,
     errors.WarmupLimited,

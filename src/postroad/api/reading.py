@@ -1,9 +1,9 @@
 """From the bytes of a request to typed values: body, `Idempotency-Key`, query string.
 
-A `Reader` is built once for a route; its methods stand in the order of decisions.md section 4: size, content type,
-`Idempotency-Key`, JSON, fields. A body is never held beyond the route's limit, declared or not; its time is bounded
-by the listener. Whatever is wrong is `invalid_request` (or `payload_too_large`) with its place, in the words of
-`explaining`.
+A `Reader` is built once for a route; its methods stand in the order of docs/api.md, "Order of checks": size, content
+type, `Idempotency-Key`, JSON, fields. A body is never held beyond the route's limit, declared or not; its time is
+bounded by the listener. Whatever is wrong is `invalid_request` (or `payload_too_large`) with its place, in the words
+of `explaining`.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping

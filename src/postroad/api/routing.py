@@ -18,7 +18,7 @@ from postroad.model import caller
 ContextT = TypeVar("ContextT")
 TargetT = TypeVar("TargetT")
 
-# Management requests are small; only a send carries attachments (decisions.md section 4).
+# Management requests are small; only a send carries attachments, up to 10 MiB in base64 and escapes.
 BODY_BYTES: Final = 1024 * 1024
 SEND_BODY_BYTES: Final = 32 * 1024 * 1024
 # The deepest documented path has five segments; a longer one is unknown without a walk through it.

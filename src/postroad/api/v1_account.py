@@ -26,7 +26,7 @@ class Account(msgspec.Struct, frozen=True):
     status: Literal["active", "suspended"]
     suspended_reason: str | None
     credits: Credits
-    created_at: v1_schemas.WireTime
+    created_at: times.WireTime
 
 
 class AccountResponse(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     reserved: int
     message_id: str | None
     note: str | None
-    created_at: v1_schemas.WireTime
+    created_at: times.WireTime
 
 
 class LedgerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,7 +57,7 @@ class LedgerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             str,
             msgspec.Meta(
                 description="Only entries older than this one: `next_before` of the part before.",
-                extra_json_schema={"pattern": cursors.pattern(identifiers.LEDGER)},
+                extra_json_schema={"pattern": identifiers.pattern(identifiers.LEDGER)},
             ),
         ]
         | None
@@ -109,7 +109,7 @@ async def show_ledger(ctx: context.Context, request: routing.Request) -> routing
     query: LedgerQuery = request.query
     limit = query.limit or cursors.USUAL
     found = await credits.ledger(ctx, request.caller.account_id, query.before, limit + 1)
-    older = v1_schemas.next_cursor([entry.id for entry in found], limit=limit)
+    older = cursors.following([entry.id for entry in found], limit=limit)
     return routing.Answer(200, LedgerResponse([_entry(row) for row in found[:limit]], older, request.id))
 
 

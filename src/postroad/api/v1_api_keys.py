@@ -21,9 +21,9 @@ class ApiKey(msgspec.Struct, frozen=True):
     credential_id: str
     hint: str
     scopes: list[Scope]
-    created_at: v1_schemas.WireTime
-    last_used_at: v1_schemas.WireTime | None
-    revoked_at: v1_schemas.WireTime | None
+    created_at: times.WireTime
+    last_used_at: times.WireTime | None
+    revoked_at: times.WireTime | None
 
 
 class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,7 +35,7 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             str,
             msgspec.Meta(
                 description="The SMTP credential whose idempotency keys and end it shares; else the oldest live one.",
-                extra_json_schema={"pattern": cursors.pattern(identifiers.CREDENTIAL)},
+                extra_json_schema={"pattern": identifiers.pattern(identifiers.CREDENTIAL)},
             ),
         ]
         | None
@@ -66,7 +66,7 @@ class ApiKeysQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which part of the list."""
 
     limit: v1_schemas.Limit | None = cursors.USUAL
-    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.API_KEY)] | None = None
+    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.pattern(identifiers.API_KEY))] | None = None
 
 
 class ApiKeysResponse(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
     query: ApiKeysQuery = request.query
     limit, after = query.limit or cursors.USUAL, cursors.after(query.cursor, identifiers.API_KEY)
     found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
-    following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
+    following = cursors.following([row.id for row in found], limit=limit)
     return routing.Answer(200, ApiKeysResponse([_api_key(row) for row in found[:limit]], following, request.id))
 
 
@@ -152,6 +152,6 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="API keys",
         permission=caller.Permission.CHANGE,
         answers={204: None},
-        path_patterns={"id": cursors.pattern(identifiers.API_KEY)},
+        path_patterns={"id": identifiers.pattern(identifiers.API_KEY)},
     ),
 )

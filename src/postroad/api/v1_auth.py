@@ -1,7 +1,7 @@
 """`/v1/auth`: log in and out, change one's password, and see who one is.
 
 A log-in is the only public route under `/v1`. Its answer tells an unknown email and a wrong password apart in nothing,
-and repeated failures are slowed (decisions.md section 11).
+and repeated failures are slowed (`model/slowing.py`).
 """
 
 from typing import Annotated, Literal
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from postroad import errors
-from postroad.api import routing, v1_account, v1_schemas
+from postroad.api import routing, v1_account
 from postroad.model import caller, times
 from postroad.protocol import address
 from postroad.services import access, context, passwords
@@ -57,14 +57,14 @@ class User(msgspec.Struct, frozen=True):
     id: str
     email: str
     role: Literal["owner", "member", "read_only"]
-    created_at: v1_schemas.WireTime
+    created_at: times.WireTime
 
 
 class SessionResponse(msgspec.Struct, frozen=True):
     """An open session. The token goes into `Authorization: Bearer …`."""
 
     token: str
-    expires_at: v1_schemas.WireTime
+    expires_at: times.WireTime
     user: User
     account: v1_account.Account
     request_id: str

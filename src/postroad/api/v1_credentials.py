@@ -9,7 +9,7 @@ from postroad.model import caller, cursors, identifiers, labels, times
 from postroad.services import context, credentials
 from postroad.storage import credentials as stored
 
-PATH_PATTERNS: Final = {"id": cursors.pattern(identifiers.CREDENTIAL)}
+PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.CREDENTIAL)}
 
 
 class Credential(msgspec.Struct, frozen=True):
@@ -18,9 +18,9 @@ class Credential(msgspec.Struct, frozen=True):
     id: str
     name: str
     username: str
-    created_at: v1_schemas.WireTime
-    last_used_at: v1_schemas.WireTime | None
-    revoked_at: v1_schemas.WireTime | None
+    created_at: times.WireTime
+    last_used_at: times.WireTime | None
+    revoked_at: times.WireTime | None
 
 
 class NewCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,7 +48,7 @@ class CredentialsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which part of the list."""
 
     limit: v1_schemas.Limit | None = cursors.USUAL
-    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.CREDENTIAL)] | None = None
+    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.pattern(identifiers.CREDENTIAL))] | None = None
 
 
 class CredentialsResponse(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
     query: CredentialsQuery = request.query
     limit, after = query.limit or cursors.USUAL, cursors.after(query.cursor, identifiers.CREDENTIAL)
     found = await credentials.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
-    following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
+    following = cursors.following([row.id for row in found], limit=limit)
     return routing.Answer(200, CredentialsResponse([_credential(row) for row in found[:limit]], following, request.id))
 
 

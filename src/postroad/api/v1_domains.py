@@ -11,7 +11,7 @@ from postroad.protocol import address_syntax
 from postroad.services import context, domains
 from postroad.storage import domains as stored
 
-PATH_PATTERNS: Final = {"id": cursors.pattern(identifiers.DOMAIN)}
+PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.DOMAIN)}
 
 
 class Domain(msgspec.Struct, frozen=True):
@@ -20,8 +20,8 @@ class Domain(msgspec.Struct, frozen=True):
     id: str
     name: str
     verified: bool
-    verified_at: v1_schemas.WireTime | None
-    created_at: v1_schemas.WireTime
+    verified_at: times.WireTime | None
+    created_at: times.WireTime
 
 
 class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,7 +50,7 @@ class DomainsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which part of the list."""
 
     limit: v1_schemas.Limit | None = cursors.USUAL
-    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.DOMAIN)] | None = None
+    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.pattern(identifiers.DOMAIN))] | None = None
 
 
 class DomainsResponse(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
     query: DomainsQuery = request.query
     limit, after = query.limit or cursors.USUAL, cursors.after(query.cursor, identifiers.DOMAIN)
     found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
-    following = v1_schemas.next_cursor([row.id for row in found], limit=limit)
+    following = cursors.following([row.id for row in found], limit=limit)
     return routing.Answer(200, DomainsResponse([_domain(row) for row in found[:limit]], following, request.id))
 
 

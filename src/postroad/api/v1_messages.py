@@ -11,7 +11,7 @@ from postroad.protocol import address_syntax
 from postroad.services import context, messages
 from postroad.storage import messages as stored
 
-PATH_PATTERNS: Final = {"id": cursors.pattern(identifiers.MESSAGE)}
+PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.MESSAGE)}
 RAW_TYPE: Final = "message/rfc822"
 
 Moment = Annotated[str, msgspec.Meta(max_length=64, extra_json_schema={"format": "date-time"})]
@@ -41,7 +41,7 @@ class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
     recipient_count: int
     credits_reserved: int
     size: int
-    created_at: v1_schemas.WireTime
+    created_at: times.WireTime
 
 
 class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -74,7 +74,7 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         None
     )
     limit: v1_schemas.Limit | None = cursors.USUAL
-    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.MESSAGE)] | None = None
+    cursor: Annotated[str, v1_schemas.cursor_of(identifiers.pattern(identifiers.MESSAGE))] | None = None
 
 
 class MessagesResponse(msgspec.Struct, frozen=True):

@@ -1,12 +1,11 @@
-"""What the management routes share on the wire: times, ids, and the parts of a list."""
+"""What the lists of the management routes share on the wire: how many, from where, and how to go on."""
 
 from typing import Annotated
 
 import msgspec
 
-from postroad.model import cursors, times
+from postroad.model import cursors
 
-WireTime = Annotated[str, times.WIRE]
 Limit = Annotated[
     int, msgspec.Meta(ge=1, le=cursors.MOST, description=f"How many at most; {cursors.USUAL} unless told otherwise.")
 ]
@@ -15,14 +14,9 @@ NextCursor = Annotated[
 ]
 
 
-def cursor_of(prefix: str) -> msgspec.Meta:
-    """How a schema describes a cursor into a list of such ids."""
+def cursor_of(pattern: str) -> msgspec.Meta:
+    """How a schema describes a cursor into a list of what has this shape."""
     return msgspec.Meta(
         description="`next_cursor` of the part before; absent for the first part.",
-        extra_json_schema={"pattern": cursors.pattern(prefix)},
+        extra_json_schema={"pattern": pattern},
     )
-
-
-def next_cursor(ids: list[str], *, limit: int) -> str | None:
-    """The cursor to the next part, when one more than `limit` was found."""
-    return ids[limit - 1] if len(ids) > limit else None

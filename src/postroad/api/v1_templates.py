@@ -1,4 +1,4 @@
-"""`/v1/templates`: the templates of the account, with preview (decisions.md section 9)."""
+"""`/v1/templates`: the templates of the account, with preview."""
 
 from typing import Annotated, Final
 
@@ -8,7 +8,7 @@ from postroad import errors
 from postroad.api import routing, v1_schemas
 from postroad.model import caller, cursors, limits, mail, times
 from postroad.protocol import header_text
-from postroad.services import context, templates
+from postroad.services import context, rules, templates
 from postroad.storage import templates as stored
 
 ALIAS_PATTERN: Final = f"^{limits.TEMPLATE_ALIAS_PATTERN}$"
@@ -30,8 +30,8 @@ class Template(msgspec.Struct, frozen=True):
     text: str | None
     html: str | None
     placeholders: list[str]
-    created_at: v1_schemas.WireTime
-    updated_at: v1_schemas.WireTime
+    created_at: times.WireTime
+    updated_at: times.WireTime
 
 
 class TemplateSummary(msgspec.Struct, frozen=True):
@@ -42,8 +42,8 @@ class TemplateSummary(msgspec.Struct, frozen=True):
     subject: str
     has_text: bool
     has_html: bool
-    created_at: v1_schemas.WireTime
-    updated_at: v1_schemas.WireTime
+    created_at: times.WireTime
+    updated_at: times.WireTime
 
 
 class TemplateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,16 +79,7 @@ class TemplatesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which part of the list."""
 
     limit: v1_schemas.Limit | None = cursors.USUAL
-    cursor: (
-        Annotated[
-            str,
-            msgspec.Meta(
-                description="`next_cursor` of the part before; absent for the first part.",
-                extra_json_schema={"pattern": ALIAS_PATTERN},
-            ),
-        ]
-        | None
-    ) = None
+    cursor: Annotated[str, v1_schemas.cursor_of(ALIAS_PATTERN)] | None = None
 
 
 class TemplatesResponse(msgspec.Struct, frozen=True):
@@ -143,9 +134,9 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
     """A part of the account's templates."""
     query: TemplatesQuery = request.query
     limit = query.limit or cursors.USUAL
-    after = "" if query.cursor is None else templates.check_alias("cursor", query.cursor)
+    after = "" if query.cursor is None else rules.check_alias("cursor", query.cursor)
     found = await templates.summaries(ctx, request.caller.account_id, after, limit + 1)
-    following = v1_schemas.next_cursor([row.alias for row in found], limit=limit)
+    following = cursors.following([row.alias for row in found], limit=limit)
     return routing.Answer(200, TemplatesResponse([_summary(row) for row in found[:limit]], following, request.id))
 
 

@@ -3,7 +3,7 @@
 import click
 
 from postroad.cli import command, naming, output, views
-from postroad.model import times
+from postroad.model import cursors, times
 from postroad.services import accounts as services_accounts
 from postroad.services import context as services_context
 from postroad.storage import accounts
@@ -25,7 +25,7 @@ async def create(context: services_context.Context, name: str) -> output.Report:
 async def show_list(context: services_context.Context, after: str, limit: int) -> output.Report:
     """List accounts, oldest first."""
     found = await services_accounts.page(context, after, limit + 1)
-    page, following = found[:limit], found[limit - 1].id if len(found) > limit else None
+    page, following = found[:limit], cursors.following([account.id for account in found], limit=limit)
     rows = [(account.id, account.name, account.status, account.available, account.reserved) for account in page]
     text = output.table(["id", "name", "status", "available", "reserved"], rows, empty="There are no accounts.")
     data = {"accounts": [views.account(account) for account in page], "next_after": following}

@@ -14,8 +14,6 @@ from postroad.model import caller
 from postroad.services import access, accounts, api_keys, context, credentials, domains, people, secrets, templates
 from postroad.services import credits as services_credits
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import domains as stored_domains
-from postroad.storage import users
 
 ACCOUNT_NAME: Final = "Demo"
 CREDITS: Final = 10_000
@@ -48,13 +46,8 @@ async def prepare(ctx: context.Context, before: data_folder.Handover | None) -> 
 
 async def _account(ctx: context.Context) -> stored_accounts.Account:
     """The account of the demo login, whatever it is called by now; or a new one."""
-    person = await _person(ctx)
+    person = await people.by_email(ctx, EMAIL)
     return await accounts.find(ctx, person.account_id) if person else await accounts.create(ctx, ACCOUNT_NAME)
-
-
-async def _person(ctx: context.Context) -> users.User | None:
-    async with ctx.store.reading() as tx:
-        return await users.by_email(tx, EMAIL)
 
 
 async def _fill_up(ctx: context.Context, account: stored_accounts.Account) -> None:
@@ -63,9 +56,9 @@ async def _fill_up(ctx: context.Context, account: stored_accounts.Account) -> No
 
 
 async def _register_domain(ctx: context.Context, account_id: str) -> None:
-    async with ctx.store.reading() as tx:
-        known = await stored_domains.by_name(tx, account_id, DOMAIN)
-    if known is None:
+    try:
+        await domains.by_name(ctx, account_id, DOMAIN)
+    except errors.NotFound:
         await domains.add(ctx, account_id, DOMAIN, verified=True)
 
 
@@ -110,7 +103,7 @@ async def _api_key(ctx: context.Context, account_id: str, credential_id: str, be
 
 
 async def _login(ctx: context.Context, account_id: str, before: data_folder.Login | None) -> data_folder.Login:
-    person = await _person(ctx)
+    person = await people.by_email(ctx, EMAIL)
     if person is None:
         person, password = await people.create(ctx, account_id, email=EMAIL, password=None, role=caller.Role.OWNER)
         return data_folder.Login(person.email, password)

@@ -2,10 +2,8 @@
 
 import click
 
-from postroad import errors
 from postroad.cli import command, naming, output, views
 from postroad.model import times
-from postroad.protocol import address
 from postroad.services import context as services_context
 from postroad.services import domains as services_domains
 from postroad.storage import domains
@@ -18,7 +16,7 @@ from postroad.storage import domains
 async def add(context: services_context.Context, *, name: str, account: str | None, verified: bool) -> output.Report:
     """Register a domain that an account may send from."""
     found = await naming.account(context, account)
-    return _report(await services_domains.add(context, found.id, name, verified=verified), "is registered")
+    return _report(await services_domains.add(context, found.id, name, verified=verified))
 
 
 @click.command("list", cls=command.StoreCommand)
@@ -37,26 +35,15 @@ async def show_list(context: services_context.Context, account: str | None) -> o
 @naming.account_option
 async def verify(context: services_context.Context, name: str, account: str | None) -> output.Report:
     """Count a registered domain as proven, without asking DNS."""
-    domain = await _find(context, name, account)
-    return _report(await services_domains.verify(context, domain.account_id, domain.id), "is registered")
-
-
-async def _find(context: services_context.Context, name: str, account: str | None) -> domains.Domain:
     found = await naming.account(context, account)
-    try:
-        normal = address.parse_domain(name)
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"{name}: {problem}") from None
-    async with context.store.reading() as tx:
-        domain = await domains.by_name(tx, found.id, normal)
-    if domain is None:
-        raise errors.NotFound(f"account {found.name!r} has no domain {normal}")
-    return domain
+    domain = await services_domains.by_name(context, found.id, name)
+    return _report(await services_domains.verify(context, found.id, domain.id))
 
 
-def _report(domain: domains.Domain, what: str) -> output.Report:
+def _report(domain: domains.Domain) -> output.Report:
     state = "verified" if domain.verified_at else "not verified yet"
-    return output.Report(data={"domain": views.domain(domain)}, text=f"{domain.name} {what}, {state}: {domain.id}")
+    text = f"{domain.name} is registered, {state}: {domain.id}"
+    return output.Report(data={"domain": views.domain(domain)}, text=text)
 
 
 GROUP = click.Group("domain", commands=[add, show_list, verify], help="Domains that accounts send from.")

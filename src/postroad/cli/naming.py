@@ -31,8 +31,7 @@ async def account(context: services_context.Context, named: str | None) -> accou
         return await _only_account(context)
     if identifiers.is_identifier(named, identifiers.ACCOUNT):
         return await services_accounts.find(context, named)
-    async with context.store.scanning() as tx:
-        found = await accounts.by_name(tx, named, limit=TWO)
+    found = await services_accounts.by_name(context, named, limit=TWO)
     if not found:
         raise errors.NotFound(f"there is no account {named!r}")
     if len(found) == TWO:
@@ -45,5 +44,7 @@ async def _only_account(context: services_context.Context) -> accounts.Account:
     if not found:
         raise errors.NotFound("there is no account yet; make one with 'postroad account create'")
     if len(found) == TWO:
-        raise errors.InvalidRequest("there are several accounts; name one with --account")
+        raise errors.InvalidRequest(
+            "there are several accounts; name one with --account; 'postroad account list' shows them"
+        )
     return found[0]

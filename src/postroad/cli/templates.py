@@ -6,7 +6,7 @@ import click
 
 from postroad import errors
 from postroad.cli import command, naming, output, views
-from postroad.model import times
+from postroad.model import cursors, times
 from postroad.services import context as services_context
 from postroad.services import templates
 
@@ -48,7 +48,7 @@ async def show_list(context: services_context.Context, account: str | None, *, a
     """List an account's templates by alias."""
     found = await naming.account(context, account)
     listed = await templates.page(context, found.id, after, limit + 1)
-    page, following = listed[:limit], listed[limit - 1].alias if len(listed) > limit else None
+    page, following = listed[:limit], cursors.following([one.alias for one in listed], limit=limit)
     rows = [(one.alias, one.subject, times.to_wire(one.updated_at)) for one in page]
     text = output.table(["alias", "subject", "updated"], rows, empty="There are no templates.")
     data = {"templates": [views.template(one) for one in page], "next_after": following}

@@ -88,9 +88,7 @@ async def token(context: services_context.Context, email: str | None, account: s
 
 async def _find(context: services_context.Context, email: str) -> users.User:
     """The person behind an email; no two people have the same one."""
-    key = people.email_key(email)
-    async with context.store.reading() as tx:
-        user = await users.by_email(tx, key) if key else None
+    user = await people.by_email(context, email)
     if user is None:
         raise errors.NotFound(f"nobody logs in as {email!r}")
     return user

@@ -1,8 +1,7 @@
 """Who calls, and what that kind of caller may do.
 
 The table below is the whole of the permissions: a credential kind or a role, and its rights. A credential that is of
-the wrong kind for a route is `unauthorized`; a person whose role is too small is `forbidden` (decisions.md section
-3).
+the wrong kind for a route is `unauthorized`; a person whose role is too small is `forbidden`.
 """
 
 from dataclasses import dataclass

@@ -4,6 +4,7 @@ Ids sort by time, so an id is a cursor, and a time is the place before the ids t
 that names nothing of its caller is still only a place in the caller's own list.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from postroad import errors
@@ -15,11 +16,6 @@ USUAL: Final = 25
 _BEHIND: Final = "~"
 # The last microsecond that an id can tell.
 _LAST: Final = 16**14 - 1
-
-
-def pattern(prefix: str) -> str:
-    """The shape of a cursor into a list of such ids, for a schema."""
-    return f"^{prefix}{identifiers.PATTERN}$"
 
 
 def at(prefix: str, microseconds: int) -> str:
@@ -35,6 +31,11 @@ def end(prefix: str) -> str:
 def after(cursor: str | None, prefix: str) -> str:
     """The place behind which a part of a list begins; the first part begins behind nothing."""
     return "" if cursor is None else check("cursor", cursor, prefix)
+
+
+def following(places: Sequence[str], *, limit: int) -> str | None:
+    """The place behind which the next part begins, when one more than `limit` was found; else None."""
+    return places[limit - 1] if len(places) > limit else None
 
 
 def check(field: str, text: str, prefix: str) -> str:

@@ -24,6 +24,11 @@ PATTERN: Final = r"[0-9a-f]{28}"
 _SHAPE = re.compile(rf"[a-z]+_{PATTERN}")
 
 
+def pattern(prefix: str) -> str:
+    """The shape of an id of this kind, for a schema."""
+    return f"^{prefix}{PATTERN}$"
+
+
 def make(prefix: str, *, now: int, entropy: bytes) -> str:
     """An id from microseconds and seven random bytes."""
     return f"{prefix}{now:014x}{entropy.hex()}"

@@ -10,12 +10,12 @@ from typing import Final
 import msgspec
 
 from postroad import errors
+from postroad.protocol import header_text
 
 MOST_CHARACTERS: Final = 100
-_UNSEEN: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
-_PLAIN: Final = re.compile(rf"[^{_UNSEEN}\ud800-\udfff]+")
+_PLAIN: Final = re.compile(rf"[^{header_text.UNSEEN}\ud800-\udfff]+")
 
-SCHEMA_PATTERN: Final = f"^[^{_UNSEEN}]+$"
+SCHEMA_PATTERN: Final = f"^[^{header_text.UNSEEN}]+$"
 NAME: Final = msgspec.Meta(
     min_length=1,
     max_length=MOST_CHARACTERS,

@@ -1,4 +1,4 @@
-"""A message as a door hands it in, and the words for its states (interface.md "States and transitions")."""
+"""A message as a door hands it in, and the words for its states (docs/api.md, "Read")."""
 
 from collections.abc import Mapping
 from enum import StrEnum

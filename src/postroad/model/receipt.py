@@ -1,4 +1,4 @@
-"""The receipt: what a caller is told when a message is accepted (interface.md "Send response").
+"""The receipt: what a caller is told when a message is accepted (docs/api.md, "Send").
 
 It is encoded once, stored with the message, and sent again byte for byte when its idempotency key is replayed.
 """

@@ -19,8 +19,6 @@ from typing import Any, Final
 from postroad import errors
 from postroad.network import http_exchange, http_limits, http_reading, http_request, http_response
 
-Limits = http_limits.Limits
-
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 

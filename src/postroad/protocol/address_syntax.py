@@ -10,6 +10,8 @@ describes a safe share only, because no regular expression can say IDNA: letters
 import re
 from typing import Final
 
+from postroad.protocol import header_text
+
 # Two full names of escaped characters, an address and some spaces fit; everything longer is nonsense.
 MAXIMUM_CHARACTERS: Final = 1000
 MAXIMUM_NAME_CHARACTERS: Final = 255
@@ -26,8 +28,6 @@ _TOP_LABEL: Final = rf"[A-Za-z](?:[{_ALPHANUMERIC}\-]{{0,61}}[{_ALPHANUMERIC}])?
 DOT_ATOM: Final = rf"[{ATEXT}]+(?:\.[{ATEXT}]+)*"
 DOMAIN: Final = rf"(?:{_LABEL}\.)+{_TOP_LABEL}"
 
-# Control characters, Unicode's own line breaks, and the marks that turn the direction of what a reader sees.
-UNSEEN: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 SPECIALS: Final = r'"(),:;<>@\[\\\]'  # RFC 5322 section 3.2.3, without the dot, which people write in names
 
 # Letters that are their own normal form, run from left to right and are PVALID in IDNA 2008: Latin-1, Greek, Cyrillic,
@@ -55,9 +55,9 @@ _WIDE_DOMAIN: Final = (
 )
 _WIDE_ADDRESS: Final = rf"{_WIDE_LOCAL}@{_WIDE_DOMAIN}"
 _ADDRESS: Final = rf"(?:{_ASCII_ADDRESS}|{_WIDE_ADDRESS})"
-_WORD: Final = rf"[^ {SPECIALS}{UNSEEN}]+"
+_WORD: Final = rf"[^ {SPECIALS}{header_text.UNSEEN}]+"
 _BARE_NAME: Final = rf"(?![^<]{{255,}}[^ <]){_WORD}(?: +{_WORD})*"
-_QUOTED_NAME: Final = rf'"(?:[^"\\{UNSEEN}]|\\[ -~]){{0,255}}"'
+_QUOTED_NAME: Final = rf'"(?:[^"\\{header_text.UNSEEN}]|\\[ -~]){{0,255}}"'
 
 # No `=?` anywhere: it would begin an encoded word (RFC 2047), which a reader might decode into something else.
 SCHEMA_PATTERN: Final = rf"^(?!.*=\?) *(?:{_ADDRESS}|(?:(?:{_BARE_NAME}|{_QUOTED_NAME}) *)?<{_ADDRESS}>) *$"
@@ -68,7 +68,7 @@ ASCII_ADDRESS: Final = re.compile(rf"({DOT_ATOM})@({DOMAIN})")
 ASCII_DOMAIN: Final = re.compile(DOMAIN)
 ASCII_LABEL: Final = re.compile(_LABEL)
 ATOM_CHARACTER: Final = re.compile(rf"[{ATEXT}]")
-FORBIDDEN_CHARACTER: Final = re.compile(rf"[{UNSEEN}\ud800-\udfff]")
+FORBIDDEN_CHARACTER: Final = re.compile(rf"[{header_text.UNSEEN}\ud800-\udfff]")
 QUOTED_NAME: Final = re.compile(r'"((?:[^"\\]|\\[ -~])*)" *')
 QUOTED_PAIR: Final = re.compile(r"\\(.)")
 NAME_SPECIAL: Final = re.compile(rf"[{SPECIALS}]")

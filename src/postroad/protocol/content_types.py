@@ -2,8 +2,7 @@
 
 A given type is `type/subtype` with parameters (RFC 2045 section 5.1) and is written as given. Composite types are
 refused: a file is carried in base64, which RFC 2046 forbids for `multipart` and `message`, and a reader would look
-for parts in it. A derived type comes from the table that Python ships, never from files of the machine, so that every
-host agrees.
+for parts in it. A derived type comes from the table below, never from files of the machine, so that every host agrees.
 """
 
 import re

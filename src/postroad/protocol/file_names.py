@@ -16,7 +16,7 @@ MAXIMUM_CHARACTERS: Final = 255
 # JSON Schema's view of `check`: no path, no control characters, no turned directions, no encoded words.
 SCHEMA_PATTERN: Final = (
     r"^(?!\.{1,2}$)(?!.*=\?[^?]*\?[bBqQ]\?)"
-    r"[^/\\\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]{1,255}$"
+    rf"[^/\\{header_text.UNSEEN}]{{1,{MAXIMUM_CHARACTERS}}}$"
 )
 # Single spaces between printable characters; what is beside them does not survive every reader of quoted strings.
 _ORDINARY: Final = re.compile(r"[!-~]+(?: [!-~]+)*")

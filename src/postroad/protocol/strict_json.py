@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 import msgspec
 
 MAXIMUM_DEPTH: Final = 64
-# The largest request the interface allows has some 2,000 values; one of two bytes in the text costs 60 in memory.
+# The largest send that is allowed has some 2,000 values; one of two bytes in the text costs 60 in memory.
 MAXIMUM_VALUES: Final = 100_000
 _MAXIMUM_NUMBER_CHARACTERS: Final = 64  # 64-bit integers have 20, and a double is exact with 17 digits
 _SMALLEST_INTEGER: Final = -(2**63)

@@ -39,14 +39,6 @@ async def authenticate(ctx: context.Context, authorization_field: str | None, *,
     return _admit(ctx, known)
 
 
-async def identify(
-    ctx: context.Context, presented: authorization.Basic | authorization.Bearer, *, client_address: str
-) -> caller.Caller:
-    """The caller behind credentials that did not come in a header."""
-    fact = ("caller", ctx.memory.digest(presented.secret))
-    return _admit(ctx, await _look_up(ctx, presented, fact=fact, client_address=client_address))
-
-
 def _parse(authorization_field: str) -> authorization.Basic | authorization.Bearer:
     try:
         return authorization.parse(authorization_field)

@@ -32,6 +32,12 @@ async def find(ctx: context.Context, account_id: str) -> accounts.Account:
     return account
 
 
+async def by_name(ctx: context.Context, name: str, *, limit: int) -> list[accounts.Account]:
+    """The accounts that people call so; names need not be unique."""
+    async with ctx.store.scanning() as tx:
+        return await accounts.by_name(tx, name, limit=limit)
+
+
 async def page(ctx: context.Context, after: str, limit: int) -> list[accounts.Account]:
     """Accounts in order of their making, after an id; the first ones come after an empty text."""
     async with ctx.store.scanning() as tx:

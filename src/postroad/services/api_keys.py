@@ -1,6 +1,6 @@
 """API keys: issued under an SMTP credential, whose idempotency keys and end they share; stored hashed and shown once.
 
-A key may send; with the extra scope `read` it may also read messages (decisions.md section 11).
+A key may send; with the extra scope `read` it may also read messages.
 """
 
 from typing import Final

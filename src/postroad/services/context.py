@@ -15,7 +15,6 @@ from postroad.model import identifiers
 from postroad.services import accepting, memory, passwords, rates, secrets
 from postroad.storage import group_commit, opening, store
 
-MICROSECONDS = 1_000_000
 # A batch is bounded so that one commit stays short: the first in it waits for the last.
 BATCH_ITEMS = 256
 BATCH_BYTES = 32 * 1024 * 1024

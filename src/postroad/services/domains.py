@@ -15,10 +15,7 @@ from postroad.storage import access, domains, store
 
 async def add(ctx: context.Context, account_id: str, name: str, *, verified: bool) -> domains.Domain:
     """Register a domain for an account; an operator may vouch for it."""
-    try:
-        normal = address.parse_domain(name)
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"name: {problem}") from None
+    normal = _parse(name)
     now = ctx.clock()
     domain = domains.Domain(
         id=ctx.new_id(identifiers.DOMAIN, now=now),
@@ -51,6 +48,16 @@ async def find(ctx: context.Context, account_id: str, domain_id: str) -> domains
         return await _existing(tx, account_id, domain_id)
 
 
+async def by_name(ctx: context.Context, account_id: str, name: str) -> domains.Domain:
+    """One domain of an account by its name, however it is written."""
+    normal = _parse(name)
+    async with ctx.store.reading() as tx:
+        domain = await domains.by_name(tx, account_id, normal)
+    if domain is None:
+        raise errors.NotFound(f"the account has no domain {normal}")
+    return domain
+
+
 async def verify(ctx: context.Context, account_id: str, domain_id: str) -> domains.Domain:
     """Mark a domain as proven; one that is proven already stays as it is."""
     _check_id(domain_id)
@@ -74,6 +81,13 @@ async def remove(ctx: context.Context, account_id: str, domain_id: str) -> None:
         if not await domains.remove(tx, account_id, domain_id):
             raise _unknown()
     ctx.memory.forget()
+
+
+def _parse(name: str) -> str:
+    try:
+        return address.parse_domain(name)
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"name: {problem}") from None
 
 
 async def _existing(tx: store.Transaction, account_id: str, domain_id: str) -> domains.Domain:

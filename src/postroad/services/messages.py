@@ -79,8 +79,7 @@ async def page(ctx: context.Context, account_id: str, filters: Filters, *, limit
     chosen = _chosen(filters, cursor)
     async with ctx.store.scanning() as tx:
         found = await messages.page(tx, account_id, chosen, limit=limit + 1)
-    more = len(found) > limit
-    return Page(found[:limit], found[limit - 1].id if more else None)
+    return Page(found[:limit], cursors.following([message.id for message in found], limit=limit))
 
 
 def _chosen(filters: Filters, cursor: str | None) -> messages.Filter:

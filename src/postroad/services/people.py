@@ -66,6 +66,15 @@ async def find(ctx: context.Context, account_id: str, user_id: str) -> users.Use
     return user
 
 
+async def by_email(ctx: context.Context, email: str) -> users.User | None:
+    """Who logs in with this address, in whichever account; for operators."""
+    key = email_key(email)
+    if key is None:
+        return None
+    async with ctx.store.reading() as tx:
+        return await users.by_email(tx, key)
+
+
 async def set_password(ctx: context.Context, account_id: str, user_id: str, *, password: str) -> users.User:
     """Give a person a new password without asking for the old one; for operators."""
     passwords.check_new("password", password)

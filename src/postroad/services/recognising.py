@@ -1,4 +1,4 @@
-"""From what a caller presents to who it is: one function for each of the three schemes (interface.md "Authentication").
+"""From what a caller presents to who it is: one function for each of the three schemes (docs/api.md, "Who you are").
 
 Each reads the store once and trusts nothing else: a token's role is taken from the store, a scope that keys cannot have
 is ignored. A password, a key and a token are each refused with one text, whatever was wrong with them.

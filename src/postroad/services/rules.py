@@ -1,4 +1,4 @@
-"""The rules of a send, the same for every door (interface.md "Send request", decisions.md section 4).
+"""The rules of a send, the same for every door (docs/api.md, "Send").
 
 `check` turns a request into values that the composer can trust, or raises InvalidRequest with the name of the field
 and what to do. It needs no store and no clock: what depends on the account (domain, template, credits) is judged
@@ -81,6 +81,18 @@ def check_subject(subject: str) -> None:
     _check_line("subject", subject)
 
 
+def check_alias(field: str, alias: str) -> str:
+    """The alias of a template, as a caller gave it."""
+    if not is_alias(alias):
+        raise errors.InvalidRequest(f"{field}: 1 to 64 of the characters a-z, 0-9, '_' and '-'")
+    return alias
+
+
+def is_alias(text: str) -> bool:
+    """Whether a template could be called so."""
+    return _ALIAS.fullmatch(text) is not None
+
+
 def _check_line(field: str, text: str) -> None:
     """A text that goes into a header."""
     try:
@@ -120,8 +132,8 @@ def _unique(mailboxes: tuple[address.Mailbox, ...]) -> tuple[address.Mailbox, ..
 
 
 def _check_content(request: mail.SendRequest) -> None:
-    if request.template is not None and not _ALIAS.fullmatch(request.template):
-        raise errors.InvalidRequest("template: an alias is 1 to 64 small letters, digits, underscores and hyphens")
+    if request.template is not None:
+        check_alias("template", request.template)
     if request.template is not None and (request.text or request.html):
         raise errors.InvalidRequest("template: must not be combined with text or html; leave those out")
     if request.variables is not None and request.template is None:

@@ -2,7 +2,7 @@
 
 A template is checked when it is saved, so that a slip is found by the person who wrote it and not by a sender at night.
 Rendering puts values in once: HTML-escaped in `html`, as they are in `text` and in the subject, where a line break is
-refused (decisions.md section 9).
+refused.
 """
 
 import re
@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import errors
-from postroad.model import identifiers, limits, mail
+from postroad.model import identifiers, mail
 from postroad.protocol import placeholders
 from postroad.services import context, rules
 from postroad.storage import templates
 
 # Text and HTML of this length fit into one management request together, and no newsletter comes near it.
 BODY_CHARACTERS: Final = 256 * 1024
-_ALIAS: Final = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
 # Neither can be stored as text or sent as mail: NUL, and half of a surrogate pair.
 _UNSENDABLE: Final = re.compile("[\\0\ud800-\udfff]")
 
@@ -49,13 +48,6 @@ def render(
     return rendered
 
 
-def check_alias(field: str, alias: str) -> str:
-    """An alias that came from a caller."""
-    if not _ALIAS.fullmatch(alias):
-        raise errors.InvalidRequest(f"{field}: 1 to 64 of the characters a-z, 0-9, '_' and '-'")
-    return alias
-
-
 def names(template: templates.Template) -> list[str]:
     """The names of a template's placeholders, each once, in the order of their first use."""
     sources = (template.subject, template.text or "", template.html or "")
@@ -66,7 +58,7 @@ async def put(
     ctx: context.Context, account_id: str, alias: str, *, subject: str, text: str | None, html: str | None
 ) -> templates.Template:
     """Make a template, or replace the one with this alias. An empty body counts as none."""
-    check_alias("alias", alias)
+    rules.check_alias("alias", alias)
     rules.check_subject(subject)
     if not text and not html:
         raise errors.InvalidRequest("text: give at least one of text and html")
@@ -156,7 +148,7 @@ def _check_source(field: str, source: str) -> None:
 
 
 def _refuse_impossible(alias: str) -> None:
-    if not _ALIAS.fullmatch(alias):
+    if not rules.is_alias(alias):
         raise _unknown()
 
 

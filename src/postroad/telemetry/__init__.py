@@ -1,1 +1,1 @@
-"""Logs, metrics and health."""
+"""What the service tells about itself: logs."""
