@@ -1,6 +1,7 @@
 """Ids: a prefix that says what they name, and digits that sort by time."""
 
 import itertools
+import re
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,14 @@ PREFIXES = {
     "DOMAIN": "dom_",
     "TEMPLATE": "tpl_",
 }
+
+
+@pytest.mark.parametrize("prefix", PREFIXES.values())
+def test_the_published_shape_is_that_of_an_id(prefix: str) -> None:
+    shape = re.compile(identifiers.pattern(prefix))
+    assert shape.search(identifiers.make(prefix, now=LAST, entropy=ENTROPY))
+    for other in ("x_" + "0" * 28, prefix, prefix + "0" * 27, prefix + "0" * 29, prefix + "G" * 28):
+        assert not shape.search(other)
 
 
 @pytest.mark.parametrize("kind", PREFIXES)

@@ -188,6 +188,19 @@ async def test_a_revoked_credential_is_answered_like_an_unknown_one(
     assert len(texts) == 1
 
 
+async def test_whoever_mended_a_mistyped_password_learns_to_wait_and_then_gets_in(
+    ctx: context.Context, account: stored_accounts.Account, clock: Clock
+) -> None:
+    credential, password = await credentials.create(ctx, account.id, "main")
+    for _ in range(5):
+        with pytest.raises(errors.Unauthorized):
+            await who_is(ctx, basic(credential.username, "mistyped"))
+    with pytest.raises(errors.Unauthorized, match="wait a minute"):
+        await who_is(ctx, basic(credential.username, password))
+    clock.pass_seconds(60)
+    assert (await who_is(ctx, basic(credential.username, password))).credential_id == credential.id
+
+
 async def test_an_api_key_ends_with_its_credential(ctx: context.Context, account: stored_accounts.Account) -> None:
     credential, _ = await credentials.create(ctx, account.id, "main")
     secret = await new_key(ctx, account.id, credential)

@@ -11,7 +11,8 @@ from postroad.services import context as services_context
 from postroad.storage import accounts
 
 Decorated = TypeVar("Decorated")
-TWO: Final = 2
+# One is the answer; a second shows that the name is not enough.
+ENOUGH: Final = 2
 
 
 def account_option(function: Decorated) -> Decorated:
@@ -31,19 +32,19 @@ async def account(context: services_context.Context, named: str | None) -> accou
         return await _only_account(context)
     if identifiers.is_identifier(named, identifiers.ACCOUNT):
         return await services_accounts.find(context, named)
-    found = await services_accounts.by_name(context, named, limit=TWO)
+    found = await services_accounts.by_name(context, named, limit=ENOUGH)
     if not found:
         raise errors.NotFound(f"there is no account {named!r}")
-    if len(found) == TWO:
+    if len(found) == ENOUGH:
         raise errors.Conflict(f"more than one account is called {named!r}; name it by its id")
     return found[0]
 
 
 async def _only_account(context: services_context.Context) -> accounts.Account:
-    found = await services_accounts.page(context, "", TWO)
+    found = await services_accounts.page(context, "", ENOUGH)
     if not found:
         raise errors.NotFound("there is no account yet; make one with 'postroad account create'")
-    if len(found) == TWO:
+    if len(found) == ENOUGH:
         raise errors.InvalidRequest(
             "there are several accounts; name one with --account; 'postroad account list' shows them"
         )

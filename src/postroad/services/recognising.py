@@ -101,4 +101,8 @@ async def _by_token(ctx: context.Context, token: str) -> Known:
 
 
 def _wrong_password() -> errors.Unauthorized:
-    return errors.Unauthorized("Authorization: the username or the password is wrong, or the credential is revoked")
+    # While slowed, the right password is refused too; whoever mistyped it and then mended it has to learn why.
+    return errors.Unauthorized(
+        "Authorization: the username or the password is wrong, or the credential is revoked; "
+        "after several failures, also wait a minute"
+    )

@@ -72,7 +72,6 @@ SELECT kind, id FROM (
     SELECT 'idempotency key', idempotency_keys.key FROM idempotency_keys
         LEFT JOIN messages
         ON messages.account_id = idempotency_keys.account_id AND messages.id = idempotency_keys.message_id
-            AND messages.account_id = idempotency_keys.account_id
         WHERE messages.id IS NULL
     UNION ALL
     SELECT 'tag', message_tags.message_id FROM message_tags
