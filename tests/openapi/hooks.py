@@ -7,7 +7,6 @@ from typing import Any
 
 import schemathesis
 
-from postroad.protocol import address
 from tests.openapi import furnishing
 
 # All letters of some scripts may stand in an address. Hypothesis collects the letters of a pattern one by one, each
@@ -60,6 +59,3 @@ def _ease(part: object) -> None:
     if isinstance(part.get("pattern"), str):
         for letters, some in LETTERS.items():
             part["pattern"] = part["pattern"].replace(letters, some)
-        # No address comes near its bound, and the search for one that does takes as long again.
-        if part.get("maxLength") == address.MAXIMUM_CHARACTERS:
-            del part["maxLength"]

@@ -33,7 +33,7 @@ def check_operations(outcome: checking.Outcome) -> None:
 
 
 def test_sending_and_reading_are_as_documented(sqlite_service: running.Service, tmp_path: Path) -> None:
-    words = ("--include-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "25")
+    words = ("--include-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "15")
     check_operations(checking.run(sqlite_service, tmp_path, *words))
 
 
@@ -43,15 +43,23 @@ def test_every_member_of_a_send_may_be_at_its_bounds(sqlite_service: running.Ser
 
 
 def test_managing_is_as_documented(sqlite_service: running.Service, tmp_path: Path) -> None:
-    words = ("--exclude-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "10")
+    words = ("--exclude-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "8")
     check_operations(checking.run(sqlite_service, tmp_path, *words))
 
 
-def test_what_one_request_makes_the_next_one_finds(sqlite_service: running.Service, tmp_path: Path) -> None:
-    words = ("--phases", "stateful", "--max-examples", "20")
-    check(checking.run(sqlite_service, tmp_path, *words))
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--include-tag", "Emails", "--include-tag", "Messages", "--max-examples", "5"),
+        ("--exclude-tag", "Emails", "--max-examples", "25"),
+    ],
+    ids=["mail", "everything else"],
+)
+def test_what_one_request_makes_the_next_one_finds(
+    sqlite_service: running.Service, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    check(checking.run(sqlite_service, tmp_path, "--phases", "stateful", *words))
 
 
-@pytest.mark.parametrize("phase", ["fuzzing", "stateful"])
-def test_the_other_engine_makes_no_difference(postgres_service: running.Service, tmp_path: Path, phase: str) -> None:
-    check(checking.run(postgres_service, tmp_path, "--phases", phase, "--max-examples", "4"))
+def test_the_other_engine_makes_no_difference(postgres_service: running.Service, tmp_path: Path) -> None:
+    check(checking.run(postgres_service, tmp_path, "--phases", "fuzzing,stateful", "--max-examples", "4"))

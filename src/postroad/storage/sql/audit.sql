@@ -25,11 +25,12 @@ ORDER BY messages.id LIMIT $1;
 
 -- name: message_reservations
 -- Messages whose reservation in the ledger is missing, doubled or of another size.
-SELECT messages.id, messages.credits_reserved, COALESCE(SUM(ledger.reserved), 0)
-FROM messages LEFT JOIN ledger
-    ON ledger.account_id = messages.account_id AND ledger.message_id = messages.id AND ledger.kind = 'reserve'
-GROUP BY messages.id, messages.credits_reserved
-HAVING messages.credits_reserved <> COALESCE(SUM(ledger.reserved), 0)
+-- Summed before they are joined: the ledger has no index by message, and does not need one for anything else.
+SELECT messages.id, messages.credits_reserved, COALESCE(entries.reserved, 0)
+FROM messages LEFT JOIN (
+    SELECT message_id, SUM(reserved) AS reserved FROM ledger WHERE kind = 'reserve' GROUP BY message_id
+) AS entries ON entries.message_id = messages.id
+WHERE messages.credits_reserved <> COALESCE(entries.reserved, 0)
 ORDER BY messages.id LIMIT $1;
 
 -- name: message_credits
@@ -55,7 +56,7 @@ WHERE messages.status = 'queued' AND bodies.message_id IS NULL ORDER BY messages
 -- name: body_sizes
 -- Messages whose stored body has another size than the one they were accepted with.
 SELECT messages.id, messages.size, LENGTH(bodies.mime)
-FROM messages JOIN bodies ON bodies.message_id = messages.id
+FROM messages JOIN bodies ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id
 WHERE messages.size <> LENGTH(bodies.mime) ORDER BY messages.id LIMIT $1;
 
 -- name: orphan_rows
