@@ -27,6 +27,8 @@ ALIAS = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
 IDENTIFIER = re.compile(rf"[a-z]+_{identifiers.PATTERN}")
 # Generated characters may take four octets each in a header line that is bounded in octets.
 HEADER_VALUE_CHARACTERS = 200
+# The one operation here that takes no credential.
+LOG_IN = "POST /v1/auth/login"
 TEMPLATE = "welcome"
 PLACEHOLDERS = ("name",)
 MESSAGE = {"to": "ada@example.org", "subject": "Hello", "text": "Hi"}
@@ -81,7 +83,7 @@ class Furnisher:
             "GET /emails/{id}": lambda case: self._point(case, "id", self._message),
             "GET /v1/messages/{id}": lambda case: self._point(case, "id", self._message),
             "GET /v1/messages/{id}/raw": lambda case: self._point(case, "id", self._message),
-            "POST /v1/auth/login": self._open_session,
+            LOG_IN: self._open_session,
             "POST /v1/auth/logout": self._close_session,
             "POST /v1/auth/password": self._change_password,
             "POST /v1/api-keys": self._name_credential,
@@ -99,12 +101,15 @@ class Furnisher:
     def furnish(self, case: Case[Any]) -> None:
         """Put in what exists, just before the request is sent."""
         label = case.operation.label
-        if label in self._schemes and case.headers.get("Authorization") == self._given.owner:
+        if label not in self._ways:
+            return
+        if label != LOG_IN and case.headers.get("Authorization") != self._given.owner:
+            return  # a wrong credential is what this one is about
+        if label in self._schemes:
             case.headers["Authorization"] = next(self._schemes[label])
         if isinstance(case.body, dict):
             case.body = copy.deepcopy(case.body)
-        if label in self._ways:
-            self._ways[label](case)
+        self._ways[label](case)
 
     def learn(self, case: Case[Any], response: Response) -> None:
         """Remember what a request has made, or changed."""
@@ -146,12 +151,10 @@ class Furnisher:
             case.body["password"] = self._given.password
 
     def _close_session(self, case: Case[Any]) -> None:
-        if case.headers.get("Authorization") == self._given.owner:
-            case.headers["Authorization"] = self._log_in()
+        case.headers["Authorization"] = self._log_in()
 
     def _change_password(self, case: Case[Any]) -> None:
-        if case.headers.get("Authorization") == self._given.owner:
-            case.headers["Authorization"] = self._token
+        case.headers["Authorization"] = self._token
         if isinstance(case.body, dict) and _is_password(case.body.get("current_password")):
             case.body["current_password"] = self._password
 
@@ -171,14 +174,14 @@ class Furnisher:
     def _point(self, case: Case[Any], name: str, existing: str) -> None:
         """Name something that exists; every fourth time, what was generated stays, and is not found."""
         given = case.path_parameters.get(name)
-        if _is_name(given) and given not in self._known and next(self._numbers) % 4:
+        if _is_name(given, name) and given not in self._known and next(self._numbers) % 4:
             case.path_parameters[name] = existing
 
     def _sacrifice(self, case: Case[Any], make: Callable[[], str]) -> None:
         """Remove something made for it, unless the request names what another one has made."""
         (name,) = case.path_parameters or ("",)
         given = case.path_parameters.get(name)
-        is_unknown = _is_name(given) and given not in self._known and next(self._numbers) % 4
+        is_unknown = _is_name(given, name) and given not in self._known and next(self._numbers) % 4
         if given in self._kept or is_unknown:
             case.path_parameters[name] = make()
 
@@ -191,11 +194,11 @@ class Furnisher:
         return str(self._made("POST", "/v1/api-keys", {"name": "to be revoked"})["api_key"]["id"])
 
     def _new_domain(self) -> str:
-        name = f"removed-{next(self._numbers)}.example"
+        name = f"removed-{self._run}-{next(self._numbers)}.example"
         return str(self._made("POST", "/v1/domains", {"name": name})["domain"]["id"])
 
     def _new_template(self) -> str:
-        path = f"/v1/templates/removed-{next(self._numbers)}"
+        path = f"/v1/templates/removed-{self._run}-{next(self._numbers)}"
         return str(self._made("PUT", path, {"subject": "Hello", "text": "Hi"})["template"]["alias"])
 
     def _made(self, method: str, path: str, body: dict[str, str]) -> dict[str, Any]:
@@ -240,8 +243,8 @@ def _is_identifier(value: object) -> bool:
     return isinstance(value, str) and IDENTIFIER.fullmatch(value) is not None
 
 
-def _is_name(value: object) -> bool:
-    return _is_alias(value) or _is_identifier(value)
+def _is_name(value: object, parameter: str) -> bool:
+    return _is_alias(value) if parameter == "alias" else _is_identifier(value)
 
 
 def _is_password(value: object) -> bool:
@@ -293,7 +296,7 @@ def _shorten_headers(body: Body) -> None:
     headers = body.get("headers")
     if isinstance(headers, dict):
         for name, value in headers.items():
-            if isinstance(value, str) and not value.isascii():
+            if isinstance(value, str) and not value.isascii() and len(value) <= limits.HEADER_LINE_OCTETS:
                 headers[name] = value[:HEADER_VALUE_CHARACTERS]
 
 

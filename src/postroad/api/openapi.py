@@ -1,9 +1,9 @@
 """The OpenAPI 3.1 document, generated from the route table and from the Structs that validate.
 
 What the machinery refuses by itself (a missing credential, a body too large, …) is added to what a route lists, so
-that every status a caller can get is described. A type that may be null is written as a list of types, as JSON Schema
-2020-12 has it. Names of Structs are names of components, and so are the titles of types that are no Structs: a reader
-meets them once, whatever refers to them.
+that every status a caller can get is described. The names of Structs are the names of components, so they are words of
+callers. A type that is no Struct but has a title becomes a component too: a reader meets it once. One that may be null
+is written as a list of types, as JSON Schema 2020-12 has it.
 """
 
 import http
@@ -32,6 +32,7 @@ IDEMPOTENCY_KEY: Final = {
     "in": "header",
     "required": True,
     "description": "Chosen by the client; a retry with the same key and body is answered with the first answer.",
+    "example": "order-1042-receipt",
     # White space around a field's value is not part of it (RFC 9110 section 5.5), so it cannot be all of it.
     "schema": {
         "type": "string",
@@ -79,7 +80,7 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
         [*types, answering.Error], ref_template="#/components/schemas/{name}"
     )
     schemas = dict(zip([*types, answering.Error], references, strict=True))
-    components = {name: _tidy(schema) for name, schema in _hoist(components).items()}
+    components = _readable(components)
     _add_rules(routes, schemas=schemas, components=components)
     paths: dict[str, Schema] = {}
     for route in routes:
@@ -236,6 +237,22 @@ def _name(reference: Schema) -> str:
     return name
 
 
+def _readable(components: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The components as the document shows them."""
+    return {name: _tidy(schema) for name, schema in _hoist(components).items()}
+
+
+def _without_null(schema: Schema) -> Schema:
+    """A parameter's schema: a query string has no null."""
+    if isinstance(schema.get("type"), list):
+        return {**schema, "type": schema["type"][0]}
+    if "anyOf" in schema:
+        others = [branch for branch in schema["anyOf"] if branch != {"type": "null"}]
+        rest = {name: part for name, part in schema.items() if name != "anyOf"}
+        return {**others[0], **rest} if len(others) == 1 else {**rest, "anyOf": others}
+    return schema
+
+
 def _hoist(components: Mapping[str, Schema]) -> dict[str, Schema]:
     """The components, with each type that has a title as one more; what was told of it in one place stays there."""
     found: dict[str, list[Schema]] = {}
@@ -284,14 +301,3 @@ def _tidy(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
     if isinstance(tidied.get("enum"), list) and all(isinstance(word, str) for word in tidied["enum"]):
         tidied["type"] = "string"
     return tidied
-
-
-def _without_null(schema: Schema) -> Schema:
-    """A parameter's schema: a query string has no null."""
-    if isinstance(schema.get("type"), list):
-        return {**schema, "type": schema["type"][0]}
-    if "anyOf" in schema:
-        others = [branch for branch in schema["anyOf"] if branch != {"type": "null"}]
-        rest = {name: part for name, part in schema.items() if name != "anyOf"}
-        return {**others[0], **rest} if len(others) == 1 else {**rest, "anyOf": others}
-    return schema

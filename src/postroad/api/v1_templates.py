@@ -13,8 +13,6 @@ from postroad.storage import templates as stored
 
 ALIAS_PATTERN: Final = f"^{limits.TEMPLATE_ALIAS_PATTERN}$"
 PATH_PATTERNS: Final = {"alias": ALIAS_PATTERN}
-# The longest text and the longest HTML fit, even when JSON spells each of their characters as two `\uXXXX`: 6 MiB.
-BODY_BYTES: Final = 8 * 1024 * 1024
 # What `protocol/placeholders.py` accepts, for JSON Schema: no `{{` but that of a placeholder, and no `{%`.
 _SOURCE: Final = r"(?:[^{\x00]|\{(?![{%])|\{\{ *[A-Za-z_][A-Za-z0-9_.\-]{0,63} *\}\})*"
 BODY_PATTERN: Final = f"^{_SOURCE}$"
@@ -207,7 +205,6 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Templates",
         permission=caller.Permission.CHANGE,
         body=TemplateRequest,
-        body_limit=BODY_BYTES,
         body_rules=BODY_RULES,
         answers={200: TemplateResponse, 201: TemplateResponse},
         path_patterns=PATH_PATTERNS,
