@@ -98,7 +98,7 @@ def test_a_path_of_a_machine_is_recognised(path: str) -> None:
     assert MACHINE_PATH.search(path)
 
 
-@pytest.mark.parametrize("path", ["src/postroad", "/etc/postroad.toml", "https://example.com/home/page", "~/projects/x"])
+@pytest.mark.parametrize("path", ["src/postroad", "/etc/postroad.toml", "https://example.com/home/page", "~/code/x"])
 def test_other_paths_are_fine(path: str) -> None:
     assert not MACHINE_PATH.search(path)
 

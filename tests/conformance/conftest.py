@@ -3,34 +3,12 @@
 Every test runs on both engines, unless it asks for `sqlite_service`: then the door alone decides, or the test is heavy.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.conformance import running
-from tests.postgres_server import PostgresServer
+from tests.conformance.served import postgres_service, sqlite_service
 
-# Nothing but the tests of the rate is to meet its limit; those start a service of their own.
-FAST = "[limits]\nrequest_rate = 100000\nrequest_burst = 100000\n"
-
-
-@pytest.fixture(scope="session")
-def sqlite_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[running.Service]:
-    folder: Path = tmp_path_factory.mktemp("conformance-sqlite")
-    with running.running(folder, url=f"sqlite:///{folder}/postroad.db", settings=FAST) as service:
-        yield service
-
-
-@pytest.fixture(scope="session")
-def postgres_service(
-    tmp_path_factory: pytest.TempPathFactory, postgres_server: PostgresServer
-) -> Iterator[running.Service]:
-    folder = tmp_path_factory.mktemp("conformance-postgres")
-    url = postgres_server.create_database()
-    with running.running(folder, url=url, settings=FAST) as service:
-        yield service
-    postgres_server.drop_database(url)
+__all__ = ["postgres_service", "sqlite_service"]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

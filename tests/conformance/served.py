@@ -1,0 +1,29 @@
+"""A running service for each engine and pytest worker: fixtures for every folder that speaks to one from outside."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conformance import running
+from tests.postgres_server import PostgresServer
+
+# Nothing but the tests of the rate is to meet its limit; those start a service of their own.
+FAST = "[limits]\nrequest_rate = 100000\nrequest_burst = 100000\n"
+
+
+@pytest.fixture(scope="session")
+def sqlite_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[running.Service]:
+    folder = tmp_path_factory.mktemp("service-sqlite")
+    with running.running(folder, url=f"sqlite:///{folder}/postroad.db", settings=FAST) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def postgres_service(
+    tmp_path_factory: pytest.TempPathFactory, postgres_server: PostgresServer
+) -> Iterator[running.Service]:
+    folder = tmp_path_factory.mktemp("service-postgres")
+    url = postgres_server.create_database()
+    with running.running(folder, url=url, settings=FAST) as service:
+        yield service
+    postgres_server.drop_database(url)
