@@ -21,7 +21,7 @@ SOURCES := src tests benchmarks
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check format lock bench-accept clean
+.PHONY: help run test check format lock bench-accept bench-deliver clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -55,6 +55,9 @@ lock: $(BIN)/python ## Renew the lock files from requirements/*.in; UPGRADE=1 ta
 bench-accept: $(DEVELOPMENT) ## Measure durable accepts a second over HTTP, beside Postfix when it is installed
 	@$(BIN)/python -m benchmarks.accept $(ARGS)
 
+bench-deliver: $(DEVELOPMENT) ## Measure messages a second from the POST to the destination, beside Postfix
+	@$(BIN)/python -m benchmarks.deliver $(ARGS)
+
 clean: ## Remove the environment and what tools left behind; data of the service stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -75,6 +78,7 @@ $(RUNTIME): requirements/runtime.txt requirements/build.txt pyproject.toml | $(B
 
 $(DEVELOPMENT): requirements/development.txt pyproject.toml | $(BIN)/python
 	@echo "Installing what tests and checks need"
-	@$(INSTALL_LOCKED) -r requirements/development.txt
+	@$(INSTALL_LOCKED) -r requirements/build.txt
+	@$(INSTALL_LOCKED) --no-binary dkimpy --no-build-isolation -r requirements/development.txt
 	@$(INSTALL_SELF)
 	@touch $@ $(RUNTIME)

@@ -13,20 +13,17 @@ import os
 import pathlib
 import shutil
 import sys
-import tempfile
 import typing
 
-from benchmarks import figures, machine, measure, message, report
-from benchmarks.injectors import http, smtp
+from benchmarks import figures, machine, measure, message, report, session
+from benchmarks.injectors import http, injection, smtp
 from benchmarks.peers import postfix, postgres, postroad
 
-RESULTS = pathlib.Path(__file__).with_name("results")
 GOAL = 3.0
 REFERENCE = "Postfix"
 PEERS = ("sqlite", "postgresql", "postfix")
 # Enough for Postfix to have all its workers and for a rate to be seen.
 SMTP_WARM_UP_MESSAGES = 2000
-MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 
 
 class Bench:
@@ -53,7 +50,7 @@ class Bench:
     def _postroad_round(self, name: str, *, database_url: str, store_pid: int | None = None) -> figures.Round:
         with postroad.running(self._folder / "service", database_url=database_url) as service:
             warm_up = http.send(self._requests(service, run="warm-up"), seconds=self._options.warm_up, expect=202)
-            processes = {"service": service.pid} | ({"store": store_pid} if store_pid is not None else {})
+            processes = {"service": service.pids} | ({"store": (store_pid,)} if store_pid is not None else {})
             target = self._requests(service, run="measured")
             with measure.Window(processes, seconds=self._options.seconds + http.EDGE_SECONDS) as window:
                 sent = http.send(target, seconds=self._options.seconds)
@@ -62,7 +59,7 @@ class Bench:
         problems = [*_differences(answered=accepted, stored=stored), *findings]
         if warm_up.failed or sent.failed:
             problems.append(f"{warm_up.failed} answers of the warm-up and {sent.failed} of the round were not 202")
-        return figures.of_round(name, sent=sent, cost=window.cost(), cores=os.cpu_count() or 1, problems=problems)
+        return _figures(name, sent=sent, window=window, problems=problems)
 
     def _requests(self, service: postroad.Postroad, *, run: str) -> http.Target:
         path = self._folder / f"{run}.request"
@@ -81,10 +78,23 @@ class Bench:
         with postfix.running(self._folder / "postfix") as server:
             warm_up = smtp.send(port=server.port, messages=SMTP_WARM_UP_MESSAGES, sessions=sessions, mime=mime)
             count = max(int(warm_up.accepts_per_second * self._options.seconds), 1)
-            with measure.Window({"service": server.pid}) as window:
+            with measure.Window({"service": (server.pid,)}) as window:
                 sent = smtp.send(port=server.port, messages=count, sessions=sessions, mime=mime)
             problems = _differences(answered=warm_up.sent + sent.sent, stored=server.stored())
-        return figures.of_round(REFERENCE, sent=sent, cost=window.cost(), cores=os.cpu_count() or 1, problems=problems)
+        return _figures(REFERENCE, sent=sent, window=window, problems=problems)
+
+
+def _figures(
+    peer: str, *, sent: injection.Injection, window: measure.Window, problems: typing.Sequence[str]
+) -> figures.Round:
+    return figures.of_round(
+        peer,
+        messages_per_second=sent.accepts_per_second,
+        sent=sent,
+        cost=window.cost(),
+        cores=os.cpu_count() or 1,
+        problems=problems,
+    )
 
 
 def _differences(*, answered: int, stored: int) -> list[str]:
@@ -101,17 +111,10 @@ def main() -> int:
         print(f"!!! INCOMPLETE: {gap}", file=sys.stderr)
     if not peers:
         return 2
-    with tempfile.TemporaryDirectory(prefix="postroad-bench-", dir=options.folder) as name:
-        folder = pathlib.Path(name)
-        folder.chmod(0o755)  # the database server and Postfix work as other users
-        if (kind := machine.file_system(folder)) in MEMORY_FILE_SYSTEMS:
-            gaps.append(f"the stores are in memory ({kind}), so nothing is durable: choose a disk with --folder")
+    with session.work_folder(options.folder) as folder:
+        gaps += session.in_memory(folder)
         result = _run(options, peers=peers, folder=folder, gaps=gaps)
-    print(report.terminal(result))
-    report.write(result, folder=options.results, name="accept")
-    if any(summary.problems for summary in result.summaries):
-        return 1
-    return 2 if gaps else 0
+    return session.finish(result, folder=options.results, name="accept")
 
 
 def _run(
@@ -132,7 +135,7 @@ def _run(
             for peer in peers:
                 one = bench.measure(peer)
                 rounds.append(one)
-                print(f"round {number}, {one.peer}: {one.accepts_per_second:,.0f}/s", *one.problems, flush=True)
+                print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
     summaries = figures.summarise(rounds, reference=REFERENCE)
     return report.Report(
         title="Durable accepts",
@@ -140,22 +143,9 @@ def _run(
         facts=facts,
         summaries=summaries,
         rounds=rounds,
-        verdicts=_verdicts(summaries),
+        verdicts=session.verdicts(summaries, reference=REFERENCE, goal=GOAL),
         gaps=gaps,
     )
-
-
-def _verdicts(summaries: typing.Sequence[figures.Summary]) -> list[str]:
-    # Noise hurts a peer that fills all cores more than one that does not, so a ratio from a noisy run proves nothing.
-    noisy = any(summary.noisy_rounds for summary in summaries)
-    return [_verdict(one, noisy=noisy) for one in summaries if one.peer != REFERENCE and one.ratio is not None]
-
-
-def _verdict(summary: figures.Summary, *, noisy: bool) -> str:
-    assert summary.ratio is not None
-    outcome = "reached" if summary.ratio >= GOAL else "NOT reached"
-    doubt = " (in a noisy run: no proof)" if noisy else ""
-    return f"{summary.peer}: {summary.ratio:.2f} times Postfix; the goal of {GOAL:.0f} times is {outcome}{doubt}."
 
 
 def _description(options: argparse.Namespace) -> str:
@@ -193,7 +183,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--content", choices=("ascii", "utf8"), default="ascii", help="what the messages say (ascii)")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS), help="measure only these")
     parser.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
-    parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="where accept.md and accept.json go")
+    parser.add_argument(
+        "--results", type=pathlib.Path, default=session.RESULTS, help="where accept.md and accept.json go"
+    )
     return parser.parse_args()
 
 

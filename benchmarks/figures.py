@@ -1,8 +1,8 @@
 """The figures of a run: what one round of one peer gave, and the median over its rounds.
 
-Costs are microseconds of CPU per accepted message, split by who spent them: `service` (the peer's own processes),
-`store` (a database server beside it), `injector`, and `rest` (kernel threads such as the journal's, and whatever else
-ran).
+Costs are microseconds of CPU per message, split by who spent them: `service` (the peer's own processes), `store` (a
+database server beside it), `injector`, `sink` (where delivered mail ends), and `rest` (kernel threads such as the
+journal's, and whatever else ran).
 """
 
 import dataclasses
@@ -12,17 +12,19 @@ import typing
 from benchmarks import measure
 from benchmarks.injectors import injection
 
-PARTS = ("service", "store", "injector", "rest")
+PARTS = ("service", "store", "injector", "sink", "rest")
+# The parts whose memory an operator needs.
+OPERATED = ("service", "store")
 # Kernel threads took 4 % on a quiet machine; a round with three times that shared its cores with somebody.
 NOISY_PERCENT = 12.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One measured round. `problems` is empty when every message was accepted, stored once, and accounted for."""
+    """One measured round. `problems` is empty when every message was handled once and accounted for."""
 
     peer: str
-    accepts_per_second: float
+    messages_per_second: float
     messages: int
     cpu_microseconds: dict[str, float]
     busy_percent: float
@@ -35,7 +37,13 @@ class Round:
 
 
 def of_round(
-    peer: str, *, sent: injection.Injection, cost: measure.Cost, cores: int, problems: typing.Iterable[str]
+    peer: str,
+    *,
+    messages_per_second: float,
+    sent: injection.Injection,
+    cost: measure.Cost,
+    cores: int,
+    problems: typing.Iterable[str],
 ) -> Round:
     """Bring an injection and the costs of its window together."""
     spent = {**cost.cpu_seconds, "injector": sent.cpu_seconds}
@@ -43,7 +51,7 @@ def of_round(
     available = cost.seconds * cores
     return Round(
         peer=peer,
-        accepts_per_second=sent.accepts_per_second,
+        messages_per_second=messages_per_second,
         messages=sent.sent,
         cpu_microseconds={part: seconds * 1e6 / max(sent.sent, 1) for part, seconds in spent.items()},
         busy_percent=100 * cost.machine_busy_seconds / available,
@@ -63,7 +71,7 @@ class Summary:
     peer: str
     rounds: int
     messages: int
-    accepts_per_second: float
+    messages_per_second: float
     slowest: float
     fastest: float
     ratio: float | None
@@ -80,19 +88,19 @@ def summarise(rounds: typing.Sequence[Round], *, reference: str) -> list[Summary
     """Medians by peer, in the order of their first round; the ratio is to the median of `reference`."""
     peers = list(dict.fromkeys(one.peer for one in rounds))
     by_peer = {peer: [one for one in rounds if one.peer == peer] for peer in peers}
-    rate = _median([one.accepts_per_second for one in by_peer.get(reference, [])])
+    rate = _median([one.messages_per_second for one in by_peer.get(reference, [])])
     return [_summary(peer, by_peer[peer], reference_rate=rate) for peer in peers]
 
 
 def _summary(peer: str, rounds: typing.Sequence[Round], *, reference_rate: float | None) -> Summary:
-    rates = [one.accepts_per_second for one in rounds]
+    rates = [one.messages_per_second for one in rounds]
     rate = statistics.median(rates)
     parts = [part for part in PARTS if part in rounds[0].cpu_microseconds]
     return Summary(
         peer=peer,
         rounds=len(rounds),
         messages=sum(one.messages for one in rounds),
-        accepts_per_second=rate,
+        messages_per_second=rate,
         slowest=min(rates),
         fastest=max(rates),
         ratio=rate / reference_rate if reference_rate else None,
@@ -100,7 +108,7 @@ def _summary(peer: str, rounds: typing.Sequence[Round], *, reference_rate: float
         busy_percent=statistics.median(one.busy_percent for one in rounds),
         p50_milliseconds=_median([one.p50_milliseconds for one in rounds]),
         p99_milliseconds=_median([one.p99_milliseconds for one in rounds]),
-        memory_mebibytes=max(sum(one.memory_mebibytes.values()) for one in rounds),
+        memory_mebibytes=max(sum(one.memory_mebibytes.get(part, 0) for part in OPERATED) for one in rounds),
         noisy_rounds=sum(one.rest_percent + one.stolen_percent > NOISY_PERCENT for one in rounds),
         problems=tuple(problem for one in rounds for problem in one.problems),
     )

@@ -35,13 +35,13 @@ class Cost:
 
 
 class Window:
-    """Measure the trees under `roots` (a name and a process id each) inside a `with` block; then read `cost()`.
+    """Measure the trees under `roots` (process ids by the part they belong to) in a `with` block; then read `cost()`.
 
     With `seconds` the window ends after that time even when the block goes on: an injector that waits idle for its last
     answers would dilute the figures of the machine.
     """
 
-    def __init__(self, roots: typing.Mapping[str, int], *, seconds: float = math.inf) -> None:
+    def __init__(self, roots: typing.Mapping[str, typing.Sequence[int]], *, seconds: float = math.inf) -> None:
         self._roots = dict(roots)
         self._seconds = seconds
         self._memory: dict[str, int] = dict.fromkeys(roots, 0)
@@ -74,7 +74,7 @@ class Window:
         )
 
     def _now(self) -> tuple[float, dict[str, float], float, float]:
-        trees = {name: tree_cpu_seconds(pid) for name, pid in self._roots.items()}
+        trees = {name: sum(map(tree_cpu_seconds, pids)) for name, pids in self._roots.items()}
         busy, stolen = machine_cpu_seconds()
         return time.monotonic(), trees, busy, stolen
 
@@ -83,8 +83,8 @@ class Window:
         while not self._ended.wait(max(min(MEMORY_SAMPLE_SECONDS, end_at - time.monotonic()), 0)):
             if time.monotonic() >= end_at:
                 break
-            for name, pid in self._roots.items():
-                self._memory[name] = max(self._memory[name], tree_memory_bytes(pid))
+            for name, pids in self._roots.items():
+                self._memory[name] = max(self._memory[name], sum(map(tree_memory_bytes, pids)))
         self._end = self._now()
 
 

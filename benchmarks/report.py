@@ -9,12 +9,13 @@ from benchmarks import figures
 
 COLUMNS = (
     "peer",
-    "accepts/s",
+    "messages/s",
     "slowest to fastest",
     "times Postfix",
     "CPU µs/message: service",
     "store",
     "injector",
+    "sink",
     "rest",
     "machine busy",
     "p50 ms",
@@ -23,6 +24,7 @@ COLUMNS = (
     "messages",
     "problems",
 )
+NOTHING = "-"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,8 @@ def write(report: Report, *, folder: pathlib.Path, name: str) -> None:
 
 def markdown(report: Report) -> str:
     """The page that goes into the repository."""
-    rows = [COLUMNS, tuple("---" for _ in COLUMNS), *(row(summary) for summary in report.summaries)]
+    head, *rows = table(report.summaries)
+    rows = [head, tuple("---" for _ in head), *rows]
     return "\n".join(
         [
             f"# {report.title}",
@@ -68,10 +71,17 @@ def markdown(report: Report) -> str:
 
 def terminal(report: Report) -> str:
     """The same table in columns of their own width, one peer a line."""
-    rows = [COLUMNS, *(row(summary) for summary in report.summaries)]
-    widths = [max(len(cells[n]) for cells in rows) for n in range(len(COLUMNS))]
+    rows = table(report.summaries)
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)) for cells in rows]
     return "\n".join([report.title, "", *lines, "", *_remarks(report)])
+
+
+def table(summaries: typing.Sequence[figures.Summary]) -> list[tuple[str, ...]]:
+    """The head and a row for each peer, without the columns in which no peer has a value."""
+    rows = [row(summary) for summary in summaries]
+    used = [n for n in range(len(COLUMNS)) if any(cells[n] != NOTHING for cells in rows)]
+    return [tuple(cells[n] for n in used) for cells in (COLUMNS, *rows)]
 
 
 def row(summary: figures.Summary) -> tuple[str, ...]:
@@ -79,7 +89,7 @@ def row(summary: figures.Summary) -> tuple[str, ...]:
     cpu = summary.cpu_microseconds
     return (
         summary.peer,
-        f"{summary.accepts_per_second:,.0f}",
+        f"{summary.messages_per_second:,.0f}",
         f"{summary.slowest:,.0f} to {summary.fastest:,.0f}",
         _number(summary.ratio, digits=2),
         *(_number(cpu.get(part)) for part in figures.PARTS),
@@ -105,4 +115,4 @@ def _remarks(report: Report) -> typing.Iterator[str]:
 
 
 def _number(value: float | None, *, digits: int = 0) -> str:
-    return "-" if value is None else f"{value:,.{digits}f}"
+    return NOTHING if value is None else f"{value:,.{digits}f}"

@@ -31,7 +31,7 @@ class Clock:
         return self.now
 
     def pass_seconds(self, seconds: float) -> None:
-        self.now += int(seconds * SECOND)
+        self.now += round(seconds * SECOND)
 
 
 @pytest.fixture

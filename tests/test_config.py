@@ -123,6 +123,9 @@ def test_variables_that_are_not_settings_are_left_alone(name: str) -> None:
             "[security]\nsecret_key = 'a'\nsecret_key_file = 'b'",
             "security: secret_key and secret_key_file are both set",
         ),
+        ("[metrics]\ntoken = 'short'", "metrics.token: write at least 16 printable ASCII characters"),
+        ("[metrics]\ntoken = 'with a blank in the middle'", "metrics.token: write at least 16 printable ASCII"),
+        ("[metrics]\nlisten = '9025'", "metrics.listen: '9025' is not an address"),
         ("[http", "not valid TOML"),
         ("[http]\nlisten = 'a:1'\nlisten = 'b:1'", "not valid TOML"),
     ],
@@ -145,6 +148,79 @@ def test_a_wrong_variable_is_refused_with_the_name_of_the_setting(name: str, val
     assert sentence in refusal(environment={name: value})
 
 
+def test_a_list_from_the_environment_is_separated_by_commas_and_takes_the_type_of_its_items() -> None:
+    settings = load(
+        environment={
+            "POSTROAD_DELIVERY__RETRY_SECONDS": "5, 10,15",
+            "POSTROAD_DELIVERY__RESOLVERS": " 192.0.2.1 ,[2001:db8::1]:5353,",
+            "POSTROAD_DELIVERY__SOURCE_ADDRESSES": "",
+        }
+    )
+    assert settings.delivery.retry_seconds == (5, 10, 15)
+    assert settings.delivery.resolvers == ("192.0.2.1", "[2001:db8::1]:5353")
+    assert settings.delivery.source_addresses == ()
+
+
+def test_a_pool_keeps_what_is_not_mentioned_whoever_mentions_it(tmp_path: Path) -> None:
+    file = written(tmp_path, "[pools]\ngoogle = { connections = 1 }\n[pools.yahoo]\nmessages_per_second = 2\n")
+    environment = {"POSTROAD_POOLS__GOOGLE": "{ messages_per_second = 3 }"}
+    pools = load(file, environment=environment, overrides={"pools": {"google": {"messages_per_connection": 4}}}).pools
+    assert pools.google == config.Pool(connections=1, messages_per_second=3, messages_per_connection=4)
+    assert pools.yahoo == config.Pool(connections=10, messages_per_second=2, messages_per_connection=20)
+    assert pools.others == load().pools.others
+
+
+@pytest.mark.parametrize(
+    "name, value, sentence",
+    [
+        ("POOLS__GOOGLE", "5", "pools.google: expected `object`, got `int`"),
+        ("POOLS__GOOGLE", "many", "pools.google: 'many' is not a table; write it as in the file"),
+        ("POOLS__GOOGLE", "{ connections = 0 }", "pools.google.connections: expected `int` >= 1"),
+        ("POOLS__GOOGLE", "{ speed = 1 }", "pools.google: object contains unknown field `speed`"),
+        ("POOLS__LYCOS", "{ connections = 1 }", "pools.lycos: unknown setting (in environment); known are google"),
+        ("DELIVERY__RETRY_SECONDS", "5,soon", "delivery.retry_seconds: 'soon' is not a whole number"),
+        ("DELIVERY__RETRY_SECONDS", "", "delivery.retry_seconds: empty; give at least one delay, in seconds"),
+        ("DELIVERY__RETRY_SECONDS", "0", "delivery.retry_seconds[0]: expected `int` >= 1"),
+        ("DELIVERY__RETRY_SECONDS", ",".join(["1"] * 101), "delivery.retry_seconds: expected `array` of length <= 100"),
+        ("DELIVERY__TLS", "sometimes", "delivery.tls: 'sometimes' is not one of opportunistic, required, off"),
+        ("DELIVERY__SIGNERS", "elves", "delivery.signers: 'elves' is not one of auto, threads, processes"),
+        ("DELIVERY__SIGNER_WORKERS", "257", "delivery.signer_workers: expected `int` <= 256"),
+        ("DELIVERY__MX_PORT", "0", "delivery.mx_port: expected `int` >= 1"),
+        ("DELIVERY__MX_PORT", "65536", "delivery.mx_port: expected `int` <= 65535"),
+        ("DELIVERY__LEASE_SECONDS", "9", "delivery.lease_seconds: expected `int` >= 10"),
+        ("DELIVERY__LEASE_SECONDS", "3601", "delivery.lease_seconds: expected `int` <= 3600"),
+        ("DELIVERY__SMARTHOST", "relay.example.com", "delivery.smarthost: 'relay.example.com' is not an address"),
+        ("DELIVERY__SMARTHOST", "relay.example.com:0", "delivery.smarthost: nobody can be reached at port 0"),
+        ("DELIVERY__RESOLVERS", "dns.example.com:53", "delivery.resolvers: 'dns.example.com' is not an IP address"),
+        ("DELIVERY__RESOLVERS", "dns.example.com", "delivery.resolvers: 'dns.example.com' is not an address"),
+        ("DELIVERY__RESOLVERS", "192.0.2.1:99999", "delivery.resolvers: '192.0.2.1:99999' has no port"),
+        ("DELIVERY__RESOLVERS", "192.0.2.1:0", "delivery.resolvers: nobody can be reached at port 0"),
+        ("DELIVERY__SOURCE_ADDRESSES", "192.0.2.1,eth0", "delivery.source_addresses: 'eth0' is not an IP address"),
+        ("DELIVERY__HOSTNAME", "my host", "delivery.hostname: 'my host' is not a host name"),
+        ("DELIVERY__RETURN_PATH_DOMAIN", "@example.com", "delivery.return_path_domain: '@example.com' is not a host"),
+        ("DELIVERY__GRACE_SECONDS", "0", "delivery.grace_seconds: expected `int` >= 1"),
+        ("INBOUND__LISTEN", "25", "inbound.listen: '25' is not an address"),
+        ("METRICS__LISTEN", "9090", "metrics.listen: '9090' is not an address"),
+        ("METRICS__TOKEN", "short", "metrics.token: write at least 16 printable ASCII characters"),
+    ],
+)
+def test_an_impossible_setting_of_delivery_is_refused_with_its_name(name: str, value: str, sentence: str) -> None:
+    assert sentence in refusal(environment={f"POSTROAD_{name}": value})
+
+
+@pytest.mark.parametrize(
+    "text, host, port",
+    [
+        ("192.0.2.1", "192.0.2.1", 53),
+        ("2001:db8::1", "2001:db8::1", 53),
+        ("192.0.2.1:5353", "192.0.2.1", 5353),
+        ("[2001:db8::1]:5353", "2001:db8::1", 5353),
+    ],
+)
+def test_a_dns_server_is_an_address_with_or_without_a_port(text: str, host: str, port: int) -> None:
+    assert config.dns_server(text) == config.Endpoint(host, port)
+
+
 @pytest.mark.parametrize("url", ["", "mysql://host/name", "postroad.db", "sqlite://relative.db", "sqlite:///"])
 def test_a_database_address_of_an_unknown_kind_is_refused(url: str) -> None:
     assert "database.url: write sqlite:///" in refusal(overrides={"database": {"url": url}})
@@ -152,6 +228,10 @@ def test_a_database_address_of_an_unknown_kind_is_refused(url: str) -> None:
 
 def test_a_refused_database_address_is_not_repeated_because_it_may_hold_a_password() -> None:
     assert "hunter2" not in refusal(overrides={"database": {"url": "mysql://user:hunter2@host/name"}})
+
+
+def test_a_refused_token_is_not_repeated() -> None:
+    assert "hunter2" not in refusal(overrides={"metrics": {"token": "hunter2"}})
 
 
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 --
 -- BENCH_TEMPLATE is a file with one whole HTTP request, in which every run of twelve "@" is replaced by the serial.
 -- BENCH_SECONDS after its first request a thread sends no more: it writes one byte of a request that never ends, so that
--- all earlier requests are answered, counted, and nothing is cut off when wrk closes its connections. With
--- BENCH_EXPECT=202 every answer's status is looked at (dearer: for the warm-up); otherwise wrk counts those over 399.
+-- all earlier requests are answered, counted, and nothing is cut off when wrk closes its connections. After BENCH_MESSAGES
+-- requests it sends no more either: its connections stay open and silent, because somebody waits for the mail that it
+-- sent. With BENCH_EXPECT=202 every answer's status is looked at (dearer: for the warm-up); otherwise wrk counts those
+-- over 399.
 
 local ffi = require("ffi")
 ffi.cdef [[
@@ -12,6 +14,7 @@ ffi.cdef [[
 ]]
 local CLOCK_MONOTONIC = 1
 local UNFINISHED = "P"
+local SILENCE = ""
 local instant = ffi.new("struct bench_time")
 
 local function now()
@@ -28,6 +31,7 @@ end
 
 local parts, holes = {}, {}
 local seconds = tonumber(os.getenv("BENCH_SECONDS"))
+local messages = tonumber(os.getenv("BENCH_MESSAGES")) or math.huge
 local expected = tonumber(os.getenv("BENCH_EXPECT"))
 local deadline
 
@@ -44,7 +48,7 @@ function init()
     rest = rest:sub(last + 1)
   end
   table.insert(parts, rest)
-  serial, sent, unexpected = 0, 0, 0
+  serial, sent, unexpected, sending_seconds = 0, 0, 0, 0
 end
 
 local function build()
@@ -57,10 +61,12 @@ end
 -- wrk asks its first thread for one request before it begins, to count the requests in it; that one is not sent.
 function request()
   if number == 0 and serial == 0 then return build() end
+  if sent >= messages then return SILENCE end
   local time = now()
   deadline = deadline or time + seconds
   if time >= deadline then return UNFINISHED end
   sent = sent + 1
+  sending_seconds = time - deadline + seconds
   return build()
 end
 
@@ -71,13 +77,15 @@ if expected then
 end
 
 function done(summary, latency)
-  local all_sent, all_unexpected = 0, 0
+  local all_sent, all_unexpected, longest = 0, 0, 0
   for _, thread in ipairs(threads) do
     all_sent = all_sent + thread:get("sent")
     all_unexpected = all_unexpected + thread:get("unexpected")
+    longest = math.max(longest, thread:get("sending_seconds"))
   end
   local errors = summary.errors
   io.write(("BENCH {\"sent\":%d,\"answered\":%d,\"unexpected\":%d,\"refused\":%d,\"broken\":%d,"):format(
     all_sent, summary.requests, all_unexpected, errors.status, errors.connect + errors.read + errors.write + errors.timeout))
+  io.write(("\"milliseconds\":%d,"):format(longest * 1000))
   io.write(("\"p50\":%d,\"p99\":%d,\"worst\":%d}\n"):format(latency:percentile(50), latency:percentile(99), latency.max))
 end

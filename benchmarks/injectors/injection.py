@@ -22,3 +22,15 @@ class Injection:
     seconds: float
     cpu_seconds: float
     latency: Latency | None
+
+
+@dataclasses.dataclass(slots=True)
+class Sending:
+    """An injector that works beside us; `result` is there when it has ended."""
+
+    result: Injection | None = None
+
+    def ended(self) -> Injection:
+        """What it did. It must have ended."""
+        assert self.result is not None
+        return self.result

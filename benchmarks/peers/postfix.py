@@ -1,12 +1,14 @@
-"""A private Postfix that accepts mail on loopback and holds it: the accept rate of a tuned, durable mail server.
+"""A private Postfix on loopback, tuned and durable, that holds the mail it accepts or relays it to one next hop.
 
 Its configuration, queue and data live in a folder of the benchmark; the system's Postfix is not touched. Each message
-goes through smtpd and cleanup into a queue file that is synced before the 250 (RFC 5321 section 4.2.5); HOLD keeps it
-away from the queue manager, so nothing is delivered and nothing but the accept is paid. All settings below favour
-Postfix: no DNS, no client limits, no restarts of workers, no address mappings. Postfix starts only as root.
+goes through smtpd and cleanup into a queue file that is synced before the 250 (RFC 5321 section 4.2.5). HOLD keeps it
+away from the queue manager, so nothing is delivered and nothing but the accept is paid; a relay delivers everything.
+All settings below favour Postfix: no DNS, no client limits, no restarts of workers, no address mappings, no TLS, and
+the concurrency that was fastest. Postfix starts only as root.
 """
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -31,13 +33,34 @@ smtp_dns_support_level = disabled
 smtpd_peername_lookup = no
 smtpd_tls_security_level = none
 smtpd_relay_restrictions = permit_mynetworks, reject
-smtpd_data_restrictions = check_client_access static:HOLD
 smtpd_client_connection_count_limit = 0
 smtpd_client_connection_rate_limit = 0
 receive_override_options = no_address_mappings, no_header_body_checks, no_unknown_recipient_checks
 in_flow_delay = 0
 max_use = 10000
-default_process_limit = 200
+default_process_limit = {processes}
+"""
+
+HOLD_CF = """
+smtpd_data_restrictions = check_client_access static:HOLD
+"""
+HOLD_PROCESSES = 200
+
+# The cache of connections costs more than it saves on loopback: its server is one process, asked for every message.
+RELAY_CF = """
+relayhost = [127.0.0.1]:{next_hop_port}
+smtp_connection_cache_on_demand = no
+smtp_tls_security_level = none
+initial_destination_concurrency = {concurrency}
+smtp_destination_concurrency_limit = {concurrency}
+qmgr_message_active_limit = 100000
+fast_flush_domains =
+"""
+RELAY_PROCESSES = 100
+
+MILTER_CF = """
+smtpd_milters = inet:127.0.0.1:{milter_port}
+milter_default_action = tempfail
 """
 
 MASTER_CF = """
@@ -45,6 +68,7 @@ MASTER_CF = """
 cleanup  unix n - n - 0 cleanup
 pickup   unix n - n 60 1 pickup
 qmgr     unix n - n 300 1 qmgr
+smtp     unix - - n - - smtp
 rewrite  unix - - n - - trivial-rewrite
 proxymap unix - - n - - proxymap
 anvil    unix - - n - 1 anvil
@@ -55,6 +79,15 @@ error    unix - - n - - error
 retry    unix - - n - - error
 showq    unix n - n - - showq
 """
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Relay:
+    """Where accepted mail goes, over how many connections at once, and the milter that signs it before."""
+
+    next_hop_port: int
+    milter_port: int | None = None
+    concurrency: int = 20
 
 
 def missing() -> str | None:
@@ -104,8 +137,8 @@ class Postfix:
 
 
 @contextlib.contextmanager
-def running(folder: pathlib.Path) -> typing.Iterator[Postfix]:
-    """A Postfix with an empty queue, under `folder`; stopped and its queue deleted at the end."""
+def running(folder: pathlib.Path, *, relay: Relay | None = None) -> typing.Iterator[Postfix]:
+    """A Postfix with an empty queue, under `folder`, holding or relaying its mail; stopped and deleted at the end."""
     configuration = folder / "configuration"
     configuration.mkdir(parents=True)
     (folder / "queue").mkdir()
@@ -113,7 +146,7 @@ def running(folder: pathlib.Path) -> typing.Iterator[Postfix]:
     shutil.chown(folder / "data", user="postfix")
     folder.chmod(0o755)
     port = process.free_port()
-    (configuration / "main.cf").write_text(MAIN_CF.format(folder=folder))
+    (configuration / "main.cf").write_text(_main_cf(folder, relay=relay))
     (configuration / "master.cf").write_text(MASTER_CF.format(port=port))
     postfix = Postfix(folder, port=port)
     postfix.start()
@@ -122,6 +155,16 @@ def running(folder: pathlib.Path) -> typing.Iterator[Postfix]:
     finally:
         postfix.stop()
         shutil.rmtree(folder)
+
+
+def _main_cf(folder: pathlib.Path, *, relay: Relay | None) -> str:
+    if relay is None:
+        return MAIN_CF.format(folder=folder, processes=HOLD_PROCESSES) + HOLD_CF
+    settings = MAIN_CF.format(folder=folder, processes=RELAY_PROCESSES)
+    settings += RELAY_CF.format(next_hop_port=relay.next_hop_port, concurrency=relay.concurrency)
+    if relay.milter_port is not None:
+        settings += MILTER_CF.format(milter_port=relay.milter_port)
+    return settings
 
 
 def _files(folder: pathlib.Path) -> typing.Iterator[pathlib.Path]:

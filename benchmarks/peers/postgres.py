@@ -44,8 +44,12 @@ class Postgres:
 
     def ask(self, statement: str, *, database: str = "postgres") -> str:
         """Run one statement and return its rows as bare text."""
+        return self.run(f"{statement};\n", database=database).strip().splitlines()[-1]
+
+    def run(self, script: str, *, database: str) -> str:
+        """Run statements, up to the first that fails, which is an error, and return all rows as bare text."""
         meta = f"\\connect {database}\n\\pset format unaligned\n\\pset tuples_only on\n"
-        return self._server.psql(f"\\set QUIET on\n{meta}{statement};\n").strip().splitlines()[-1]
+        return self._server.psql(f"\\set QUIET on\n\\set ON_ERROR_STOP on\n{meta}{script}")
 
     @contextlib.contextmanager
     def database(self, name: str) -> typing.Iterator[str]:

@@ -1,8 +1,9 @@
 """Postroad itself, started as an operator starts it: `postroad serve` with a configuration file.
 
-Only the `api` role runs, because a peer that holds its mail delivers nothing either. Everything that a request needs
-is made by the operator's commands. The limits that would refuse a flood from one credential are raised; everything
-else stays at its default, and durability above all. Its log goes to a file, as in production.
+Without a `Relay` only the `api` role runs, because a peer that holds its mail delivers nothing either; with one, all
+mail goes to a fixed next hop. Everything that a request needs is made by the operator's commands. The limits that
+would refuse a flood from one credential, or slow one next hop, are raised; everything else stays at its default, and
+durability above all. Its log goes to a file, as in production.
 """
 
 import contextlib
@@ -34,15 +35,40 @@ request_burst = 1000000
 [security]
 secret_key = "{secret_key}"
 """
+RELAY_CONFIGURATION = """
+[delivery]
+smarthost = "127.0.0.1:{next_hop_port}"
+hostname = "postroad.example.com"
+tls = "off"
+sign = {sign}
+
+[pools]
+smarthost = {{ connections = {connections}, messages_per_second = 1000000, messages_per_connection = 10000 }}
+"""
+Processes = typing.Sequence[typing.Sequence[str]]
+ACCEPTING: Processes = (("api",),)
+ONE_PROCESS: Processes = (("api", "delivery", "maintenance"),)
+TWO_PROCESSES: Processes = (("api",), ("delivery", "maintenance"))
+ACCOUNT = "Benchmark"
 CREDITS = 1_000_000_000
 PROGRAM = (sys.executable, "-m", "postroad")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Postroad:
-    """A running service, with an account that may send."""
+class Relay:
+    """Where accepted mail goes, over how many connections at once, whether signed, and by which processes' roles."""
 
-    pid: int
+    next_hop_port: int
+    sign: bool
+    processes: Processes = ONE_PROCESS
+    connections: int = 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Postroad:
+    """A running service of one process or more, with an account that may send."""
+
+    pids: tuple[int, ...]
     port: int
     api_key: str
     configuration: pathlib.Path
@@ -54,29 +80,59 @@ class Postroad:
 
 
 @contextlib.contextmanager
-def running(folder: pathlib.Path, *, database_url: str) -> typing.Iterator[Postroad]:
-    """A service on an empty database, ready for requests; stopped and its folder deleted at the end."""
+def running(
+    folder: pathlib.Path,
+    *,
+    database_url: str,
+    relay: Relay | None = None,
+    prepare: typing.Callable[[], None] | None = None,
+) -> typing.Iterator[Postroad]:
+    """A service on an empty database, ready for requests; stopped and its folder deleted at the end.
+
+    `prepare` runs when the database has its tables, before the service starts.
+    """
     folder.mkdir(parents=True)
     configuration = folder / "postroad.toml"
     port = process.free_port()
-    secret_key = secrets.token_urlsafe(48)
-    configuration.write_text(CONFIGURATION.format(database_url=database_url, port=port, secret_key=secret_key))
+    configuration.write_text(_settings(database_url=database_url, port=port, relay=relay))
     operate(configuration, "migrate")
     api_key = create_sender(configuration)
-    service = process.start(
-        [*PROGRAM, "serve", "--config", str(configuration), "--role", "api"], log=folder / "postroad.log"
+    if prepare is not None:
+        prepare()
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
+        services = [
+            _start(stack, configuration, roles=roles, log=folder / f"postroad-{number}.log")
+            for number, roles in enumerate(relay.processes if relay else ACCEPTING, start=1)
+        ]
+        process.wait_until(lambda: _ready(services, port=port), what="the start of Postroad")
+        pids = tuple(service.pid for service in services)
+        yield Postroad(pids=pids, port=port, api_key=api_key, configuration=configuration)
+
+
+def _settings(*, database_url: str, port: int, relay: Relay | None) -> str:
+    settings = CONFIGURATION.format(database_url=database_url, port=port, secret_key=secrets.token_urlsafe(48))
+    if relay is None:
+        return settings
+    sign = "true" if relay.sign else "false"
+    return settings + RELAY_CONFIGURATION.format(
+        next_hop_port=relay.next_hop_port, sign=sign, connections=relay.connections
     )
-    try:
-        process.wait_until(lambda: _ready(service, port=port), what="the start of Postroad")
-        yield Postroad(pid=service.pid, port=port, api_key=api_key, configuration=configuration)
-    finally:
-        process.stop(service)
-        shutil.rmtree(folder)
+
+
+def _start(
+    stack: contextlib.ExitStack, configuration: pathlib.Path, *, roles: typing.Sequence[str], log: pathlib.Path
+) -> subprocess.Popen[bytes]:
+    """One process with these roles, stopped when the stack is."""
+    words = [word for role in roles for word in ("--role", role)]
+    service = process.start([*PROGRAM, "serve", "--config", str(configuration), *words], log=log)
+    stack.callback(process.stop, service)
+    return service
 
 
 def create_sender(configuration: pathlib.Path) -> str:
     """An account with credits and a verified domain; returns an API key of it."""
-    account = str(operate(configuration, "account", "create", "--name", "Benchmark")["account"]["id"])
+    account = str(operate(configuration, "account", "create", "--name", ACCOUNT)["account"]["id"])
     operate(configuration, "credits", "add", "--account", account, "--amount", str(CREDITS))
     domain = message.SENDER.partition("@")[2]
     operate(configuration, "domain", "add", "--account", account, "--verified", domain)
@@ -93,9 +149,10 @@ def operate(configuration: pathlib.Path, *words: str, accept: tuple[int, ...] = 
     return printed
 
 
-def _ready(service: subprocess.Popen[bytes], *, port: int) -> bool:
-    if service.poll() is not None:
-        raise RuntimeError(f"postroad serve ended with {service.returncode} before it was ready")
+def _ready(services: typing.Sequence[subprocess.Popen[bytes]], *, port: int) -> bool:
+    for service in services:
+        if service.poll() is not None:
+            raise RuntimeError(f"postroad serve ended with {service.returncode} before it was ready")
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
             status: int = answer.status

@@ -22,23 +22,29 @@ from postroad.api import (
     documentation,
     emails,
     health,
+    metrics,
     routing,
     v1_account,
     v1_api_keys,
     v1_auth,
     v1_credentials,
     v1_domains,
+    v1_inbox,
     v1_messages,
     v1_templates,
 )
-from postroad.network import http_limits, http_listener
-from postroad.services import access, sweeping
+from postroad.delivery import engine
+from postroad.inbound import return_paths
+from postroad.network import http_limits, http_listener, this_host
+from postroad.services import access, inbox, sweeping
 from postroad.services import context as services_context
 from postroad.telemetry import logs
 
 SWEEP_EVERY_SECONDS: Final = 60
 # Shorter than the usual grace time, so that a sweep holds up no stop; what it did not reach goes with the next one.
 SWEEP_SECONDS: Final = 15
+# A few who scrape, and a few who ask whether the process lives.
+METRICS_CONNECTIONS: Final = 64
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 # What the HTTP door offers, in the order in which the documentation shows it. Health comes with the role.
@@ -71,6 +77,8 @@ class Duty:
     context: services_context.Context
     log: logs.Logger
     stopping: asyncio.Event
+    # Where the mailbox simulator puts its mail, in `postroad dev`.
+    mail: inbox.Inbox | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +92,48 @@ class Started:
 async def start_api(duty: Duty) -> Started:
     """The HTTP door."""
     settings, ctx = duty.context.settings, duty.context
-    routes = (*ROUTES, *health.routes(draining=duty.stopping.is_set))
+    received = v1_inbox.routes(duty.mail) if duty.mail is not None else ()
+    routes = (*ROUTES, *received, *health.routes(draining=duty.stopping.is_set))
     door = application.Application(
         ctx,
-        (*routes, *documentation.routes(routes, version=postroad.__version__)),
+        (*routes, *documentation.routes(routes, version=postroad.__version__), *metrics.routes()),
         authenticate=access.authenticate,
         require=access.require,
         clock=ctx.clock,
         entropy=ctx.entropy,
         log=duty.log,
+        counted=ctx.metrics,
     )
-    limits = http_limits.Limits(connections=settings.http.connections)
-    listener = http_listener.HttpListener(door, refuse=door.refuse, limits=limits)
-    endpoint = config.endpoint(settings.http.listen, name="http.listen")
+    return await _serve_http(duty, door, "http", connections=settings.http.connections)
+
+
+async def start_metrics(duty: Duty) -> Started:
+    """A small listener for those who watch the process; no role, because every process may have one."""
+    ctx = duty.context
+    door = application.Application(
+        ctx,
+        (*metrics.routes(), *health.routes(draining=duty.stopping.is_set)),
+        authenticate=access.authenticate,
+        require=access.require,
+        clock=ctx.clock,
+        entropy=ctx.entropy,
+        log=duty.log,
+        counted=ctx.metrics,
+    )
+    return await _serve_http(duty, door, "metrics", connections=METRICS_CONNECTIONS)
+
+
+async def _serve_http(
+    duty: Duty, door: application.Application[services_context.Context], section: str, *, connections: int
+) -> Started:
+    """Serve a door at the address that `listen` of a section names."""
+    settings = duty.context.settings
+    listener = http_listener.HttpListener(door, refuse=door.refuse, limits=http_limits.Limits(connections=connections))
+    endpoint = config.endpoint(getattr(settings, section).listen, name=f"{section}.listen")
     try:
         await listener.start(endpoint.host, endpoint.port)
     except OSError as problem:
-        raise StartError(f"cannot listen on {endpoint}: {_reason(problem)}") from problem
+        raise cannot_listen(endpoint, problem) from problem
 
     async def work() -> None:
         try:
@@ -108,7 +141,43 @@ async def start_api(duty: Duty) -> Started:
         finally:
             await listener.stop(grace_seconds=settings.http.grace_seconds)
 
-    return Started(work, {"http": config.Endpoint(*listener.address)})
+    return Started(work, {section: config.Endpoint(*listener.address)})
+
+
+async def start_delivery(duty: Duty) -> Started:
+    """The engine that brings mail to its destinations."""
+    deliverer = await engine.open_engine(duty.context, log=duty.log)
+
+    async def work() -> None:
+        await deliverer.run(duty.stopping)
+
+    return Started(work)
+
+
+async def start_inbound(duty: Duty) -> Started:
+    """The door for mail that comes back. It is open only when it has an address; else the role has nothing to do."""
+    ctx, settings = duty.context, duty.context.settings
+    if not settings.inbound.listen:
+
+        async def rest() -> None:
+            duty.log.info("inbound_closed", reason="inbound.listen is not set")
+            await duty.stopping.wait()
+
+        return Started(rest)
+    listener = return_paths.listener(ctx, name=settings.delivery.hostname or await this_host.name(), log=duty.log)
+    endpoint = config.endpoint(settings.inbound.listen, name="inbound.listen")
+    try:
+        await listener.start(endpoint.host, endpoint.port)
+    except OSError as problem:
+        raise cannot_listen(endpoint, problem) from problem
+
+    async def work() -> None:
+        try:
+            await duty.stopping.wait()
+        finally:
+            await listener.stop(grace_seconds=settings.inbound.grace_seconds)
+
+    return Started(work, {"inbound": config.Endpoint(*listener.address)})
 
 
 async def start_maintenance(duty: Duty) -> Started:
@@ -126,6 +195,8 @@ async def start_maintenance(duty: Duty) -> Started:
 
 ROLES: Final[Mapping[str, Callable[[Duty], Awaitable[Started]]]] = {
     "api": start_api,
+    "delivery": start_delivery,
+    "inbound": start_inbound,
     "maintenance": start_maintenance,
 }
 
@@ -135,13 +206,14 @@ async def run(
     names: Sequence[str],
     *,
     log: logs.Logger,
+    mail: inbox.Inbox | None = None,
     prepare: Callable[[services_context.Context], Awaitable[None]] | None = None,
     announce: Callable[[Addresses], None] | None = None,
 ) -> None:
     """Run these roles until a signal. `prepare` comes before anyone listens, `announce` when all have started."""
     stopping = asyncio.Event()
     async with services_context.open_context(settings) as context:
-        duty = Duty(context, log, stopping)
+        duty = Duty(context, log, stopping, mail)
         if prepare:
             await prepare(context)
         with _stopped_by_signals(duty):
@@ -155,8 +227,10 @@ async def _run_all(duty: Duty, names: Sequence[str], announce: Callable[[Address
     try:
         for name in names:
             started[name] = await ROLES[name](duty)
+        if duty.context.settings.metrics.listen:
+            started["metrics"] = await start_metrics(duty)
         addresses = {what: where for role in started.values() for what, where in role.addresses.items()}
-        duty.log.info("started", roles=list(started), **{what: str(where) for what, where in addresses.items()})
+        duty.log.info("started", roles=list(names), **{what: str(where) for what, where in addresses.items()})
         if announce:
             announce(addresses)
     except BaseException:
@@ -194,7 +268,7 @@ async def _sweep(duty: Duty) -> None:
     except Exception:
         duty.log.exception("sweep_failed")
     else:
-        duty.log.debug("swept", idempotency_keys=swept.idempotency_keys, tokens=swept.tokens)
+        duty.log.debug("swept", idempotency_keys=swept.idempotency_keys, tokens=swept.tokens, pools=swept.pools)
 
 
 @contextlib.contextmanager
@@ -217,6 +291,11 @@ def _stopped_by_signals(duty: Duty) -> Iterator[None]:
         for number, handler in before.items():
             loop.remove_signal_handler(number)
             signal.signal(number, handler)
+
+
+def cannot_listen(where: config.Endpoint, problem: OSError) -> StartError:
+    """What to tell somebody who chose an address that cannot be had."""
+    return StartError(f"cannot listen on {where}: {_reason(problem)}")
 
 
 def _reason(problem: OSError) -> str:

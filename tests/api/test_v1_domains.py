@@ -21,9 +21,32 @@ async def test_a_domain_is_registered_and_not_proven_yet(mine: Office) -> None:
         "verified": False,
         "verified_at": None,
         "created_at": "2027-01-15T08:00:00.000Z",
+        "dkim": domain["dkim"],
     }
     assert (await mine.reader.get(f"/v1/domains/{domain['id']}")).json()["domain"] == domain
     assert (await mine.reader.get("/v1/domains")).json()["domains"] == [domain]
+
+
+async def test_a_domain_comes_with_the_record_to_publish(mine: Office) -> None:
+    domain = (await mine.owner.post("/v1/domains", json={"name": "Bücher.Example"})).json()["domain"]
+    record = domain["dkim"]
+    assert record == {
+        "selector": record["selector"],
+        "name": f"{record['selector']}._domainkey.xn--bcher-kva.example",
+        "type": "TXT",
+        "value": record["value"],
+    }
+    assert record["value"].startswith("v=DKIM1; k=rsa; p=")
+
+
+async def test_a_domain_from_before_there_were_keys_gets_its_record_when_it_is_read(
+    ctx: context.Context, mine: Office
+) -> None:
+    domain = await domains.add(ctx, mine.account_id, "example.com", verified=True)
+    assert (await mine.reader.get("/v1/domains")).json()["domains"][0]["dkim"] is None
+    shown = (await mine.reader.get(f"/v1/domains/{domain.id}")).json()["domain"]
+    assert shown["dkim"]["name"].endswith("._domainkey.example.com")
+    assert (await mine.reader.get("/v1/domains")).json()["domains"] == [shown]
 
 
 async def test_a_proven_domain_says_since_when(ctx: context.Context, mine: Office, clock: contexts.Clock) -> None:

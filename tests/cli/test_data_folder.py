@@ -3,6 +3,7 @@
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from postroad import config
@@ -16,6 +17,7 @@ HANDOVER = Handover(
     login=data_folder.Login("jo@example.com", "password"),
     domain="example.com",
     template="welcome",
+    sink=data_folder.Sink("127.0.0.1", 2),
 )
 
 
@@ -90,6 +92,9 @@ def test_settings_are_those_of_development(folder: DataFolder) -> None:
     assert settings.domains.require_verified is False
     assert settings.logs.format == "console"
     assert settings.http.listen == "127.0.0.1:0"
+    assert settings.delivery.retry_seconds == (2, 3, 5, 5, 5, 5, 5, 5, 5)
+    assert settings.delivery.poll_milliseconds == 50
+    assert len(settings.delivery.retry_seconds) == len(config.load(environment={}).delivery.retry_seconds)
 
 
 def test_the_environment_can_change_all_but_where_the_data_lives(folder: DataFolder) -> None:
@@ -99,11 +104,13 @@ def test_the_environment_can_change_all_but_where_the_data_lives(folder: DataFol
         "POSTROAD_LOGS__FORMAT": "json",
         "POSTROAD_DOMAINS__REQUIRE_VERIFIED": "true",
         "POSTROAD_LIMITS__REQUEST_RATE": "7",
+        "POSTROAD_DELIVERY__RETRY_SECONDS": "60",
     }
     settings = folder.settings(environment=environment)
     assert settings.database.url == f"sqlite:///{folder.database}"
     assert config.secret_key(settings.security) == folder.key.read_bytes().strip()
     assert (settings.logs.format, settings.domains.require_verified, settings.limits.request_rate) == ("json", True, 7)
+    assert settings.delivery.retry_seconds == (60,)
 
 
 def test_a_folder_serves_one_process_at_a_time(folder: DataFolder) -> None:
@@ -143,6 +150,15 @@ def test_a_start_that_was_killed_costs_no_credentials(folder: DataFolder) -> Non
     assert not folder.handover.exists()
     with folder.last_handover() as before:
         assert before == HANDOVER
+
+
+def test_the_credentials_of_a_handover_from_before_the_simulator_are_found_again(folder: DataFolder) -> None:
+    before_it = msgspec.structs.replace(HANDOVER, sink=None)
+    told = msgspec.to_builtins(before_it)
+    del told["sink"]
+    folder.handover.write_bytes(msgspec.json.encode(told))
+    with folder.last_handover() as before:
+        assert before == before_it
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"base_url": "x"}', b"\xff"])

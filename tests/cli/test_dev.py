@@ -1,9 +1,11 @@
 """`postroad dev` from end to end: started as a developer starts it, used as its own words say, stopped in order."""
 
+import email
 import json
 import re
 import shlex
 import signal
+import smtplib
 import socket
 import stat
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ from tests.cli import operating
 from tests.cli.operating import Service
 
 MAIL = {"from": "shop@example.com", "to": "jo@example.net", "subject": "Hello", "text": "It works."}
-KEYS = {"base_url", "smtp", "api_key", "login", "domain", "template"}
+KEYS = {"base_url", "smtp", "api_key", "login", "domain", "template", "sink"}
 
 
 def start(folder: Path, *words: str, environment: dict[str, str] | None = None) -> Service:
@@ -38,6 +40,18 @@ def send(told: dict[str, Any], *, key: str = "one", **authentication: Any) -> ht
     return httpx.post(f"{told['base_url']}/emails", json=MAIL, headers=fields, **authentication)
 
 
+def send_to(running: "Running", *recipients: str) -> str:
+    """The id of a new message to these recipients."""
+    answer = httpx.post(
+        f"{running.told['base_url']}/emails",
+        json={**MAIL, "to": list(recipients)},
+        headers={"Idempotency-Key": " ".join(recipients)},
+        auth=running.smtp,
+    )
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["id"])
+
+
 def log_in(told: dict[str, Any]) -> str:
     answer = httpx.post(f"{told['base_url']}/v1/auth/login", json=told["login"])
     assert answer.status_code == 200, answer.text
@@ -51,6 +65,7 @@ class Running:
     folder: Path
     told: dict[str, Any]
     printed: str
+    service: Service
 
     @property
     def smtp(self) -> tuple[str, str]:
@@ -64,7 +79,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         told = handover(service, folder)
         assert service.process.stdout is not None
         printed = "".join(iter(service.process.stdout.readline, "All of this is in .postroad/dev.json.\n"))
-        yield Running(folder, told, printed)
+        yield Running(folder, told, printed, service)
         assert service.stop()[0] == 0
 
 
@@ -82,7 +97,7 @@ def test_a_developer_sends_with_each_scheme_and_reads_the_status(running: Runnin
     for answer in sent:
         address = f"{told['base_url']}/emails/{answer.json()['id']}"
         for shown in (httpx.get(address, auth=running.smtp), httpx.get(address, headers=token)):
-            assert (shown.status_code, shown.json()["status"]) == (200, "queued")
+            assert (shown.status_code, shown.json()["id"]) == (200, answer.json()["id"])
 
 
 def test_the_printed_command_can_be_pasted_and_works(running: Running) -> None:
@@ -97,6 +112,59 @@ def test_the_printed_command_can_be_pasted_and_works(running: Running) -> None:
     answer = httpx.post(url, headers=headers, content=body)
     assert answer.status_code == 202, answer.text
     assert answer.json()["subject"] == "Welcome, you"
+
+
+def test_the_mailbox_simulator_decides_the_fate_of_recipients_by_their_names(running: Running) -> None:
+    message = send_to(running, "jo@fates.test", "bounce@fates.test", "blocked@fates.test", "fail@fates.test")
+    deferred = send_to(running, "defer@fates.test")
+
+    def recipients(message_id: str) -> dict[str, tuple[str, int | None, int]]:
+        shown = httpx.get(f"{running.told['base_url']}/emails/{message_id}", auth=running.smtp).json()["recipients"]
+        return {each["email"]: (each["status"], each["last_smtp_code"], each["attempt_count"]) for each in shown}
+
+    def tried() -> dict[str, tuple[str, int | None, int]] | None:
+        found = recipients(message)
+        return found if all(attempts for _, _, attempts in found.values()) else None
+
+    outcome = {email: result[:2] for email, result in running.service.wait_for(tried, what="the attempts").items()}
+    assert outcome == {
+        "jo@fates.test": ("delivered", 250),
+        "bounce@fates.test": ("bounced", 550),
+        "blocked@fates.test": ("bounced", 550),
+        "fail@fates.test": ("deferred", 451),
+    }
+
+    def delivered() -> tuple[str, int | None, int] | None:
+        (result,) = recipients(deferred).values()
+        return result if result[0] not in {"queued", "deferred"} else None
+
+    assert running.service.wait_for(delivered, what="the third attempt") == ("delivered", 250, 3)
+
+
+def test_delivered_mail_is_read_back_from_the_inbox_with_the_printed_command(running: Running) -> None:
+    send_to(running, "reader@inbox.test")
+    (command,) = re.findall(r"^  (curl .*/v1/inbox)$", running.printed, re.MULTILINE)
+    _, _, credential, url = shlex.split(command)
+    username, _, password = credential.partition(":")
+
+    def received() -> list[dict[str, Any]] | None:
+        answer = httpx.get(url, params={"to": "Reader@inbox.test"}, auth=(username, password))
+        assert answer.status_code == 200, answer.text
+        return answer.json()["messages"] or None
+
+    (message,) = running.service.wait_for(received, what="the delivery")
+    assert (message["envelope_to"], message["subject"]) == (["reader@inbox.test"], MAIL["subject"])
+    raw = httpx.get(f"{url}/{message['id']}/raw", auth=running.smtp)
+    assert raw.headers["content-type"] == "message/rfc822"
+    assert email.message_from_bytes(raw.content)["Subject"] == MAIL["subject"]
+
+
+def test_the_simulator_listens_where_dev_json_says(running: Running) -> None:
+    sink = running.told["sink"]
+    with smtplib.SMTP(sink["host"], sink["port"]) as client:
+        client.sendmail("a@example.org", ["by-hand@sink.test"], b"Subject: x\r\n\r\nHello\r\n")
+    found = httpx.get(f"{running.told['base_url']}/v1/inbox", params={"to": "by-hand@sink.test"}, auth=running.smtp)
+    assert [message["envelope_from"] for message in found.json()["messages"]] == ["a@example.org"]
 
 
 def test_what_it_writes_is_private(running: Running) -> None:
@@ -132,7 +200,8 @@ def test_a_second_start_finds_data_and_credentials_again_even_after_a_kill(tmp_p
     with start(tmp_path) as service:
         service.wait_for(lambda: "started" in service.errors.read_text() or None, what="the start")
         second = handover(service, tmp_path)
-        assert {**second, "base_url": first["base_url"]} == first
+        # The ports are free ones, and others at each start.
+        assert {**second, "base_url": first["base_url"], "sink": first["sink"]} == first
         replayed = send(second, auth=smtp)
         assert (replayed.status_code, replayed.content) == (202, sent.content)
         assert replayed.headers["Idempotent-Replayed"] == "true"
@@ -188,11 +257,40 @@ def test_a_port_in_use_is_refused_with_a_sentence_and_costs_no_credentials(tmp_p
     assert json.loads((tmp_path / ".postroad" / "dev.json").read_text()) == first
 
 
+def test_a_port_of_the_simulator_that_is_in_use_is_refused_with_its_option(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        process = operating.start("dev", "--http", "127.0.0.1:0", "--sink", address, folder=tmp_path)
+        code, stdout, stderr = operating.finish(process)
+    assert (code, stdout) == (1, "")
+    assert (
+        stderr == f"Error: cannot listen on {address}: another program listens there; choose an address with --sink\n"
+    )
+
+
+def test_a_smarthost_of_the_developers_own_is_used_instead_of_the_simulator(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        other.settimeout(operating.PATIENCE_SECONDS)
+        chosen = {"POSTROAD_DELIVERY__SMARTHOST": f"127.0.0.1:{other.getsockname()[1]}"}
+        with start(tmp_path, environment=chosen) as service:
+            told = handover(service, tmp_path)
+            send(told, auth=(told["smtp"]["username"], told["smtp"]["password"]))
+            connection, _ = other.accept()
+            connection.close()
+
+
+@pytest.mark.parametrize("option", ["--http", "--sink"])
 @pytest.mark.parametrize("address", ["8025", "127.0.0.1", "127.0.0.1:x", ":0", "[::1:0"])
-def test_an_address_that_is_none_is_a_wrong_use_before_anything_is_made(tmp_path: Path, address: str) -> None:
-    result = operating.run("dev", "--data", str(tmp_path / "data"), "--http", address)
+def test_an_address_that_is_none_is_a_wrong_use_before_anything_is_made(
+    tmp_path: Path, address: str, option: str
+) -> None:
+    result = operating.run("dev", "--data", str(tmp_path / "data"), option, address)
     assert result.exit_code == 2
-    assert "'--http'" in result.stderr
+    assert f"'{option}'" in result.stderr
     assert not (tmp_path / "data").exists()
 
 

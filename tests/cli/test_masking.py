@@ -35,14 +35,17 @@ def test_all_settings_are_shown_and_secrets_are_masked() -> None:
         "database": {"url": "postgresql://jo:hunter2@host/name"},
         "security": {"secret_key": "hunter3"},
         "http": {"listen": "127.0.0.1:1"},
+        "metrics": {"token": "hunter4-hunter4-hunter4"},
     }
     shown = masking.settings(config.load(environment={}, overrides=overrides))
     assert shown.keys() == config.defaults().keys()
     assert shown["database"]["url"] == "postgresql://jo:***@host/name"
     assert shown["security"]["secret_key"] == "***"
+    assert shown["metrics"]["token"] == "***"
     assert shown["http"]["listen"] == "127.0.0.1:1"
     assert "hunter" not in str(shown)
 
 
 def test_a_key_that_is_not_set_is_not_masked_as_if_it_were() -> None:
-    assert masking.settings(config.load(environment={}))["security"]["secret_key"] == ""
+    shown = masking.settings(config.load(environment={}))
+    assert (shown["security"]["secret_key"], shown["metrics"]["token"]) == ("", "")

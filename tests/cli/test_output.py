@@ -25,6 +25,8 @@ def test_a_table_without_rows_is_a_sentence() -> None:
     assert output.table(["id"], [], empty="Nothing.") == "Nothing."
 
 
-@pytest.mark.parametrize("value, text", [('a"b\\', '"a\\"b\\\\"'), (True, "true"), (7, "7"), ("", '""')])
+@pytest.mark.parametrize(
+    "value, text", [('a"b\\', '"a\\"b\\\\"'), (True, "true"), (7, "7"), ("", '""'), ({"a": 1}, "{ a = 1 }")]
+)
 def test_a_setting_is_written_as_in_a_configuration_file(value: object, text: str) -> None:
     assert output.literal(value) == text

@@ -55,8 +55,9 @@ def test_the_service_answers_and_ends_in_order(empty: Installation) -> None:
         assert httpx.get(f"http://{host}:{port}/openapi.json").json()["paths"]["/emails"]
         assert service.stop() == (0, "")
         lines = [json.loads(line) for line in service.errors.read_text().splitlines()]
-        assert [line["event"] for line in lines] == ["started", "request", "request", "stopping", "stopped"]
-        assert lines[0]["roles"] == ["api", "maintenance"]
+        events = ["started", "inbound_closed", "request", "request", "stopping", "stopped"]
+        assert [line["event"] for line in lines] == events
+        assert lines[0]["roles"] == ["api", "delivery", "inbound", "maintenance"]
 
 
 def test_an_interrupt_from_the_keyboard_ends_it_in_order_too(local: Installation) -> None:
@@ -127,7 +128,7 @@ def test_without_any_settings_it_says_what_is_missing(tmp_path: Path) -> None:
 def test_an_unknown_role_is_a_wrong_use(local: Installation) -> None:
     result = local.run("serve", "--role", "cook")
     assert result.exit_code == 2
-    assert "'cook' is not one of 'api', 'maintenance'" in result.stderr
+    assert "'cook' is not one of 'api', 'delivery', 'inbound', 'maintenance'" in result.stderr
 
 
 def refused(installation: Installation) -> str:
@@ -146,7 +147,8 @@ def test_an_address_in_use_is_refused(local: Installation) -> None:
         with local.file.open("a") as file:
             file.write(f'[http]\nlisten = "{where}"\n')
         assert refused(local) == (
-            f"Error: cannot listen on {where}: another program listens there; choose an address with http.listen\n"
+            f"Error: cannot listen on {where}: another program listens there; choose an address with "
+            "http.listen, inbound.listen or metrics.listen\n"
         )
 
 

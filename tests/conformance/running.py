@@ -244,7 +244,8 @@ def running(folder: Path, *, url: str, settings: str = "", has_outages: bool = F
 @contextlib.contextmanager
 def _process(installation: operating.Installation, log: Path) -> Iterator[str]:
     """`postroad serve` in a process of its own, which has to end well when it is asked to."""
-    command = [sys.executable, "-m", "postroad", "serve", "--config", str(installation.file)]
+    doors = ("--role", "api", "--role", "maintenance")
+    command = [sys.executable, "-m", "postroad", "serve", *doors, "--config", str(installation.file)]
     with log.open("wb") as stderr, subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr) as process:
         try:
             yield f"http://{_listening(process, log)}"

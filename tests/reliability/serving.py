@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +27,8 @@ from tests.contexts import SECRET_KEY
 PATIENCE_SECONDS = 60.0
 POLL_SECONDS = 0.01
 CREDITS = 100_000
+# Nothing is sent to the world: who wants mail to be delivered says so, and where to.
+ROLES = ("api", "maintenance")
 DOMAIN = "example.com"
 RECIPIENTS = ("ada@example.net", "Ada@Example.net", "bob@example.net")
 UNIQUE_RECIPIENTS = 2
@@ -44,14 +46,24 @@ async def until(what: Callable[[], Awaitable[bool]]) -> None:
 class Service:
     """A process; it can be ended and started again on the same store."""
 
-    def __init__(self, folder: Path, url: str, **limits: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        url: str,
+        *,
+        roles: Sequence[str] = ROLES,
+        sections: str = "",
+        limits: Mapping[str, int] | None = None,
+    ) -> None:
         self.url = url
         self.base_url = ""
         self.file = folder / "postroad.toml"
         self.log = folder / "service.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._roles = roles
+        self._sections = sections
         # No rate is what a test of crashes means to meet.
-        self._limits = {"request_rate": 1_000_000, "request_burst": 1_000_000, **limits}
+        self._limits = {"request_rate": 1_000_000, "request_burst": 1_000_000, **(limits or {})}
         self.move(url)
 
     def move(self, url: str) -> None:
@@ -60,7 +72,7 @@ class Service:
         limits = "".join(f"{name} = {value}\n" for name, value in self._limits.items())
         self.file.write_text(
             f'[database]\nurl = "{url}"\n[http]\nlisten = "127.0.0.1:0"\n[security]\nsecret_key = "{SECRET_KEY}"\n'
-            f"[limits]\n{limits}"
+            f"[limits]\n{limits}{self._sections}"
         )
 
     @property
@@ -85,18 +97,22 @@ class Service:
     def _launch(self, before: Sequence[str], log: IO[bytes] | None) -> None:
         with self.log.open("wb" if log is None else "ab") as file:
             self._process = subprocess.Popen(
-                [*before, sys.executable, "-m", "postroad", "serve", "--config", str(self.file)],
+                [*before, sys.executable, "-m", "postroad", "serve", "--config", str(self.file), *self._named_roles()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log or file,
                 env=environment(),
             )
 
+    def _named_roles(self) -> list[str]:
+        return [word for role in self._roles for word in ("--role", role)]
+
     async def _is_listening(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
         for line in self.log.read_bytes().splitlines():
             if b'"started"' in line:
-                self.base_url = f"http://{json.loads(line)['http']}"
+                started = json.loads(line)
+                self.base_url = f"http://{started['http']}" if "http" in started else ""
                 return True
         return False
 
@@ -155,7 +171,7 @@ async def ending(service: Service) -> AsyncIterator[Service]:
 @contextlib.asynccontextmanager
 async def running(folder: Path, url: str, **limits: int) -> AsyncIterator[Service]:
     """A running service."""
-    async with ending(Service(folder, url, **limits)) as service:
+    async with ending(Service(folder, url, limits=limits)) as service:
         await service.start()
         yield service
 

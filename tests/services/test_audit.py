@@ -19,6 +19,8 @@ DAMAGE = {
     "missing_bodies": "DELETE FROM bodies",
     "body_sizes": "UPDATE messages SET size = size - 1",
     "wrong_statuses": "UPDATE recipients SET status = 'delivered'",
+    "unqueued": "DELETE FROM queue WHERE email_key LIKE 'a@%'",
+    "queued_final": "UPDATE recipients SET status = 'failed' WHERE email_key LIKE 'a@%'",
     "wrong_billing": "UPDATE recipients SET status = 'bounced', billing_status = 'settled' WHERE email_key LIKE 'a@%'",
     "wrong_message_billing": "UPDATE messages SET billing_status = 'released'",
     "access_version": "DELETE FROM access_version",
@@ -28,6 +30,8 @@ ORPHANS = {
     "body": "UPDATE bodies SET account_id = 'acc_gone'",
     "tag": "UPDATE message_tags SET account_id = 'acc_gone'",
     "recipient": "UPDATE recipients SET account_id = 'acc_gone'",
+    "queued recipient": "UPDATE queue SET account_id = 'acc_gone'",
+    "attempt": "UPDATE attempts SET account_id = 'acc_gone'",
     "message": "UPDATE messages SET account_id = 'acc_gone'",
     "ledger entry": "UPDATE ledger SET account_id = 'acc_gone'",
     "idempotency key": "UPDATE idempotency_keys SET account_id = 'acc_gone'",
@@ -37,6 +41,11 @@ ORPHANS = {
     "domain": "UPDATE domains SET account_id = 'acc_gone'",
     "template": "UPDATE templates SET account_id = 'acc_gone'",
 }
+# As if all had been tried once.
+ATTEMPTS = """
+    INSERT INTO attempts
+    SELECT account_id, message_id, id, 0, 0, '', '', '', '', '', 'retry', NULL, '', NULL, '', '', 0 FROM recipients
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +57,7 @@ async def _some_of_everything(ctx: context.Context, account: stored_accounts.Acc
     for text in ("one", "two"):
         key = accepting.Key(account.id, text, b"hash")
         await mailing.accept(ctx, account.id, to=("a@example.net", "b@example.net"), tags=("orders",), key=key)
+    await damage(ctx, ATTEMPTS)
 
 
 async def damage(ctx: context.Context, statement: str) -> None:

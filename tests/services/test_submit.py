@@ -167,6 +167,7 @@ async def test_an_accepted_message_is_stored_with_all_that_belongs_to_it(shop: S
         "messages": 1,
         "bodies": 1,
         "recipients": 2,
+        "queue": 2,
         "message_tags": 1,
         "ledger": 1,
         "idempotency_keys": 1,

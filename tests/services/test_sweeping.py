@@ -5,7 +5,7 @@ import pytest
 from postroad.model import limits
 from postroad.services import accepting, audit, context, submit, sweeping
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import idempotency, users
+from postroad.storage import idempotency, pools, users
 from tests import contexts, mailing
 
 KEY_MICROSECONDS = limits.IDEMPOTENCY_KEY_SECONDS * contexts.SECOND
@@ -31,10 +31,21 @@ async def test_expired_keys_and_tokens_go_and_the_others_stay(ctx: context.Conte
     await insert_keys(ctx, 2, expires_at=clock.now + 1)
     await revoke_tokens(ctx, 4, expires_at=clock.now)
     await revoke_tokens(ctx, 1, expires_at=clock.now + 1)
-    assert await sweeping.sweep(ctx) == sweeping.Swept(idempotency_keys=3, tokens=4)
-    assert await sweeping.sweep(ctx) == sweeping.Swept(idempotency_keys=0, tokens=0)
+    assert await sweeping.sweep(ctx) == sweeping.Swept(idempotency_keys=3, tokens=4, pools=0)
+    assert await sweeping.sweep(ctx) == sweeping.Swept(idempotency_keys=0, tokens=0, pools=0)
     clock.pass_seconds(1)
-    assert await sweeping.sweep(ctx) == sweeping.Swept(idempotency_keys=2, tokens=1)
+    assert await sweeping.sweep(ctx) == sweeping.Swept(idempotency_keys=2, tokens=1, pools=0)
+
+
+async def test_what_a_dead_worker_said_of_its_pools_goes(ctx: context.Context, clock: contexts.Clock) -> None:
+    async with ctx.store.transaction() as tx:
+        await pools.put(tx, [pools.Pool("w1", "google", "paused", "slow down", clock.now, clock.now)])
+    clock.pass_seconds(600)
+    assert (await sweeping.sweep(ctx)).pools == 0
+    clock.pass_seconds(1)
+    assert (await sweeping.sweep(ctx)).pools == 1
+    async with ctx.store.reading() as tx:
+        assert await pools.heard_since(tx, 0) == []
 
 
 @pytest.mark.parametrize("count", [idempotency.SWEEP_ROWS, 2 * idempotency.SWEEP_ROWS + 1])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroad.storage import audit, credentials, idempotency, ledger, messages, recipients
+from postroad.storage import audit, credentials, idempotency, ledger, messages, queue, recipients
 from postroad.storage.store import Store
 from tests.storage import samples
 from tests.storage.test_credentials import credential
@@ -16,6 +16,8 @@ DAMAGE = {
     "missing_bodies": "DELETE FROM bodies",
     "body_sizes": "UPDATE messages SET size = size + 1",
     "wrong_statuses": "UPDATE messages SET status = 'partial'",
+    "unqueued": "DELETE FROM queue WHERE recipient_id = 'rcp_em_1_0'",
+    "queued_final": "UPDATE recipients SET billing_status = 'settled', status = 'delivered' WHERE id = 'rcp_em_1_0'",
     "wrong_billing": "UPDATE recipients SET status = 'bounced' WHERE id = 'rcp_em_1_0'",
     "wrong_message_billing": "UPDATE messages SET billing_status = 'released'",
     "access_version": "DELETE FROM access_version",
@@ -25,6 +27,11 @@ ORPHANS = {
     "body": "UPDATE bodies SET message_id = 'em_9'",
     "idempotency key": "UPDATE idempotency_keys SET message_id = 'em_9'",
     "tag": "UPDATE message_tags SET message_id = 'em_9'",
+    "queued recipient": "UPDATE queue SET account_id = 'acc_9'",
+    "attempt": (
+        "INSERT INTO attempts VALUES "
+        "('acc_1', 'em_1', 'rcp_9', 0, 0, '', '', '', '', '', 'retry', NULL, '', NULL, '', '', 0)"
+    ),
     "message": "UPDATE messages SET account_id = 'acc_9'",
     "ledger entry": "UPDATE ledger SET account_id = 'acc_9'",
     "credential": "UPDATE credentials SET account_id = 'acc_9'",
@@ -42,7 +49,9 @@ async def _a_message_with_all_that_belongs_to_it(store: Store) -> None:
         await samples.add_account(tx, credits=10)
         await credentials.insert(tx, credential("cred_1"))
         await messages.insert(tx, [samples.message("em_1", recipient_count=2, tags=("tag",))])
-        await recipients.insert(tx, [samples.recipient("em_1", 0), samples.recipient("em_1", 1)])
+        both = [samples.recipient("em_1", 0), samples.recipient("em_1", 1)]
+        await recipients.insert(tx, both)
+        await queue.insert(tx, both, {"em_1": 4}, now=samples.NOW)
         await ledger.record(tx, [reserve])
         await idempotency.insert(tx, [idempotency.NewKey("cred_1", "key", "acc_1", b"hash", "em_1", 1)])
 

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from postroad import errors
-from postroad.storage import access, accounts, opening, postgres
+from postroad.storage import access, accounts, opening, postgres, queue
 from postroad.storage.postgres import PostgresStore
 from postroad.storage.store import Store, Transaction, Undone
 from tests.postgres_server import PostgresServer
@@ -370,3 +370,42 @@ async def test_a_sweep_does_not_wait_for_a_key_that_is_about_to_be_used_again(st
         async with store.transaction() as sweeping:
             assert await sweeping.execute("idempotency.sweep", samples.NOW, 100) == 2
     assert await samples.count(store, "idempotency_keys") == 1
+
+
+async def test_a_plan_made_for_an_empty_queue_serves_a_long_one(store: PostgresStore, postgres_url: str) -> None:
+    await turn_over(store, 20)  # more often than the server needs to keep a plan
+    await administer(
+        postgres_url,
+        "INSERT INTO queue SELECT 'acc_1', 'em_' || n, 'rcp_' || n, 'later.example acc_1', 'a', 'a', 1, 0, 0, 0, n, "
+        "10^15, NULL FROM generate_series(1, 20000) AS n",
+    )
+    before = await rows_read_without_an_index(store)
+    await turn_over(store, 3)
+    assert await rows_read_without_an_index(store) == before
+
+
+async def turn_over(store: Store, times: int) -> None:
+    """What an engine does with a batch, again and again."""
+    for _ in range(times):
+        async with store.transaction() as tx:
+            rows = [samples.recipient("em_1", number) for number in range(3)]
+            await queue.insert(tx, rows, {"em_1": 1}, now=1)
+            await queue.is_due(tx, now=5)
+            await queue.promote(tx, now=5, most=5)
+            lanes = await queue.lanes(tx, after="", most=5)
+            claimed = await queue.claim(tx, [queue.Wanted(lane, 5) for lane in lanes], lease_until=9, worker="w")
+            keys = [one.key for one in claimed]
+            await queue.extend(tx, keys, lease_until=10, worker="w")
+            await queue.hand_back(tx, keys[:1], now=1, worker="w")
+            await queue.postpone(tx, [(key, 10) for key in keys[1:]], worker="w")
+            await queue.remove(tx, keys)
+
+
+async def rows_read_without_an_index(store: PostgresStore) -> int:
+    async with store.transaction() as tx:
+        assert isinstance(tx, postgres.PostgresTransaction)
+        await tx._connection.execute("SELECT pg_stat_force_next_flush()")
+    async with store.transaction() as tx:
+        assert isinstance(tx, postgres.PostgresTransaction)
+        count = "SELECT SUM(seq_tup_read)::bigint FROM pg_stat_user_tables WHERE relname = 'queue'"
+        return int(await tx._connection.fetchval(count))

@@ -17,7 +17,7 @@ import structlog
 from postroad import errors
 from postroad.api import answering, reading, routing
 from postroad.model import caller, identifiers
-from postroad.telemetry import logs
+from postroad.telemetry import logs, metrics
 
 # A database's own words about what is wrong with it.
 CAUSE_CHARACTERS: Final = 500
@@ -46,6 +46,7 @@ class _Endpoint(Generic[routing.ContextT]):
     route: routing.Route[routing.ContextT]
     reader: reading.Reader
     challenge: tuple[tuple[bytes, bytes], ...]
+    label: str
 
 
 class _Exchange(Generic[routing.ContextT]):
@@ -74,6 +75,7 @@ class Application(Generic[routing.ContextT]):
         clock: Callable[[], int],
         entropy: Callable[[int], bytes],
         log: structlog.typing.FilteringBoundLogger,
+        counted: metrics.Metrics | None = None,
     ) -> None:
         self._context = context
         self._authenticate = authenticate
@@ -81,10 +83,12 @@ class Application(Generic[routing.ContextT]):
         self._clock = clock
         self._entropy = entropy
         self._log = log
+        self._metrics = counted or metrics.Metrics()
         self._table: routing.Table[_Endpoint[routing.ContextT]] = routing.Table()
         for route in routes:
             answering.check(route)
-            endpoint = _Endpoint(route, reading.Reader(route), answering.challenges(route.permission))
+            challenge = answering.challenges(route.permission)
+            endpoint = _Endpoint(route, reading.Reader(route), challenge, f"{route.method} {route.path}")
             self._table.add(route.method, route.path, target=endpoint)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -174,13 +178,18 @@ class Application(Generic[routing.ContextT]):
             self._log.warning("cannot_serve", request_id=exchange.id, code=error.code, cause=text)
 
     def _write_line(self, exchange: _Exchange[routing.ContextT], status: int | None) -> None:
+        seconds = time.perf_counter() - exchange.started
+        # Never the path or the method that were sent: whoever calls could make as many as they like of them.
+        label = exchange.endpoint.label if exchange.endpoint else metrics.NOWHERE
+        self._metrics.requests.add(label, metrics.NOWHERE if status is None else str(status))
+        self._metrics.request_seconds.observe(seconds, label)
         self._log.info(
             "request",
             request_id=exchange.id,
             method=exchange.method,
             route=_pattern(exchange),
             status=status,
-            duration_ms=round((time.perf_counter() - exchange.started) * 1000, 3),
+            duration_ms=round(seconds * 1000, 3),
             account_id=exchange.account_id,
         )
 

@@ -24,6 +24,7 @@ SEND_BODY_BYTES: Final = 32 * 1024 * 1024
 # The deepest documented path has five segments; a longer one is unknown without a walk through it.
 SEGMENTS: Final = 12
 JSON: Final = "application/json"
+NOTHING_THERE: Final = "there is nothing at this path; /docs lists what there is"
 
 
 class Headers:
@@ -181,4 +182,4 @@ class Table(Generic[TargetT]):
         else:
             if node.methods:
                 return node
-        raise errors.NotFound("there is nothing at this path; /docs lists what there is")
+        raise errors.NotFound(NOTHING_THERE)

@@ -1,6 +1,6 @@
 """`/v1/domains`: the sender domains of the account."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -8,10 +8,22 @@ from postroad import errors
 from postroad.api import routing, v1_schemas
 from postroad.model import caller, cursors, identifiers, times
 from postroad.protocol import address_syntax
-from postroad.services import context, domains
+from postroad.services import context, domain_keys, domains
 from postroad.storage import domains as stored
 
 PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.DOMAIN)}
+
+
+class Dkim(msgspec.Struct, frozen=True):
+    """The record to publish in the domain's DNS, so that receivers can check the signatures of its mail (RFC 6376)."""
+
+    selector: str
+    name: Annotated[str, msgspec.Meta(description="The record's name, without a dot at the end.")]
+    type: Literal["TXT"]
+    value: Annotated[
+        str,
+        msgspec.Meta(description="The whole text; zone files want it in strings of at most 255 characters each."),
+    ]
 
 
 class Domain(msgspec.Struct, frozen=True):
@@ -22,6 +34,12 @@ class Domain(msgspec.Struct, frozen=True):
     verified: bool
     verified_at: times.WireTime | None
     created_at: times.WireTime
+    dkim: Annotated[
+        Dkim | None,
+        msgspec.Meta(
+            description="Null only in lists, for a domain whose key was not needed yet; reading it makes one."
+        ),
+    ]
 
 
 class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,13 +79,14 @@ class DomainsResponse(msgspec.Struct, frozen=True):
     request_id: str
 
 
-def _domain(row: stored.Domain) -> Domain:
+def _domain(row: stored.Domain, record: domain_keys.Record | None) -> Domain:
     return Domain(
         id=row.id,
         name=row.name,
         verified=row.verified_at is not None,
         verified_at=times.optional_to_wire(row.verified_at),
         created_at=times.to_wire(row.created_at),
+        dkim=None if record is None else Dkim(record.selector, record.name, record.type, record.value),
     )
 
 
@@ -77,20 +96,24 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
     limit, after = query.limit or cursors.USUAL, cursors.after(query.cursor, identifiers.DOMAIN)
     found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
     following = cursors.following([row.id for row in found], limit=limit)
-    return routing.Answer(200, DomainsResponse([_domain(row) for row in found[:limit]], following, request.id))
+    records = await domain_keys.known_records(ctx, found[:limit])
+    listed = [_domain(row, records.get(row.id)) for row in found[:limit]]
+    return routing.Answer(200, DomainsResponse(listed, following, request.id))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Answer:
-    """Register a domain; it is not proven yet."""
+    """Register a domain, with a key that signs its mail; it is not proven yet."""
     body: NewDomain = request.body
     made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
-    return routing.Answer(201, DomainResponse(_domain(made), request.id))
+    record = await domain_keys.record(ctx, made)
+    return routing.Answer(201, DomainResponse(_domain(made, record), request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
-    """One domain of the account."""
+    """One domain of the account. One from before there were keys gets its key now."""
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
-    return routing.Answer(200, DomainResponse(_domain(found), request.id))
+    record = await domain_keys.record(ctx, found)
+    return routing.Answer(200, DomainResponse(_domain(found, record), request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -137,7 +160,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/domains/{id}",
         handler=remove,
         summary="Remove a sender domain",
-        description="Nothing can be sent from it any more; mail that was accepted is delivered.",
+        description="Nothing can be sent from it any more; mail that was accepted is delivered, without a signature.",
         tag="Domains",
         permission=caller.Permission.CHANGE,
         answers={204: None},

@@ -3,7 +3,7 @@
 import click
 
 import postroad
-from postroad.cli import accounts, api_keys, credentials, dev, domains, serve, templates, upkeep, users
+from postroad.cli import accounts, api_keys, credentials, dev, domains, queue, send, serve, templates, upkeep, users
 from postroad.cli import credits as credits_commands
 
 main = click.Group(
@@ -20,6 +20,8 @@ main = click.Group(
         credentials.GROUP,
         api_keys.GROUP,
         templates.GROUP,
+        queue.GROUP,
+        send.send,
         upkeep.migrate,
         upkeep.audit,
         upkeep.check_config,

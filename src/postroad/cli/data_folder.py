@@ -22,7 +22,13 @@ from postroad import config
 PRIVATE_FOLDER: Final = 0o700
 KEY_BYTES: Final = 48
 # What suits a developer; the environment may say otherwise.
-PREFERRED: Final = {"POSTROAD_DOMAINS__REQUIRE_VERIFIED": "false", "POSTROAD_LOGS__FORMAT": "console"}
+PREFERRED: Final = {
+    "POSTROAD_DOMAINS__REQUIRE_VERIFIED": "false",
+    "POSTROAD_LOGS__FORMAT": "console",
+    # Ten attempts, as in production, but all of them while somebody watches.
+    "POSTROAD_DELIVERY__RETRY_SECONDS": "2,3,5,5,5,5,5,5,5",
+    "POSTROAD_DELIVERY__POLL_MILLISECONDS": "50",
+}
 
 
 class FolderError(Exception):
@@ -34,6 +40,13 @@ class Smtp(msgspec.Struct, frozen=True):
 
     username: str
     password: str
+
+
+class Sink(msgspec.Struct, frozen=True):
+    """Where the mailbox simulator listens."""
+
+    host: str
+    port: int
 
 
 class Login(msgspec.Struct, frozen=True):
@@ -52,6 +65,8 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
     login: Login
     domain: str
     template: str
+    # Not in a `dev.json` of before there was a simulator, whose credentials are to be found again all the same.
+    sink: Sink | None = None
 
 
 @dataclass(frozen=True, slots=True)

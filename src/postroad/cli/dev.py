@@ -1,8 +1,10 @@
 """`postroad dev`: everything in one command, without configuration, for one developer on one machine."""
 
+import contextlib
 import os
 import shlex
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import click
@@ -12,6 +14,8 @@ import uvloop
 from postroad import config, roles
 from postroad.cli import command, data_folder, development
 from postroad.services import context as services_context
+from postroad.services import inbox
+from postroad.simulator import serving
 from postroad.telemetry import logs
 
 # How somebody on this machine reaches a service that listens everywhere.
@@ -32,6 +36,11 @@ Read its status, with the id from the answer:
 
   curl -u '{smtp_username}:{smtp_password}' {base_url}/emails/ID
 
+A mailbox simulator on this machine takes all mail, and the name of a recipient decides what becomes of it: bounce@…,
+blocked@…, defer@… (taken at the third attempt), fail@…, slow@…, drop@… (hangs up); all others get it. See what came:
+
+  curl -u '{smtp_username}:{smtp_password}' {base_url}/v1/inbox
+
 Login:          {login_email}  {login_password}
 Documentation:  {base_url}/docs
 Operate it:     {program} account list --data {data}
@@ -39,12 +48,13 @@ All of this is in {handover}.
 """
 
 
-def endpoint(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
+def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> config.Endpoint:
     """Refuse what is no address where click expects it: before anything starts."""
+    name = parameter.opts[0]
     try:
-        return str(config.endpoint(value, name="--http"))
+        return config.endpoint(value, name=name)
     except config.ConfigError as problem:
-        raise click.BadParameter(str(problem).removeprefix("--http: ")) from None
+        raise click.BadParameter(str(problem).removeprefix(f"{name}: ")) from None
 
 
 @click.command("dev")
@@ -64,16 +74,24 @@ def endpoint(_ctx: click.Context, _parameter: click.Parameter, value: str) -> st
     metavar="HOST:PORT",
     help="Where to listen; port 0 takes a free one.",
 )
-def dev(data: Path, http: str) -> None:
+@click.option(
+    "--sink",
+    callback=endpoint,
+    default="127.0.0.1:0",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where the mailbox simulator listens; port 0 takes a free one.",
+)
+def dev(data: Path, http: config.Endpoint, sink: config.Endpoint) -> None:
     """Run everything on this machine. It needs no configuration and has a demo account."""
     folder = data_folder.DataFolder(data)
     with command.plain_errors():
         folder.prepare()
         with folder.locked(), folder.last_handover() as before:
-            settings = folder.settings(environment=os.environ, http={"listen": http})
+            settings = folder.settings(environment=os.environ, http={"listen": str(http)})
             log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
             with command.store_named(settings), command.address_chosen_by("--http"):
-                uvloop.run(_run(folder, before, settings=settings, log=log))
+                uvloop.run(_run(folder, before, settings=settings, sink=sink, log=log))
 
 
 async def _run(
@@ -81,24 +99,52 @@ async def _run(
     before: data_folder.Handover | None,
     *,
     settings: config.Settings,
+    sink: config.Endpoint,
     log: logs.Logger,
 ) -> None:
     prepared: list[data_folder.Handover] = []
+    mail = inbox.Inbox(clock=services_context.system_clock, entropy=os.urandom)
 
     async def prepare(context: services_context.Context) -> None:
         prepared.append(await development.prepare(context, before))
 
-    def announce(addresses: roles.Addresses) -> None:
-        base_url = settings.http.base_url or _reachable(addresses["http"])
-        handover = msgspec.structs.replace(prepared[0], base_url=base_url)
-        folder.write_handover(handover)
-        click.echo(_welcome(folder, handover))
+    async with _simulator(mail, sink, log=log) as bound:
 
-    await roles.run(settings, list(roles.ROLES), log=log, prepare=prepare, announce=announce)
+        def announce(addresses: roles.Addresses) -> None:
+            base_url = settings.http.base_url or f"http://{_reached_at(addresses['http'])}"
+            handover = msgspec.structs.replace(prepared[0], base_url=base_url, sink=data_folder.Sink(*bound))
+            folder.write_handover(handover)
+            click.echo(_welcome(folder, handover))
+
+        routed = _by_way_of(bound, settings)
+        await roles.run(routed, list(roles.ROLES), log=log, mail=mail, prepare=prepare, announce=announce)
 
 
-def _reachable(where: config.Endpoint) -> str:
-    return f"http://{config.Endpoint(REACHED_AT.get(where.host, where.host), where.port)}"
+@contextlib.asynccontextmanager
+async def _simulator(mail: inbox.Inbox, where: config.Endpoint, *, log: logs.Logger) -> AsyncIterator[config.Endpoint]:
+    """The mailbox simulator, before anybody sends and until all have stopped; gives where it can be reached."""
+
+    def failed(problem: Exception) -> None:
+        log.error("simulator_failed", exc_info=problem)
+
+    async with contextlib.AsyncExitStack() as stack:
+        with command.address_chosen_by("--sink"):
+            try:
+                running = serving.serve(mail, host=where.host, port=where.port, failed=failed)
+                bound = await stack.enter_async_context(running)
+            except OSError as problem:
+                raise roles.cannot_listen(where, problem) from problem
+        yield _reached_at(config.Endpoint(*bound))
+
+
+def _by_way_of(sink: config.Endpoint, settings: config.Settings) -> config.Settings:
+    """The settings with the simulator as the next hop of all mail, unless the developer has chosen another."""
+    smarthost = settings.delivery.smarthost or str(sink)
+    return msgspec.structs.replace(settings, delivery=msgspec.structs.replace(settings.delivery, smarthost=smarthost))
+
+
+def _reached_at(where: config.Endpoint) -> config.Endpoint:
+    return config.Endpoint(REACHED_AT.get(where.host, where.host), where.port)
 
 
 def _welcome(folder: data_folder.DataFolder, handover: data_folder.Handover) -> str:

@@ -28,7 +28,7 @@ SEND_ONLY: Final = frozenset({caller.Permission.SEND})
 
 
 async def prepare(ctx: context.Context, before: data_folder.Handover | None) -> data_folder.Handover:
-    """Everything that a developer needs, as far as it is missing; `base_url` is for whoever listens to fill in."""
+    """Everything that a developer needs, as far as it is missing; the addresses are for whoever listens to fill in."""
     account = await _account(ctx)
     await _fill_up(ctx, account)
     await _register_domain(ctx, account.id)

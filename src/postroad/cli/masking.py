@@ -28,4 +28,6 @@ def settings(effective: config.Settings) -> dict[str, dict[str, Any]]:
     tables["database"]["url"] = address(effective.database.url)
     if effective.security.secret_key:
         tables["security"]["secret_key"] = MASK
+    if effective.metrics.token:
+        tables["metrics"]["token"] = MASK
     return tables

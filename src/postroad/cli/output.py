@@ -51,5 +51,7 @@ def with_more(text: str, following: str | None) -> str:
 
 
 def literal(value: object) -> str:
-    """A setting's value as a configuration file has it; JSON and TOML write strings, numbers and booleans alike."""
+    """A setting's value as a configuration file has it; JSON and TOML differ in nothing but tables."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {literal(one)}' for key, one in value.items())} }}"
     return msgspec.json.encode(value).decode()

@@ -1,6 +1,9 @@
 """What `--json` shows of each record: the same members as under `/v1`, the account it belongs to, and never a hash."""
 
+import dataclasses
+
 from postroad.model import times
+from postroad.services import domain_keys
 from postroad.storage import accounts, api_keys, credentials, domains, templates, users
 
 View = dict[str, object]
@@ -58,8 +61,8 @@ def api_key(record: api_keys.ApiKey) -> View:
     }
 
 
-def domain(record: domains.Domain) -> View:
-    """A sender domain."""
+def domain(record: domains.Domain, dkim: domain_keys.Record | None) -> View:
+    """A sender domain, and what its DNS should say; `dkim` is missing from lists as long as it was not needed."""
     return {
         "id": record.id,
         "account_id": record.account_id,
@@ -67,6 +70,7 @@ def domain(record: domains.Domain) -> View:
         "verified": record.verified_at is not None,
         "verified_at": times.optional_to_wire(record.verified_at),
         "created_at": times.to_wire(record.created_at),
+        "dkim": None if dkim is None else dataclasses.asdict(dkim),
     }
 
 

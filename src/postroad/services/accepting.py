@@ -1,4 +1,4 @@
-"""The accepting transaction: key, message, recipients and credits are stored together or not at all.
+"""The accepting transaction: key, message, recipients, queue and credits are stored together or not at all.
 
 Works on a batch (see storage/group_commit.py). The accounts are locked first. An idempotency key belongs to a
 credential and so to one account: whoever holds the account's lock sees every key that was used before and knows that
@@ -12,7 +12,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import limits
-from postroad.storage import accounts, idempotency, ledger, messages, recipients, store
+from postroad.storage import accounts, idempotency, ledger, messages, queue, recipients, store
 
 KEY_MICROSECONDS = limits.IDEMPOTENCY_KEY_SECONDS * 1_000_000
 
@@ -134,6 +134,12 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission]) -> None:
         return
     await messages.insert(tx, [submission.message for submission in accepted])
     await recipients.insert(tx, [recipient for submission in accepted for recipient in submission.recipients])
+    await queue.insert(
+        tx,
+        [recipient for submission in accepted for recipient in submission.recipients],
+        {submission.message.id: submission.message.size for submission in accepted},
+        now=max(submission.message.created_at for submission in accepted),
+    )
     await ledger.record(tx, [_reservation(submission) for submission in accepted])
     await idempotency.insert(tx, [_new_key(s.message, s.key) for s in accepted if s.key])
 

@@ -4,16 +4,18 @@ Built once by `open_context`, at the top; nothing below looks for a global. Time
 test can stop the clock or fix the ids.
 """
 
+import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from postroad import config
 from postroad.model import identifiers
-from postroad.services import accepting, memory, passwords, rates, secrets
+from postroad.services import accepting, memory, outcomes, passwords, rates, secrets
 from postroad.storage import group_commit, opening, store
+from postroad.telemetry import metrics as telemetry
 
 # A batch is bounded so that one commit stays short: the first in it waits for the last.
 BATCH_ITEMS = 256
@@ -36,9 +38,13 @@ class Context:
     memory: memory.Memory
     rates: rates.Rates
     accept: group_commit.GroupCommit[accepting.Submission, accepting.Accepted]
+    record: group_commit.GroupCommit[Sequence[outcomes.Outcome], None]
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom
     in_flight: set[tuple[str, str]] = field(default_factory=set)
+    # Set when mail was queued in this process, so that an engine in the same one need not wait for its next look.
+    arrivals: asyncio.Event = field(default_factory=asyncio.Event)
+    metrics: telemetry.Metrics = field(default_factory=telemetry.Metrics)
 
     def new_id(self, prefix: str, *, now: int) -> str:
         """A new id of this kind."""
@@ -62,6 +68,14 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
         most_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,
     )
+    record = group_commit.GroupCommit(
+        database,
+        outcomes.record,
+        most_items=BATCH_ITEMS,
+        most_bytes=BATCH_BYTES,
+        most_waiting=settings.limits.accept_waiting,
+        wait_seconds=settings.limits.accept_seconds,
+    )
     hasher = passwords.Passwords(threads=settings.security.password_threads)
     remembered = memory.Memory(database)
     try:
@@ -73,10 +87,12 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
             memory=remembered,
             rates=rates.Rates(rate=settings.limits.request_rate, burst=settings.limits.request_burst),
             accept=accept,
+            record=record,
             clock=clock,
         )
     finally:
         await accept.close()
+        await record.close()
         await remembered.close()
         hasher.close()
         await database.close()

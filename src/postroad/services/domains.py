@@ -10,7 +10,7 @@ from postroad import errors
 from postroad.model import identifiers
 from postroad.protocol import address
 from postroad.services import context
-from postroad.storage import access, domains, store
+from postroad.storage import access, dkim_keys, domains, store
 
 
 async def add(ctx: context.Context, account_id: str, name: str, *, verified: bool) -> domains.Domain:
@@ -74,12 +74,13 @@ async def verify(ctx: context.Context, account_id: str, domain_id: str) -> domai
 
 
 async def remove(ctx: context.Context, account_id: str, domain_id: str) -> None:
-    """Forget a domain: nothing can be sent from it any more. Mail that was accepted is delivered."""
+    """Forget a domain and its keys: nothing can be sent from it any more. Accepted mail is delivered, unsigned."""
     _check_id(domain_id)
     async with ctx.store.transaction() as tx:
         await access.bump(tx)
         if not await domains.remove(tx, account_id, domain_id):
             raise _unknown()
+        await dkim_keys.remove(tx, account_id, domain_id)
     ctx.memory.forget()
 
 

@@ -26,11 +26,17 @@ class Keys:
     """Keys derived from the installation's key; they never show in a log."""
 
     token: bytes = field(repr=False)
+    return_path: bytes = field(repr=False)
+    sealing: bytes = field(repr=False)
 
     @classmethod
     def derive(cls, installation_key: bytes) -> "Keys":
         """All derived keys."""
-        return cls(token=_derive(installation_key, b"postroad token v1"))
+        return cls(
+            token=_derive(installation_key, b"postroad token v1"),
+            return_path=_derive(installation_key, b"postroad return path v1"),
+            sealing=_derive(installation_key, b"postroad sealing v1"),
+        )
 
 
 def _derive(installation_key: bytes, purpose: bytes) -> bytes:

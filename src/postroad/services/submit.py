@@ -36,6 +36,19 @@ async def submit(
     ctx: context.Context, who: caller.Caller, request: mail.SendRequest, envelope: Envelope
 ) -> accepting.Accepted:
     """Accept a message: when this returns, it is on disk. Raises a PostroadError, and then nothing is stored."""
+    try:
+        accepted = await _submit(ctx, who, request, envelope)
+    except errors.PostroadError as refusal:
+        ctx.metrics.refused.add(envelope.source.value, refusal.code)
+        raise
+    counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
+    counter.add(envelope.source.value)
+    return accepted
+
+
+async def _submit(
+    ctx: context.Context, who: caller.Caller, request: mail.SendRequest, envelope: Envelope
+) -> accepting.Accepted:
     large = _characters(request) > INLINE_CHARACTERS
     checked = await _run(lambda: rules.check(request), threaded=large)
     with _InFlight(ctx.in_flight, envelope.key):
@@ -50,7 +63,9 @@ async def submit(
             )
         except errors.PostroadError as refusal:
             return await _replay_or_refuse(ctx, who, envelope.key, refusal)
-        return await ctx.accept.submit(submission, size=submission.message.size)
+        accepted = await ctx.accept.submit(submission, size=submission.message.size)
+        ctx.arrivals.set()
+        return accepted
 
 
 def key_scope(who: caller.Caller) -> str:

@@ -17,6 +17,8 @@ CHECKS: Final = {
     "missing_bodies": "message {0}: queued, but its body is missing",
     "body_sizes": "message {0}: accepted with {1} bytes, but {2} are stored",
     "wrong_statuses": "message {0}: status is {1}, but {2} recipients are unfinished and {3} delivered",
+    "unqueued": "recipient {0}: status is {1}, but it is not in the queue and would never be tried",
+    "queued_final": "recipient {0}: status is {1}, but it is still in the queue and would be tried again",
     "wrong_billing": "recipient {0}: status is {1}, but its credit is {2}",
     "wrong_message_billing": "message {0}: billing is {1}, but {2} credits are reserved and {3} were returned",
     "access_version": "the access version has {0} rows instead of one: revocations would not be noticed",

@@ -45,6 +45,16 @@ class Message:
     created_at: int
 
 
+class Outgoing(msgspec.Struct, frozen=True):
+    """What delivery needs of a message."""
+
+    account_id: str
+    id: str
+    sender_key: str
+    recipient_count: int
+    mime: bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """What a list shows; None filters nothing."""
@@ -99,3 +109,13 @@ async def page(tx: store.Transaction, account_id: str, chosen: Filter, *, limit:
     else:
         rows = await tx.fetch("messages.page", *shared)
     return [Message(*row) for row in rows]
+
+
+async def outgoing(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -> list[Outgoing]:
+    """What is sent of messages that are named by account and id."""
+    return [Outgoing(*row) for row in await tx.fetch_many("messages.outgoing", messages)]
+
+
+async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str]]) -> None:
+    """Write status and billing of messages whose recipients are all final: account, id, status, billing."""
+    await tx.execute_many("messages.finish", rows)

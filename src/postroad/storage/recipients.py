@@ -35,6 +35,32 @@ class Recipient:
     bounced_at: int | None
 
 
+class Standing(msgspec.Struct, frozen=True):
+    """How a recipient stands after an attempt, or after a decision without one; `attempts` is what to add."""
+
+    account_id: str
+    message_id: str
+    id: str
+    status: str
+    billing_status: str
+    attempts: int
+    last_smtp_code: int | None
+    last_smtp_response: str | None
+    delivered_at: int | None
+    bounced_at: int | None
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """How the recipients of one message stand."""
+
+    account_id: str
+    message_id: str
+    recipients: int
+    delivered: int
+    reserved: int
+    released: int
+
+
 async def insert(tx: store.Transaction, recipients: Sequence[NewRecipient]) -> None:
     """Write the recipients of accepted messages."""
     rows = [msgspec.structs.astuple(recipient) for recipient in recipients]
@@ -44,3 +70,14 @@ async def insert(tx: store.Transaction, recipients: Sequence[NewRecipient]) -> N
 async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[Recipient]:
     """The recipients of one message, in the order in which they were written."""
     return [Recipient(*row) for row in await tx.fetch("recipients.of_message", account_id, message_id)]
+
+
+async def record(tx: store.Transaction, standings: Sequence[Standing]) -> set[tuple[str, str, str]]:
+    """Write how recipients stand; those that were final already stay as they are and are not among the answers."""
+    rows = await tx.fetch_many("recipients.record", [msgspec.structs.astuple(standing) for standing in standings])
+    return {(account_id, message_id, recipient_id) for account_id, message_id, recipient_id in rows}
+
+
+async def tally(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -> list[Tally]:
+    """How the recipients of messages, named by account and id, stand."""
+    return [Tally(*row) for row in await tx.fetch_many("recipients.tally", messages)]

@@ -22,8 +22,10 @@ from postroad import errors
 from postroad.storage import queries, sqlite_connection, store
 
 T = TypeVar("T")
-# How often to ask for the file's write lock while another process holds it.
-BUSY_POLL_SECONDS = 0.01
+# How long to wait before asking again for the file's write lock, which another process holds: as long as a short
+# transaction takes, and then longer and longer.
+FIRST_BUSY_POLL_SECONDS = 0.0005
+LONGEST_BUSY_POLL_SECONDS = 0.01
 # A look-up on the event loop stops everybody, so it waits but for a moment. It has to only while another process
 # repairs the log after a crash.
 LOOKUP_BUSY_MILLISECONDS = 100
@@ -184,6 +186,7 @@ class SqliteStore:
         """Take the file's write lock. Asked for again and again, as SQLite itself would, but without blocking."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + sqlite_connection.BUSY_SECONDS
+        wait = FIRST_BUSY_POLL_SECONDS
         with sqlite_connection.public_errors():
             while True:
                 try:
@@ -191,7 +194,8 @@ class SqliteStore:
                 except apsw.BusyError:
                     if loop.time() > deadline:
                         raise
-                    await asyncio.sleep(BUSY_POLL_SECONDS)
+                    await asyncio.sleep(wait)
+                    wait = min(2 * wait, LONGEST_BUSY_POLL_SECONDS)
                 else:
                     return
 

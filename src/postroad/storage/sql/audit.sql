@@ -60,7 +60,7 @@ FROM messages JOIN bodies ON bodies.account_id = messages.account_id AND bodies.
 WHERE messages.size <> LENGTH(bodies.mime) ORDER BY messages.id LIMIT $1;
 
 -- name: orphan_rows
--- Rows that belong to a message or an account that is not there.
+-- Rows that belong to a message, a recipient or an account that is not there.
 SELECT kind, id FROM (
     SELECT 'recipient' AS kind, recipients.id AS id FROM recipients
         LEFT JOIN messages ON messages.id = recipients.message_id AND messages.account_id = recipients.account_id
@@ -78,6 +78,16 @@ SELECT kind, id FROM (
     SELECT 'tag', message_tags.message_id FROM message_tags
         LEFT JOIN messages ON messages.id = message_tags.message_id AND messages.account_id = message_tags.account_id
         WHERE messages.id IS NULL
+    UNION ALL
+    SELECT 'queued recipient', queue.recipient_id FROM queue
+        LEFT JOIN recipients ON recipients.account_id = queue.account_id
+            AND recipients.message_id = queue.message_id AND recipients.id = queue.recipient_id
+        WHERE recipients.id IS NULL
+    UNION ALL
+    SELECT 'attempt', attempts.recipient_id FROM attempts
+        LEFT JOIN recipients ON recipients.account_id = attempts.account_id
+            AND recipients.message_id = attempts.message_id AND recipients.id = attempts.recipient_id
+        WHERE recipients.id IS NULL
     UNION ALL
     SELECT 'message', messages.id FROM messages
         LEFT JOIN accounts ON accounts.id = messages.account_id WHERE accounts.id IS NULL
@@ -116,6 +126,20 @@ HAVING messages.status <> CASE
     WHEN SUM(CASE WHEN recipients.status = 'delivered' THEN 1 ELSE 0 END) = 0 THEN 'failed'
     ELSE 'partial' END
 ORDER BY messages.id LIMIT $1;
+
+-- name: unqueued
+-- Recipients that are not final and wait nowhere.
+SELECT recipients.id, recipients.status FROM recipients
+LEFT JOIN queue ON queue.account_id = recipients.account_id AND queue.message_id = recipients.message_id
+    AND queue.recipient_id = recipients.id
+WHERE recipients.status IN ('queued', 'deferred') AND queue.recipient_id IS NULL ORDER BY recipients.id LIMIT $1;
+
+-- name: queued_final
+-- Recipients that are final and wait all the same.
+SELECT recipients.id, recipients.status FROM queue
+JOIN recipients ON recipients.account_id = queue.account_id AND recipients.message_id = queue.message_id
+    AND recipients.id = queue.recipient_id
+WHERE recipients.status NOT IN ('queued', 'deferred') ORDER BY recipients.id LIMIT $1;
 
 -- name: wrong_billing
 -- Recipients whose billing does not follow from their status: a credit is held until the end, and returned by a bounce only.

@@ -12,3 +12,16 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
 -- name: insert_tags
 -- Their tags, for looking up.
 INSERT INTO message_tags (account_id, tag, message_id) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]);
+
+-- name: finish
+-- Messages whose recipients are all final.
+UPDATE messages SET status = final.status, billing_status = final.billing_status
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS final (account_id, id, status, billing_status)
+WHERE messages.account_id = final.account_id AND messages.id = final.id;
+
+-- name: outgoing
+-- What is sent of a message, and how many recipients it has.
+SELECT messages.account_id, messages.id, sender_key, recipient_count, mime
+FROM unnest($1::text[], $2::text[]) AS wanted (account_id, id)
+JOIN messages ON messages.account_id = wanted.account_id AND messages.id = wanted.id
+JOIN bodies ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id;

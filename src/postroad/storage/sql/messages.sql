@@ -61,3 +61,13 @@ WHERE recipients.account_id = $1 AND message_id > $2 AND message_id < $3
         SELECT 1 FROM message_tags
         WHERE message_tags.account_id = $1 AND tag = $9 AND message_tags.message_id = recipients.message_id))
 ORDER BY message_id DESC LIMIT $4;
+
+-- name: finish
+-- Messages whose recipients are all final.
+UPDATE messages SET status = $3, billing_status = $4 WHERE account_id = $1 AND id = $2;
+
+-- name: outgoing
+-- What is sent of a message, and how many recipients it has.
+SELECT messages.account_id, messages.id, sender_key, recipient_count, mime
+FROM messages JOIN bodies ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id
+WHERE messages.account_id = $1 AND messages.id = $2;

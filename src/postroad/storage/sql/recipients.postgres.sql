@@ -4,3 +4,24 @@ INSERT INTO recipients (message_id, id, account_id, email, email_key, domain, st
 SELECT message_id, id, account_id, email, email_key, domain, 'queued', 'reserved', 0
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
     AS new (message_id, id, account_id, email, email_key, domain);
+
+-- name: record
+-- The result of an attempt, or of none; what is final already stays as it is, and is not returned.
+UPDATE recipients SET status = new.status, billing_status = new.billing_status,
+    attempt_count = recipients.attempt_count + new.attempts, last_smtp_code = new.last_smtp_code,
+    last_smtp_response = new.last_smtp_response, delivered_at = new.delivered_at, bounced_at = new.bounced_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[],
+    $9::bigint[], $10::bigint[])
+    AS new (account_id, message_id, id, status, billing_status, attempts, last_smtp_code, last_smtp_response, delivered_at,
+        bounced_at)
+WHERE recipients.account_id = new.account_id AND recipients.message_id = new.message_id AND recipients.id = new.id
+    AND recipients.status IN ('queued', 'deferred')
+RETURNING recipients.account_id, recipients.message_id, recipients.id;
+
+-- name: tally
+-- How the recipients of messages stand.
+SELECT account_id, message_id, COUNT(*), SUM(CASE WHEN status = 'delivered' THEN 1 ELSE 0 END)::bigint,
+    SUM(CASE WHEN billing_status = 'reserved' THEN 1 ELSE 0 END)::bigint,
+    SUM(CASE WHEN billing_status = 'released' THEN 1 ELSE 0 END)::bigint
+FROM recipients WHERE (account_id, message_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+GROUP BY account_id, message_id;

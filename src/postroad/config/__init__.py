@@ -17,20 +17,21 @@ from urllib import parse
 
 import msgspec
 
-PREFIX: Final = "POSTROAD_"
+from postroad.config import sources
+from postroad.config.sources import ConfigError as ConfigError
+
 # An HMAC key shorter than its hash weakens it; so does one that a person can remember.
 SECRET_KEY_BYTES: Final = 32
 
 MOST: Final = 1_000_000_000
 Positive = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
+Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
 HIGHEST_PORT: Final = 65_535
+DNS_PORT: Final = 53
+_TOKEN = re.compile(r"[!-~]{16,1000}")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
-
-
-class ConfigError(ValueError):
-    """A setting is unknown, of the wrong type, or impossible."""
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,6 +70,61 @@ class Domains(Section, frozen=True):
     require_verified: bool
 
 
+class Delivery(Section, frozen=True):
+    """The engine that brings mail to its destinations."""
+
+    hostname: str
+    smarthost: str
+    resolvers: tuple[str, ...]
+    mx_port: Port
+    source_addresses: tuple[str, ...]
+    tls: Literal["opportunistic", "required", "off"]
+    mta_sts: bool
+    dane: bool
+    return_path_domain: str
+    sign: bool
+    signers: Literal["auto", "threads", "processes"]
+    signer_workers: Annotated[int, msgspec.Meta(ge=1, le=256)]
+    retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=100)]
+    suppress: bool
+    lease_seconds: Annotated[int, msgspec.Meta(ge=10, le=3600)]
+    connections: Positive
+    connect_seconds: Positive
+    reply_seconds: Positive
+    content_seconds: Positive
+    idle_seconds: Positive
+    grace_seconds: Positive
+    poll_milliseconds: Positive
+
+
+class Pool(Section, frozen=True):
+    """How much at once goes to one mailbox provider."""
+
+    connections: Positive
+    messages_per_second: Positive
+    messages_per_connection: Positive
+
+
+class Pools(Section, frozen=True):
+    """The mailbox providers with a pool of their own, and all others."""
+
+    google: Pool
+    microsoft: Pool
+    yahoo: Pool
+    apple: Pool
+    smarthost: Pool
+    others: Pool
+
+
+class Inbound(Section, frozen=True):
+    """Mail that comes back to return paths."""
+
+    listen: str
+    connections: Positive
+    connections_per_address: Positive
+    grace_seconds: Positive
+
+
 class Limits(Section, frozen=True):
     """How much at once."""
 
@@ -76,6 +132,13 @@ class Limits(Section, frozen=True):
     request_burst: Positive
     accept_seconds: Positive
     accept_waiting: Positive
+
+
+class Metrics(Section, frozen=True):
+    """Who may read what the service counts."""
+
+    token: str
+    listen: str
 
 
 class Logs(Section, frozen=True):
@@ -92,7 +155,11 @@ class Settings(Section, frozen=True):
     http: Http
     security: Security
     domains: Domains
+    delivery: Delivery
+    pools: Pools
+    inbound: Inbound
     limits: Limits
+    metrics: Metrics
     logs: Logs
 
 
@@ -115,9 +182,9 @@ def load(
     """The settings from the defaults, a file, the environment and overrides, in this order."""
     tables = defaults()
     if file is not None:
-        _lay_over(tables, _read(file), source=str(file))
-    _lay_over(tables, _from_environment(environment, tables), source="environment")
-    _lay_over(tables, overrides or {}, source="command line")
+        sources.lay_over(tables, sources.read(file), source=str(file))
+    sources.lay_over(tables, sources.from_environment(environment, tables), source="environment")
+    sources.lay_over(tables, overrides or {}, source="command line")
     try:
         settings = msgspec.convert(tables, Settings)
     except msgspec.ValidationError as problem:
@@ -128,12 +195,12 @@ def load(
 
 def defaults() -> dict[str, dict[str, Any]]:
     """Every setting by section and key, with its default."""
-    return tomllib.loads(resources.files(__package__).joinpath("defaults.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(resources.files("postroad").joinpath("defaults.toml").read_text(encoding="utf-8"))
 
 
 def has_variables(environment: Mapping[str, str]) -> bool:
     """Whether the environment holds any setting."""
-    return any(_is_setting(variable) for variable in environment)
+    return any(sources.is_setting(variable) for variable in environment)
 
 
 def endpoint(text: str, *, name: str) -> Endpoint:
@@ -178,6 +245,10 @@ def _refuse_impossible(settings: Settings) -> None:
         # The value is not repeated: it may hold a password.
         raise ConfigError("database.url: write sqlite:///path/to/file.db or postgresql://user:password@host/name")
     endpoint(settings.http.listen, name="http.listen")
+    _refuse_impossible_metrics(settings.metrics)
+    _refuse_impossible_delivery(settings.delivery)
+    if settings.inbound.listen:
+        endpoint(settings.inbound.listen, name="inbound.listen")
     address = settings.http.base_url
     if address and not _is_base_url(address):
         msg = (
@@ -186,6 +257,55 @@ def _refuse_impossible(settings: Settings) -> None:
         raise ConfigError(msg)
     if settings.security.secret_key and settings.security.secret_key_file:
         raise ConfigError("security: secret_key and secret_key_file are both set; keep one of them")
+
+
+def _refuse_impossible_metrics(metrics: Metrics) -> None:
+    if metrics.listen:
+        endpoint(metrics.listen, name="metrics.listen")
+    # What it is compared with is a token of RFC 6750; the value is not repeated, because it is a secret.
+    if metrics.token and not _TOKEN.fullmatch(metrics.token):
+        raise ConfigError("metrics.token: write at least 16 printable ASCII characters without blanks, or nothing")
+
+
+def _refuse_impossible_delivery(delivery: Delivery) -> None:
+    if delivery.smarthost:
+        _remote(delivery.smarthost, name="delivery.smarthost")
+    for resolver in delivery.resolvers:
+        dns_server(resolver)
+    for address in delivery.source_addresses:
+        if not _is_address(address):
+            raise ConfigError(f"delivery.source_addresses: {address!r} is not an IP address")
+    for name in ("hostname", "return_path_domain"):
+        text = getattr(delivery, name)
+        if text and not _HOST_NAME.fullmatch(text):
+            raise ConfigError(f"delivery.{name}: {text!r} is not a host name")
+    if not delivery.retry_seconds:
+        raise ConfigError("delivery.retry_seconds: empty; give at least one delay, in seconds")
+
+
+def dns_server(text: str) -> Endpoint:
+    """A DNS server as `address` or `address:port`; an IPv6 address with a port stands in brackets."""
+    if _is_address(text):
+        return Endpoint(text, DNS_PORT)
+    where = _remote(text, name="delivery.resolvers")
+    if not _is_address(where.host):
+        raise ConfigError(f"delivery.resolvers: {where.host!r} is not an IP address; a resolver cannot be looked up")
+    return where
+
+
+def _remote(text: str, *, name: str) -> Endpoint:
+    """Where somebody else listens."""
+    where = endpoint(text, name=name)
+    if not where.port:
+        raise ConfigError(f"{name}: nobody can be reached at port 0; write host:port")
+    return where
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(text))
+    except ValueError:
+        return False
 
 
 def _is_base_url(text: str) -> bool:
@@ -203,62 +323,12 @@ def _is_ipv6(text: str) -> bool:
         return False
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as problem:
-        msg = f"{file}: cannot be read: {problem.strerror}"
-        raise ConfigError(msg) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        msg = f"{file}: not valid TOML: {problem}"
-        raise ConfigError(msg) from None
-
-
-def _is_setting(variable: str) -> bool:
-    return variable.startswith(PREFIX) and "__" in variable
-
-
-def _from_environment(environment: Mapping[str, str], tables: Mapping[str, Any]) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
-    for variable, value in sorted(environment.items()):
-        if _is_setting(variable):
-            section, _, key = variable.removeprefix(PREFIX).lower().partition("__")
-            default = tables.get(section, {}).get(key, "")
-            found.setdefault(section, {})[key] = _typed(value, default, name=f"{section}.{key}")
-    return found
-
-
-def _typed(value: str, default: object, *, name: str) -> object:
-    """The environment knows only text; it takes the type of the default."""
-    if isinstance(default, str):
-        return value
-    try:
-        return msgspec.convert(value, type(default), strict=False)
-    except msgspec.ValidationError:
-        msg = f"{name}: {value!r} is not {'true or false' if isinstance(default, bool) else 'a whole number'}"
-        raise ConfigError(msg) from None
-
-
-def _lay_over(tables: dict[str, dict[str, Any]], changes: Mapping[str, Any], *, source: str) -> None:
-    for section, values in changes.items():
-        if section not in tables:
-            raise ConfigError(f"{section}: unknown section (in {source}); known are {', '.join(tables)}")
-        if not isinstance(values, Mapping):
-            raise ConfigError(
-                f"{section}: a section, not a setting (in {source}); write [{section}] and its settings below"
-            )
-        for key, value in values.items():
-            if key not in tables[section]:
-                msg = f"{section}.{key}: unknown setting (in {source}); known are {', '.join(tables[section])}"
-                raise ConfigError(msg)
-            tables[section][key] = value
-
-
 def _explain(problem: str, tables: Mapping[str, Mapping[str, object]]) -> str:
     """A validator's words as a sentence that names the setting."""
     text, _, place = problem.partition(" - at `$.")
-    section, _, key = place.rstrip("`").partition(".")
-    allowed = get_args(Settings.__annotations__[section].__annotations__[key])
+    place = place.rstrip("`")
+    section, _, key = place.partition(".")
     if text.startswith("Invalid enum value"):
-        return f"{section}.{key}: {tables[section][key]!r} is not one of {', '.join(allowed)}"
-    return f"{section}.{key}: {text[0].lower()}{text[1:]}"
+        allowed = get_args(Settings.__annotations__[section].__annotations__[key])
+        return f"{place}: {tables[section][key]!r} is not one of {', '.join(allowed)}"
+    return f"{place}: {text[0].lower()}{text[1:]}"

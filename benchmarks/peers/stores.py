@@ -1,0 +1,66 @@
+"""The database of one round, as the benchmark looks into it from outside: a SQLite file, or a database of PostgreSQL.
+
+Looking costs the service next to nothing: a question is answered from an index or asked after the round.
+"""
+
+import contextlib
+import pathlib
+import sqlite3
+import typing
+
+from benchmarks.peers import postgres
+
+
+class Store(typing.Protocol):
+    """Where Postroad finds the database (`url`), its server's process, and the name of its type for bytes."""
+
+    url: str
+    pid: int | None
+    bytes_type: str
+
+    def ask(self, question: str) -> int:
+        """The one number that a SELECT gives."""
+
+    def load(self, script: str) -> None:
+        """Run statements in one transaction and leave no work of it for later; before the service starts."""
+
+
+class SqliteFile:
+    """A file that the service makes."""
+
+    pid: int | None = None
+    bytes_type = "BLOB"
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.url = f"sqlite:///{path}"
+        self._path = path
+
+    def ask(self, question: str) -> int:
+        """See Store."""
+        with contextlib.closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)) as connection:
+            return int(connection.execute(question).fetchone()[0])
+
+    def load(self, script: str) -> None:
+        """See Store."""
+        with contextlib.closing(sqlite3.connect(self._path)) as connection:
+            connection.executescript(f"BEGIN;\n{script}\nCOMMIT;\nANALYZE;\nPRAGMA wal_checkpoint(TRUNCATE);")
+
+
+class PostgresDatabase:
+    """A database of a server that lives through all rounds."""
+
+    bytes_type = "BYTEA"
+
+    def __init__(self, server: postgres.Postgres, *, name: str) -> None:
+        self.url = server.url(name)
+        self.pid: int | None = server.pid
+        self._server = server
+        self._name = name
+
+    def ask(self, question: str) -> int:
+        """See Store."""
+        return int(self._server.ask(question, database=self._name))
+
+    def load(self, script: str) -> None:
+        """See Store."""
+        self._server.run(f"BEGIN;\n{script}\nCOMMIT;\nVACUUM ANALYZE;\nCHECKPOINT;\n", database=self._name)

@@ -1,0 +1,71 @@
+"""`/metrics`: what the service counts, for Prometheus (docs/metrics.md).
+
+Closed to strangers, who are told that there is nothing. A client on this host may read, others by `metrics.token`. A
+request that a proxy has passed on comes from somewhere else, whatever address it seems to come from.
+"""
+
+import hmac
+import ipaddress
+from typing import Final
+
+from postroad import errors
+from postroad.api import routing
+from postroad.protocol import authorization
+from postroad.services import context, gauges
+from postroad.telemetry import metrics
+
+# What proxies add: RFC 7239, RFC 9110 section 7.6.3, and the names that were there before.
+PROXY_FIELDS: Final = (
+    b"forwarded",
+    b"via",
+    b"x-forwarded-for",
+    b"x-forwarded-host",
+    b"x-forwarded-proto",
+    b"x-real-ip",
+)
+
+
+def routes() -> tuple[routing.Route[context.Context], ...]:
+    """The route; it stands in no document, because it is not for callers of the API."""
+    looks = gauges.Gauges()
+
+    async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
+        if not (_is_local(request) or _has_token(request, ctx.settings.metrics.token)):
+            raise errors.NotFound(routing.NOTHING_THERE)
+        await looks.refresh(ctx)
+        return routing.Answer(200, ctx.metrics.render(), content_type=metrics.CONTENT_TYPE)
+
+    return (
+        routing.Route(
+            method="GET",
+            path="/metrics",
+            handler=show,
+            summary="What the service counts",
+            tag="Health",
+            permission=None,
+            answers={200: bytes},
+            errors=(errors.NotFound,),
+            content_type=metrics.CONTENT_TYPE,
+        ),
+    )
+
+
+def _is_local(request: routing.Request) -> bool:
+    try:
+        client = ipaddress.ip_address(request.client_address)
+        if any(request.headers.get(name) is not None for name in PROXY_FIELDS):
+            return False
+    except (ValueError, errors.InvalidRequest):  # no address, or a field of a proxy more than once
+        return False
+    mapped = client.ipv4_mapped if isinstance(client, ipaddress.IPv6Address) else None
+    return (mapped or client).is_loopback
+
+
+def _has_token(request: routing.Request, token: str) -> bool:
+    if not token:
+        return False
+    try:
+        shown = authorization.parse((request.headers.get(b"authorization") or b"").decode("latin-1"))
+    except (authorization.AuthorizationError, errors.InvalidRequest):
+        return False
+    return isinstance(shown, authorization.Bearer) and hmac.compare_digest(shown.token, token)

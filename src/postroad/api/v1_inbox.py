@@ -1,0 +1,115 @@
+"""`/v1/inbox`, in `postroad dev` only: what the mailbox simulator has taken, for automated tests.
+
+The inbox is the installation's, not an account's: everybody who may read mail here sees all of it.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from postroad.api import routing
+from postroad.model import caller, identifiers, times
+from postroad.services import access, context, inbox
+
+RAW_TYPE: Final = "message/rfc822"
+PATH_PATTERNS: Final = {"id": identifiers.pattern(inbox.RECEIVED)}
+TAG: Final = "Inbox"
+
+
+class InboxQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which messages."""
+
+    to: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Only messages to this envelope recipient, in whatever case.", min_length=1, max_length=320
+            ),
+        ]
+        | None
+    ) = None
+
+
+class InboxMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that was delivered to the simulator; `size` is in octets."""
+
+    id: str
+    received_at: times.WireTime
+    envelope_from: str
+    envelope_to: tuple[str, ...]
+    subject: str
+    size: int
+
+
+class InboxResponse(msgspec.Struct, frozen=True):
+    """Messages, newest first."""
+
+    messages: list[InboxMessage]
+    request_id: str
+
+
+def _shown(received: inbox.Received) -> InboxMessage:
+    return InboxMessage(
+        id=received.id,
+        received_at=times.to_wire(received.received_at),
+        envelope_from=received.envelope_from,
+        envelope_to=received.envelope_to,
+        subject=received.subject,
+        size=len(received.content),
+    )
+
+
+def routes(mail: inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
+    """The routes of an inbox."""
+
+    async def index(_ctx: context.Context, request: routing.Request) -> routing.Answer:
+        query: InboxQuery = request.query
+        shown = [_shown(received) for received in mail.newest_first(to=query.to)]
+        return routing.Answer(200, InboxResponse(shown, request.id))
+
+    async def show_raw(_ctx: context.Context, request: routing.Request) -> routing.Answer:
+        received = mail.find(request.path["id"])
+        disposition = ("Content-Disposition", f'attachment; filename="{received.id}.eml"')
+        return routing.Answer(200, received.content, headers=(disposition,), content_type=RAW_TYPE)
+
+    async def clear(_ctx: context.Context, request: routing.Request) -> routing.Answer:
+        if request.caller.scheme is caller.Scheme.TOKEN:
+            # A person needs the role for it; a program that reads the inbox tidies it up as well.
+            access.require(request.caller, caller.Permission.CHANGE)
+        mail.clear()
+        return routing.Answer(204)
+
+    return (
+        routing.Route(
+            method="GET",
+            path="/v1/inbox",
+            handler=index,
+            summary="List what the mailbox simulator has received",
+            description="In `postroad dev` only. The newest 500 messages of all accounts, newest first.",
+            tag=TAG,
+            permission=caller.Permission.READ,
+            query=InboxQuery,
+            answers={200: InboxResponse},
+        ),
+        routing.Route(
+            method="GET",
+            path="/v1/inbox/{id}/raw",
+            handler=show_raw,
+            summary="Download a received message, byte by byte as it came",
+            tag=TAG,
+            permission=caller.Permission.READ,
+            answers={200: bytes},
+            content_type=RAW_TYPE,
+            answer_headers={"Content-Disposition": "Always `attachment`."},
+            path_patterns=PATH_PATTERNS,
+        ),
+        routing.Route(
+            method="DELETE",
+            path="/v1/inbox",
+            handler=clear,
+            summary="Empty the inbox",
+            tag=TAG,
+            permission=caller.Permission.READ,
+            answers={204: None},
+        ),
+    )

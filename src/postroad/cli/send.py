@@ -1,0 +1,135 @@
+"""`postroad send`: one message through the only way in, to see with one's own eyes that mail goes out.
+
+The command queues the message; a running service delivers it. With `--wait` it stays until that is done.
+"""
+
+import base64
+import hashlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from postroad import errors
+from postroad.cli import command, naming, output, sending
+from postroad.model import caller, identifiers, limits, mail
+from postroad.services import accepting, submit
+from postroad.services import context as services_context
+
+Decorated = TypeVar("Decorated")
+STANDARD_INPUT = "-"
+
+_OPTIONS: tuple[Any, ...] = (
+    click.option("--from", "sender", required=True, metavar="ADDRESS", help="The sender, at a domain of the account."),
+    click.option("--to", required=True, multiple=True, metavar="ADDRESS", help="A recipient; can be repeated."),
+    click.option("--cc", multiple=True, metavar="ADDRESS", help="A recipient of a copy; can be repeated."),
+    click.option("--bcc", multiple=True, metavar="ADDRESS", help="A recipient whom nobody sees; can be repeated."),
+    click.option("--reply-to", metavar="ADDRESS", help="Where answers go."),
+    click.option("--subject", help="The subject."),
+    click.option("--text", help="The plain text; - reads it from standard input."),
+    click.option("--html", help="The HTML."),
+    click.option("--template", metavar="ALIAS", help="A template of the account, instead of a text."),
+    click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value for it; can be repeated."),
+    click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header field; can be repeated."),
+    click.option("--tag", "tags", multiple=True, help="A tag; can be repeated."),
+    click.option(
+        "--attach",
+        "files",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="A file to attach; can be repeated.",
+    ),
+    click.option("--key", help="An idempotency key: with the same one nothing is sent twice."),
+    click.option("--wait", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Wait so long for the result."),
+    naming.account_option,
+)
+
+
+def _all_options(function: Decorated) -> Decorated:
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+@click.command("send", cls=command.StoreCommand)
+@_all_options
+async def send(
+    context: services_context.Context, *, account: str | None, key: str | None, wait: int | None, **fields: Any
+) -> output.Report:
+    """Send a message, as a test. A running service delivers it."""
+    found = await naming.account(context, account)
+    who = caller.Caller(found.id, None, caller.Scheme.TOKEN, caller.EVERYTHING)
+    request = _request(fields)
+    envelope = submit.Envelope(
+        request_id=context.new_id(identifiers.REQUEST, now=context.clock()),
+        source=mail.Source.TEST,
+        key=None if key is None else _key(submit.key_scope(who), key, request),
+    )
+    accepted = await submit.submit(context, who, request, envelope)
+    if wait is None:
+        return await sending.queued(context, found.id, accepted)
+    return await sending.result(context, found.id, accepted, seconds=wait)
+
+
+def _request(fields: dict[str, Any]) -> mail.SendRequest:
+    return mail.SendRequest(
+        sender=fields["sender"],
+        to=fields["to"],
+        cc=fields["cc"],
+        bcc=fields["bcc"],
+        reply_to=fields["reply_to"],
+        subject=fields["subject"],
+        text=_text(fields["text"]),
+        html=fields["html"],
+        template=fields["template"],
+        variables=_pairs("--var", fields["variables"], "=") or None,
+        headers={name.strip(): value.strip() for name, value in _pairs("--header", fields["headers"], ":").items()},
+        tags=fields["tags"],
+        attachments=tuple(_attachment(file) for file in fields["files"]),
+    )
+
+
+def _key(scope: str, text: str, request: mail.SendRequest) -> accepting.Key:
+    if not 1 <= len(text) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
+        raise errors.InvalidRequest(f"--key: 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
+    body = msgspec.json.encode(request, order="deterministic")
+    return accepting.Key(scope, text, hashlib.sha256(body).digest())
+
+
+def _text(given: str | None) -> str | None:
+    if given != STANDARD_INPUT:
+        return given
+    # One byte more than a message may have shows that there are too many; reading on would only fill the memory.
+    raw = sys.stdin.buffer.read(limits.MIME_BYTES + 1)
+    if len(raw) > limits.MIME_BYTES:
+        raise errors.PayloadTooLarge("--text: larger than the 10 MiB that a message may have")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise errors.InvalidRequest("--text: standard input is not UTF-8 text") from None
+
+
+def _pairs(option: str, given: Sequence[str], separator: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, found, value = text.partition(separator)
+        if not found or not name.strip():
+            raise errors.InvalidRequest(f"{option}: {text!r} is not a name, {separator!r} and a value")
+        if name in pairs:
+            raise errors.InvalidRequest(f"{option}: {name!r} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+def _attachment(file: Path) -> mail.Attachment:
+    try:
+        if file.stat().st_size > limits.MIME_BYTES:
+            raise errors.PayloadTooLarge(f"--attach: {file} is larger than the 10 MiB that a message may have")
+        content = file.read_bytes()
+    except OSError as problem:
+        raise errors.InvalidRequest(f"--attach: {file} cannot be read: {problem.strerror}") from None
+    return mail.Attachment(file.name, base64.b64encode(content).decode())

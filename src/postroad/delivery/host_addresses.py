@@ -1,0 +1,110 @@
+"""The addresses of mail hosts, remembered as long as DNS allows: those published, and of these the ones to try.
+
+Not to try: families that none of our source addresses has, and, unless name servers were configured on purpose,
+loopback and its like: a public name that leads into this host is a mistake or a trick.
+"""
+
+import ipaddress
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from postroad import config
+from postroad.delivery import expiring
+from postroad.model import destinations
+from postroad.network import resolver
+
+# Some 20 MB.
+MOST_HOSTS: Final = 50_000
+# A record without a lifetime is asked for once a second, not once a message; one that lives for weeks is still asked
+# for once an hour, since mail that goes to the wrong place is worse than a question.
+LEAST_SECONDS: Final = 1.0
+MOST_SECONDS: Final = 3600.0
+# RFC 9520 section 3.2: a failure is remembered for at least a second, so that name servers in trouble get no storm.
+FAILURE_SECONDS: Final = 5.0
+MOST_ADDRESSES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """What DNS says about a host. When there is nothing to try, `trouble` says why."""
+
+    published: tuple[str, ...]
+    to_try: tuple[str, ...]
+    valid_until: float
+    trouble: str = ""
+    is_known: bool = True  # DNS answered, be it that there is nothing
+    is_authentic: bool = False
+
+
+class HostAddresses:
+    """Finds and remembers addresses."""
+
+    def __init__(self, settings: config.Delivery, asking: resolver.Resolver, *, clock: Callable[[], float]) -> None:
+        self._asking = asking
+        self._clock = clock
+        self._families = {_version(address) for address in settings.source_addresses}
+        self._takes_any = bool(settings.resolvers)
+        self._known: expiring.Expiring[Addresses] = expiring.Expiring(most=MOST_HOSTS, clock=clock)
+
+    async def find(self, host: str) -> Addresses:
+        """The addresses of a host."""
+        return await self._known.recall(host, self._ask)
+
+    def of_literals(self, addresses: tuple[str, ...]) -> Addresses:
+        """The same for a host that is given by its addresses."""
+        return self._judge(addresses, valid_until=self.until(MOST_SECONDS))
+
+    def until(self, ttl: float) -> float:
+        """When something is to be asked again that DNS lends for this many seconds."""
+        return self._clock() + min(max(ttl, LEAST_SECONDS), MOST_SECONDS)
+
+    def after_failure(self) -> float:
+        """When something is to be asked again that failed."""
+        return self._clock() + FAILURE_SECONDS
+
+    def trusting(self, found: Addresses) -> Addresses:
+        """The same addresses for a host that the operator has named: none of them is forbidden."""
+        if not found.published:
+            return found
+        return self._judge(found.published, valid_until=found.valid_until, is_trusted=True)
+
+    async def close(self) -> None:
+        """End the look-ups under way."""
+        await self._known.close()
+
+    async def _ask(self, host: str) -> Addresses:
+        answer = await self._asking.addresses(host)
+        if isinstance(answer, resolver.Failure):
+            trouble = f"DNS does not answer for {host}: {answer.trouble}"
+            return Addresses((), (), self.after_failure(), trouble=trouble, is_known=False)
+        valid_until = self.until(answer.ttl)
+        if not answer.records:
+            trouble = f"{host} has no address" if answer.exists else f"the host {host} does not exist"
+            return Addresses((), (), valid_until, trouble=trouble, is_authentic=answer.is_authentic)
+        return self._judge(answer.records, valid_until=valid_until, is_authentic=answer.is_authentic)
+
+    def _judge(
+        self, published: tuple[str, ...], *, valid_until: float, is_trusted: bool = False, is_authentic: bool = False
+    ) -> Addresses:
+        allowed, trouble = published, ""
+        if not (is_trusted or self._takes_any):
+            allowed = tuple(address for address in published if destinations.why_forbidden(address) is None)
+            trouble = "" if allowed else f"no mail may go there: {destinations.why_forbidden(published[0])}"
+        to_try = tuple(self._of_our_families(allowed))[:MOST_ADDRESSES]
+        if allowed and not to_try:
+            trouble = f"none of delivery.source_addresses can reach {allowed[0]}"
+        return Addresses(published, to_try, valid_until, trouble=trouble, is_authentic=is_authentic)
+
+    def _of_our_families(self, addresses: Iterable[str]) -> Iterable[str]:
+        if not self._families:
+            return addresses
+        return (address for address in addresses if ipaddress.ip_address(address).version in self._families)
+
+
+def _version(source_address: str) -> int:
+    try:
+        return ipaddress.ip_address(source_address).version
+    except ValueError:
+        msg = f"delivery.source_addresses: {source_address!r} is not an address of IPv4 or IPv6"
+        raise config.ConfigError(msg) from None

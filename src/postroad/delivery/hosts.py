@@ -1,0 +1,63 @@
+"""What the engine remembers of hosts: a breaker for each address, shared by every pool that leads there.
+
+A host that does not answer is passed over for a while, so that mail goes to the next one at once, and a destination of
+dead hosts only is left alone until a probe gets through.
+"""
+
+import collections
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from postroad.delivery import routing
+from postroad.model import breaker
+
+# Enough for every host that a busy installation speaks to in an hour; the one that was used longest ago goes first.
+MOST_HOSTS: Final = 20_000
+
+
+class Hosts:
+    """The breakers of hosts."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._breakers: collections.OrderedDict[tuple[str, int], breaker.Breaker] = collections.OrderedDict()
+
+    def usable(self, route: routing.Route) -> Iterator[routing.Host]:
+        """The hosts to try, in order; each is asked for when its turn comes."""
+        for host in route.hosts:
+            known = self._breakers.get((host.address, host.port))
+            if known is None or known.may_try(self._clock()):
+                yield host
+
+    def blocked_until(self, route: routing.Route) -> float | None:
+        """When the first host of the route may be tried again; None when one may be tried now."""
+        soonest: float | None = None
+        for host in route.hosts:
+            known = self._breakers.get((host.address, host.port))
+            until = known.open_until(self._clock()) if known else None
+            if until is None:
+                return None
+            soonest = until if soonest is None else min(soonest, until)
+        return soonest
+
+    def is_proven(self, route: routing.Route) -> bool:
+        """Whether a host of the route is known to answer, or nothing is known of it."""
+        return any(
+            known is None or known.state(self._clock()) == "closed"
+            for host in route.hosts
+            for known in (self._breakers.get((host.address, host.port)),)
+        )
+
+    def answered(self, host: routing.Host) -> None:
+        """The host speaks."""
+        if known := self._breakers.get((host.address, host.port)):
+            known.succeeded()
+
+    def failed(self, host: routing.Host) -> None:
+        """The host does not speak."""
+        key = (host.address, host.port)
+        known = self._breakers.setdefault(key, breaker.Breaker())
+        self._breakers.move_to_end(key)
+        known.failed(self._clock())
+        while len(self._breakers) > MOST_HOSTS:
+            self._breakers.popitem(last=False)

@@ -1,0 +1,83 @@
+"""What this worker holds, and for how long: claims are renewed while mail is on its way, and handed back on a stop.
+
+A lease that runs out frees its recipient for other workers. That happens only when this process is dead or stood
+still, or the store was away for longer than a lease. Who comes back then begins nothing that others may have taken.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from postroad import errors
+from postroad.storage import group_commit, queue, store
+from postroad.telemetry import logs
+
+# A renewal may fail twice before a lease runs out.
+RENEWALS_A_LEASE: Final = 3
+MICROSECONDS: Final = 1_000_000
+
+
+class Leases:
+    """The claims of one worker."""
+
+    def __init__(
+        self, database: store.Store, *, worker: str, seconds: int, clock: Callable[[], int], log: logs.Logger
+    ) -> None:
+        self.worker = worker
+        self._database = database
+        self._seconds = seconds
+        self._clock = clock
+        self._log = log
+        self._held: dict[queue.Key, int] = {}  # until when
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def until(self) -> int:
+        """When a lease that begins now ends."""
+        return self._clock() + self._seconds * MICROSECONDS
+
+    def take(self, claims: Iterable[queue.Claimed]) -> list[queue.Claimed]:
+        """Hold claims. One that is held already was claimed anew because its renewal came late: it is under way."""
+        until = self.until()
+        taken = list(claims)
+        new = [claim for claim in taken if claim.key not in self._held]
+        self._held.update((claim.key, until) for claim in taken)
+        return new
+
+    def are_safe(self, keys: Iterable[queue.Key]) -> bool:
+        """Whether something may be begun with these: a renewal is not overdue, so nobody else has them."""
+        soon = self._clock() + self._seconds * MICROSECONDS // RENEWALS_A_LEASE
+        return all(self._held.get(key, 0) > soon for key in keys)
+
+    def drop(self, keys: Iterable[queue.Key]) -> None:
+        """Forget claims whose result is stored."""
+        for key in keys:
+            self._held.pop(key, None)
+
+    async def hand_back(self, keys: Sequence[queue.Key]) -> None:
+        """Free recipients with which nothing was done: nothing is counted, and they can be claimed at once."""
+        self.drop(keys)
+        try:
+            async with self._database.transaction() as tx:
+                await queue.hand_back(tx, keys, now=self._clock(), worker=self.worker)
+        except group_commit.TROUBLE as trouble:
+            # Then they come back by time.
+            self._log.warning("leases_not_handed_back", recipients=len(keys), error=trouble.message)
+
+    async def renew_forever(self) -> None:
+        """Renew what is held, again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(self._seconds / RENEWALS_A_LEASE)
+            try:
+                await self._renew()
+            except errors.PostroadError as trouble:
+                self._log.warning("leases_not_renewed", recipients=len(self._held), error=trouble.message)
+
+    async def _renew(self) -> None:
+        if not self._held:
+            return
+        until = self.until()
+        async with self._database.transaction() as tx:
+            extended = await queue.extend(tx, list(self._held), lease_until=until, worker=self.worker)
+        self._held.update((key, until) for key in extended if key in self._held)

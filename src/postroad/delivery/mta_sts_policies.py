@@ -1,0 +1,96 @@
+"""The MTA-STS policies of destinations (RFC 8461): announced in DNS, fetched over HTTPS, kept as long as they say.
+
+A policy is fetched when its id is new, when it has run out, and once a day so that it does not run out (section 10.2).
+One that cannot be fetched, or that DNS no longer announces, holds on until it runs out (section 5.1): taking the
+announcement away must not be a way around it. A domain that announces nothing costs one question to DNS.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.delivery import expiring, host_addresses
+from postroad.network import https_get, resolver
+from postroad.protocol import mta_sts
+from postroad.telemetry import logs
+
+# Some 10 MB of ordinary policies.
+MOST_POLICIES: Final = 20_000
+# A policy that forbids to be kept would be fetched for every message; a fetch that failed is not repeated sooner.
+LEAST_SECONDS: Final = 300.0
+FAILURE_SECONDS: Final = 300.0
+REFRESH_SECONDS: Final = 86_400.0
+_OK: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    policy: mta_sts.Policy
+    id: str
+    refresh_at: float
+    valid_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    valid_until: float
+
+
+class Policies:
+    """The policies that this process knows."""
+
+    def __init__(
+        self,
+        asking: resolver.Resolver,
+        addresses: host_addresses.HostAddresses,
+        *,
+        https: https_get.Client,
+        clock: Callable[[], float],
+        log: logs.Logger | None = None,
+    ) -> None:
+        self._asking = asking
+        self._addresses = addresses
+        self._https = https
+        self._clock = clock
+        self._log = log
+        self._kept: expiring.Expiring[_Kept] = expiring.Expiring(most=MOST_POLICIES, clock=clock)
+        self._failed: expiring.Expiring[_Failed] = expiring.Expiring(most=MOST_POLICIES, clock=clock)
+
+    async def announced(self, domain: str) -> str | None:
+        """The id of the policy that DNS announces now, if it does."""
+        answer = await self._asking.txt(f"_mta-sts.{domain}")
+        return mta_sts.policy_id(answer.records) if isinstance(answer, resolver.Answer) else None
+
+    async def policy(self, domain: str, policy_id: str | None) -> mta_sts.Policy | None:
+        """The policy that holds, given the id that is announced."""
+        kept = self._kept.get(domain)
+        if policy_id is None or (kept is not None and kept.id == policy_id and self._clock() < kept.refresh_at):
+            return kept.policy if kept is not None else None
+        attempt = f"{policy_id} {domain}"
+        if self._failed.get(attempt) is None:
+            fetched = await self._fetch(domain)
+            if isinstance(fetched, mta_sts.Policy):
+                self._keep(domain, fetched, policy_id=policy_id)
+                return fetched
+            self._failed.put(attempt, _Failed(self._clock() + FAILURE_SECONDS))
+            if self._log is not None:
+                self._log.warning("mta_sts_not_fetched", domain=domain, trouble=fetched, kept=kept is not None)
+        return kept.policy if kept is not None else None
+
+    def _keep(self, domain: str, policy: mta_sts.Policy, *, policy_id: str) -> None:
+        now, seconds = self._clock(), max(policy.max_age, LEAST_SECONDS)
+        refresh_at = now + min(REFRESH_SECONDS, seconds)
+        self._kept.put(domain, _Kept(policy, policy_id, refresh_at=refresh_at, valid_until=now + seconds))
+
+    async def _fetch(self, domain: str) -> mta_sts.Policy | str:
+        """The policy, or why there is none."""
+        host = f"mta-sts.{domain}"
+        found = await self._addresses.find(host)
+        if not found.to_try:
+            return found.trouble
+        response = await self._https.get(host, mta_sts.WELL_KNOWN_PATH, addresses=found.to_try)
+        if isinstance(response, https_get.Failure):
+            return response.trouble
+        if response.status != _OK or response.media_type != mta_sts.MEDIA_TYPE:
+            return f"{host}: status {response.status}, {response.media_type or 'no media type'}"
+        return mta_sts.parse_policy(response.body) or f"{host}: not a policy"

@@ -1,0 +1,27 @@
+"""How many connections may be open over all pools. Destinations that have not proven themselves share half of them.
+
+A dead destination holds its connections until they time out. However many of those there are, the other half of the
+connections is for destinations that answer.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+
+class Permits:
+    """The right to hold a connection."""
+
+    def __init__(self, most: int) -> None:
+        self._all = asyncio.Semaphore(most)
+        self._unproven = asyncio.Semaphore(max(1, most // 2))
+
+    @contextlib.asynccontextmanager
+    async def one(self, *, proven: bool) -> AsyncIterator[None]:
+        """Hold a permit, when there is one."""
+        if proven:
+            async with self._all:
+                yield
+        else:
+            async with self._unproven, self._all:
+                yield

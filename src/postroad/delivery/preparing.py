@@ -1,0 +1,139 @@
+"""From claimed recipients to something that can be sent: content, signature, envelope.
+
+Recipients of one message at one destination make one job, and so one transaction. Small messages are read for a whole
+batch of jobs at once. Large ones are read when their turn comes, a few at a time, so that memory stays bounded however
+many of them wait.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.delivery import permits, routing
+from postroad.protocol.smtp import values
+from postroad.services import context, return_path, signing
+from postroad.storage import group_commit, messages, queue
+from postroad.telemetry import logs
+
+# Recipients of one transaction; RFC 5321 section 4.5.3.1.8 promises that a server takes a hundred.
+MOST_RECIPIENTS: Final = 50
+LARGE_BYTES: Final = 256 * 1024
+# Each may be 10 MiB, and is copied once or twice on its way.
+LARGE_AT_ONCE: Final = 8
+
+# What happens to recipients whose message cannot be sent at all.
+MISSING: Final = values.Result(
+    values.Stage.ROUTE, trouble="the content of this message is missing from the store", permanent=True
+)
+# A message that cannot be sent because of a bug or a broken key waits by the schedule: it holds up nobody else.
+BROKEN: Final = values.Result(values.Stage.ROUTE, trouble="not tried because of an error in this service, see its log")
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """Recipients of one message at one destination. `envelope` comes last; if it does not, `obstacle` says why."""
+
+    claims: tuple[queue.Claimed, ...]
+    route: routing.Route
+    recipient_count: int = 0
+    envelope: values.Envelope | None = None
+    obstacle: values.Result = BROKEN
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is read only when its turn comes."""
+        return self.claims[0].size > LARGE_BYTES
+
+    @property
+    def message(self) -> tuple[str, str]:
+        """Account and id of the message."""
+        return self.claims[0].account_id, self.claims[0].message_id
+
+    @property
+    def keys(self) -> list[queue.Key]:
+        """The recipients' rows in the queue."""
+        return [claim.key for claim in self.claims]
+
+
+def jobs_of(claims: Sequence[queue.Claimed], route: routing.Route) -> list[Job]:
+    """The claims as jobs, in the order of their first recipients.
+
+    Recipients of one message need not stand together: ids sort by time, and other messages may come in the same one.
+    """
+    jobs: list[list[queue.Claimed]] = []
+    latest: dict[str, list[queue.Claimed]] = {}
+    for claim in claims:
+        together = latest.get(claim.message_id)
+        if together is None or len(together) == MOST_RECIPIENTS:
+            together = latest[claim.message_id] = []
+            jobs.append(together)
+        together.append(claim)
+    return [Job(tuple(together), route) for together in jobs]
+
+
+class Preparing:
+    """Reads, signs and addresses messages."""
+
+    def __init__(self, ctx: context.Context, signer: signing.Signing | None, log: logs.Logger) -> None:
+        self._ctx = ctx
+        self._log = log
+        self._signer = signer
+        self._domain = ctx.settings.delivery.return_path_domain
+        # As with connections: destinations that do not answer hold no more than half of them.
+        self.large = permits.Permits(LARGE_AT_ONCE)
+
+    async def prepare(self, jobs: Sequence[Job], ready: Callable[[Job], None]) -> None:
+        """Make jobs ready, and tell of each when it is. Those that are not told of wait for the store."""
+        async with self._ctx.store.reading() as tx:
+            found = await messages.outgoing(tx, list({job.message: None for job in jobs}))
+        outgoing = {(message.account_id, message.id): message for message in found}
+        await asyncio.gather(*(self._prepare(job, outgoing.get(job.message), ready) for job in jobs))
+
+    async def _prepare(self, job: Job, message: messages.Outgoing | None, ready: Callable[[Job], None]) -> None:
+        """Whatever is wrong with one message must not hold up the others."""
+        try:
+            if message is None:
+                job.obstacle = MISSING
+            else:
+                self._address(job, message, await self._signature(message))
+        except group_commit.TROUBLE as trouble:
+            self._log.warning("not_prepared_yet", message_id=job.message[1], error=trouble.message)
+            return
+        except Exception:  # noqa: BLE001 - the log gets it, and the job its obstacle
+            self._log.exception("not_prepared", message_id=job.message[1])
+        ready(job)
+
+    async def _signature(self, message: messages.Outgoing) -> bytes:
+        if self._signer is None:
+            return b""
+        domain = _domain_of(message.sender_key)
+        return await self._signer.signature(message.account_id, domain, message.id, message.mime)
+
+    def _address(self, job: Job, message: messages.Outgoing, signature: bytes) -> None:
+        domain = self._domain or _domain_of(message.sender_key)
+        recipients = tuple(map(_mailbox, job.claims))
+        job.recipient_count = message.recipient_count
+        is_8bit = not message.mime.isascii()
+        job.envelope = values.Envelope(
+            sender=return_path.address(self._ctx.keys.return_path, message_id=message.id, domain=domain),
+            recipients=recipients,
+            content=(signature, message.mime) if signature else (message.mime,),
+            is_8bit=is_8bit,
+            needs_smtputf8=not all(map(str.isascii, recipients)) or (is_8bit and not _header(message.mime).isascii()),
+        )
+
+
+def _mailbox(claim: queue.Claimed) -> str:
+    """The address for the envelope, an internationalised domain as A-labels (RFC 5891), which every server takes."""
+    if claim.email.isascii():
+        return claim.email
+    return f"{claim.email.rpartition('@')[0]}@{queue.domain_of(claim.lane)}"
+
+
+def _domain_of(address: str) -> str:
+    return address.rpartition("@")[2]
+
+
+def _header(mime: bytes) -> bytes:
+    return mime[: mime.find(b"\r\n\r\n")]

@@ -1,0 +1,206 @@
+"""From what happened to what is recorded: the outcome for each recipient, the next attempt, and the record itself.
+
+A result is never forgotten: while the store is away it is kept and offered again. How many may wait is bounded; beyond
+that workers stop sending, so that a crash leaves little in doubt.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.delivery import leases, preparing, trying
+from postroad.model import identifiers, judging, retry
+from postroad.protocol.smtp import values
+from postroad.services import context, outcomes
+from postroad.storage import attempts, group_commit, queue
+from postroad.telemetry import logs, metrics
+
+# Deliveries whose record is on its way to disk: what a crash can leave in doubt, and some 50 ms of a busy engine.
+MOST_UNRECORDED: Final = 256
+FIRST_WAIT_SECONDS: Final = 0.1
+LONGEST_WAIT_SECONDS: Final = 5.0
+MICROSECONDS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Where and when an attempt was made; empty names when it got nowhere."""
+
+    pool: str
+    started_at: int
+    ended_at: int
+    host: str = ""
+    address: str = ""
+    tls: str = ""
+    recipient_count: int = 0
+
+
+class Recording:
+    """Records outcomes, however long it takes."""
+
+    def __init__(self, ctx: context.Context, held: leases.Leases, log: logs.Logger) -> None:
+        self._ctx = ctx
+        self._held = held
+        self._log = log
+        self._schedule = ctx.settings.delivery.retry_seconds
+        self._room = asyncio.Semaphore(MOST_UNRECORDED)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def attempted(self, job: preparing.Job, attempted: trying.Attempted, *, pool: str, started_at: int) -> None:
+        """Record what a job came to; returns when it is on its way."""
+        occasion = Occasion(
+            pool, started_at, self._ctx.clock(), attempted.host, attempted.address, attempted.tls, job.recipient_count
+        )
+        await self.record(
+            [
+                self._outcome(claim, result, judgement, occasion)
+                for claim, result, judgement in zip(job.claims, attempted.results, attempted.judgements, strict=True)
+            ]
+        )
+
+    async def nowhere(self, claims: Sequence[queue.Claimed], result: values.Result) -> None:
+        """Record an attempt that got nowhere, because there is no route or no content."""
+        judgement = judging.judge(result)
+        now = self._ctx.clock()
+        occasion = Occasion("", now, now)
+        await self.record([self._outcome(claim, result, judgement, occasion) for claim in claims])
+
+    async def decided(
+        self, claims: Sequence[queue.Claimed], verdict: judging.Verdict, responses: Sequence[str]
+    ) -> None:
+        """Record what was decided here, without an attempt."""
+        now = self._ctx.clock()
+        await self.record(
+            [
+                outcomes.Outcome(
+                    key=claim.key,
+                    email_key=claim.email_key,
+                    recipient_count=0,
+                    verdict=verdict,
+                    smtp_code=None,
+                    response=response,
+                    at=now,
+                    ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
+                    worker=self._held.worker,
+                )
+                for claim, response in zip(claims, responses, strict=True)
+            ]
+        )
+
+    async def record(self, ended: Sequence[outcomes.Outcome]) -> None:
+        """Record outcomes; waits only while too many others are unrecorded."""
+        await self._room.acquire()
+        self._ctx.metrics.unrecorded.change(1)
+        task = asyncio.get_running_loop().create_task(self._persist(ended))
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    async def close(self) -> None:
+        """Wait until everything is recorded."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._ctx.metrics.unrecorded.change(-1)
+        self._room.release()
+
+    async def _persist(self, ended: Sequence[outcomes.Outcome]) -> None:
+        wait = FIRST_WAIT_SECONDS
+        while True:
+            try:
+                await self._ctx.record.submit(ended)
+            except group_commit.TROUBLE as trouble:
+                self._log.warning("results_not_recorded_yet", recipients=len(ended), error=trouble.message)
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, LONGEST_WAIT_SECONDS)
+            except Exception:  # noqa: BLE001 - the log gets it
+                # A bug, and the log says so. The lease ends, and the recipients are tried again.
+                self._log.exception("results_not_recorded", message_id=ended[0].key[1])
+                self._held.drop(outcome.key for outcome in ended)
+                return
+            else:
+                self._held.drop(outcome.key for outcome in ended)
+                self._tell(ended)
+                return
+
+    def _outcome(
+        self,
+        claim: queue.Claimed,
+        result: values.Result,
+        judgement: judging.Judgement,
+        occasion: Occasion,
+    ) -> outcomes.Outcome:
+        now = occasion.ended_at
+        verdict, next_attempt_at = self._verdict(claim, judgement, now)
+        code = result.reply.code if result.reply else None
+        response = result.words
+        return outcomes.Outcome(
+            key=claim.key,
+            email_key=claim.email_key,
+            recipient_count=occasion.recipient_count,
+            verdict=verdict,
+            smtp_code=code,
+            response=response,
+            at=now,
+            ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
+            worker=self._held.worker,
+            next_attempt_at=next_attempt_at,
+            suppress=result.reply is not None and self._suppresses(verdict, judgement),
+            attempt=attempts.Attempt(
+                *claim.key,
+                started_at=occasion.started_at,
+                duration=now - occasion.started_at,
+                pool=occasion.pool,
+                host=occasion.host,
+                address=occasion.address,
+                tls=occasion.tls,
+                stage=result.stage,
+                verdict=verdict,
+                fault=judgement.fault,
+                reason=judgement.reason,
+                smtp_code=code,
+                enhanced_code=result.reply.enhanced if result.reply else "",
+                response=response,
+                in_doubt=int(result.in_doubt),
+            ),
+        )
+
+    def _verdict(
+        self, claim: queue.Claimed, judgement: judging.Judgement, now: int
+    ) -> tuple[judging.Verdict, int | None]:
+        if judgement.verdict is not judging.Verdict.RETRY:
+            return judgement.verdict, None
+        chance = random.random()  # noqa: S311 - jitter
+        wait = retry.delay(self._schedule, claim.attempt_count + 1, chance=chance, retry_after=judgement.retry_after)
+        return (judging.Verdict.FAILED, None) if wait is None else (judging.Verdict.RETRY, now + wait)
+
+    def _suppresses(self, verdict: judging.Verdict, judgement: judging.Judgement) -> bool:
+        """Only for what a destination has said: a domain that is missing from DNS today may be back tomorrow."""
+        addressed = verdict is judging.Verdict.BOUNCED and judgement.fault is judging.Fault.ADDRESS
+        return addressed and self._ctx.settings.delivery.suppress
+
+    def _tell(self, ended: Sequence[outcomes.Outcome]) -> None:
+        for outcome in ended:
+            attempt = outcome.attempt
+            self._count(outcome)
+            self._log.info(
+                "recipient_tried" if outcome.verdict is judging.Verdict.RETRY else f"recipient_{outcome.verdict.value}",
+                message_id=outcome.key[1],
+                recipient_id=outcome.key[2],
+                host=attempt.host if attempt else "",
+                smtp_code=outcome.smtp_code,
+                reason=attempt.reason if attempt else "",
+                in_doubt=bool(attempt and attempt.in_doubt),
+            )
+
+    def _count(self, outcome: outcomes.Outcome) -> None:
+        counted, attempt, verdict = self._ctx.metrics, outcome.attempt, outcome.verdict.value
+        provider = metrics.provider_of(attempt.pool if attempt else "")
+        if outcome.verdict is not judging.Verdict.RETRY:
+            counted.recipients.add(provider, verdict)
+        if attempt:
+            counted.attempts.add(verdict, attempt.fault or "", attempt.reason)
+            counted.attempt_seconds.observe(attempt.duration / MICROSECONDS, provider)

@@ -1,0 +1,1 @@
+"""Door: mail that comes back to return paths, over SMTP."""

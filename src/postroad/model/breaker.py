@@ -1,0 +1,67 @@
+"""The circuit breaker of one host address: who does not answer is left alone, and one attempt at a time tests it.
+
+| state | attempts | leaves it |
+|---|---|---|
+| `closed` | all | after three failures in a row → `open` |
+| `open` | none | when its time is over → `half_open` |
+| `half_open` | one at a time | with a success → `closed`; with a failure → `open`, for twice as long |
+
+Times are seconds of any clock that does not go back.
+"""
+
+from typing import Final
+
+# One refused connection may be a restart, two a coincidence.
+FAILURES_TO_OPEN: Final = 3
+FIRST_OPEN_SECONDS: Final = 30.0
+LONGEST_OPEN_SECONDS: Final = 600.0
+# A probe that never reports, because its task was cancelled, gives its place back after this long: a connection attempt
+# of 30 seconds is over by then.
+PROBE_SECONDS: Final = 60.0
+
+
+class Breaker:
+    """Closed at first. Whoever gets True from `may_try` reports back with `failed` or `succeeded`."""
+
+    __slots__ = ("_failures", "_open_seconds", "_probe_until", "_until")
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._open_seconds = 0.0  # how long it was opened the last time; 0 while closed
+        self._until = 0.0
+        self._probe_until = 0.0
+
+    def may_try(self, now: float) -> bool:
+        """Whether an attempt may start now. In the half-open state a True takes the one place for a probe."""
+        if not self._open_seconds:
+            return True
+        if now < self._until or now < self._probe_until:
+            return False
+        self._probe_until = now + PROBE_SECONDS
+        return True
+
+    def failed(self, now: float) -> None:
+        """Count a failure. Those that end while the breaker is open had started before and say nothing new."""
+        self._failures += 1
+        if self._failures < FAILURES_TO_OPEN or now < self._until:
+            return
+        self._open_seconds = min(max(FIRST_OPEN_SECONDS, 2 * self._open_seconds), LONGEST_OPEN_SECONDS)
+        self._until = now + self._open_seconds
+        self._probe_until = 0.0
+
+    def succeeded(self) -> None:
+        """Close: the host answers, whichever attempt found out."""
+        if self._failures:
+            self._failures = 0
+            self._open_seconds = self._until = self._probe_until = 0.0
+
+    def open_until(self, now: float) -> float | None:
+        """When to ask again, at the latest; None when an attempt may start now."""
+        until = max(self._until, self._probe_until)
+        return until if now < until else None
+
+    def state(self, now: float) -> str:
+        """`closed`, `open` or `half_open`."""
+        if not self._open_seconds:
+            return "closed"
+        return "open" if now < self._until else "half_open"

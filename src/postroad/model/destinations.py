@@ -1,0 +1,64 @@
+"""What a destination may be called and where it may be: host names, address literals, forbidden addresses, pool names.
+
+A domain of the public DNS that leads to this host's own loopback, or to everybody at once, is a mistake or a trick.
+"""
+
+import ipaddress
+import re
+from collections.abc import Collection
+from typing import Final
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+MOST_POOL_CHARACTERS: Final = 200
+
+_MOST_NAME: Final = 253
+# Letters, digits and hyphens, and the underscore, which is forbidden and found. A last label of digits only is an
+# address (RFC 3696 section 2).
+_HOST_NAME: Final = re.compile(
+    r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*(?![0-9]+$)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+)
+_IPV6_TAG: Final = "ipv6:"
+_THIS_NETWORK: Final = ipaddress.IPv4Network("0.0.0.0/8")
+
+
+def is_host_name(name: str) -> bool:
+    """Whether a name, in lower case and without a final dot, can be that of a host."""
+    return len(name) <= _MOST_NAME and _HOST_NAME.fullmatch(name) is not None
+
+
+def literal(domain: str) -> IpAddress | None:
+    """The address in an address literal, `[192.0.2.1]` or `[IPv6:2001:db8::1]` (RFC 5321 section 4.1.3)."""
+    inside = domain[1:-1] if domain.startswith("[") and domain.endswith("]") else ""
+    try:
+        if inside.lower().startswith(_IPV6_TAG):
+            return ipaddress.IPv6Address(inside[len(_IPV6_TAG) :])
+        return ipaddress.IPv4Address(inside)
+    except ValueError:
+        return None
+
+
+def why_forbidden(address: str) -> str | None:
+    """Why no mail may go to an address that DNS gave, in words; None when it may."""
+    ip: IpAddress = ipaddress.ip_address(address)
+    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped
+    if ip.is_loopback:
+        return f"{address} is a loopback address"
+    if ip.is_unspecified or ip in _THIS_NETWORK:
+        return f"{address} is nobody's address"
+    if ip.is_link_local:
+        return f"{address} is a link-local address"
+    if ip.is_multicast or (ip.version == 4 and ip.is_reserved):  # noqa: PLR2004 - the version of IP
+        return f"{address} is not the address of one host"
+    return None
+
+
+def pool_name(hosts: Collection[str]) -> str:
+    """The same name for the same set of mail hosts. A long one is the first host and the number of the others."""
+    names = sorted(set(hosts))
+    name = ",".join(names)
+    if len(name) <= MOST_POOL_CHARACTERS:
+        return name
+    others = f"+{len(names) - 1}"
+    return names[0][: MOST_POOL_CHARACTERS - len(others)] + others

@@ -1,0 +1,26 @@
+"""How a recipient and a message stand after results: the tables of docs/interface.md, "States and transitions"."""
+
+from typing import Final
+
+from postroad.model import mail
+
+# A credit is returned by a bounce only; it is held until there is a final result.
+BILLING: Final = {
+    mail.RecipientStatus.QUEUED: mail.BillingStatus.RESERVED,
+    mail.RecipientStatus.DEFERRED: mail.BillingStatus.RESERVED,
+    mail.RecipientStatus.DELIVERED: mail.BillingStatus.SETTLED,
+    mail.RecipientStatus.FAILED: mail.BillingStatus.SETTLED,
+    mail.RecipientStatus.BOUNCED: mail.BillingStatus.RELEASED,
+}
+
+
+def message_status(*, recipients: int, delivered: int) -> mail.MessageStatus:
+    """The status of a message whose recipients are all final."""
+    if delivered == recipients:
+        return mail.MessageStatus.DELIVERED
+    return mail.MessageStatus.PARTIAL if delivered else mail.MessageStatus.FAILED
+
+
+def message_billing(*, recipients: int, released: int) -> mail.BillingStatus:
+    """The billing of a message whose recipients are all final."""
+    return mail.BillingStatus.RELEASED if released == recipients else mail.BillingStatus.SETTLED

@@ -1,0 +1,196 @@
+"""Questions to DNS, over UDP and for long answers TCP: dnspython asks, and what comes back is small, typed and bounded.
+
+An answer is a value, and so is a failure: nothing that a name server does raises here. A name that does not exist
+(NXDOMAIN) and a name without records of the type are different answers, since mail treats them differently. Names are
+absolute; the system's search list is not used. The questions ask for the AD flag (RFC 6840 section 5.7), which is worth
+as much as the name servers and the path to them.
+"""
+
+import asyncio
+import ipaddress
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import dns.asyncbackend
+import dns.asyncresolver
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.nameserver
+import dns.rdatatype
+import dns.resolver
+
+from postroad import config
+from postroad.model import tls_policy
+
+DNS_PORT: Final = 53
+# What a server that is alive needs at the most, and time for three tries.
+TRY_SECONDS: Final = 2.0
+QUESTION_SECONDS: Final = 6.0
+# Each holds a socket; name servers limit what one client asks at once.
+QUESTIONS_AT_ONCE: Final = 100
+# More mail hosts or addresses than anybody publishes in earnest.
+MOST_RECORDS: Final = 100
+# Fits into one unfragmented packet on any path (DNS flag day 2020).
+UDP_BYTES: Final = 1232
+# How long to believe that there is nothing (RFC 2308 section 5 allows hours; a forgotten record is soon added).
+MOST_NEGATIVE_SECONDS: Final = 300
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True, slots=True)
+class Mx:
+    """A mail host of a domain. The host is in lower case, without a final dot, and empty for the root (RFC 7505)."""
+
+    preference: int
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[Record]):
+    """What DNS says. Without records, `exists` tells a name that lacks them from a name that does not exist."""
+
+    records: tuple[Record, ...]
+    ttl: int
+    exists: bool = True
+    is_authentic: bool = False  # the resolver has validated it by DNSSEC (the AD flag)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Nothing was learnt; `trouble` is the reason in a few words."""
+
+    trouble: str
+
+
+class Resolver:
+    """Asks the given name servers, `address` or `address:port`, or those of the system when none are given."""
+
+    def __init__(
+        self,
+        servers: Sequence[str] = (),
+        *,
+        try_seconds: float = TRY_SECONDS,
+        question_seconds: float = QUESTION_SECONDS,
+    ) -> None:
+        self._asking = _configured(servers) if servers else _of_the_system()
+        self._asking.timeout = try_seconds
+        self._asking.lifetime = question_seconds
+        self._asking.use_edns(0, 0, UDP_BYTES)
+        self._asking.set_flags(dns.flags.RD | dns.flags.AD)
+        self._backend = dns.asyncbackend.get_backend("asyncio")
+        self._free = asyncio.Semaphore(QUESTIONS_AT_ONCE)
+
+    async def mx(self, name: str) -> Answer[Mx] | Failure:
+        """The mail hosts of a domain, in no order."""
+        return await self._ask(name, "MX", lambda record: Mx(record.preference, _text(record.exchange)))
+
+    async def txt(self, name: str) -> Answer[str] | Failure:
+        """Texts, each with its strings joined (RFC 7208 section 3.3)."""
+        return await self._ask(name, "TXT", lambda record: b"".join(record.strings).decode(errors="replace"))
+
+    async def tlsa(self, name: str) -> Answer[tls_policy.Tlsa] | Failure:
+        """Associations of a name with certificates, usable or not."""
+        return await self._ask(
+            name,
+            "TLSA",
+            lambda record: tls_policy.Tlsa(record.usage, record.selector, record.mtype, bytes(record.cert)),
+        )
+
+    async def addresses(self, name: str) -> Answer[str] | Failure:
+        """IPv4 and IPv6 addresses in turn, each in the order of the answer (RFC 5321 section 5.1).
+
+        One of two failing questions is not missed when the other found something.
+        """
+        both = await asyncio.gather(
+            self._ask(name, "A", lambda record: str(record.address)),
+            self._ask(name, "AAAA", lambda record: str(record.address)),
+        )
+        answers = [answer for answer in both if isinstance(answer, Answer)]
+        found = [answer for answer in answers if answer.records]
+        for answer in both:
+            if isinstance(answer, Failure) and not found:
+                return answer
+        in_turn = itertools.zip_longest(*(answer.records for answer in found))
+        return Answer(
+            tuple(address for pair in in_turn for address in pair if address is not None),
+            ttl=min(answer.ttl for answer in found or answers),
+            exists=any(answer.exists for answer in answers),
+            is_authentic=all(answer.is_authentic for answer in answers),
+        )
+
+    async def _ask(self, name: str, kind: str, read: Callable[[Any], Record]) -> Answer[Record] | Failure:
+        """One question. A name that cannot be written into a packet does not exist."""
+        try:
+            question = dns.name.from_text(name.encode("ascii").decode(), dns.name.root)
+        except (dns.exception.DNSException, UnicodeError):
+            return Answer((), ttl=MOST_NEGATIVE_SECONDS, exists=False)
+        async with self._free:
+            try:
+                answer = await self._asking.resolve(
+                    question, kind, raise_on_no_answer=False, search=False, backend=self._backend
+                )
+            except dns.resolver.NXDOMAIN as missing:
+                return _nothing(missing.kwargs["responses"][question], exists=False)
+            except dns.exception.DNSException as problem:
+                return Failure(_reason(problem))
+        if answer.rrset is None:
+            return _nothing(answer.response, exists=True)
+        records = tuple(read(record) for record in itertools.islice(answer.rrset, MOST_RECORDS))
+        return Answer(records, ttl=answer.chaining_result.minimum_ttl, is_authentic=_is_authentic(answer.response))
+
+
+def _of_the_system() -> dns.asyncresolver.Resolver:
+    try:
+        return dns.asyncresolver.Resolver()
+    except dns.resolver.NoResolverConfiguration:
+        # The same default as the C library: a name server on this host.
+        return _configured(("127.0.0.1",))
+
+
+def _configured(servers: Sequence[str]) -> dns.asyncresolver.Resolver:
+    asking = dns.asyncresolver.Resolver(configure=False)
+    asking.nameservers = [_server(text) for text in servers]
+    return asking
+
+
+def _server(text: str) -> dns.nameserver.Nameserver:
+    try:
+        return dns.nameserver.Do53Nameserver(str(ipaddress.ip_address(text)), DNS_PORT)
+    except ValueError:
+        host, port = config.endpoint(text, name="delivery.resolvers")
+    try:
+        return dns.nameserver.Do53Nameserver(str(ipaddress.ip_address(host)), port)
+    except ValueError:
+        msg = f"delivery.resolvers: {text!r} is a name; give the address of the DNS server, as address or address:port"
+        raise config.ConfigError(msg) from None
+
+
+def _text(name: dns.name.Name) -> str:
+    return name.to_text(omit_final_dot=True).lower() if name != dns.name.root else ""
+
+
+def _nothing(response: dns.message.QueryMessage, *, exists: bool) -> Answer[Any]:
+    ttl = min(response.resolve_chaining().minimum_ttl, MOST_NEGATIVE_SECONDS)
+    return Answer((), ttl=ttl, exists=exists, is_authentic=_is_authentic(response))
+
+
+def _is_authentic(response: dns.message.Message) -> bool:
+    return bool(response.flags & dns.flags.AD)
+
+
+def _reason(problem: dns.exception.DNSException) -> str:
+    """The last server's words when it had any, such as SERVFAIL."""
+    errors = problem.kwargs.get("errors") or ()
+    for _, _, _, error, _ in reversed(errors):
+        if isinstance(error, str):
+            return error
+    if isinstance(problem, dns.exception.Timeout):
+        return "no answer in time"
+    for _, _, _, error, _ in reversed(errors):
+        return f"no usable answer ({type(error).__name__})"
+    return type(problem).__name__

@@ -1,0 +1,304 @@
+"""One SMTP connection of a server: the pump between a transport, the session without sockets, and a policy.
+
+The policy decides each verb. It may answer at once or later; meanwhile nothing more is read, so a client cannot run
+ahead of its answers. `None` instead of a reply hangs up. A policy that fails is logged by whoever owns the listener,
+and the client hears a temporary error, because nothing was accepted.
+
+Deadlines are plain numbers that the listener's `sweep` compares once a second. A command or a content has its time
+from the reply before it, however slowly its bytes trickle in.
+"""
+
+import abc
+import asyncio
+import math
+import ssl
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+
+from postroad.protocol.smtp import server, server_commands, server_events, values
+
+Answer = values.Reply | None
+Verdict = Answer | Awaitable[Answer]
+
+
+class Policy(abc.ABC):
+    """What one session decides, a function for each verb. As it stands it takes everything but credentials."""
+
+    def hello(self, name: str) -> Verdict:
+        """EHLO or HELO."""
+        return values.Reply(250, f"hello {name}")
+
+    def authenticate(self, username: str, password: str) -> Verdict:  # noqa: ARG002 - for those that know passwords
+        """AUTH; 235 lets the client in."""
+        return values.Reply(535, "the username or the password is wrong", "5.7.8")
+
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> Verdict:  # noqa: ARG002
+        """MAIL: a transaction begins, and the one before it is void."""
+        return values.Reply(250, "sender taken", "2.1.0")
+
+    def recipient(self, address: str, parameters: server_commands.Parameters) -> Verdict:  # noqa: ARG002
+        """RCPT."""
+        return values.Reply(250, "recipient taken", "2.1.5")
+
+    def data(self) -> Verdict:
+        """DATA, before the content; 354 asks for it. It is not asked when the content comes by BDAT."""
+        return values.Reply(354, "end with a line of a single dot")
+
+    @abc.abstractmethod
+    def message(self, envelope: values.Envelope) -> Verdict:
+        """The message is complete; 250 takes the responsibility for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of a listener and of each of its connections."""
+
+    connections: int = 1000
+    connections_per_address: int = 50
+    # RFC 5321 section 4.5.3.2.7.
+    command_seconds: float = 300
+    # 10 MiB in ten minutes: 140 kbit/s.
+    content_seconds: float = 600
+    handshake_seconds: float = 30
+    # A client that does not read its replies for this long is gone.
+    write_seconds: float = 60
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the connections of a listener share."""
+
+    features: server_events.Features
+    make_policy: Callable[[server_events.Session], Policy]
+    failed: Callable[[Exception], None]
+    limits: Limits
+    tls: ssl.SSLContext | None = None
+    connections: set["SmtpSession"] = field(default_factory=set)
+    per_address: Counter[str] = field(default_factory=Counter)
+    working: set[asyncio.Task[None]] = field(default_factory=set)
+    # There while the listener stops; set when a connection or a task has ended.
+    changed: asyncio.Event | None = None
+
+    def note_change(self) -> None:
+        """Wake the listener, if it waits for the end."""
+        if self.changed is not None:
+            self.changed.set()
+
+
+class SmtpSession(asyncio.Protocol):
+    """A connection; it is in `connections` as long as it lives."""
+
+    transport: asyncio.Transport
+    _server: server.Server
+    _policy: Policy
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._deadline = math.inf
+        self._was_content = False
+        self._is_paused = False
+        self._is_unwritable = False
+        self._stuck_since = math.inf
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A new connection; one too many is turned away at once."""
+        shared = self._shared
+        self.transport = transport
+        session = server_events.Session(
+            _host(transport.get_extra_info("peername")),
+            is_secure=transport.get_extra_info("sslcontext") is not None,
+        )
+        self._server = server.Server(shared.features, session)
+        shared.connections.add(self)
+        shared.per_address[session.client_address] += 1
+        if len(shared.connections) > shared.limits.connections:
+            self._server.greet(values.Reply(421, "too many connections; try again later", "4.3.2"))
+        elif shared.per_address[session.client_address] > shared.limits.connections_per_address:
+            self._server.greet(values.Reply(421, "too many connections from your address; try again later", "4.7.0"))
+        else:
+            self._policy = shared.make_policy(session)
+            self._server.greet(values.Reply(220, f"{shared.features.name} ESMTP"))
+        self._rest()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
+        """The connection is gone. A message that is being accepted is accepted all the same."""
+        if self in self._shared.connections:
+            address = self._server.session.client_address
+            self._shared.connections.discard(self)
+            self._shared.per_address[address] -= 1
+            if not self._shared.per_address[address]:
+                del self._shared.per_address[address]
+        self._server.close()
+        self._shared.note_change()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of commands and content."""
+        self._server.receive(data)
+        if self._task is None:
+            self._work()
+
+    def pause_writing(self) -> None:
+        """The client does not read its replies."""
+        self._is_unwritable = True
+        self._regulate()
+
+    def resume_writing(self) -> None:
+        """The client has read, or is gone."""
+        self._is_unwritable = False
+        self._regulate()
+
+    # What the listener calls.
+
+    def shutdown(self) -> None:
+        """Close when no transaction is under way, which may be now."""
+        if self._task is None:
+            self._rest()
+
+    def sweep(self, now: float) -> None:
+        """End the connection if a deadline has passed."""
+        if self._is_unwritable or self.transport.is_closing():
+            self._stuck_since = min(self._stuck_since, now)
+            if now - self._stuck_since >= self._shared.limits.write_seconds:
+                self.transport.abort()
+            return
+        self._stuck_since = math.inf
+        if now >= self._deadline and self._task is None:
+            self._server.close(values.Reply(421, "nothing came in time", "4.4.2"))
+            self._rest()
+
+    # Our own.
+
+    def _work(self) -> None:
+        """Go through what has come, until it is used up or an answer takes its time."""
+        while (event := self._server.next_event()) is not None:
+            if isinstance(event, server_events.StartTls):
+                self._begin(self._secure())
+                return
+            try:
+                verdict = self._ask(event)
+            except Exception as problem:  # noqa: BLE001 - a bug in a policy must not leave the client waiting
+                verdict = self._apologise(problem)
+            if verdict is None or isinstance(verdict, values.Reply):
+                self._reply(verdict)
+            else:
+                self._begin(self._wait_for(verdict))
+                return
+        self._rest()
+
+    def _ask(self, event: server_events.Event) -> Verdict:
+        policy = self._policy
+        match event:
+            case server_events.Hello(name):
+                return policy.hello(name)
+            case server_events.Authenticate(credentials):
+                return policy.authenticate(credentials.username, credentials.password)
+            case server_events.Mail(path):
+                return policy.mail(path.address, path.parameters)
+            case server_events.Recipient(path):
+                return policy.recipient(path.address, path.parameters)
+            case server_events.Data():
+                return policy.data()
+            case server_events.Message(envelope):
+                return policy.message(envelope)
+            case server_events.StartTls():
+                raise RuntimeError("no policy decides on TLS")
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        """What takes its time; the replies before it are sent, and nothing is read meanwhile."""
+        self._flush()
+        self._task = self._loop.create_task(work)
+        self._shared.working.add(self._task)
+        self._task.add_done_callback(self._ended)
+        self._regulate()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        self._shared.working.discard(task)
+        self._shared.note_change()
+        if task.cancelled():
+            self.transport.abort()
+        elif (problem := task.exception()) is not None:
+            self.transport.abort()
+            raise problem
+        else:
+            self._work()
+
+    async def _wait_for(self, verdict: Awaitable[Answer]) -> None:
+        try:
+            answer = await verdict
+        except Exception as problem:  # noqa: BLE001 - as above
+            answer = self._apologise(problem)
+        self._reply(answer)
+
+    def _apologise(self, problem: Exception) -> values.Reply:
+        self._shared.failed(problem)
+        return values.Reply(451, "something went wrong here; try again later", "4.3.0")
+
+    def _reply(self, answer: Answer) -> None:
+        if self._server.is_closed:
+            return
+        if answer is None:
+            self._server.close()
+        else:
+            self._server.reply(answer)
+
+    async def _secure(self) -> None:
+        """Shake hands; a client that cannot is let go without a word, for no word would be understood."""
+        context, seconds = self._shared.tls, self._shared.limits.handshake_seconds
+        if context is None:
+            raise RuntimeError("STARTTLS is offered without a certificate")
+        try:
+            transport = await self._loop.start_tls(
+                self.transport, self, context, server_side=True, ssl_handshake_timeout=seconds
+            )
+        except OSError:
+            transport = None
+        if transport is None:
+            # The transport tells nobody about a connection that it loses in the handshake.
+            self.transport.abort()
+            self.connection_lost(None)
+            return
+        self.transport = transport
+        self._is_paused = False
+        self._server.secured()
+
+    def _rest(self) -> None:
+        """All that has come is answered: wait for more, or close."""
+        if self._shared.changed is not None and self._server.is_idle:
+            self._server.close(values.Reply(421, "the service is stopping; try again later", "4.3.2"))
+        has_replied = self._flush()
+        if self._server.is_closed:
+            self.transport.close()
+            return
+        is_content = self._server.is_reading_content
+        if has_replied or is_content != self._was_content:
+            limits = self._shared.limits
+            self._deadline = self._loop.time() + (limits.content_seconds if is_content else limits.command_seconds)
+        self._was_content = is_content
+        self._regulate()
+
+    def _flush(self) -> bool:
+        output = self._server.take_output()
+        if output and not self.transport.is_closing():
+            self.transport.write(output)
+        return bool(output)
+
+    def _regulate(self) -> None:
+        """Read only while somebody has time for what comes, and the client reads what it is told."""
+        pause = self._task is not None or self._is_unwritable
+        if pause == self._is_paused or self.transport.is_closing():
+            return
+        self._is_paused = pause
+        if pause:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+
+def _host(name: object) -> str:
+    return str(name[0]) if isinstance(name, tuple) else ""

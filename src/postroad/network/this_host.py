@@ -1,0 +1,15 @@
+"""What this host is called."""
+
+import asyncio
+import os
+import socket
+
+
+async def name() -> str:
+    """The full name, as far as the system knows one; in a thread, because it may ask DNS."""
+    return await asyncio.to_thread(socket.getfqdn)
+
+
+def process_name() -> str:
+    """A name for this process, for people: the host's short name and the process id."""
+    return f"{socket.gethostname()}:{os.getpid()}"

@@ -1,0 +1,29 @@
+"""Where receivers find the key of a signature: a TXT record in the signer's zone (RFC 6376 section 3.6)."""
+
+import base64
+from typing import Final
+
+TYPE: Final = "TXT"
+# A record consists of strings, and each has one octet for its length (RFC 1035 section 3.3.14).
+STRING_OCTETS: Final = 255
+
+
+def name(selector: str, domain: str) -> str:
+    """The name of the record, without the dot that ends it in a zone file."""
+    return f"{selector}._domainkey.{domain}"
+
+
+def value(public_key: bytes) -> str:
+    """What the record says, as one text. The key is an RSA SubjectPublicKeyInfo in DER."""
+    return f"v=DKIM1; k=rsa; p={base64.b64encode(public_key).decode()}"
+
+
+def strings(text: str) -> list[str]:
+    """The same text in strings that a zone can hold; receivers join them without anything between."""
+    return [text[at : at + STRING_OCTETS] for at in range(0, len(text), STRING_OCTETS)]
+
+
+def zone_line(record_name: str, text: str) -> str:
+    """The record as a line of a zone file (RFC 1035 section 5.1)."""
+    quoted = " ".join(f'"{string}"' for string in strings(text))
+    return f"{record_name}. IN {TYPE} ( {quoted} )"

@@ -1,0 +1,320 @@
+"""The client's side of an SMTP session, without sockets: bytes in, bytes out, a result for each recipient (RFC 5321).
+
+Who drives a client gives it what the server sent (`receive`) and writes what `next_bytes` returns until that is empty.
+Then either a reply is awaited (`is_waiting`), or the client rests: ready for `begin`, waiting for a TLS handshake
+(`secured`), or closed. With PIPELINING (RFC 2920) the commands of a transaction leave together, but their replies walk
+through the same steps as without it. A transaction that was left unfinished is reset when the next one begins.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+from postroad.protocol.smtp import client_commands, client_content, replies, values
+
+
+class Step(IntEnum):
+    """What the client waits for: the reply to a command, or, in the last three, none."""
+
+    BANNER = 0
+    EHLO = 1
+    HELO = 2
+    STARTTLS = 3
+    RESET = 4
+    MAIL = 5
+    RECIPIENT = 6
+    DATA = 7
+    CONTENT = 8
+    QUIT = 9
+    HANDSHAKE = 10
+    IDLE = 11
+    CLOSED = 12
+
+
+# Each attribute of an enumeration costs a fifth of a microsecond, and a message passes dozens of them.
+BANNER, EHLO, HELO, STARTTLS, RESET, MAIL, RECIPIENT, DATA, CONTENT, QUIT, HANDSHAKE, IDLE, CLOSED = Step
+
+# Where a reply leads: done (2xx), go on (3xx), refused (4xx and 5xx). None is a breach of the protocol, which closes,
+# as 421 does everywhere. Without PIPELINING, RECIPIENT and DATA lead on to IDLE once nobody is left to send to; after
+# the last recipient comes DATA; and the first EHLO leads to STARTTLS where that is wanted and offered.
+TRANSITIONS: Final[dict[Step, tuple[Step | None, Step | None, Step | None]]] = {
+    BANNER: (EHLO, None, CLOSED),
+    EHLO: (IDLE, None, HELO),
+    HELO: (IDLE, None, CLOSED),
+    STARTTLS: (HANDSHAKE, None, CLOSED),
+    RESET: (MAIL, None, None),
+    MAIL: (RECIPIENT, None, RECIPIENT),
+    RECIPIENT: (RECIPIENT, None, RECIPIENT),
+    DATA: (None, CONTENT, IDLE),
+    CONTENT: (IDLE, None, IDLE),
+    QUIT: (CLOSED, CLOSED, CLOSED),
+}
+
+STAGES: Final = {
+    BANNER: values.Stage.BANNER,
+    EHLO: values.Stage.HELLO,
+    HELO: values.Stage.HELLO,
+    STARTTLS: values.Stage.STARTTLS,
+    HANDSHAKE: values.Stage.STARTTLS,
+    RESET: values.Stage.MAIL,
+    MAIL: values.Stage.MAIL,
+    RECIPIENT: values.Stage.RECIPIENT,
+    DATA: values.Stage.DATA,
+    CONTENT: values.Stage.CONTENT,
+}
+
+# Fits the transport's buffer, so that waiting for it is waiting for the server.
+CHUNK_OCTETS: Final = 64 * 1024
+SERVICE_CLOSING: Final = 421  # RFC 5321 section 3.8: may come at any moment
+FIRST_REFUSAL: Final = 400
+
+
+class Client:
+    """One session; it begins before the banner has come."""
+
+    __slots__ = (
+        "_asked",
+        "_commands",
+        "_content",
+        "_content_at",
+        "_dot_sent",
+        "_envelope",
+        "_hello_name",
+        "_is_open",
+        "_is_pipelined",
+        "_outgoing",
+        "_reader",
+        "_results",
+        "_starttls",
+        "extensions",
+        "failure",
+        "replies",
+        "step",
+    )
+
+    def __init__(self, hello_name: str, *, starttls: bool) -> None:
+        if not hello_name.isascii() or not hello_name.isprintable() or " " in hello_name or not hello_name:
+            raise ValueError(f"{hello_name!r} is not a name for EHLO")
+        self._hello_name = hello_name
+        self._starttls = starttls  # whether to use it if it is offered
+        self.step = BANNER
+        self.extensions: dict[str, str] = {}  # keyword in capitals, and its parameters
+        self.failure: values.Result | None = None  # why a session ended that had not come to its first transaction
+        self.replies = 0  # how many have come
+        self._reader = replies.Reader()
+        self._outgoing = b""
+        # The transaction.
+        self._envelope = values.Envelope("", (), ())
+        self._results: list[values.Result | None] = []
+        self._commands: list[tuple[int, bytes]] = []  # RCPT for each recipient that can be asked for
+        self._asked = 0
+        self._is_pipelined = False
+        self._is_open = False  # whether one must be reset before the next
+        self._content: bytes | None = None
+        self._content_at = 0
+        self._dot_sent = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a reply is awaited."""
+        return self.step < HANDSHAKE
+
+    # What its driver calls.
+
+    def receive(self, data: bytes) -> None:
+        """What the server sent."""
+        reader = self._reader
+        try:
+            for received in reader.read(data):
+                self._take(received)
+        except replies.BadReply as problem:
+            self.lose(str(problem))
+        # RFC 3207 section 4.2: what comes in plain text after the reply to STARTTLS was put there by somebody else.
+        if not reader.is_empty and (self.step is IDLE or self.step is HANDSHAKE):
+            self.lose("the destination sent what it was not asked for")
+
+    def next_bytes(self) -> bytes:
+        """What to write now; empty when there is nothing."""
+        if self._outgoing:
+            data, self._outgoing = self._outgoing, b""
+            return data
+        if self._content is None:
+            return b""
+        begin, end = self._content_at, self._content_at + CHUNK_OCTETS
+        if end < len(self._content):
+            self._content_at = end
+            return self._content[begin:end]
+        # From here on the server may have the whole message, whatever becomes of the connection.
+        data, self._content, self._dot_sent = self._content[begin:] + client_commands.FINAL_DOT, None, True
+        return data
+
+    def secured(self) -> None:
+        """The handshake is done: what the server said before counts no more (RFC 3207 section 4.2)."""
+        self._starttls = False
+        self.extensions = {}
+        self._enter(EHLO)
+
+    def begin(self, envelope: values.Envelope) -> None:
+        """Start a transaction. When nothing of it can be sent, the results are there at once."""
+        if self.step <= HANDSHAKE:
+            raise RuntimeError("a transaction can only begin when the one before is over")
+        self._envelope = envelope
+        self._results = [None] * len(envelope.recipients)
+        self._asked = 0
+        self._dot_sent = False
+        if self.step is CLOSED:
+            self._resolve(values.Result(values.Stage.MAIL, trouble="the connection was closed before the transaction"))
+            return
+        mail = client_commands.mail(envelope, self.extensions)
+        if isinstance(mail, values.Result):
+            self._resolve(mail)
+            return
+        self._commands = self._recipient_commands(envelope)
+        if not self._commands:
+            return
+        self._is_pipelined = "PIPELINING" in self.extensions
+        reset = client_commands.RSET if self._is_open else b""
+        self._is_open = True
+        self.step = RESET if reset else MAIL
+        if self._is_pipelined:
+            recipients = [command for _, command in self._commands]
+            self._outgoing = b"".join([reset, mail, *recipients, client_commands.DATA])
+        else:
+            self._outgoing = reset or mail
+
+    def results(self) -> tuple[values.Result, ...]:
+        """One for each recipient, in their order; the transaction must be over."""
+        results = tuple([result for result in self._results if result is not None])
+        if len(results) != len(self._results):
+            raise RuntimeError("the transaction is not over")
+        return results
+
+    def quit(self) -> None:
+        """Say good-bye; only between transactions."""
+        self._outgoing = client_commands.QUIT
+        self.step = QUIT
+
+    def lose(self, trouble: str) -> None:
+        """The connection is gone, or of no more use; whoever has no result yet gets this one."""
+        self._end(None, trouble)
+
+    # Our own.
+
+    def _recipient_commands(self, envelope: values.Envelope) -> list[tuple[int, bytes]]:
+        commands = []
+        for index, address in enumerate(envelope.recipients):
+            command = client_commands.recipient(address, is_utf8=envelope.needs_smtputf8)
+            if isinstance(command, values.Result):
+                self._results[index] = command
+            else:
+                commands.append((index, command))
+        return commands
+
+    def _take(self, received: replies.Received) -> None:
+        step, code = self.step, received[0]
+        if step >= HANDSHAKE:
+            self.lose("the destination sent what it was not asked for")
+            return
+        self.replies += 1
+        is_refused = code >= FIRST_REFUSAL
+        following = TRANSITIONS[step][2 if is_refused else code // 100 - 2]
+        # A reply before its command has left is as bad as one to no command at all.
+        if following is None or code == SERVICE_CLOSING or self._outgoing or (step is CONTENT and not self._dot_sent):
+            self._break_off(received, is_refused=is_refused)
+            return
+        if step is RECIPIENT:
+            self._note_recipient(received, is_refused=is_refused)
+        elif is_refused or step is CONTENT or step is EHLO:
+            self._note(received, is_refused=is_refused)
+        if following is RECIPIENT and self._is_pipelined:
+            self.step = RECIPIENT if self._asked < len(self._commands) else DATA
+        elif self.step is step:
+            self._enter(following)
+
+    def _break_off(self, received: replies.Received, *, is_refused: bool) -> None:
+        """A reply after which nothing can follow."""
+        if received[0] == SERVICE_CLOSING:
+            self._end(replies.reply(received), "")
+        elif self.step is CONTENT and not self._dot_sent:
+            # A server that answers before the final dot has heard enough, and would read the rest as commands.
+            if is_refused:
+                self._resolve(values.Result(values.Stage.DATA, replies.reply(received)))
+            self.lose("the destination answered the content before it was sent")
+        elif self._outgoing:
+            self.lose("the destination sent what it was not asked for")
+        else:
+            self.lose(f"the destination answered {self.step.name} with {received[0]}, which is no answer to it")
+
+    def _note(self, received: replies.Received, *, is_refused: bool) -> None:
+        """What a reply says about the session or the whole transaction."""
+        step = self.step
+        if step is CONTENT or step is MAIL or step is DATA:
+            self._is_open = self._is_open and step is DATA
+            self._resolve(values.Result(STAGES[step], replies.reply(received)))
+        elif step is EHLO and not is_refused:
+            self.extensions = _extensions(received)
+        elif step is BANNER or step is HELO or step is STARTTLS:
+            self._end(replies.reply(received), "")
+
+    def _note_recipient(self, received: replies.Received, *, is_refused: bool) -> None:
+        index = self._commands[self._asked][0]
+        self._asked += 1
+        # When MAIL was refused, this only follows from it.
+        if is_refused and self._results[index] is None:
+            self._results[index] = values.Result(values.Stage.RECIPIENT, replies.reply(received))
+
+    def _enter(self, step: Step) -> None:
+        """Begin to wait for the next reply, with the command that asks for it if that has not left yet."""
+        if step is RECIPIENT and self._asked == len(self._commands):
+            step = DATA
+        elif step is IDLE and self._starttls and "STARTTLS" in self.extensions:
+            step = STARTTLS
+        if not self._is_pipelined and (step is RECIPIENT or step is DATA) and None not in self._results:
+            step = IDLE
+        self.step = step
+        if step is CONTENT:
+            self._enter_content()
+        elif step is EHLO or step is HELO:
+            self._outgoing = client_commands.hello(step.name, self._hello_name)
+        elif step is STARTTLS:
+            self._outgoing = client_commands.STARTTLS
+        elif not self._is_pipelined and step < CONTENT:
+            self._outgoing = self._command(step)
+
+    def _enter_content(self) -> None:
+        if None in self._results:
+            self._content, self._content_at = client_content.transparent(self._envelope.content), 0
+        else:
+            # RFC 2920 section 3.1: DATA was sent ahead and accepted with no recipient; an empty message ends it.
+            self._outgoing, self._dot_sent = client_commands.FINAL_DOT, True
+
+    def _command(self, step: Step) -> bytes:
+        if step is MAIL:
+            mail = client_commands.mail(self._envelope, self.extensions)
+            return b"" if isinstance(mail, values.Result) else mail
+        return self._commands[self._asked][1] if step is RECIPIENT else client_commands.DATA
+
+    def _resolve(self, result: values.Result) -> None:
+        self._results = [known or result for known in self._results]
+
+    def _end(self, reply: values.Reply | None, trouble: str) -> None:
+        stage = STAGES.get(self.step)
+        if stage is not None:
+            in_doubt = self.step is CONTENT and self._dot_sent and reply is None
+            result = values.Result(stage, reply, trouble, in_doubt=in_doubt)
+            if self.step < RESET or self.step is HANDSHAKE:
+                self.failure = result
+            else:
+                self._resolve(result)
+        self.step = CLOSED
+        self._outgoing = b""
+        self._content = None
+
+
+def _extensions(received: replies.Received) -> dict[str, str]:
+    """The keywords of an EHLO reply (RFC 5321 section 4.1.1.1); its first line is a greeting."""
+    offered = {}
+    for line in received[1][1:]:
+        keyword, _, parameters = line.decode("ascii", "replace").strip().partition(" ")
+        if keyword:
+            offered[keyword.upper()] = parameters.strip()
+    return offered

@@ -1,0 +1,74 @@
+"""The commands of a transaction as bytes, or the result that says why they are not sent.
+
+What a server has said it cannot take is refused here (RFC 1870 SIZE, RFC 6152 8BITMIME, RFC 6531 SMTPUTF8), and so is
+an address that could end its command early and begin another: it never reaches the wire.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from postroad.protocol.smtp import values
+
+DATA: Final = b"DATA\r\n"
+FINAL_DOT: Final = b".\r\n"
+QUIT: Final = b"QUIT\r\n"
+RSET: Final = b"RSET\r\n"
+STARTTLS: Final = b"STARTTLS\r\n"
+
+# RFC 5321 section 4.5.3.1: a local part of 64 octets, an @, and a domain of 255.
+_MAXIMUM_ADDRESS_OCTETS: Final = 320
+# A local part that is quoted may hold blanks and angle brackets; nothing may hold a control character.
+_PLAIN: Final = r'[^\x00-\x20\x7f<>"\\]+'
+_QUOTED: Final = r'"(?:[^\x00-\x1f\x7f"\\]|\\[^\x00-\x1f\x7f])*"'
+_ADDRESS: Final = re.compile(rf"(?:{_PLAIN}|{_QUOTED})@{_PLAIN}")
+
+
+def hello(verb: str, name: str) -> bytes:
+    """EHLO or HELO."""
+    return f"{verb} {name}\r\n".encode("ascii")
+
+
+def mail(envelope: values.Envelope, extensions: Mapping[str, str]) -> bytes | values.Result:
+    """MAIL with the parameters that the server's extensions allow, or why this message cannot be sent there."""
+    size = envelope.size
+    sender = _address(envelope.sender, is_utf8=envelope.needs_smtputf8) if envelope.sender else b""
+    trouble = _mismatch(envelope, extensions, size)
+    if trouble or sender is None:
+        trouble = trouble or "the sender's address cannot be sent by SMTP"
+        return values.Result(values.Stage.MAIL, trouble=trouble, permanent=True)
+    command = b"MAIL FROM:<%b> SIZE=%d" % (sender, size) if "SIZE" in extensions else b"MAIL FROM:<%b>" % sender
+    if envelope.is_8bit:
+        command += b" BODY=8BITMIME"
+    return command + (b" SMTPUTF8\r\n" if envelope.needs_smtputf8 else b"\r\n")
+
+
+def recipient(address: str, *, is_utf8: bool) -> bytes | values.Result:
+    """RCPT, or why this recipient is not even asked for."""
+    encoded = _address(address, is_utf8=is_utf8)
+    if encoded is None:
+        trouble = "the recipient's address cannot be sent by SMTP"
+        return values.Result(values.Stage.RECIPIENT, trouble=trouble, permanent=True)
+    return b"RCPT TO:<%b>\r\n" % encoded
+
+
+def _mismatch(envelope: values.Envelope, extensions: Mapping[str, str], size: int) -> str:
+    limit = extensions.get("SIZE", "")
+    # RFC 1870 section 4: zero, or no number, is no fixed limit.
+    if limit and limit.isdecimal() and 0 < int(limit) < size:
+        return f"the destination takes messages of at most {limit} octets, and this one has {size}"
+    if envelope.is_8bit and "8BITMIME" not in extensions:
+        return "the message has 8-bit content, and the destination does not offer 8BITMIME"
+    if envelope.needs_smtputf8 and "SMTPUTF8" not in extensions:
+        return "the message has an internationalised address, and the destination does not offer SMTPUTF8"
+    return ""
+
+
+def _address(address: str, *, is_utf8: bool) -> bytes | None:
+    if not (address.isascii() or is_utf8) or _ADDRESS.fullmatch(address) is None:
+        return None
+    try:
+        encoded = address.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return None
+    return encoded if len(encoded) <= _MAXIMUM_ADDRESS_OCTETS else None

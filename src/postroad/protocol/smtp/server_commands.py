@@ -1,0 +1,149 @@
+"""The command lines of SMTP as a server reads them: verbs, paths and parameters (RFC 5321 sections 4.1.1 to 4.1.3).
+
+A path is read by the whole grammar of RFC 5321, with quoted local parts and address literals, because other people's
+servers use them as senders. A source route is dropped (RFC 5321 appendix C). Whether an address is one that this house
+would send to is for its policy to say. Parameters are those of the extensions that the server offers; each has its
+expression in the tables below, and anything else is refused.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.protocol.smtp import values
+
+Parameters = Mapping[str, str]
+
+MAXIMUM_LOCAL_OCTETS: Final = 64  # RFC 5321 section 4.5.3.1.1
+MAXIMUM_DOMAIN_OCTETS: Final = 255  # RFC 5321 section 4.5.3.1.2
+MAXIMUM_PATH_OCTETS: Final = 254  # RFC 5321 section 4.5.3.1.3: 256 with the angle brackets
+
+_WIDE: Final = r"\u0080-\U0010ffff"
+_ATOM: Final = rf"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~\-{_WIDE}]+"
+_QUOTED: Final = r'"(?:[^"\\\x00-\x1f\x7f]|\\[\x20-\x7e])*"'
+_LABEL: Final = rf"[A-Za-z0-9{_WIDE}](?:[A-Za-z0-9\-{_WIDE}]*[A-Za-z0-9{_WIDE}])?"
+_DOMAIN: Final = rf"{_LABEL}(?:\.{_LABEL})*"
+_LITERAL: Final = r"\[[!-Z^-~]+\]"
+_MAILBOX = re.compile(
+    rf"(?:@{_DOMAIN}(?:,@{_DOMAIN})*:)?((?P<local>{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?P<domain>{_DOMAIN}|{_LITERAL}))"
+)
+# A quoted local part may hold an angle bracket, so brackets alone do not end a path.
+_PATH = re.compile(rf" *<((?:{_QUOTED}|[^<>\"])*)>(?: +(.*))?", re.DOTALL)
+_PARAMETER = re.compile(rf"([A-Za-z0-9][A-Za-z0-9-]*)(?:=([!-<>-~{_WIDE}]+))?")
+_HELLO_NAME = re.compile(r"[!-~]{1,255}")
+_CHUNK = re.compile(r"([0-9]{1,20})( +LAST)?", re.IGNORECASE | re.ASCII)
+
+_XTEXT: Final = r"(?:[!-*,-<>-~]|\+[0-9A-F]{2})*"  # RFC 3461 section 4
+MAIL_PARAMETERS: Final = {
+    "SIZE": re.compile(r"[0-9]{1,20}"),  # RFC 1870
+    "BODY": re.compile(r"7BIT|8BITMIME", re.IGNORECASE),  # RFC 6152
+    "SMTPUTF8": re.compile(""),  # RFC 6531
+    "RET": re.compile(r"FULL|HDRS", re.IGNORECASE),  # RFC 3461
+    "ENVID": re.compile(_XTEXT),  # RFC 3461
+    "AUTH": re.compile(rf"<>|{_XTEXT}"),  # RFC 4954 section 5: accepted, and not believed
+}
+RECIPIENT_PARAMETERS: Final = {
+    "NOTIFY": re.compile(r"NEVER|(?:SUCCESS|FAILURE|DELAY)(?:,(?:SUCCESS|FAILURE|DELAY)){0,2}", re.IGNORECASE),
+    "ORCPT": re.compile(rf"[A-Za-z0-9-]+;[!-<>-~{_WIDE}]+"),  # RFC 3461, and RFC 6533 for other scripts
+}
+
+
+class Refused(Exception):
+    """A command cannot be followed; `reply` says why."""
+
+    def __init__(self, code: int, enhanced: str, text: str) -> None:
+        super().__init__(text)
+        self.reply = values.Reply(code, text, enhanced)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """An address of MAIL or RCPT with its parameters; the keys are in capitals. An empty address is the null path."""
+
+    address: str
+    parameters: Parameters
+
+
+def split(line: bytes) -> tuple[str, str]:
+    """The verb in capitals, and the rest of the line."""
+    try:
+        verb, _, argument = line.decode("utf-8").partition(" ")
+    except UnicodeDecodeError:
+        raise Refused(500, "5.5.2", "the command is not UTF-8 text") from None
+    if not verb.isascii() or "\0" in argument:
+        raise Refused(500, "5.5.2", "the command holds characters that none may hold")
+    return verb.upper(), argument.strip(" ")
+
+
+def hello_name(argument: str) -> str:
+    """The name that a client gives itself: any word, because many clients do not know their name."""
+    if not _HELLO_NAME.fullmatch(argument):
+        raise Refused(501, "5.5.4", "say your host's name, as in EHLO mail.example.com")
+    return argument
+
+
+def chunk(argument: str) -> tuple[int, bool] | None:
+    """The size of a chunk, and whether it is the last; None when it cannot be told."""
+    found = _CHUNK.fullmatch(argument)
+    return (int(found[1]), found[2] is not None) if found else None
+
+
+def sender(argument: str) -> Path:
+    """`FROM:<address>` and its parameters."""
+    path, parameters = _split_path("FROM:", argument)
+    return Path(_mailbox(path, "5.1.7") if path else "", _read(parameters, MAIL_PARAMETERS))
+
+
+def recipient(argument: str) -> Path:
+    """`TO:<address>` and its parameters."""
+    path, parameters = _split_path("TO:", argument)
+    # RFC 5321 section 4.1.1.3: this one needs no domain.
+    address = path if path.lower() == "postmaster" else _mailbox(path, "5.1.3")
+    return Path(address, _read(parameters, RECIPIENT_PARAMETERS))
+
+
+def refuse_unoffered(path: Path, *, is_extended: bool, is_utf8: bool) -> None:
+    """Refuse what the client has not asked for: parameters by EHLO, other scripts by SMTPUTF8."""
+    if path.parameters and not is_extended:
+        raise Refused(555, "5.5.4", "parameters need EHLO")
+    if not is_utf8 and not path.address.isascii():
+        raise Refused(553, "5.6.7", "an address that is not ASCII needs SMTPUTF8 with MAIL")
+
+
+def _split_path(keyword: str, argument: str) -> tuple[str, str]:
+    found = _PATH.fullmatch(argument[len(keyword) :]) if argument[: len(keyword)].upper() == keyword else None
+    if found is None:
+        raise Refused(501, "5.5.4", f"write {keyword}<address>, with the angle brackets")
+    return found[1], found[2] or ""
+
+
+def _mailbox(path: str, enhanced: str) -> str:
+    found = _MAILBOX.fullmatch(path)
+    if found is None:
+        raise Refused(553, enhanced, "the address is malformed")
+    address, local, domain = found[1], found["local"], found["domain"]
+    if (
+        len(local.encode()) > MAXIMUM_LOCAL_OCTETS
+        or len(domain.encode()) > MAXIMUM_DOMAIN_OCTETS
+        or len(address.encode()) > MAXIMUM_PATH_OCTETS
+    ):
+        raise Refused(553, enhanced, "the address is too long")
+    return address
+
+
+def _read(text: str, known: Mapping[str, re.Pattern[str]]) -> Parameters:
+    parameters: dict[str, str] = {}
+    for word in text.split():
+        found = _PARAMETER.fullmatch(word)
+        if found is None:
+            raise Refused(501, "5.5.4", "a parameter is malformed")
+        name, value = found[1].upper(), found[2] or ""
+        if name not in known:
+            raise Refused(555, "5.5.4", f"the parameter {name[:40]} is not known here")
+        if name in parameters:
+            raise Refused(501, "5.5.4", f"the parameter {name} was given twice")
+        if not known[name].fullmatch(value):
+            raise Refused(501, "5.5.4", f"the value of {name} is malformed")
+        parameters[name] = value
+    return parameters

@@ -1,0 +1,60 @@
+"""What the store knows and metrics show: how much waits, for how long, and which pools hold mail back.
+
+Read when somebody asks, and at the most every ten seconds. The look walks through the whole queue: after a long one it
+rests twenty times as long, so that a queue of millions costs the store a twentieth of its time at the most.
+"""
+
+import asyncio
+import collections
+import time
+from typing import Final
+
+from postroad import errors
+from postroad.services import context, queues
+from postroad.storage import pools, queue_views
+from postroad.telemetry import metrics
+
+KEPT_SECONDS: Final = 10.0
+REST: Final = 20
+# Shorter than the ten seconds that Prometheus waits for an answer.
+PATIENCE_SECONDS: Final = 5.0
+MICROSECONDS: Final = 1_000_000
+
+
+class Gauges:
+    """The last look at the store. One that fails leaves the numbers out, and says so by `postroad_store_up`."""
+
+    def __init__(self) -> None:
+        self._valid_until = float("-inf")
+        self._turn = asyncio.Lock()
+
+    async def refresh(self, ctx: context.Context) -> None:
+        """Look, unless the last look is good enough."""
+        async with self._turn:
+            began = time.monotonic()
+            if began < self._valid_until:
+                return
+            try:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    await _look(ctx)
+            except (errors.PostroadError, TimeoutError):
+                for gauge in (ctx.metrics.queue, ctx.metrics.oldest, ctx.metrics.overdue, ctx.metrics.pools):
+                    gauge.replace({})
+                ctx.metrics.store_up.replace({(): 0})
+            now = time.monotonic()
+            self._valid_until = now + max(KEPT_SECONDS, REST * (now - began))
+
+
+async def _look(ctx: context.Context) -> None:
+    now = ctx.clock()
+    async with ctx.store.scanning() as tx:
+        counts = await queue_views.counts(tx, queue_views.Filter())
+        told = await pools.heard_since(tx, now - queues.ALIVE_MICROSECONDS)
+    shown, ready = ctx.metrics, counts.get(queue_views.READY)
+    shown.queue.replace({(state,): counts[state].recipients if state in counts else 0 for state in queue_views.STATES})
+    oldest = min((count.queued_at for count in counts.values()), default=now)
+    shown.oldest.replace({(): max(0, now - oldest) / MICROSECONDS})
+    shown.overdue.replace({(): max(0, now - ready.due_at) / MICROSECONDS if ready else 0})
+    closed = collections.Counter((metrics.provider_of(pool.name), pool.state) for pool in told)
+    shown.pools.replace({labels: float(number) for labels, number in closed.items()})
+    shown.store_up.replace({(): 1})

@@ -1,0 +1,140 @@
+"""The only way to record a result: recipient, queue, attempt log, credits and message change together or not at all.
+
+Works on a batch (see storage/group_commit.py). The accounts are locked first, as when mail is accepted: whoever holds
+them sees every result that was recorded before, so the last recipient of a message finishes it, on one host or on many.
+A final state never changes, and only who holds the lease can postpone. A result that comes after another one was
+recorded, or a wish to try again from a worker that lost its lease, is kept in the attempt log and changes nothing else.
+So the same results can be told twice, when it is not known whether the first time was recorded.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad.model import judging, mail, standing
+from postroad.storage import accounts, attempts, ledger, messages, queue, recipients, store, suppressions
+
+# What a recipient shows of the destination's words; the attempt log keeps more.
+RESPONSE_CHARACTERS: Final = 1_000
+
+STATUS: Final = {
+    judging.Verdict.DELIVERED: mail.RecipientStatus.DELIVERED,
+    judging.Verdict.BOUNCED: mail.RecipientStatus.BOUNCED,
+    judging.Verdict.FAILED: mail.RecipientStatus.FAILED,
+    judging.Verdict.RETRY: mail.RecipientStatus.DEFERRED,
+}
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one recipient. `attempt` is None when it was decided without one.
+
+    `recipient_count` is the message's, or 0 when nobody has looked.
+    """
+
+    key: queue.Key
+    email_key: str
+    recipient_count: int
+    verdict: judging.Verdict
+    smtp_code: int | None
+    response: str
+    at: int
+    ledger_id: str
+    worker: str
+    next_attempt_at: int | None = None
+    suppress: bool = False
+    attempt: attempts.Attempt | None = None
+
+
+async def record(tx: store.Transaction, batches: Sequence[Sequence[Outcome]]) -> Sequence[None]:
+    """Store the outcomes of several transactions with destinations."""
+    outcomes = {outcome.key: outcome for batch in batches for outcome in batch}
+    await accounts.lock(tx, {key[0] for key in outcomes})
+    postponed = await _postpone(tx, outcomes)
+    final = [outcome for outcome in outcomes.values() if outcome.verdict is not judging.Verdict.RETRY]
+    changed = await recipients.record(tx, [_standing(outcome) for outcome in (*final, *postponed)])
+    await queue.remove(tx, [outcome.key for outcome in final])
+    await attempts.insert(tx, [outcome.attempt for outcome in outcomes.values() if outcome.attempt])
+    finished = [outcome for outcome in final if outcome.key in changed]
+    await ledger.record(tx, _entries(finished))
+    await _finish_messages(tx, finished)
+    await suppressions.add(tx, [_suppression(outcome) for outcome in finished if outcome.suppress])
+    return [None] * len(batches)
+
+
+def _standing(outcome: Outcome) -> recipients.Standing:
+    status = STATUS[outcome.verdict]
+    return recipients.Standing(
+        *outcome.key,
+        status=status,
+        billing_status=standing.BILLING[status],
+        attempts=1 if outcome.attempt else 0,
+        last_smtp_code=outcome.smtp_code,
+        last_smtp_response=outcome.response[:RESPONSE_CHARACTERS],
+        delivered_at=outcome.at if status is mail.RecipientStatus.DELIVERED else None,
+        bounced_at=outcome.at if status is mail.RecipientStatus.BOUNCED else None,
+    )
+
+
+async def _postpone(tx: store.Transaction, outcomes: Mapping[queue.Key, Outcome]) -> list[Outcome]:
+    """Set the times of next attempts; returns the outcomes whose worker held the lease."""
+    by_worker: dict[str, list[tuple[queue.Key, int]]] = {}  # a batch is one worker's, except in tests
+    for outcome in outcomes.values():
+        if outcome.next_attempt_at is not None:
+            by_worker.setdefault(outcome.worker, []).append((outcome.key, outcome.next_attempt_at))
+    postponed: list[queue.Key] = []
+    for worker, rows in by_worker.items():
+        postponed += await queue.postpone(tx, rows, worker=worker)
+    return [outcomes[key] for key in postponed]
+
+
+def _entries(finished: Sequence[Outcome]) -> list[ledger.Entry]:
+    """One entry for each message and kind: recipients of one message often end together."""
+    counts: dict[tuple[str, str, bool], list[Outcome]] = {}
+    for outcome in finished:
+        returned = outcome.verdict is judging.Verdict.BOUNCED
+        counts.setdefault((*outcome.key[:2], returned), []).append(outcome)
+    return [
+        ledger.Entry(
+            ended[0].ledger_id,
+            account_id,
+            ledger.Kind.RELEASE if returned else ledger.Kind.SETTLE,
+            len(ended) if returned else 0,
+            -len(ended),
+            message_id,
+            None,
+            ended[0].at,
+        )
+        for (account_id, message_id, returned), ended in counts.items()
+    ]
+
+
+async def _finish_messages(tx: store.Transaction, finished: Sequence[Outcome]) -> None:
+    """Messages whose last recipient has ended. One with a single recipient needs no counting."""
+    lone = [_tally(outcome) for outcome in finished if outcome.recipient_count == 1]
+    several = {outcome.key[:2] for outcome in finished if outcome.recipient_count != 1}
+    counted = await recipients.tally(tx, sorted(several)) if several else []
+    rows = [
+        (
+            tally.account_id,
+            tally.message_id,
+            standing.message_status(recipients=tally.recipients, delivered=tally.delivered),
+            standing.message_billing(recipients=tally.recipients, released=tally.released),
+        )
+        for tally in (*lone, *counted)
+        if tally.reserved == 0
+    ]
+    await messages.finish(tx, rows)
+
+
+def _tally(outcome: Outcome) -> recipients.Tally:
+    delivered = int(outcome.verdict is judging.Verdict.DELIVERED)
+    released = int(outcome.verdict is judging.Verdict.BOUNCED)
+    return recipients.Tally(*outcome.key[:2], recipients=1, delivered=delivered, reserved=0, released=released)
+
+
+def _suppression(outcome: Outcome) -> suppressions.Suppression:
+    account_id, message_id, _ = outcome.key
+    return suppressions.Suppression(
+        account_id, outcome.email_key, suppressions.Source.BOUNCE, outcome.response, message_id, outcome.at
+    )

@@ -1,0 +1,64 @@
+"""Why a recipient is where it is, in one sentence for people. Pure: the facts come from `queues`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from postroad.model import mail, spans, times
+from postroad.storage import pools, queue_views, recipients
+
+# What a destination says may be long, and of several lines; this much shows what it is about.
+WORDS_CHARACTERS: Final = 200
+# The worst of what the workers say about a pool is what an operator looks for.
+_GRAVITY: Final = {"slowed": 0, "paused": 1, "blocked": 2}
+_STANDS: Final = {"slowed": "slowed down", "paused": "paused", "blocked": "blocked"}
+
+
+def gravest(told: list[pools.Pool]) -> Mapping[str, pools.Pool]:
+    """For each pool what its worst worker says of it."""
+    return {pool.name: pool for pool in sorted(told, key=lambda pool: _GRAVITY[pool.state])}
+
+
+def why(row: queue_views.Waiting, pool: pools.Pool | None, *, now: int) -> str:
+    """Why a recipient in the queue has not gone yet; `pool` is how its pool stands, when it is not simply open."""
+    if row.state == queue_views.SENDING:
+        return _sending(row, now=now)
+    if row.state == queue_views.WAITING:
+        after = last_words(row.last_smtp_code, row.last_smtp_response)
+        text = f"next attempt at {times.to_wire(row.due_at)}, the {spans.ordinal(row.attempt_count + 1)}"
+        return f"{text}, after: {after}" if after else text
+    if pool is None:
+        return "ready; a worker takes it as soon as its destination has room"
+    until = "" if pool.state == "slowed" else f" until {times.to_wire(pool.until)}"
+    reason = f": {shortened(pool.reason)}" if pool.reason else ""
+    return f"ready, but the pool {pool.name} is {_STANDS[pool.state]}{until}{reason}"
+
+
+def how_it_ended(recipient: recipients.Recipient) -> str:
+    """What became of a recipient that is final."""
+    words = last_words(recipient.last_smtp_code, recipient.last_smtp_response)
+    ended = recipient.delivered_at or recipient.bounced_at
+    when = f" at {times.to_wire(ended)}" if ended else ""
+    if recipient.status in {mail.RecipientStatus.QUEUED, mail.RecipientStatus.DEFERRED}:
+        return "not final, and yet not in the queue; run 'postroad audit'"
+    return f"{recipient.status}{when}: {words}" if words else f"{recipient.status}{when}"
+
+
+def last_words(code: int | None, response: str | None) -> str:
+    """The last reply or trouble in one line."""
+    words = shortened(response or "")
+    return words if code is None or words.startswith(str(code)) else f"{code} {words}".rstrip()
+
+
+def shortened(text: str) -> str:
+    """A text of any length as one line; what a terminal would obey is made visible."""
+    words = " ".join(text[: 10 * WORDS_CHARACTERS].split())
+    line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in words)
+    return line if len(line) <= WORDS_CHARACTERS else f"{line[: WORDS_CHARACTERS - 1]}…"
+
+
+def _sending(row: queue_views.Waiting, *, now: int) -> str:
+    # The last part of a worker's name is chance, and tells apart what people need not tell apart.
+    worker = (row.worker or "").rpartition(":")[0]
+    if row.due_at <= now:
+        return f"held by {worker}, which was last heard of before {times.to_wire(row.due_at)}; others take it over"
+    return f"being sent by {worker}, which holds it until {times.to_wire(row.due_at)} at least"

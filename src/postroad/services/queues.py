@@ -1,0 +1,216 @@
+"""The queue for operators: what waits and why, and the two things to do about it, to try at once or to give up.
+
+Neither touches what is under a lease: a worker is sending it right now, and records the result. Both work in batches,
+each a transaction of its own, so that mail goes on meanwhile.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from postroad import errors
+from postroad.model import cursors, identifiers, judging, limits
+from postroad.protocol import address
+from postroad.services import context, outcomes, queue_reasons
+from postroad.storage import accounts, attempts, late_bounces, messages, pools, queue_views, recipients
+
+TOP_DOMAINS: Final = 10
+BATCH: Final = 500
+# Five million recipients; whoever has more calls again.
+MOST_BATCHES: Final = 10_000
+CANCELLED: Final = "cancelled by the operator"
+# Workers repeat what they tell at least twice in this time.
+ALIVE_MICROSECONDS: Final = 90_000_000
+SMARTHOST: Final = "smarthost"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A recipient in the queue, and why it is there."""
+
+    waiting: queue_views.Waiting
+    pool: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The oldest recipients of a choice, and how much there is of it."""
+
+    now: int
+    lines: list[Line]
+    counts: Mapping[str, queue_views.Count]
+    domains: list[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What is known of one recipient: its line while it is in the queue, how it stands, and what was tried."""
+
+    recipient: recipients.Recipient
+    line: Line | None
+    why: str
+    attempts: list[attempts.Attempt]
+    late_bounces: list[late_bounces.LateBounce]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What is known of a message, or of one of its recipients."""
+
+    now: int
+    message: messages.Message
+    courses: list[Course]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How many recipients were changed, and how many were left alone because they are being sent."""
+
+    changed: int
+    held: int
+
+
+def domain(text: str) -> str:
+    """A recipients' domain as the queue has it."""
+    try:
+        return address.parse_domain(text)
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"domain: {problem}") from None
+
+
+async def chosen_by_id(ctx: context.Context, text: str) -> queue_views.Filter:
+    """The choice of what a message's or a recipient's id names, in whatever account."""
+    async with ctx.store.scanning() as tx:
+        if identifiers.is_identifier(text, identifiers.MESSAGE):
+            account_id = await late_bounces.account_of(tx, text)
+            if account_id is not None:
+                return queue_views.Filter(account_id=account_id, message_id=text)
+        elif identifiers.is_identifier(text, identifiers.RECIPIENT):
+            # A message is as old as its first recipient, and the others follow by a microsecond each.
+            made_at = int(text.removeprefix(identifiers.RECIPIENT)[:14], 16)
+            found = await queue_views.locate(
+                tx,
+                text,
+                from_message=cursors.at(identifiers.MESSAGE, max(0, made_at - limits.UNIQUE_RECIPIENTS)),
+                to_message=cursors.at(identifiers.MESSAGE, made_at + 1),
+            )
+            if found is not None:
+                return queue_views.Filter(account_id=found[0], message_id=found[1], recipient_id=text)
+        else:
+            raise errors.InvalidRequest(f"{text!r} is not the id of a message (em_…) or of a recipient (rcp_…)")
+    raise errors.NotFound(f"there is no message or recipient {text}")
+
+
+async def overview(ctx: context.Context, chosen: queue_views.Filter, *, state: str | None, limit: int) -> Overview:
+    """What waits."""
+    now = ctx.clock()
+    async with ctx.store.scanning() as tx:
+        page = await queue_views.page(tx, chosen, state=state, limit=limit)
+        counts = await queue_views.counts(tx, chosen)
+        domains = await queue_views.domains(tx, chosen, most=TOP_DOMAINS)
+        told = queue_reasons.gravest(await pools.heard_since(tx, now - ALIVE_MICROSECONDS))
+    return Overview(now, [_line(ctx, row, told, now=now) for row in page], counts, domains)
+
+
+async def story(ctx: context.Context, text: str) -> Story:
+    """Everything about a message, or about one recipient of it."""
+    chosen = await chosen_by_id(ctx, text)
+    account_id, message_id = str(chosen.account_id), str(chosen.message_id)
+    now = ctx.clock()
+    async with ctx.store.scanning() as tx:
+        message = await messages.by_id(tx, account_id, message_id)
+        known = await recipients.of_message(tx, account_id, message_id)
+        rows = await queue_views.page(tx, chosen, state=None, limit=limits.UNIQUE_RECIPIENTS)
+        tried = await attempts.of_message(tx, account_id, message_id)
+        reports = await late_bounces.of_message(tx, account_id, message_id)
+        told = queue_reasons.gravest(await pools.heard_since(tx, now - ALIVE_MICROSECONDS))
+    if message is None:  # gone between the two looks
+        raise errors.NotFound(f"there is no message {message_id}")
+    lines = {row.recipient_id: _line(ctx, row, told, now=now) for row in rows}
+    courses = []
+    for recipient in known:
+        if chosen.recipient_id in {None, recipient.id}:
+            line = lines.get(recipient.id)
+            courses.append(
+                Course(
+                    recipient,
+                    line,
+                    line.why if line else queue_reasons.how_it_ended(recipient),
+                    [attempt for attempt in tried if attempt.recipient_id == recipient.id],
+                    [report for report in reports if report.recipient_id == recipient.id],
+                )
+            )
+    return Story(now, message, courses)
+
+
+async def count(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> Done:
+    """How many recipients choices mean: those that can be changed, and those that are being sent."""
+    changeable = held = 0
+    async with ctx.store.scanning() as tx:
+        for chosen in choices:
+            for state, found in (await queue_views.counts(tx, chosen)).items():
+                changeable += found.recipients if state != queue_views.SENDING else 0
+                held += found.recipients if state == queue_views.SENDING else 0
+    return Done(changeable, held)
+
+
+async def retry(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> Done:
+    """Let those that wait for their next attempt be tried now."""
+    held = (await count(ctx, choices)).held
+    changed = 0
+    for chosen in choices:
+        for _ in range(MOST_BATCHES):
+            async with ctx.store.transaction() as tx:
+                some = await queue_views.make_ready(tx, chosen, now=ctx.clock(), most=BATCH)
+            changed += some
+            if some < BATCH:
+                break
+    ctx.arrivals.set()
+    return Done(changed, held)
+
+
+async def cancel(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> Done:
+    """End recipients as failed; credits and messages follow as they do after the last attempt."""
+    changed = 0
+    for chosen in choices:
+        for _ in range(MOST_BATCHES):
+            async with ctx.store.scanning() as tx:
+                some = await queue_views.free(tx, chosen, most=BATCH)
+            cancelled = await _cancel(ctx, some) if some else 0
+            changed += cancelled
+            if not cancelled:
+                break
+    return Done(changed, (await count(ctx, choices)).held)
+
+
+async def _cancel(ctx: context.Context, some: Sequence[queue_views.Free]) -> int:
+    now = ctx.clock()
+    async with ctx.store.transaction() as tx:
+        # In the order of everybody who records results: first the accounts.
+        await accounts.lock(tx, {one.account_id for one in some})
+        free = await queue_views.still_free(tx, [one.key for one in some])
+        if free:
+            await outcomes.record(tx, [[_outcome(ctx, one, now=now) for one in free]])
+    return len(free)
+
+
+def _outcome(ctx: context.Context, one: queue_views.Free, *, now: int) -> outcomes.Outcome:
+    return outcomes.Outcome(
+        key=one.key,
+        email_key=one.email_key,
+        recipient_count=0,
+        verdict=judging.Verdict.FAILED,
+        smtp_code=None,
+        response=CANCELLED,
+        at=now,
+        ledger_id=ctx.new_id(identifiers.LEDGER, now=now),
+        worker="",
+    )
+
+
+def _line(ctx: context.Context, row: queue_views.Waiting, told: Mapping[str, pools.Pool], *, now: int) -> Line:
+    # Before the first attempt a pool is known only where all mail goes the same way.
+    one_way = ctx.settings.delivery.smarthost or SMARTHOST in told
+    pool = row.pool or (SMARTHOST if one_way else None)
+    return Line(row, pool, queue_reasons.why(row, told.get(pool or ""), now=now))

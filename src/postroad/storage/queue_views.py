@@ -1,0 +1,109 @@
+"""The queue as an operator sees it: what waits, how much of it, and the few changes that an operator may make.
+
+Reads may walk through the whole queue, so they belong into `scanning`. What is under a lease is never changed: a worker
+is sending it, and tells the result.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from postroad.storage import queue, store
+
+READY: Final = "ready"
+WAITING: Final = "waiting"
+SENDING: Final = "sending"
+STATES: Final = (READY, WAITING, SENDING)
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which recipients; None chooses all."""
+
+    account_id: str | None = None
+    message_id: str | None = None
+    recipient_id: str | None = None
+    domain: str | None = None
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A recipient in the queue. `pool` is that of its last attempt, and empty when that got nowhere."""
+
+    account_id: str
+    message_id: str
+    recipient_id: str
+    lane: str
+    email: str
+    attempt_count: int
+    lost_leases: int
+    state: str
+    queued_at: int
+    due_at: int
+    worker: str | None
+    last_smtp_code: int | None
+    last_smtp_response: str | None
+    pool: str | None
+
+
+class Count(msgspec.Struct, frozen=True):
+    """How many recipients are in a state, when the first of them was queued, and when the first was due."""
+
+    state: str
+    recipients: int
+    queued_at: int
+    due_at: int
+
+
+class Free(msgspec.Struct, frozen=True):
+    """A recipient that nobody holds."""
+
+    account_id: str
+    message_id: str
+    recipient_id: str
+    email_key: str
+
+    @property
+    def key(self) -> queue.Key:
+        """What names the row."""
+        return self.account_id, self.message_id, self.recipient_id
+
+
+async def page(tx: store.Transaction, chosen: Filter, *, state: str | None, limit: int) -> list[Waiting]:
+    """The oldest recipients."""
+    rows = await tx.fetch("queue_views.page", *msgspec.structs.astuple(chosen), state, limit)
+    return [Waiting(*row) for row in rows]
+
+
+async def counts(tx: store.Transaction, chosen: Filter) -> dict[str, Count]:
+    """How much there is, by state."""
+    rows = await tx.fetch("queue_views.counts", *msgspec.structs.astuple(chosen))
+    return {row[0]: Count(*row) for row in rows}
+
+
+async def domains(tx: store.Transaction, chosen: Filter, *, most: int) -> list[tuple[str, int]]:
+    """The domains with the most recipients, and how many."""
+    rows = await tx.fetch("queue_views.domains", *msgspec.structs.astuple(chosen), most)
+    return [(domain, count) for domain, count in rows]
+
+
+async def make_ready(tx: store.Transaction, chosen: Filter, *, now: int, most: int) -> int:
+    """Let some that wait be tried now; tells how many."""
+    return await tx.execute("queue_views.make_ready", *msgspec.structs.astuple(chosen), now, most)
+
+
+async def free(tx: store.Transaction, chosen: Filter, *, most: int) -> list[Free]:
+    """Some that nobody holds."""
+    return [Free(*row) for row in await tx.fetch("queue_views.free", *msgspec.structs.astuple(chosen), most)]
+
+
+async def still_free(tx: store.Transaction, keys: Sequence[queue.Key]) -> list[Free]:
+    """Those that nobody holds now, and nobody can take before the transaction ends."""
+    return [Free(*row) for row in await tx.fetch_many("queue_views.still_free", keys)]
+
+
+async def locate(
+    tx: store.Transaction, recipient_id: str, *, from_message: str, to_message: str
+) -> tuple[str, str] | None:
+    """The account and the message of a recipient; the message's id lies between two places."""
+    row = await tx.fetch_one("queue_views.locate", recipient_id, from_message, to_message)
+    return (str(row[0]), str(row[1])) if row else None

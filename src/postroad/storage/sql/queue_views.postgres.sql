@@ -1,0 +1,32 @@
+-- name: domains
+-- The domains with the most recipients in the queue.
+SELECT split_part(lane, ' ', 1) AS domain, COUNT(*) AS recipients
+FROM queue
+WHERE (CAST($1 AS TEXT) IS NULL OR account_id = $1)
+    AND (CAST($2 AS TEXT) IS NULL OR message_id = $2)
+    AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
+    AND (CAST($4 AS TEXT) IS NULL OR lane = CAST($4 AS TEXT) || ' ' || account_id)
+GROUP BY domain ORDER BY recipients DESC, domain LIMIT $5;
+
+-- name: make_ready
+-- Let some of those that wait for their next attempt be tried now. What somebody is changing is passed over.
+UPDATE queue SET ready = 1, due_at = $5
+WHERE (account_id, message_id, recipient_id) IN (
+    SELECT account_id, message_id, recipient_id FROM queue
+    WHERE ready = 0 AND worker IS NULL
+        AND (CAST($1 AS TEXT) IS NULL OR account_id = $1)
+        AND (CAST($2 AS TEXT) IS NULL OR message_id = $2)
+        AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
+        AND (CAST($4 AS TEXT) IS NULL OR lane = CAST($4 AS TEXT) || ' ' || account_id)
+    LIMIT $6
+    FOR UPDATE SKIP LOCKED);
+
+-- name: still_free
+-- Of the named ones those that nobody holds, kept from others until the transaction ends. What somebody is claiming is
+-- passed over.
+SELECT queue.account_id, queue.message_id, queue.recipient_id, email_key
+FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (account_id, message_id, recipient_id)
+JOIN queue ON queue.account_id = wanted.account_id AND queue.message_id = wanted.message_id
+    AND queue.recipient_id = wanted.recipient_id
+WHERE worker IS NULL
+FOR UPDATE OF queue SKIP LOCKED;

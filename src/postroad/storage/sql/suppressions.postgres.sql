@@ -1,0 +1,13 @@
+-- name: find
+-- Those of these addresses that are on the list: one look into the index for each, however large the table.
+SELECT stored.account_id, stored.email_key, stored.source, stored.reason, stored.message_id, stored.created_at
+FROM unnest($1::text[], $2::text[]) AS wanted (account_id, email_key)
+CROSS JOIN LATERAL (
+    SELECT * FROM suppressions
+    WHERE account_id = wanted.account_id AND email_key = wanted.email_key LIMIT 1) AS stored;
+
+-- name: add
+-- Put addresses onto the list; the first reason stays.
+INSERT INTO suppressions (account_id, email_key, source, reason, message_id, created_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
+ON CONFLICT (account_id, email_key) DO NOTHING;

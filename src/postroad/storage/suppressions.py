@@ -1,0 +1,56 @@
+"""Addresses that an account's mail is not sent to, because they do not exist. The first reason stays.
+
+An address is known by its key: the address without regard to case.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from postroad.storage import store
+
+# The account, and the address as a key.
+Place = tuple[str, str]
+
+
+class Source(StrEnum):
+    """How an address came onto the list."""
+
+    BOUNCE = "bounce"
+    LATE_BOUNCE = "late_bounce"
+    OPERATOR = "operator"
+
+
+class Suppression(msgspec.Struct, frozen=True):
+    """A row of `suppressions`. `message_id` is the message that found it out, if one did."""
+
+    account_id: str
+    email_key: str
+    source: str
+    reason: str
+    message_id: str | None
+    created_at: int
+
+
+async def find(tx: store.Transaction, pairs: Sequence[Place]) -> dict[Place, Suppression]:
+    """Those among these (account, email key) pairs that are on the list."""
+    rows = await tx.fetch_many("suppressions.find", pairs)
+    return {(row[0], row[1]): Suppression(*row) for row in rows}
+
+
+async def add(tx: store.Transaction, suppressions: Iterable[Suppression]) -> None:
+    """Put addresses onto the list; those that are there already stay as they are."""
+    rows = {(each.account_id, each.email_key): msgspec.structs.astuple(each) for each in suppressions}
+    # In one order everywhere, so that two hosts that add the same addresses wait instead of dead-locking.
+    await tx.execute_many("suppressions.add", [rows[place] for place in sorted(rows)])
+
+
+async def remove(tx: store.Transaction, account_id: str, email_key: str) -> bool:
+    """Take an address off the list; False when it was not there."""
+    return await tx.execute("suppressions.remove", account_id, email_key) == 1
+
+
+async def of_account(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Suppression]:
+    """An account's list in the order of the addresses, after one of them; the first come after the empty text."""
+    return [Suppression(*row) for row in await tx.fetch("suppressions.of_account", account_id, after, limit)]

@@ -1,0 +1,157 @@
+"""What the service counts about itself, in the words of Prometheus (docs/metrics.md explains each).
+
+Counting happens on the paths that should be fast, and always on the event loop: a count is a number in a dictionary,
+without a lock. The families that a scraper reads are made of them when it asks. Labels come from small closed sets:
+never a domain, an address or an id.
+"""
+
+import bisect
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import prometheus_client
+from prometheus_client import core, registry
+
+from postroad import config
+
+CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
+# Where an outcome has no pool: decided without an attempt, or no route was found.
+NOWHERE: Final = "none"
+PROVIDERS: Final = config.Pools.__struct_fields__
+FINAL: Final = ("delivered", "bounced", "failed")
+# From a look-up in memory to the grace time of a stop.
+REQUEST_SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+# From a host next door to the timeouts of RFC 5321.
+ATTEMPT_SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+Labels = tuple[str, ...]
+
+
+class Counter:
+    """A number that only grows, for each set of labels. `known` sets are shown before anything has happened."""
+
+    def __init__(self, name: str, help_text: str, labels: Sequence[str] = (), known: Iterable[Labels] = ()) -> None:
+        self.name, self.help, self.labels = name, help_text, labels
+        self.values: dict[Labels, float] = dict.fromkeys(known if labels else [()], 0)
+
+    def add(self, *labels: str) -> None:
+        """Count one more."""
+        self.values[labels] = self.values.get(labels, 0) + 1
+
+    def family(self) -> core.Metric:
+        """What a scraper reads."""
+        family = core.CounterMetricFamily(self.name, self.help, labels=self.labels)
+        for labels, value in self.values.items():
+            family.add_metric(labels, value)
+        return family
+
+
+class Gauge:
+    """A number that goes up and down; without labels it begins at 0, with labels it is shown once it is set."""
+
+    def __init__(self, name: str, help_text: str, labels: Sequence[str] = ()) -> None:
+        self.name, self.help, self.labels = name, help_text, labels
+        self.values: dict[Labels, float] = {} if labels else {(): 0}
+
+    def change(self, by: float, *labels: str) -> None:
+        """More or less of it."""
+        self.values[labels] = self.values.get(labels, 0) + by
+
+    def replace(self, values: dict[Labels, float]) -> None:
+        """All its values anew; those that are missing are not shown any more."""
+        self.values = values
+
+    def family(self) -> core.Metric:
+        """What a scraper reads."""
+        family = core.GaugeMetricFamily(self.name, self.help, labels=self.labels)
+        for labels, value in self.values.items():
+            family.add_metric(labels, value)
+        return family
+
+
+class Histogram:
+    """How many took how long, for each set of labels."""
+
+    def __init__(self, name: str, help_text: str, labels: Sequence[str], bounds: Sequence[float]) -> None:
+        self.name, self.help, self.labels = name, help_text, labels
+        self._bounds = bounds
+        self._counts: dict[Labels, list[int]] = {}
+        self._sums: dict[Labels, float] = {}
+
+    def observe(self, value: float, *labels: str) -> None:
+        """Count one of this size."""
+        counts = self._counts.get(labels)
+        if counts is None:
+            counts = self._counts[labels] = [0] * (len(self._bounds) + 1)
+            self._sums[labels] = 0.0
+        counts[bisect.bisect_left(self._bounds, value)] += 1
+        self._sums[labels] += value
+
+    def family(self) -> core.Metric:
+        """What a scraper reads; a bucket holds everything up to its bound."""
+        family = core.HistogramMetricFamily(self.name, self.help, labels=self.labels)
+        for labels, counts in self._counts.items():
+            total, buckets = 0, []
+            for bound, count in zip((*map(str, self._bounds), "+Inf"), counts, strict=True):
+                total += count
+                buckets.append((bound, total))
+            family.add_metric(labels, buckets, self._sums[labels])
+        return family
+
+
+class Metrics(registry.Collector):
+    """Everything that one process counts."""
+
+    def __init__(self) -> None:
+        outcomes = [(provider, verdict) for provider in (*PROVIDERS, NOWHERE) for verdict in FINAL]
+        self.accepted = Counter("postroad_messages_accepted_total", "Messages on disk, by the door.", ["source"])
+        self.replayed = Counter(
+            "postroad_messages_replayed_total",
+            "Sends that were answered as an earlier one with the same key.",
+            ["source"],
+        )
+        self.refused = Counter(
+            "postroad_messages_refused_total", "Sends that were refused, by the door and the code.", ["source", "code"]
+        )
+        self.recipients = Counter(
+            "postroad_recipients_total", "Recipients that are final.", ["provider", "verdict"], known=outcomes
+        )
+        self.attempts = Counter(
+            "postroad_attempts_total", "Attempts, and what followed from them.", ["verdict", "fault", "reason"]
+        )
+        self.attempt_seconds = Histogram(
+            "postroad_attempt_seconds", "How long attempts took.", ["provider"], ATTEMPT_SECONDS
+        )
+        self.connections = Gauge("postroad_connections", "Connections to destinations, open or opening.")
+        self.unrecorded = Gauge("postroad_results_unrecorded", "Jobs whose results are not on disk yet.")
+        self.lost_leases = Counter("postroad_lost_leases_total", "Claims of recipients that a worker had not finished.")
+        self.signatures = Counter("postroad_signatures_total", "DKIM signatures made.")
+        self.requests = Counter("postroad_http_requests_total", "HTTP requests.", ["route", "status"])
+        self.request_seconds = Histogram(
+            "postroad_http_request_seconds", "How long HTTP requests took.", ["route"], REQUEST_SECONDS
+        )
+        self.queue = Gauge("postroad_queue_recipients", "Recipients that are not final, by state.", ["state"])
+        self.oldest = Gauge("postroad_queue_oldest_seconds", "The age of the oldest recipient in the queue.")
+        self.overdue = Gauge("postroad_queue_overdue_seconds", "How long the most patient ready recipient waits.")
+        self.pools = Gauge("postroad_pools", "Pools of workers that are not simply open.", ["provider", "state"])
+        self.store_up = Gauge("postroad_store_up", "Whether the store told about the queue: 1, or 0.")
+        self._registry = prometheus_client.CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        prometheus_client.ProcessCollector(registry=self._registry)
+
+    def collect(self) -> Iterable[core.Metric]:
+        """The families, in the order of their making."""
+        for member in vars(self).values():
+            if isinstance(member, (Counter, Gauge, Histogram)):
+                yield member.family()
+
+    def render(self) -> bytes:
+        """The text that a scraper reads."""
+        return prometheus_client.generate_latest(self._registry)
+
+
+def provider_of(pool: str) -> str:
+    """The label of a pool: providers have pools of their own name, and all the other pools are `others`."""
+    if not pool:
+        return NOWHERE
+    return pool if pool in PROVIDERS else "others"

@@ -1,0 +1,189 @@
+"""`postroad queue`, on both engines: what operators see, and what they can do without harm."""
+
+import pytest
+
+from postroad.services import context
+from postroad.storage import queue
+from tests import queueing
+from tests.cli.operating import Installation
+
+SEND = ("send", "--from", "shop@example.com", "--subject", "Hello", "--text", "Hi")
+
+
+@pytest.fixture
+def shop(installation: Installation) -> Installation:
+    """An installation whose account can send."""
+    installation.text("domain", "add", "example.com", "--verified")
+    installation.text("credits", "add", "--amount", "100")
+    return installation
+
+
+def send(shop: Installation, *to: str) -> str:
+    """Queue a message and return its id."""
+    message: dict[str, str] = shop.json(*SEND, *(word for address in to for word in ("--to", address)))["message"]
+    return message["id"]
+
+
+def claim(shop: Installation, domain: str = "example.net") -> list[queue.Key]:
+    async def claiming(ctx: context.Context) -> list[queue.Key]:
+        account_id = str(shop_id)
+        return await queueing.claim(ctx, account_id, domain=domain)
+
+    shop_id = shop.json("account", "list")["accounts"][0]["id"]
+    return shop.ask(claiming)
+
+
+def defer(shop: Installation, domain: str = "example.net") -> None:
+    """Let the destination put off the oldest recipient at a domain."""
+    (key,) = claim(shop, domain)
+    shop.ask(lambda ctx: queueing.defer(ctx, key))
+
+
+def test_an_empty_queue_says_so(shop: Installation) -> None:
+    assert shop.text("queue", "list") == "Nothing waits.\n"
+    assert shop.json("queue", "list") == {
+        "recipients": [],
+        "counts": {"ready": 0, "waiting": 0, "sending": 0},
+        "oldest_queued_at": None,
+        "domains": [],
+    }
+
+
+def test_people_see_what_waits_and_why(shop: Installation) -> None:
+    send(shop, "ada@example.net")
+    defer(shop)
+    send(shop, "bob@example.org", "eve@example.org")
+    lines = shop.text("queue", "list").splitlines()
+    assert lines[0].split() == ["RECIPIENT", "ADDRESS", "STATE", "ATTEMPTS", "NEXT", "ATTEMPT", "POOL", "WHY"]
+    assert lines[1].split()[1:4] == ["ada@example.net", "waiting", "1"]
+    assert "(in 3 min)" in lines[1]
+    assert lines[1].endswith("google  451 4.7.1 greylisted")
+    assert lines[2].split()[1:6] == ["bob@example.org", "ready", "0", "now", "-"]
+    assert lines[-3] == "3 recipients: 2 ready, 1 waiting, 0 sending."
+    assert lines[-2].startswith("The oldest was queued at 2")
+    assert lines[-1] == "Most of them go to: example.org 2, example.net 1"
+
+
+def test_programs_get_the_same_with_the_names_of_the_api(shop: Installation) -> None:
+    message_id = send(shop, "ada@example.net")
+    defer(shop)
+    (one,) = shop.json("queue", "list")["recipients"]
+    assert (one["email"], one["message_id"], one["state"], one["attempt_count"]) == (
+        "ada@example.net",
+        message_id,
+        "waiting",
+        1,
+    )
+    assert (one["pool"], one["last_smtp_code"], one["worker"]) == ("google", 451, None)
+    assert one["next_attempt_at"] > one["queued_at"]
+
+
+def test_a_list_is_chosen_by_account_domain_message_state_and_number(shop: Installation) -> None:
+    first = send(shop, "ada@example.net")
+    defer(shop)
+    send(shop, "bob@example.org")
+
+    def shown(*words: str) -> list[str]:
+        return [one["email"] for one in shop.json("queue", "list", *words)["recipients"]]
+
+    assert shown("--domain", "Example.ORG") == ["bob@example.org"]
+    assert shown("--message", first) == ["ada@example.net"]
+    assert shown("--state", "waiting") == ["ada@example.net"]
+    assert shown("--limit", "1") == ["ada@example.net"]
+    shop.text("account", "create", "--name", "Other")
+    assert shown("--account", "Other") == []
+    assert shown("--account", "Shop") == ["ada@example.net", "bob@example.org"]
+    assert "None of them is in this state." in shop.text("queue", "list", "--state", "sending")
+
+
+def test_a_message_is_shown_with_its_recipients_and_every_attempt(shop: Installation) -> None:
+    message_id = send(shop, "ada@example.net", "bob@example.org")
+    defer(shop)
+    text = shop.text("queue", "show", message_id)
+    assert text.startswith(f"Message {message_id} of account acc_")
+    assert "ada@example.net: deferred, reserved\n  next attempt at 2" in text
+    assert ", the 2nd, after: 451 4.7.1 greylisted\n  1st attempt at 2" in text
+    assert "0.250 s, to mx.example.net [192.0.2.1], pool google, TLSv1.3\n    rcpt: 451 4.7.1 greylisted\n" in text
+    assert "    retry (greylisted, fault: rate)\n    " in text
+    assert "bob@example.org: queued, reserved\n  ready; a worker takes it" in text
+
+
+def test_one_recipient_is_shown_alone_and_for_programs(shop: Installation) -> None:
+    message_id = send(shop, "ada@example.net", "bob@example.org")
+    defer(shop)
+    both = shop.json("queue", "show", message_id)
+    (shown,) = shop.json("queue", "show", both["recipients"][0]["id"])["recipients"]
+    assert shown == both["recipients"][0]
+    (attempt,) = shown["attempts"]
+    assert (attempt["reason"], attempt["fault"], attempt["duration_ms"], attempt["in_doubt"]) == (
+        "greylisted",
+        "rate",
+        250,
+        False,
+    )
+    assert attempt["explanation"].endswith(".")
+
+
+def test_a_recipient_that_is_being_sent_is_shown_with_its_worker(shop: Installation) -> None:
+    message_id = send(shop, "ada@example.net")
+    claim(shop)
+    assert "being sent by mail-1:42, which holds it until 2" in shop.text("queue", "show", message_id)
+
+
+def test_an_unknown_id_is_refused_with_a_sentence(shop: Installation) -> None:
+    unknown = "em_" + "0" * 28
+    for words in (("show", unknown), ("retry", unknown), ("cancel", unknown), ("list", "--message", unknown)):
+        assert shop.refusal("queue", *words) == f"there is no message or recipient {unknown}"
+    assert "is not the id of a message" in shop.refusal("queue", "show", "ada@example.net")
+
+
+def test_what_waits_is_tried_now_when_told_so(shop: Installation) -> None:
+    message_id = send(shop, "ada@example.net")
+    defer(shop)
+    assert shop.text("queue", "retry", message_id) == "1 recipient will be tried now.\n"
+    assert shop.json("queue", "list")["counts"] == {"ready": 1, "waiting": 0, "sending": 0}
+    assert shop.json("queue", "retry", "--all") == {"retried": 0, "being_sent": 0}
+
+
+def test_retrying_leaves_alone_what_is_being_sent_and_says_so(shop: Installation) -> None:
+    send(shop, "ada@example.net")
+    claim(shop)
+    said = shop.text("queue", "retry", "--domain", "example.net")
+    assert said == "0 recipients will be tried now. Left alone, because being sent right now: 1.\n"
+
+
+def test_one_recipient_is_cancelled_without_further_questions(shop: Installation) -> None:
+    message_id = send(shop, "ada@example.net")
+    assert shop.text("queue", "cancel", message_id) == "1 recipient cancelled.\n"
+    shown = shop.json("queue", "show", message_id)
+    assert (shown["message"]["status"], shown["message"]["billing_status"]) == ("failed", "settled")
+    assert shown["recipients"][0]["why"] == "failed: cancelled by the operator"
+    assert shop.json("account", "list")["accounts"][0]["credits"] == {"available": 99, "reserved": 0}
+    shop.text("audit")
+
+
+def test_several_recipients_are_cancelled_only_by_those_who_mean_it(shop: Installation) -> None:
+    message_id = send(shop, "ada@example.net", "bob@example.org")
+    for choice in ((message_id,), ("--message", message_id), ("--account", "Shop")):
+        refused = shop.refusal("queue", "cancel", *choice)
+        assert refused == "this would cancel 2 recipients for good; if you mean it, add --yes"
+    assert shop.json("queue", "list")["counts"]["ready"] == 2
+    assert shop.json("queue", "cancel", message_id, "--yes") == {"cancelled": 2, "being_sent": 0}
+
+
+def test_cancelling_leaves_alone_what_is_being_sent_and_says_so(shop: Installation) -> None:
+    send(shop, "ada@example.net")
+    claim(shop)
+    said = shop.text("queue", "cancel", "--domain", "example.net")
+    assert said == "0 recipients cancelled. Left alone, because being sent right now: 1.\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("retry",), ("cancel",), ("retry", "em_1", "--all"), ("cancel", "em_1", "--domain", "a")]
+)
+def test_nobody_means_the_whole_queue_by_saying_nothing_nor_two_things_at_once(
+    installation: Installation, words: tuple[str, ...]
+) -> None:
+    result = installation.run("queue", *words)
+    assert result.exit_code == 2
+    assert "Which recipients?" in result.stderr

@@ -1,0 +1,159 @@
+"""`postroad send`, on both engines: everything a message can have, by the only way in, and its result."""
+
+import email
+import email.policy
+import json
+from collections.abc import Iterator
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroad.services import messages
+from tests.cli import operating
+from tests.cli.operating import Installation
+
+HELLO = ("--from", "Shop <shop@example.com>", "--to", "ada@example.net", "--subject", "Hello", "--text", "Hi")
+
+
+@pytest.fixture
+def shop(installation: Installation) -> Installation:
+    """An installation whose account can send."""
+    installation.text("domain", "add", "example.com", "--verified")
+    installation.text("credits", "add", "--amount", "100")
+    return installation
+
+
+def content(shop: Installation, sent: dict[str, Any]) -> EmailMessage:
+    message = sent["message"]
+    raw = shop.ask(lambda ctx: messages.raw(ctx, message["account_id"], message["id"]))
+    return email.message_from_bytes(raw, policy=email.policy.default)
+
+
+def test_a_message_is_queued_and_people_are_told_who_delivers_it(shop: Installation) -> None:
+    said = shop.text("send", *HELLO)
+    assert said.startswith("em_")
+    assert said.endswith(" is queued, for 1 recipient. A running service delivers it.\n")
+    (waiting,) = shop.json("queue", "list")["recipients"]
+    assert waiting["email"] == "ada@example.net"
+
+
+def test_everything_that_a_message_can_have_is_in_it(shop: Installation, tmp_path: Path) -> None:
+    file = tmp_path / "bill.pdf"
+    file.write_bytes(b"%PDF-1.7\0\xff")
+    sent = shop.json(
+        *("send", *HELLO, "--to", "bob@example.net", "--cc", "cy@example.net", "--bcc", "dee@example.net"),
+        *("--reply-to", "help@example.com", "--html", "<p>Hi</p>", "--header", "X-Order: 42", "--tag", "receipt"),
+        *("--attach", str(file), "--key", "order-42"),
+    )
+    assert [one["email"].partition("@")[0] for one in sent["recipients"]] == ["ada", "bob", "cy", "dee"]
+    mime = content(shop, sent)
+    assert (mime["From"], mime["To"], mime["Cc"], mime["Bcc"]) == (
+        "Shop <shop@example.com>",
+        "ada@example.net, bob@example.net",
+        "cy@example.net",
+        None,
+    )
+    assert (mime["Reply-To"], mime["X-Order"], mime["Subject"]) == ("help@example.com", "42", "Hello")
+    (attached,) = mime.iter_attachments()
+    assert (attached.get_filename(), attached.get_content()) == ("bill.pdf", b"%PDF-1.7\0\xff")
+    account_id, message_id = sent["message"]["account_id"], sent["message"]["id"]
+    details = shop.ask(lambda ctx: messages.details(ctx, account_id, message_id))
+    assert details.message.source == "test"
+
+
+def test_a_template_gets_its_values(shop: Installation) -> None:
+    shop.text("template", "put", "hi", "--subject", "Hi {{name}}", "--text", "Order {{order}}")
+    sent = shop.json(
+        *("send", "--from", "shop@example.com", "--to", "ada@example.net", "--template", "hi"),
+        *("--var", "name=Ada = me", "--var", "order=42"),
+    )
+    mime = content(shop, sent)
+    assert (mime["Subject"], mime.get_content().strip()) == ("Hi Ada = me", "Order 42")
+
+
+def test_the_text_is_read_from_standard_input(shop: Installation) -> None:
+    sent = shop.json("send", *HELLO[:-1], "-", given="Grüße\n")
+    assert content(shop, sent).get_content().strip() == "Grüße"
+
+
+def test_the_same_key_sends_once(shop: Installation) -> None:
+    first = shop.json("send", *HELLO, "--key", "order-1")
+    again = shop.json("send", *HELLO, "--key", "order-1")
+    assert (first["replayed"], again["replayed"]) == (False, True)
+    assert first["message"] == again["message"]
+    assert "was queued before, with the same key" in shop.text("send", *HELLO, "--key", "order-1")
+    assert "different" in shop.refusal("send", *HELLO, "--cc", "bob@example.net", "--key", "order-1")
+    assert len(shop.json("queue", "list")["recipients"]) == 1
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (("--var", "name"), "--var: 'name' is not a name, '=' and a value"),
+        (("--var", "a=1", "--var", "a=2"), "--var: 'a' is given twice"),
+        (("--header", "X-Order"), "--header: 'X-Order' is not a name, ':' and a value"),
+        (("--header", ": 1"), "--header: ': 1' is not a name, ':' and a value"),
+        (("--key", ""), "--key: 1 to 255 characters"),
+        (("--to", "bob@"), "to[1]: "),
+        (("--account", "Nobody"), "there is no account 'Nobody'"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence_and_nothing_is_queued(
+    shop: Installation, words: tuple[str, ...], sentence: str
+) -> None:
+    assert shop.refusal("send", *HELLO, *words).startswith(sentence)
+    assert shop.json("queue", "list")["recipients"] == []
+
+
+def test_a_file_that_is_too_large_or_cannot_be_read_is_refused(shop: Installation, tmp_path: Path) -> None:
+    large = tmp_path / "large.bin"
+    with large.open("wb") as file:
+        file.truncate(10 * 1024 * 1024 + 1)
+    assert shop.refusal("send", *HELLO, "--attach", str(large)).endswith("than the 10 MiB that a message may have")
+    missing = shop.run("send", *HELLO, "--attach", str(tmp_path / "missing"))
+    assert missing.exit_code == 2
+
+
+def test_a_text_that_is_too_large_or_no_text_is_refused(shop: Installation) -> None:
+    assert "10 MiB" in shop.refusal("send", *HELLO[:-1], "-", given="x" * (10 * 1024 * 1024 + 1))
+    latin: Any = "Grüße".encode("latin-1")
+    assert shop.refusal("send", *HELLO[:-1], "-", given=latin) == "--text: standard input is not UTF-8 text"
+
+
+def test_without_a_service_the_wait_ends_with_the_right_question(shop: Installation) -> None:
+    result = shop.run("send", *HELLO, "--wait", "1")
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[1:] == ["ada@example.net: queued", "Nobody has taken it within 1 s: is the service running?"]
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> Iterator[Path]:
+    """The data folder of a running `postroad dev`."""
+    handover = tmp_path / ".postroad" / "dev.json"
+    with operating.Service("dev", "--http", "127.0.0.1:0", folder=tmp_path) as service:
+        service.wait_for(lambda: handover.exists() or None, what="dev.json")
+        yield handover.parent
+        assert service.stop()[0] == 0
+
+
+def test_with_a_service_the_wait_ends_with_the_result_of_each_recipient(dev: Path) -> None:
+    words = ("send", *HELLO, "--to", "bounce@example.net", "--wait", "50", "--data", str(dev))
+    result = operating.run(*words)
+    assert result.exit_code == 0, result.output
+    delivered, bounced = result.stdout.splitlines()[1:]
+    assert delivered.startswith("ada@example.net: delivered, 250 ")
+    assert bounced.startswith("bounce@example.net: bounced, 550 ")
+    shown = json.loads(operating.run(*words[:-4], "--wait", "50", "--json", "--data", str(dev)).stdout)
+    assert [one["status"] for one in shown["recipients"]] == ["delivered", "bounced"]
+
+
+def test_a_recipient_that_is_put_off_is_not_final_and_the_exit_code_says_so(dev: Path) -> None:
+    result = operating.run(
+        *("send", "--from", "shop@example.com", "--to", "fail@example.net", "--subject", "Hello", "--text", "Hi"),
+        *("--wait", "2", "--data", str(dev)),
+    )
+    assert result.exit_code == 1
+    assert "fail@example.net: " in result.stdout

@@ -1,0 +1,200 @@
+"""The parts of an engine, put together for tests that look at one of them: real store, real peers, no walk of its own.
+
+    async with parts.opened(url) as made:
+        await made.accept("ada@example.net")
+        (claim,) = await made.claim()
+
+Routes are what the test says (`Router`), the clock of pools and breakers is the event loop's unless a `Time` is given.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from postroad import config
+from postroad.delivery import dispatching, hosts, leases, permits, pool, preparing, recording, routing, trying
+from postroad.model import tls_policy
+from postroad.network import smtp_connection
+from postroad.services import accounts, context, messages, signing
+from postroad.storage import queue, recipients
+from tests import contexts, mailing
+
+PLAIN: Final = tls_policy.TlsPolicy(tls_policy.Mode.PLAIN)
+# Longer than the patience of a test: what ends sooner was ended.
+TIMEOUTS: Final = smtp_connection.Timeouts(connect=120, reply=120, content=120)
+PATIENCE_SECONDS: Final = 30.0
+WORKER: Final = "worker of the test"
+FOREVER: Final = 1e9
+
+
+class Time:
+    """Seconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Router:
+    """Routes by domain, as a test has set them; those that are only found when asked for are in `to_find`."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, routing.Route | routing.NoRoute] = {}
+        self.to_find: dict[str, routing.Route | routing.NoRoute] = {}
+        self.asked: list[str] = []
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    def cached(self, domain: str) -> routing.Route | routing.NoRoute | None:
+        return self.known.get(domain)
+
+    async def route(self, domain: str) -> routing.Route | routing.NoRoute:
+        self.asked.append(domain)
+        await self.go_on.wait()
+        self.known[domain] = self.to_find[domain]
+        return self.known[domain]
+
+
+def host_at(port: int, *, address: str = "127.0.0.1", name: str = "mx.example.net") -> routing.Host:
+    """A host that is spoken to in plain text."""
+    return routing.Host(name, address, port, PLAIN)
+
+
+def route_to(*there: routing.Host, name: str = "mx.example.net", provider: str = "others") -> routing.Route:
+    """A route to these hosts, valid for as long as a test takes."""
+    return routing.Route(name, provider, there, FOREVER)
+
+
+async def connect(host: routing.Host) -> smtp_connection.SmtpConnection:
+    """A real connection."""
+    destination = smtp_connection.Destination(host.name, host.address, host.port, host.tls)
+    return await smtp_connection.connect(destination, hello_name="relay.example.com", timeouts=TIMEOUTS)
+
+
+@dataclass(slots=True)
+class Parts:
+    """What `opened` makes."""
+
+    ctx: context.Context
+    clock: contexts.Clock
+    account_id: str
+    held: leases.Leases
+    hosts: hosts.Hosts
+    tools: pool.Tools
+    log: list[Any]
+    wakes: list[None] = field(default_factory=list)
+    router: Router = field(default_factory=Router)
+
+    def dispatching(self) -> dispatching.Dispatching:
+        """A dispatcher on these parts."""
+        return dispatching.Dispatching(self.ctx, self.router, self.hosts, self.tools)  # type: ignore[arg-type]
+
+    def pool(self, *, connections: int = 10, rate: int = 1000, most: int = 100) -> pool.Pool:
+        """A pool on these parts."""
+        limits = config.Pool(connections=connections, messages_per_second=rate, messages_per_connection=most)
+        return pool.Pool("mx.example.net", limits, self.tools)
+
+    async def accept(self, *to: str, account_id: str = "", **fields: Any) -> str:
+        """Accept a message and return its id."""
+        return await mailing.accept(self.ctx, account_id or self.account_id, to=to or ("ada@example.net",), **fields)
+
+    async def claim(self) -> list[queue.Claimed]:
+        """Take everything that is ready."""
+        async with self.ctx.store.transaction() as tx:
+            wanted = [queue.Wanted(lane, 1000) for lane in await queue.lanes(tx, after="", most=1000)]
+            claimed = await queue.claim(tx, wanted, lease_until=self.held.until(), worker=self.held.worker)
+        return self.held.take(claimed)
+
+    async def jobs(self, *to: str, count: int = 1, route: routing.Route) -> list[preparing.Job]:
+        """Accepted, claimed and prepared."""
+        for _ in range(count):
+            await self.accept(*to)
+        made = preparing.jobs_of(await self.claim(), route)
+        await self.tools.preparing.prepare(made, lambda _: None)
+        return made
+
+    async def ready(self) -> list[str]:
+        """The recipients' ids that anybody could claim now."""
+        async with self.ctx.store.transaction() as tx:
+            wanted = [queue.Wanted(lane, 1000) for lane in await queue.lanes(tx, after="", most=1000)]
+            rows = await queue.claim(tx, wanted, lease_until=self.clock() + 1, worker="somebody")
+            await queue.hand_back(tx, [row.key for row in rows], now=0, worker="somebody")
+        return [row.recipient_id for row in rows]
+
+    async def recipients(self, message_id: str) -> list[recipients.Recipient]:
+        """A message's recipients as the store shows them."""
+        return (await messages.find(self.ctx, self.account_id, message_id))[1]
+
+    async def statuses(self, message_id: str) -> list[str]:
+        """How a message's recipients stand."""
+        return [recipient.status for recipient in await self.recipients(message_id)]
+
+    def events(self) -> list[str]:
+        """The names of the log's lines."""
+        return [entry["event"] for entry in self.log]
+
+
+def logger() -> tuple[Any, list[Any]]:
+    """A logger, and the lines that it was given."""
+    capture = structlog.testing.LogCapture()
+    wrapper = structlog.make_filtering_bound_logger("info")
+    return structlog.wrap_logger(None, processors=[capture], wrapper_class=wrapper), capture.entries
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    url: str,
+    *,
+    time: Time | None = None,
+    connections: int = 100,
+    signer: signing.Signing | None = None,
+    connecting: trying.Connect = connect,
+    **delivery: object,
+) -> AsyncIterator[Parts]:
+    """Parts on the store at `url`, for the time of the block; what was sent is recorded before it ends."""
+    settings = config.load(
+        environment={},
+        overrides={
+            "database": {"url": url},
+            "security": {"secret_key": contexts.SECRET_KEY},
+            "delivery": {"retry_seconds": [60], **delivery},
+        },
+    )
+    clock, (log, lines) = contexts.Clock(), logger()
+    async with context.open_context(settings, clock=clock) as ctx:
+        account = await accounts.create(ctx, "Shop")
+        await mailing.allow(ctx, account.id)
+        tick = time or asyncio.get_running_loop().time
+        held = leases.Leases(ctx.store, worker=WORKER, seconds=60, clock=clock, log=log)
+        known, wakes = hosts.Hosts(tick), list[None]()
+        tools = pool.Tools(
+            ctx=ctx,
+            held=held,
+            preparing=preparing.Preparing(ctx, signer, log),
+            trying=trying.Trying(known, connecting),
+            recording=recording.Recording(ctx, held, log),
+            permits=permits.Permits(connections),
+            log=log,
+            clock=tick,
+            wake=lambda: wakes.append(None),
+        )
+        try:
+            yield Parts(ctx, clock, account.id, held, known, tools, lines, wakes)
+        finally:
+            await tools.recording.close()
+
+
+async def until(is_so: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Ask again and again, for a bounded time, until it is so."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            answer = is_so()
+            if answer if isinstance(answer, bool) else await answer:
+                return
+            await asyncio.sleep(0.005)

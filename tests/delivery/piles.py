@@ -1,0 +1,69 @@
+"""Queues of any length, made quickly, by the accepting transaction itself."""
+
+from typing import Final
+
+from postroad.model import identifiers, mail
+from postroad.services import accepting, accounts, context
+from postroad.storage import messages, recipients
+from tests import mailing
+
+BATCH: Final = 2_000
+# What the store has to keep of each message is not what these tests are about.
+MIME: Final = b"From: shop@example.com\r\nMessage-ID: <%s@example.com>\r\nSubject: Hello\r\n\r\nHello\r\n"
+
+
+async def new_account(ctx: context.Context, name: str, *, domain: str = mailing.DOMAIN) -> str:
+    """An account that may send as much as it likes."""
+    account = await accounts.create(ctx, name)
+    await mailing.allow(ctx, account.id, domain=domain, amount=1_000_000)
+    return account.id
+
+
+async def pile(
+    ctx: context.Context, account_id: str, domain: str, *, count: int, each: int = 1, name: str = "n"
+) -> list[str]:
+    """Accept messages with `each` recipients, `count` recipients in all; returns their addresses."""
+    emails = [f"{name}{number}@{domain}" for number in range(count)]
+    submissions = [
+        _submission(ctx, account_id, emails[start : start + each], now=ctx.clock() + start)
+        for start in range(0, count, each)
+    ]
+    size = max(1, BATCH // each)
+    for start in range(0, len(submissions), size):
+        async with ctx.store.transaction() as tx:
+            await accepting.accept(tx, submissions[start : start + size])
+    ctx.arrivals.set()
+    return emails
+
+
+def _submission(ctx: context.Context, account_id: str, emails: list[str], *, now: int) -> accepting.Submission:
+    message_id = ctx.new_id(identifiers.MESSAGE, now=now)
+    sender, mime = f"shop@{mailing.DOMAIN}", MIME % message_id.encode()
+    message = messages.NewMessage(
+        id=message_id,
+        account_id=account_id,
+        credential_id=account_id,
+        source=mail.Source.API,
+        sender=sender,
+        sender_key=sender,
+        subject="Hello",
+        recipient_count=len(emails),
+        size=len(mime),
+        request_id="req_" + "0" * 28,
+        response=b"{}",
+        created_at=ctx.clock(),
+        mime=mime,
+        tags=(),
+    )
+    to = [
+        recipients.NewRecipient(
+            message_id,
+            ctx.new_id(identifiers.RECIPIENT, now=now + index),
+            account_id,
+            email,
+            email,
+            email.rpartition("@")[2],
+        )
+        for index, email in enumerate(emails)
+    ]
+    return accepting.Submission(message, to, ctx.new_id(identifiers.LEDGER, now=now), None)

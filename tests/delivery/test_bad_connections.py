@@ -1,0 +1,305 @@
+"""Destinations that cannot be reached, or that misbehave before the first message: no mail is lost, and none leaves."""
+
+import contextlib
+import functools
+import hashlib
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from postroad.network import https_get, smtp_connection
+from tests import dns_server, https_server, smtp_peers
+from tests.delivery import engines
+from tests.smtp_peers import CLOSE, ENDLESS, RESET, SILENCE, Drip
+
+DOMAIN = "example.net"
+HOST = engines.HOST
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a peer does, and what becomes of the recipient."""
+
+    script: smtp_peers.Script
+    stage: str
+    reason: str
+    fault: str
+    response: str
+    code: int | None = None
+    status: str = "deferred"
+
+
+CASES = {
+    "reset": Case({"BANNER": RESET}, "banner", "connection_lost", "network", "connection was lost"),
+    "closed": Case({"BANNER": CLOSE}, "banner", "connection_lost", "network", "closed the connection"),
+    "silent_at_banner": Case({"BANNER": SILENCE}, "banner", "reply_timed_out", "network", "did not answer in time"),
+    "silent_at_hello": Case({"EHLO": SILENCE}, "hello", "reply_timed_out", "network", "did not answer in time"),
+    "tarpit": Case(
+        {"BANNER": Drip("220 " + "so slow " * 50, 0.05)}, "banner", "reply_timed_out", "network", "did not answer"
+    ),
+    "endless_banner": Case({"BANNER": ENDLESS}, "banner", "protocol_error", "network", "the destination sent"),
+    "endless_hello": Case({"EHLO": ENDLESS}, "hello", "protocol_error", "network", "the destination sent"),
+    "not_smtp": Case(
+        {"BANNER": b"HTTP/1.1 400 Bad Request\r\n\r\n"}, "banner", "protocol_error", "network", "the destination sent"
+    ),
+    "banner_554": Case(
+        {"BANNER": ("554 peer.example takes no mail", CLOSE)},
+        "banner",
+        "refused",
+        "policy",
+        "takes no mail",
+        code=554,
+        status="bounced",
+    ),
+    "banner_421": Case(
+        {"BANNER": ("421 4.3.0 on holiday", CLOSE)},
+        "banner",
+        "destination_trouble",
+        "network",
+        "on holiday",
+        code=421,
+    ),
+    "hello_refused_twice": Case(
+        {"EHLO": "502 5.5.1 what?", "HELO": "550 5.7.1 not you"},
+        "hello",
+        "policy_refused",
+        "policy",
+        "not you",
+        code=550,
+        status="bounced",
+    ),
+    "hello_put_off": Case(
+        {"EHLO": "451 4.3.0 no", "HELO": "451 4.3.0 not yet"},
+        "hello",
+        "destination_trouble",
+        "network",
+        "not yet",
+        code=451,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+async def test_a_bad_start_is_judged_and_nothing_is_sent(case: Case, url: str) -> None:
+    patience = engines.IMPATIENT if case.reason == "reply_timed_out" else {}
+    async with smtp_peers.serving(case.script) as peer, engines.delivering(url, port=peer.port, **patience) as post:
+        seen = await post.settle(await post.send())
+        assert seen.standing == (case.status, 1, case.code)
+        assert case.response in (seen.recipient.last_smtp_response or "")
+        attempt = seen.attempt
+        assert (attempt.stage, attempt.reason, attempt.fault) == (case.stage, case.reason, case.fault)
+        assert (attempt.host, attempt.address, attempt.in_doubt) == (HOST, "127.0.0.1", 0)
+        assert case.response in attempt.response
+        assert seen.message.status == ("queued" if case.status == "deferred" else "failed")
+        assert await post.credits() == ((0, 1) if case.status == "deferred" else (0, 0))
+        # What is said before the recipient is named is not about the address.
+        assert await post.suppressed("ada@example.net") == {}
+    assert peer.transactions == []
+    assert "MAIL" not in peer.verbs()
+
+
+async def test_a_refused_connection_is_tried_again_and_the_log_says_where(database_url: str) -> None:
+    (address,) = engines.loopback_addresses(1)
+    with contextlib.ExitStack() as owner:
+        port = owner.enter_context(smtp_peers.refusing_port(address))
+        async with engines.delivering(database_url, port=port, zones=engines.zones_of({HOST: address})) as post:
+            message_id = await post.send()
+            seen = await post.settle(message_id)
+            assert seen.standing == ("deferred", 1, None)
+            assert seen.recipient.last_smtp_response == f"connecting to {HOST} [{address}]:{port}: connection refused"
+            attempt = seen.attempt
+            assert (attempt.stage, attempt.reason, attempt.fault) == ("connect", "connection_refused", "network")
+            assert (attempt.host, attempt.verdict, attempt.in_doubt, attempt.tls) == (HOST, "retry", 0, "")
+            assert await post.credits() == (0, 1)
+            owner.close()
+            async with smtp_peers.serving(host=address, port=port) as peer:
+                post.pass_seconds(67)
+                seen = await post.settle(message_id, attempts=2)
+            assert seen.standing == ("delivered", 2, 250)
+            assert [attempt.verdict for attempt in seen.attempts] == ["retry", "delivered"]
+            assert seen.message.status == "delivered"
+            assert await post.credits() == (1, 0)
+            assert len(peer.transactions) == 1
+
+
+async def test_a_black_hole_is_given_up_in_time(url: str) -> None:
+    with smtp_peers.black_hole_port() as port:
+        async with engines.delivering(url, port=port, **engines.IMPATIENT) as post:
+            seen = await post.settle(await post.send())
+            assert seen.standing == ("deferred", 1, None)
+            assert "no answer within 1 s" in (seen.recipient.last_smtp_response or "")
+            assert (seen.attempt.stage, seen.attempt.reason) == ("connect", "connection_timed_out")
+
+
+async def test_helo_is_enough_for_a_host_that_knows_no_ehlo(url: str) -> None:
+    async with (
+        smtp_peers.serving({"EHLO": "500 5.5.1 what?"}) as peer,
+        engines.delivering(url, port=peer.port) as post,
+    ):
+        seen = await post.settle(await post.send())
+        assert seen.standing == ("delivered", 1, 250)
+        assert seen.message.status == "delivered"
+    assert peer.verbs()[:5] == ["EHLO", "HELO", "MAIL", "RCPT", "DATA"]
+    (taken,) = peer.transactions
+    assert "SIZE" not in taken.mail
+
+
+@pytest.fixture
+def certificate() -> ssl.SSLContext:
+    """A server's context, with a certificate of an authority that nobody knows."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert(HOST).configure_cert(context)
+    return context
+
+
+BROKEN_TLS = {
+    "refused": {"STARTTLS": "454 4.7.0 not available"},
+    "refused_for_good": {"STARTTLS": "554 5.7.3 no"},
+    "garbage": {"HANDSHAKE": (b"this is not TLS\r\n", CLOSE)},
+    "reset": {"HANDSHAKE": RESET},
+    "silence": {"HANDSHAKE": SILENCE},
+}
+
+
+@pytest.mark.parametrize("script", BROKEN_TLS.values(), ids=BROKEN_TLS)
+async def test_broken_starttls_falls_back_to_plain_text(
+    script: smtp_peers.Script, certificate: ssl.SSLContext, url: str
+) -> None:
+    patience: dict[str, Any] = {"connect_seconds": 1} if script is BROKEN_TLS["silence"] else {}
+    async with (
+        smtp_peers.serving(script, tls=certificate) as peer,
+        engines.delivering(url, port=peer.port, **patience) as post,
+    ):
+        seen = await post.settle(await post.send())
+        assert seen.standing == ("delivered", 1, 250)
+        assert (seen.attempt.tls, seen.attempt.verdict) == ("", "delivered")
+        assert await post.credits() == (1, 0)
+    assert [taken.is_encrypted for taken in peer.transactions] == [False]
+    assert peer.connections == 2
+
+
+@pytest.mark.parametrize("script", BROKEN_TLS.values(), ids=BROKEN_TLS)
+async def test_broken_starttls_stops_mail_where_encryption_is_required(
+    script: smtp_peers.Script, certificate: ssl.SSLContext, url: str
+) -> None:
+    patience: dict[str, Any] = {"connect_seconds": 1} if script is BROKEN_TLS["silence"] else {}
+    async with (
+        smtp_peers.serving(script, tls=certificate) as peer,
+        engines.delivering(url, port=peer.port, tls="required", **patience) as post,
+    ):
+        seen = await post.settle(await post.send())
+        assert seen.recipient.attempt_count == 1
+        is_refused_for_good = script is BROKEN_TLS["refused_for_good"]
+        assert seen.recipient.status == ("bounced" if is_refused_for_good else "deferred")
+        assert (seen.attempt.stage, seen.attempt.in_doubt) == ("starttls", 0)
+    assert peer.transactions == []
+    assert "MAIL" not in peer.verbs()
+
+
+async def test_a_host_without_starttls_gets_nothing_where_encryption_is_required(url: str) -> None:
+    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port, tls="required") as post:
+        seen = await post.settle(await post.send())
+        assert seen.standing == ("deferred", 1, None)
+        assert "does not offer STARTTLS" in seen.attempt.response
+        assert (seen.attempt.stage, seen.attempt.reason) == ("starttls", "tls_failed")
+    assert "MAIL" not in peer.verbs()
+
+
+POLICY = f"version: STSv1\nmode: enforce\nmx: {HOST}\nmax_age: 86400\n".encode()
+
+
+def policy_zones() -> dns_server.Zones:
+    return {
+        **engines.zones_of({HOST: "127.0.0.1"}),
+        f"_mta-sts.{DOMAIN}": {"TXT": ['"v=STSv1; id=1"']},
+        f"mta-sts.{DOMAIN}": {"A": ["127.0.0.1"]},
+    }
+
+
+async def test_a_bad_certificate_under_mta_sts_stops_mail(
+    certificate: ssl.SSLContext, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with https_server.running(f"mta-sts.{DOMAIN}") as policies, smtp_peers.serving(tls=certificate) as peer:
+        policies.answer = https_server.response(POLICY)
+        trusting = functools.partial(https_get.Client, policies.context, port=policies.port)
+        monkeypatch.setattr(https_get, "Client", trusting)
+        async with engines.delivering(url, port=peer.port, zones=policy_zones(), mta_sts=True) as post:
+            seen = await post.settle(await post.send())
+            assert seen.standing == ("deferred", 1, None)
+            assert (seen.attempt.stage, seen.attempt.reason) == ("starttls", "tls_failed")
+            assert "certificate" in (seen.recipient.last_smtp_response or "")
+            assert await post.credits() == (0, 1)
+    assert len(policies.requests) == 1
+    # Nothing is sent in plain text either.
+    assert peer.verbs() == ["EHLO", "STARTTLS"]
+
+
+async def test_a_good_certificate_under_mta_sts_is_verified(
+    url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    known = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(HOST).configure_cert(known)
+    connect = functools.partial(smtp_connection.connect, ca_file=str(tmp_path / "authority.pem"))
+    monkeypatch.setattr(smtp_connection, "connect", connect)
+    async with https_server.running(f"mta-sts.{DOMAIN}") as policies, smtp_peers.serving(tls=known) as peer:
+        policies.answer = https_server.response(POLICY)
+        trusting = functools.partial(https_get.Client, policies.context, port=policies.port)
+        monkeypatch.setattr(https_get, "Client", trusting)
+        async with engines.delivering(url, port=peer.port, zones=policy_zones(), mta_sts=True) as post:
+            seen = await post.settle(await post.send())
+            assert seen.standing == ("delivered", 1, 250)
+            assert seen.attempt.tls == "TLSv1.3 verified"
+    assert [taken.is_encrypted for taken in peer.transactions] == [True]
+    assert peer.server_names == [HOST]
+
+
+async def test_a_policy_that_is_not_enforced_takes_any_certificate(
+    certificate: ssl.SSLContext, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with https_server.running(f"mta-sts.{DOMAIN}") as policies, smtp_peers.serving(tls=certificate) as peer:
+        policies.answer = https_server.response(POLICY.replace(b"enforce", b"testing"))
+        trusting = functools.partial(https_get.Client, policies.context, port=policies.port)
+        monkeypatch.setattr(https_get, "Client", trusting)
+        async with engines.delivering(url, port=peer.port, zones=policy_zones(), mta_sts=True) as post:
+            seen = await post.settle(await post.send())
+            assert seen.standing == ("delivered", 1, 250)
+            assert seen.attempt.tls.startswith("TLSv1")
+    assert [taken.is_encrypted for taken in peer.transactions] == [True]
+
+
+def tlsa_of(certificate: trustme.LeafCert) -> str:
+    """The record that names the certificate's key (RFC 6698): DANE-EE, its public key, SHA-256."""
+    leaf = x509.load_pem_x509_certificate(certificate.cert_chain_pems[0].bytes())
+    key = leaf.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return f"3 1 1 {hashlib.sha256(key).hexdigest()}"
+
+
+@pytest.mark.parametrize("is_right", [True, False], ids=["right", "wrong"])
+async def test_a_key_that_dns_does_not_name_stops_mail_under_dane(is_right: bool, url: str) -> None:  # noqa: FBT001
+    issued = trustme.CA().issue_cert(HOST)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    issued.configure_cert(context)
+    async with (
+        smtp_peers.serving(tls=context) as peer,
+        engines.delivering(url, port=peer.port, dane=True) as post,
+    ):
+        post.dns.secure.add(DOMAIN)
+        named = issued if is_right else trustme.CA().issue_cert(HOST)
+        post.dns.zones[f"_{peer.port}._tcp.{HOST}"] = {"TLSA": [tlsa_of(named)]}
+        seen = await post.settle(await post.send())
+        if is_right:
+            assert (seen.standing, seen.attempt.tls) == (("delivered", 1, 250), "TLSv1.3 DANE")
+        else:
+            assert seen.standing == ("deferred", 1, None)
+            assert (seen.attempt.stage, seen.attempt.reason) == ("starttls", "tls_failed")
+            assert seen.recipient.last_smtp_response == "the destination's certificate matches none of its TLSA records"
+    assert [taken.is_encrypted for taken in peer.transactions] == [True] * is_right
+    assert peer.connections == 1

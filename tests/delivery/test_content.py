@@ -1,0 +1,193 @@
+"""What arrives is what was accepted, byte for byte, whatever is in it and whatever the destination can take."""
+
+import asyncio
+import base64
+import email
+import email.policy
+import random
+
+import pytest
+
+from postroad.model import mail
+from postroad.services import messages
+from tests import smtp_peers
+from tests.delivery import engines
+
+HEADER = b"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: x\r\n\r\n"
+
+
+async def test_ten_mebibytes_arrive_byte_for_byte(url: str) -> None:
+    content = random.Random(0).randbytes(7_600_000)
+    attachment = mail.Attachment("numbers.bin", base64.b64encode(content).decode(), "application/octet-stream")
+    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+        message_id = await post.send(attachments=(attachment,))
+        seen = await post.settle(message_id)
+        assert seen.standing == ("delivered", 1, 250)
+        assert seen.message.size > 10_000_000
+        raw = await messages.raw(post.ctx, post.account_id, message_id)
+    (taken,) = peer.transactions
+    assert taken.content == raw
+    assert f"SIZE={len(raw)}" in taken.mail
+    parsed = email.message_from_bytes(taken.content, policy=email.policy.default)
+    (part,) = parsed.iter_attachments()
+    assert part.get_content() == content
+
+
+async def test_a_line_of_100_000_characters_arrives_in_lines_that_smtp_allows(url: str) -> None:
+    text = "x" * 100_000
+    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+        assert (await post.settle(await post.send(text=text))).standing == ("delivered", 1, 250)
+    (taken,) = peer.transactions
+    assert max(map(len, taken.content.split(b"\r\n"))) <= 998
+    parsed = email.message_from_bytes(taken.content, policy=email.policy.default)
+    body = parsed.get_body()
+    assert body is not None
+    assert body.get_content().rstrip("\r\n") == text
+
+
+async def test_a_long_line_of_a_complete_message_stays_as_it_is(url: str) -> None:
+    raw = HEADER + b"x" * 100_000 + b"\r\n"
+    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+        assert (await post.settle(await post.send_bytes(raw))).standing == ("delivered", 1, 250)
+    assert peer.transactions[0].content == raw
+
+
+async def test_only_crlf_and_doubled_dots_leave_the_house(url: str) -> None:
+    body = b".\r\n..two\n.\nRCPT TO:<eve@example.net>\r.\rlast\r\n.\r\n.end"
+    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+        assert (await post.settle(await post.send_bytes(HEADER + body))).standing == ("delivered", 1, 250)
+    (taken,) = peer.transactions
+    wire = b"..\r\n...two\r\n..\r\nRCPT TO:<eve@example.net>\r\n..\r\nlast\r\n..\r\n..end\r\n"
+    assert taken.wire == HEADER + wire
+    assert peer.verbs() == ["EHLO", "MAIL", "RCPT", "DATA", "CONTENT", "QUIT"]
+
+
+async def test_dots_and_line_ends_of_a_text_arrive_as_lines(url: str) -> None:
+    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+        sent = await post.send(text=".\n.first\r\n..\r.\rlast\n.")
+        assert (await post.settle(sent)).standing == ("delivered", 1, 250)
+    (taken,) = peer.transactions
+    assert b"\n" not in taken.wire.replace(b"\r\n", b"")
+    assert b"\r" not in taken.wire.replace(b"\r\n", b"")
+    parsed = email.message_from_bytes(taken.content, policy=email.policy.default)
+    body = parsed.get_body()
+    assert body is not None
+    assert body.get_content().splitlines() == [".", ".first", "..", ".", "last", "."]
+
+
+async def test_bcc_recipients_are_in_nothing_that_arrives(url: str) -> None:
+    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+        await post.prove()
+        hidden = ("hidden.one@example.net", "hidden.two@example.net")
+        seen = await post.settle(await post.send("ada@example.net", cc=("bob@example.net",), bcc=hidden))
+        assert [one.status for one in seen.recipients] == ["delivered"] * 4
+        assert await post.credits() == (5, 0)
+    _, taken = peer.transactions
+    assert len(taken.recipients) == 4
+    assert b"hidden" not in taken.content
+    assert b"bcc" not in taken.content.lower()
+    parsed = email.message_from_bytes(taken.content, policy=email.policy.default)
+    assert (parsed["To"], parsed["Cc"]) == ("ada@example.net", "bob@example.net")
+
+
+async def test_messages_of_the_same_moment_have_a_transaction_each(url: str) -> None:
+    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+        await post.prove()
+        recipients = [f"user{number}@example.net" for number in range(10)]
+        # Accepted together, they are claimed together, their ids mixed by chance.
+        sent = await asyncio.gather(post.send(*recipients), post.send(*recipients))
+        for message_id in sent:
+            seen = await post.settle(message_id)
+            assert [one.status for one in seen.recipients] == ["delivered"] * 10
+    assert [len(taken.recipients) for taken in peer.transactions] == [1, 10, 10]
+
+
+async def test_the_envelope_sender_names_the_message_and_is_in_the_senders_domain(url: str) -> None:
+    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+        for _ in range(2):
+            await post.settle(await post.send("ada@example.net", "bob@example.net"))
+    first, second = (taken.mail.partition("<")[2].partition(">")[0] for taken in peer.transactions)
+    assert first.startswith("bounces+")
+    assert first.endswith("@example.com")
+    assert first != second
+
+
+# What destinations cannot take.
+
+EIGHT_BIT = HEADER + "grüße\r\n".encode()
+
+
+@pytest.mark.parametrize("extensions", [("8BITMIME", "SMTPUTF8"), ("8BITMIME",), ()], ids=str)
+async def test_plain_mail_needs_no_extension(extensions: tuple[str, ...], url: str) -> None:
+    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
+        message_id = await post.send(text="grüße", subject="grüße")
+        assert (await post.settle(message_id)).standing == ("delivered", 1, 250)
+        raw = await messages.raw(post.ctx, post.account_id, message_id)
+    (taken,) = peer.transactions
+    assert taken.content == raw
+    assert taken.mail.endswith(">")
+    assert peer.verbs() == ["EHLO", "MAIL", "RCPT", "DATA", "CONTENT", "QUIT"]
+
+
+@pytest.mark.parametrize(
+    "extensions, status",
+    [(smtp_peers.ALL_EXTENSIONS, "delivered"), (("PIPELINING",), "bounced")],
+    ids=["with", "without"],
+)
+async def test_8_bit_content_needs_8bitmime(extensions: tuple[str, ...], status: str, url: str) -> None:
+    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
+        seen = await post.settle(await post.send_bytes(EIGHT_BIT))
+        assert (seen.recipient.status, seen.recipient.attempt_count) == (status, 1)
+        if status == "bounced":
+            expected = "the message has 8-bit content, and the destination does not offer 8BITMIME"
+            assert seen.recipient.last_smtp_response == expected
+            assert (seen.attempt.stage, seen.attempt.reason) == ("mail", "extension_missing")
+    assert [taken.content for taken in peer.transactions] == ([EIGHT_BIT] if status == "delivered" else [])
+    assert all("BODY=8BITMIME" in taken.mail for taken in peer.transactions)
+
+
+@pytest.mark.parametrize(
+    "extensions, status",
+    [(smtp_peers.ALL_EXTENSIONS, "delivered"), (("PIPELINING", "8BITMIME"), "bounced")],
+    ids=["with", "without"],
+)
+async def test_an_internationalised_address_needs_smtputf8(extensions: tuple[str, ...], status: str, url: str) -> None:
+    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
+        seen = await post.settle(await post.send("jörg@example.net"))
+        assert (seen.recipient.status, seen.recipient.attempt_count) == (status, 1)
+        if status == "bounced":
+            expected = "the message has an internationalised address, and the destination does not offer SMTPUTF8"
+            assert seen.recipient.last_smtp_response == expected
+            assert (seen.attempt.stage, seen.attempt.reason) == ("mail", "extension_missing")
+            assert (seen.message.status, await post.credits()) == ("failed", (0, 0))
+            assert await post.suppressed("jörg@example.net") == {}
+    assert [taken.recipients for taken in peer.transactions] == (
+        [["RCPT TO:<jörg@example.net>"]] if status == "delivered" else []
+    )
+    assert all("SMTPUTF8" in taken.mail for taken in peer.transactions)
+
+
+async def test_an_internationalised_domain_needs_no_extension(url: str) -> None:
+    zones = engines.zones_of({engines.HOST: "127.0.0.1"}, domain="xn--bcher-kva.example")
+    async with (
+        smtp_peers.serving(extensions=()) as peer,
+        engines.delivering(url, port=peer.port, zones=zones) as post,
+    ):
+        seen = await post.settle(await post.send("Ada@Bücher.example"))
+        assert seen.standing == ("delivered", 1, 250)
+        # The sender sees the address as it was written.
+        assert seen.recipient.email == "Ada@Bücher.example"
+    (taken,) = peer.transactions
+    assert taken.recipients == ["RCPT TO:<Ada@xn--bcher-kva.example>"]
+    assert taken.content.isascii()
+
+
+async def test_a_message_beyond_the_size_that_is_offered_is_not_sent(url: str) -> None:
+    extensions = ("PIPELINING", "SIZE 1000")
+    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
+        seen = await post.settle(await post.send(text="word " * 1_000))
+        assert seen.standing == ("bounced", 1, None)
+        assert "at most 1000 octets" in (seen.recipient.last_smtp_response or "")
+        assert (seen.attempt.reason, seen.attempt.fault) == ("message_too_large", "content")
+        assert (await post.settle(await post.send(text="short"))).standing == ("delivered", 1, 250)
+    assert len(peer.transactions) == 1

@@ -1,0 +1,215 @@
+"""The engine as a whole: it runs until told, ends in order, and dies loudly of a bug."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from postroad import config, errors
+from postroad.delivery import dispatching, engine, reporting, routing
+from postroad.network import smtp_connection
+from postroad.services import accounts, audit, context, messages
+from postroad.storage import pools, queue
+from tests import contexts, dns_server, mailing, smtp_peers
+from tests.delivery import engines, parts, piles
+
+
+@contextlib.asynccontextmanager
+async def made_engine(url: str, port: int = 25, **delivery: object) -> AsyncIterator[tuple[engine.Engine, Any]]:
+    """An engine that does not run yet, its context and account, and what it logs."""
+    async with dns_server.running(engines.zones_of({engines.HOST: "127.0.0.1"})) as dns:
+        settings = config.load(
+            environment={},
+            overrides={
+                "database": {"url": url},
+                "security": {"secret_key": contexts.SECRET_KEY},
+                "delivery": {**engines.QUICK, "resolvers": [dns.address], "mx_port": port, **delivery},
+            },
+        )
+        async with context.open_context(settings, clock=contexts.Clock()) as ctx:
+            account = await accounts.create(ctx, "Shop")
+            await mailing.allow(ctx, account.id)
+            log, lines = parts.logger()
+            made = engine.Engine(ctx, hello_name=engines.HELLO_NAME, log=log)
+            yield made, (ctx, account.id, lines)
+
+
+async def test_what_comes_while_it_runs_is_delivered_without_waiting_for_the_next_look(url: str) -> None:
+    # A look every thousand seconds: only the arrival itself can wake the engine in time.
+    async with (
+        smtp_peers.serving() as peer,
+        engines.delivering(url, port=peer.port, poll_milliseconds=1_000_000) as post,
+    ):
+        for _ in range(3):
+            seen = await post.settle(await post.send())
+            assert seen.recipient.status == "delivered"
+
+
+async def test_a_bug_in_the_walk_ends_the_engine_loudly_and_in_order(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with (
+        smtp_peers.serving({"CONTENT": smtp_peers.Drip("250 taken", 0.01)}) as peer,
+        made_engine(url, peer.port) as (made, (ctx, account_id, _)),
+    ):
+        message_id = await mailing.accept(ctx, account_id)
+        step = made._dispatching.step
+
+        async def step_until_something_is_sent() -> bool:
+            if "CONTENT" in peer.verbs():
+                raise RuntimeError("a bug")
+            return await step()
+
+        monkeypatch.setattr(made._dispatching, "step", step_until_something_is_sent)
+        with pytest.raises(RuntimeError, match="a bug"):
+            await made.run(asyncio.Event())
+        assert len(made._held) == 0
+        assert await engine_recipients(ctx, account_id, message_id) == ["delivered"]
+
+
+async def engine_recipients(ctx: context.Context, account_id: str, message_id: str) -> list[str]:
+    _, reached = await messages.find(ctx, account_id, message_id)
+    return [recipient.status for recipient in reached]
+
+
+async def test_a_stop_lets_the_claim_under_way_end_and_hands_it_back(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with (
+        smtp_peers.serving({"BANNER": smtp_peers.SILENCE}) as peer,
+        made_engine(url, peer.port, grace_seconds=1, reply_seconds=60) as (
+            made,
+            (ctx, account_id, lines),
+        ),
+    ):
+        await piles.pile(ctx, account_id, "example.net", count=20)
+        stopping, claim = asyncio.Event(), made._dispatching._claim
+
+        async def claim_and_stop(plan: dispatching.Plan, *, now: int, promote: bool) -> dispatching.Claims:
+            claimed = await claim(plan, now=now, promote=promote)
+            if claimed.rows:
+                stopping.set()
+                await asyncio.sleep(0.01)
+            return claimed
+
+        monkeypatch.setattr(made._dispatching, "_claim", claim_and_stop)
+        await made.run(stopping)
+        assert len(made._held) == 0
+        report = await audit.run(ctx)
+        assert report.findings == []
+        async with ctx.store.transaction() as tx:
+            (lane,) = await queue.lanes(tx, after="", most=10)
+            wanted = [queue.Wanted(lane, 100)]
+            rows = await queue.claim(tx, wanted, lease_until=1, worker="another")
+        assert len(rows) == 20
+        assert {row.attempt_count for row in rows} == {0}
+        assert "grace_time_over" in [line["event"] for line in lines]
+
+
+async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
+    async with (
+        smtp_peers.serving({"MAIL": smtp_peers.SILENCE}) as peer,
+        made_engine(url, peer.port, grace_seconds=1, reply_seconds=60) as (made, (ctx, account_id, _)),
+    ):
+        await mailing.accept(ctx, account_id)
+        task = asyncio.create_task(made.run(asyncio.Event()))
+        await peer.wait_for("MAIL")
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert len(made._held) == 0
+
+
+async def test_nothing_is_told_of_pools_after_the_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporting, "LOOK_SECONDS", 0.001)
+    script: smtp_peers.Script = {"MAIL": "451 4.7.0 too many messages, slow down"}
+    async with smtp_peers.serving(script) as peer, made_engine(url, peer.port) as (made, (ctx, account_id, _)):
+        await mailing.accept(ctx, account_id)
+        stopping = asyncio.Event()
+        task = asyncio.create_task(made.run(stopping))
+
+        async def told() -> list[pools.Pool]:
+            async with ctx.store.reading() as tx:
+                return await pools.heard_since(tx, 0)
+
+        async def is_told() -> bool:
+            return bool(await told())
+
+        await parts.until(is_told)
+        close = made._router.close
+
+        async def close_slowly() -> None:
+            await asyncio.sleep(0.02)
+            await close()
+
+        monkeypatch.setattr(made._router, "close", close_slowly)
+        monkeypatch.setattr(made._reporting, "_is_news", lambda *_: True)
+        stopping.set()
+        await task
+        assert await told() == []
+
+
+async def test_a_store_that_is_away_is_asked_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "TROUBLE_SECONDS", 0.001)
+    async with smtp_peers.serving() as peer, made_engine(url, peer.port) as (made, (ctx, account_id, lines)):
+        step, steps = made._dispatching.step, 0
+
+        async def fail_at_first() -> bool:
+            nonlocal steps
+            steps += 1
+            if steps < 3:
+                raise errors.ServiceUnavailable("away", retry_after=1)
+            return await step()
+
+        monkeypatch.setattr(made._dispatching, "step", fail_at_first)
+        message_id = await mailing.accept(ctx, account_id)
+        stopping = asyncio.Event()
+        task = asyncio.create_task(made.run(stopping))
+
+        async def is_delivered() -> bool:
+            return await engine_recipients(ctx, account_id, message_id) == ["delivered"]
+
+        await parts.until(is_delivered)
+        stopping.set()
+        await task
+        assert [line["event"] for line in lines][:2] == ["queue_not_reached"] * 2
+
+
+async def test_connections_leave_from_our_addresses_in_turn_and_of_the_right_family(url: str) -> None:
+    first, second = engines.loopback_addresses(2)
+    async with (
+        smtp_peers.serving() as peer,
+        made_engine(url, source_addresses=[first, "2001:db8::1", second]) as (made, _),
+    ):
+        here = parts.host_at(peer.port)
+        chosen = []
+        for _ in range(4):
+            connection = await made._connect(here)
+            assert isinstance(connection, smtp_connection.SmtpConnection)
+            chosen.append(connection.destination.source_address)
+            await connection.close()
+        assert chosen == [first, second, first, second]
+        there = routing.Host("mx", "2001:db8::2", 25, parts.PLAIN)
+        assert made._source(there) == "2001:db8::1"
+        await made.run(stopped())
+
+
+@pytest.mark.parametrize("ours", [[], ["192.0.2.1"]])
+async def test_without_an_address_of_the_right_family_the_system_chooses(url: str, ours: list[str]) -> None:
+    async with made_engine(url, source_addresses=ours) as (made, _):
+        assert made._source(routing.Host("mx", "2001:db8::2", 25, parts.PLAIN)) is None
+        await made.run(stopped())
+
+
+def stopped() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
+async def test_an_engine_says_hello_with_the_name_of_the_settings(url: str) -> None:
+    async with smtp_peers.serving() as peer, made_engine(url, peer.port, hostname="out.example.org") as (_, (ctx, *__)):
+        log, _lines = parts.logger()
+        made = await engine.open_engine(ctx, log=log)
+        connection = await made._connect(parts.host_at(peer.port))
+        await connection.close()
+        assert peer.commands[0] == "EHLO out.example.org"
+        await made.run(stopped())

@@ -1,0 +1,124 @@
+"""Leases: held while work is under way, renewed in time, and handed back without a trace."""
+
+import asyncio
+
+import pytest
+
+from postroad import errors
+from postroad.delivery import leases
+from postroad.storage import queue, store
+from tests.contexts import SECOND
+from tests.delivery import parts
+
+
+async def claim_as(made: parts.Parts, worker: str) -> list[queue.Claimed]:
+    async with made.ctx.store.transaction() as tx:
+        await queue.promote(tx, now=made.clock(), most=100)
+        wanted = [queue.Wanted(lane, 100) for lane in await queue.lanes(tx, after="", most=100)]
+        return await queue.claim(tx, wanted, lease_until=made.clock() + 60 * SECOND, worker=worker)
+
+
+async def renewed_once(held: leases.Leases, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the renewals until one has been tried."""
+    tried = asyncio.Event()
+    renew = held._renew
+
+    async def renew_and_tell() -> None:
+        try:
+            await renew()
+        finally:
+            tried.set()
+
+    monkeypatch.setattr(held, "_renew", renew_and_tell)
+    monkeypatch.setattr(leases, "RENEWALS_A_LEASE", 60_000)
+    task = asyncio.create_task(held.renew_forever())
+    await tried.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
+async def test_what_is_handed_back_can_be_claimed_at_once_and_nothing_was_counted(database_url: str) -> None:
+    async with parts.opened(database_url) as made:
+        await made.accept()
+        (claim,) = await made.claim()
+        assert await made.ready() == []
+        await made.held.hand_back([claim.key])
+        assert len(made.held) == 0
+        (again,) = await made.claim()
+        assert (again.key, again.attempt_count, again.lost_leases) == (claim.key, 0, 0)
+
+
+async def test_a_renewed_lease_outlives_its_first_end_and_a_forgotten_one_does_not(url: str) -> None:
+    async with parts.opened(url) as made:
+        await made.accept("kept@example.net")
+        await made.accept("forgotten@example.net")
+        forgotten, kept = sorted(await made.claim(), key=lambda claim: claim.email)
+        made.held.drop([forgotten.key])
+        made.clock.pass_seconds(40)
+        await made.held._renew()
+        made.clock.pass_seconds(30)
+        assert [row.email for row in await claim_as(made, "another")] == ["forgotten@example.net"]
+        made.clock.pass_seconds(31)
+        (late,) = (row for row in await claim_as(made, "third") if row.key == kept.key)
+        assert late.lost_leases == 1
+
+
+async def test_a_claim_that_is_held_already_is_not_taken_twice(url: str) -> None:
+    async with parts.opened(url) as made:
+        await made.accept()
+        (claim,) = await made.claim()
+        made.clock.pass_seconds(61)
+        again = await claim_as(made, made.held.worker)
+        assert [row.key for row in again] == [claim.key]
+        assert made.held.take(again) == []
+        assert len(made.held) == 1
+
+
+async def test_only_the_holder_can_hand_back_or_renew(url: str) -> None:
+    async with parts.opened(url) as made:
+        await made.accept()
+        (claim,) = await made.claim()
+        made.clock.pass_seconds(61)
+        await claim_as(made, "another")
+        await made.held._renew()
+        await made.held.hand_back([claim.key])
+        assert await made.ready() == []
+
+
+async def test_renewals_go_on_by_themselves_and_survive_a_store_that_is_away(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with parts.opened(url) as made:
+        await made.accept()
+        await made.claim()
+        made.clock.pass_seconds(59)
+        await renewed_once(made.held, monkeypatch)
+        made.clock.pass_seconds(2)
+        assert await claim_as(made, "another") == []
+        assert made.events() == []
+        with monkeypatch.context() as patch:
+            patch.setattr(made.held, "_database", Away())
+            await renewed_once(made.held, monkeypatch)
+        assert set(made.events()) == {"leases_not_renewed"}
+
+
+async def test_handing_back_to_a_store_that_is_away_is_told_and_left_to_time(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with parts.opened(url) as made:
+        await made.accept()
+        (claim,) = await made.claim()
+        monkeypatch.setattr(made.held, "_database", Away())
+        await made.held.hand_back([claim.key])
+        assert made.events() == ["leases_not_handed_back"]
+        assert len(made.held) == 0
+        made.clock.pass_seconds(61)
+        assert [row.key for row in await claim_as(made, "another")] == [claim.key]
+
+
+class Away:
+    """A store that cannot be reached."""
+
+    def transaction(self) -> store.Transaction:
+        raise errors.ServiceUnavailable("away", retry_after=1)

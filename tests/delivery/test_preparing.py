@@ -1,0 +1,134 @@
+"""From claims to jobs: who shares a transaction, what is sent, and what happens to a message that cannot be."""
+
+from typing import cast
+
+import pytest
+
+from postroad import errors
+from postroad.delivery import preparing
+from postroad.services import signing
+from postroad.storage import queue
+from tests import mailing
+from tests.delivery import parts
+
+ROUTE = parts.route_to(parts.host_at(25))
+
+
+def claim_of(message: str, number: int, *, size: int = 100) -> queue.Claimed:
+    email = f"{number}@example.net"
+    return queue.Claimed("acc_1", message, f"rcp_{number:04}", "example.net acc_1", email, email, size, 0, 0, 0)
+
+
+class Signer:
+    """A signer that fails for one message."""
+
+    def __init__(self, problem: Exception | None = None, *, poison: str = "") -> None:
+        self.asked: list[tuple[str, str, str]] = []
+        self._problem = problem
+        self._poison = poison
+
+    async def signature(self, account_id: str, domain: str, message_id: str, content: bytes) -> bytes:
+        self.asked.append((account_id, domain, message_id))
+        if self._problem and self._poison.encode() in content:
+            raise self._problem
+        return b"DKIM-Signature: x\r\n"
+
+
+def as_signing(signer: Signer) -> signing.Signing:
+    return cast("signing.Signing", signer)
+
+
+def test_recipients_of_one_message_make_one_job_even_when_their_ids_are_mixed_with_others() -> None:
+    claims = [claim_of("em_1", 1), claim_of("em_2", 2), claim_of("em_1", 3), claim_of("em_2", 4)]
+    jobs = preparing.jobs_of(claims, ROUTE)
+    assert [[key[2] for key in job.keys] for job in jobs] == [["rcp_0001", "rcp_0003"], ["rcp_0002", "rcp_0004"]]
+    assert [job.message for job in jobs] == [("acc_1", "em_1"), ("acc_1", "em_2")]
+    assert preparing.jobs_of([], ROUTE) == []
+
+
+def test_a_transaction_has_no_more_recipients_than_a_server_has_to_take() -> None:
+    jobs = preparing.jobs_of([claim_of("em_1", number) for number in range(120)], ROUTE)
+    assert [len(job.claims) for job in jobs] == [50, 50, 20]
+
+
+def test_a_message_is_large_beyond_a_bound() -> None:
+    bound = preparing.LARGE_BYTES
+    sizes = [preparing.jobs_of([claim_of("em_1", 1, size=size)], ROUTE)[0].is_large for size in (bound, bound + 1)]
+    assert sizes == [False, True]
+
+
+async def test_a_job_gets_its_content_an_envelope_and_a_return_path_of_its_own(database_url: str) -> None:
+    async with parts.opened(database_url, return_path_domain="bounces.example.org") as made:
+        await made.accept("ada@example.net", "bob@example.net", "eve@example.org")
+        claims = [claim for claim in await made.claim() if claim.lane.startswith("example.net")]
+        (job,) = preparing.jobs_of(claims, ROUTE)
+        ready: list[preparing.Job] = []
+        await made.tools.preparing.prepare([job], ready.append)
+        assert ready == [job]
+        assert job.recipient_count == 3
+        assert job.envelope is not None
+        assert job.envelope.recipients == ("ada@example.net", "bob@example.net")
+        assert job.envelope.sender.endswith("@bounces.example.org")
+        assert b"It is on its way." in job.envelope.content[0]
+        assert not job.envelope.needs_smtputf8
+
+
+async def test_without_a_return_path_domain_bounces_come_to_the_senders_domain(url: str) -> None:
+    async with parts.opened(url) as made:
+        (job,) = await made.jobs(route=ROUTE)
+        assert job.envelope is not None
+        assert job.envelope.sender.endswith(f"@{mailing.DOMAIN}")
+
+
+async def test_an_address_that_is_not_ascii_needs_smtputf8(url: str) -> None:
+    async with parts.opened(url) as made:
+        (job,) = await made.jobs("ädä@example.net", route=ROUTE)
+        assert job.envelope is not None
+        assert job.envelope.needs_smtputf8
+
+
+async def test_a_signature_stands_before_the_message(url: str) -> None:
+    signer = Signer()
+    async with parts.opened(url, signer=as_signing(signer)) as made:
+        (job,) = await made.jobs(route=ROUTE)
+        assert job.envelope is not None
+        assert job.envelope.content[0] == b"DKIM-Signature: x\r\n"
+        assert signer.asked == [(made.account_id, mailing.DOMAIN, job.message[1])]
+
+
+async def test_a_message_whose_content_is_gone_is_told_of_without_an_envelope(url: str) -> None:
+    async with parts.opened(url) as made:
+        (job,) = preparing.jobs_of([claim_of("em_absent", 1)], ROUTE)
+        ready: list[preparing.Job] = []
+        await made.tools.preparing.prepare([job], ready.append)
+        assert ready == [job]
+        assert (job.envelope, job.obstacle) == (None, preparing.MISSING)
+
+
+async def test_a_message_that_cannot_be_signed_is_told_of_and_holds_up_nobody(url: str) -> None:
+    signer = Signer(RuntimeError("the key does not open"), poison="poison")
+    async with parts.opened(url, signer=as_signing(signer)) as made:
+        await made.accept(text="good")
+        await made.accept(text="poison")
+        await made.accept(text="good as well")
+        jobs = preparing.jobs_of(await made.claim(), ROUTE)
+        ready: list[preparing.Job] = []
+        await made.tools.preparing.prepare(jobs, ready.append)
+        assert len(ready) == 3
+        (broken,) = (job for job in jobs if job.envelope is None)
+        assert broken.obstacle == preparing.BROKEN
+        (line,) = made.log
+        assert (line["event"], line["message_id"]) == ("not_prepared", broken.message[1])
+
+
+@pytest.mark.parametrize("trouble", [errors.ServiceUnavailable, errors.TemporaryFailure])
+async def test_a_message_whose_key_the_store_does_not_give_now_is_not_told_of(
+    url: str, trouble: type[errors.ServiceUnavailable | errors.TemporaryFailure]
+) -> None:
+    signer = Signer(trouble("away", retry_after=1))
+    async with parts.opened(url, signer=as_signing(signer)) as made:
+        await made.accept()
+        ready: list[preparing.Job] = []
+        await made.tools.preparing.prepare(preparing.jobs_of(await made.claim(), ROUTE), ready.append)
+        assert ready == []
+        assert made.events() == ["not_prepared_yet"]

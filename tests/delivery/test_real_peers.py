@@ -1,0 +1,171 @@
+"""Servers and verifiers that are not ours take what the engine sends: aiosmtpd, Postfix, dkimpy, opendkim."""
+
+import asyncio
+import contextlib
+import email
+import email.policy
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiosmtpd.smtp
+import pytest
+import trustme
+
+from postroad.services import context, domain_keys, messages
+from postroad.storage import domains
+from tests import contexts, dkim_verifiers, mailing, smtp_peers
+from tests.delivery import engines, postfix_server
+
+HOST = engines.HOST
+SIGNED: dict[str, Any] = {"sign": True, "signers": "threads"}
+TEXT = "Grüße!\n.\n..two dots\n.a dot and a word\n" + "word " * 400 + "\nlast line"
+
+
+def present() -> contexts.Clock:
+    """A clock that shows the time of this machine: verifiers refuse signatures from the future."""
+    clock = contexts.Clock()
+    clock.now = context.system_clock()
+    return clock
+
+
+class Mailbox:
+    """What aiosmtpd calls; takes everything but mail for bob."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[list[str], bytes, bool]] = []
+
+    async def handle_RCPT(  # noqa: N802 - as aiosmtpd has it
+        self,
+        server: aiosmtpd.smtp.SMTP,
+        session: aiosmtpd.smtp.Session,
+        envelope: aiosmtpd.smtp.Envelope,
+        address: str,
+        options: list[str],
+    ) -> str:
+        if address.startswith("bob@"):
+            return "550 5.7.1 not for bob"
+        envelope.rcpt_tos.append(address)
+        return "250 2.1.5 ok"
+
+    async def handle_DATA(  # noqa: N802 - as aiosmtpd has it
+        self, server: aiosmtpd.smtp.SMTP, session: aiosmtpd.smtp.Session, envelope: aiosmtpd.smtp.Envelope
+    ) -> str:
+        assert isinstance(envelope.original_content, bytes)
+        self.taken.append((envelope.rcpt_tos, envelope.original_content, session.ssl is not None))
+        return "250 2.0.0 taken"
+
+
+@contextlib.asynccontextmanager
+async def aiosmtpd_serving(mailbox: Mailbox, *, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
+    """Aiosmtpd for the time of the block; gives its port."""
+
+    def make() -> aiosmtpd.smtp.SMTP:
+        return aiosmtpd.smtp.SMTP(mailbox, hostname=HOST, tls_context=tls, enable_SMTPUTF8=True)
+
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+def certified() -> ssl.SSLContext:
+    """A server's side of TLS."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert(HOST).configure_cert(made)
+    return made
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True], ids=["plain", "starttls"])
+async def test_aiosmtpd_takes_our_mail_without_pipelining(is_encrypted: bool, url: str) -> None:  # noqa: FBT001
+    mailbox = Mailbox()
+    async with (
+        aiosmtpd_serving(mailbox, tls=certified() if is_encrypted else None) as port,
+        engines.delivering(url, port=port) as post,
+    ):
+        await post.prove()
+        sent = [await post.send("ada@example.net", "bob@example.net", "jörg@example.net", text=TEXT) for _ in range(2)]
+        for message_id in sent:
+            seen = await post.settle(message_id)
+            found = [(one.status, one.last_smtp_code, one.attempt_count) for one in seen.recipients]
+            assert found == [("delivered", 250, 1), ("bounced", 550, 1), ("delivered", 250, 1)]
+            assert {attempt.tls for attempt in seen.attempts} == {"TLSv1.3" if is_encrypted else ""}
+            assert seen.message.status == "partial"
+        raws = [await messages.raw(post.ctx, post.account_id, message_id) for message_id in sent]
+        assert await post.credits() == (5, 0)
+    taken = mailbox.taken[1:]
+    assert sorted(content for _, content, _ in taken) == sorted(raws)
+    assert [recipients for recipients, _, _ in taken] == [["ada@example.net", "jörg@example.net"]] * 2
+    assert [seen_tls for _, _, seen_tls in mailbox.taken] == [is_encrypted] * 3
+
+
+@pytest.mark.skipif(postfix_server.missing() is not None, reason=str(postfix_server.missing()))
+@pytest.mark.parametrize("discarded", ["", "pipelining", "pipelining,starttls"], ids=["all", "one_by_one", "plain"])
+async def test_postfix_takes_our_mail(discarded: str, url: str) -> None:
+    with postfix_server.running(HOST, discarded=discarded) as postfix:
+        async with engines.delivering(url, port=postfix.port) as post:
+            recipients = [f"user{number}@example.net" for number in range(20)]
+            first = await post.send()
+            await post.settle(first)
+            sent = [first, await post.send(*recipients, text=TEXT), await post.send("ada@example.net", text=TEXT * 100)]
+            for message_id in sent:
+                seen = await post.settle(message_id)
+                assert {(one.status, one.attempt_count, one.last_smtp_code) for one in seen.recipients} == {
+                    ("delivered", 1, 250)
+                }
+                assert {attempt.tls for attempt in seen.attempts} == {"" if "starttls" in discarded else "TLSv1.3"}
+            raws = [await messages.raw(post.ctx, post.account_id, message_id) for message_id in sent]
+            assert await post.credits() == (22, 0)
+        assert sorted(postfix.contents()) == sorted(raws)
+
+
+async def _signed(post: engines.Post, *to: str, **fields: object) -> dict[str, str]:
+    """Send a message and return the records that its signature is checked against."""
+    async with post.ctx.store.reading() as tx:
+        domain = await domains.by_name(tx, post.account_id, mailing.DOMAIN)
+    assert domain is not None
+    record = await domain_keys.record(post.ctx, domain)
+    seen = await post.settle(await post.send(*to, **fields))
+    assert {one.status for one in seen.recipients} == {"delivered"}
+    return {record.name: record.value}
+
+
+async def test_what_arrives_parses_back_and_its_signature_is_good(url: str) -> None:
+    async with (
+        smtp_peers.serving() as peer,
+        engines.delivering(url, port=peer.port, clock=present(), **SIGNED) as post,
+    ):
+        records = await _signed(post, subject="Grüße", text=TEXT, html="<p>Grüße!</p>")
+    (taken,) = peer.transactions
+    assert taken.content.startswith(b"DKIM-Signature:")
+    assert dkim_verifiers.dkimpy_accepts(taken.content, records)
+    assert not dkim_verifiers.dkimpy_accepts(taken.content.replace(b"last line", b"lost line"), records)
+    parsed = email.message_from_bytes(taken.content, policy=email.policy.default)
+    assert (parsed["Subject"], parsed["From"], parsed["To"]) == ("Grüße", "shop@example.com", "ada@example.net")
+    assert parsed.defects == []
+    body = parsed.get_body(("plain",))
+    assert body is not None
+    assert body.get_content().splitlines() == TEXT.splitlines()
+
+
+@dkim_verifiers.needs_opendkim
+async def test_opendkim_accepts_what_arrives(url: str, tmp_path: Path) -> None:
+    async with (
+        smtp_peers.serving() as peer,
+        engines.delivering(url, port=peer.port, clock=present(), **SIGNED) as post,
+    ):
+        records = await _signed(post, text=TEXT)
+    assert dkim_verifiers.opendkim_accepts(peer.transactions[0].content, records, tmp_path)
+
+
+async def test_every_destination_gets_the_same_signed_bytes(url: str) -> None:
+    other = engines.zones_of({"mx.other.example": "127.0.0.1"}, domain="other.example")
+    zones = {**engines.zones_of({HOST: "127.0.0.1"}), **other}
+    async with (
+        smtp_peers.serving() as peer,
+        engines.delivering(url, port=peer.port, zones=zones, clock=present(), **SIGNED) as post,
+    ):
+        records = await _signed(post, "ada@example.net", "bob@other.example")
+    first, second = peer.transactions
+    assert first.content == second.content
+    assert dkim_verifiers.dkimpy_accepts(first.content, records)

@@ -1,0 +1,184 @@
+"""Recording: what a result becomes in the store, and that none is forgotten while the store is away."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from postroad import errors
+from postroad.delivery import preparing, recording, trying
+from postroad.model import judging
+from postroad.protocol.smtp import values
+from postroad.services import audit, outcomes
+from postroad.storage import attempts, suppressions
+from tests.contexts import SECOND
+from tests.delivery import parts
+
+ROUTE = parts.route_to(parts.host_at(25))
+TAKEN = values.Result(values.Stage.CONTENT, values.Reply(250, "taken", "2.0.0"))
+BUSY = values.Result(values.Stage.RECIPIENT, values.Reply(450, "busy", "4.2.1"))
+NOBODY = values.Result(values.Stage.RECIPIENT, values.Reply(550, "nobody here", "5.1.1"))
+IN_DOUBT = values.Result(values.Stage.CONTENT, trouble="the connection was lost", in_doubt=True)
+
+
+def attempted(*results: values.Result) -> trying.Attempted:
+    judgements = tuple(map(judging.judge, results))
+    return trying.Attempted(results, judgements, "mx.example.net", "192.0.2.1", "TLSv1.3")
+
+
+async def record(made: parts.Parts, job: preparing.Job, *results: values.Result) -> None:
+    started_at = made.clock()
+    made.clock.pass_seconds(2)
+    await made.tools.recording.attempted(job, attempted(*results), pool="mx.example.net", started_at=started_at)
+    await made.tools.recording.close()
+
+
+async def log_of(made: parts.Parts, message_id: str) -> list[attempts.Attempt]:
+    async with made.ctx.store.reading() as tx:
+        return await attempts.of_message(tx, made.account_id, message_id)
+
+
+async def suppressed(made: parts.Parts, email: str) -> bool:
+    async with made.ctx.store.reading() as tx:
+        return bool(await suppressions.find(tx, [(made.account_id, email)]))
+
+
+async def test_a_delivered_message_is_final_its_attempt_is_logged_and_nothing_is_held(database_url: str) -> None:
+    async with parts.opened(database_url) as made:
+        (job,) = await made.jobs(route=ROUTE)
+        await record(made, job, TAKEN)
+        (recipient,) = await made.recipients(job.message[1])
+        assert (recipient.status, recipient.attempt_count, recipient.last_smtp_code) == ("delivered", 1, 250)
+        (attempt,) = await log_of(made, job.message[1])
+        assert (attempt.host, attempt.address, attempt.tls) == ("mx.example.net", "192.0.2.1", "TLSv1.3")
+        assert (attempt.pool, attempt.stage, attempt.duration) == ("mx.example.net", "content", 2 * SECOND)
+        assert (attempt.verdict, attempt.fault, attempt.in_doubt) == ("delivered", None, 0)
+        assert len(made.held) == 0
+        assert made.events() == ["recipient_delivered"]
+        assert made.ctx.metrics.recipients.values["others", "delivered"] == 1
+        assert made.ctx.metrics.unrecorded.values == {(): 0}
+        assert (await audit.run(made.ctx)).findings == []
+
+
+async def test_a_temporary_refusal_waits_by_the_schedule_and_fails_at_its_end(url: str) -> None:
+    async with parts.opened(url, retry_seconds=[100]) as made:
+        (job,) = await made.jobs(route=ROUTE)
+        await record(made, job, BUSY)
+        assert await made.statuses(job.message[1]) == ["deferred"]
+        assert made.events() == ["recipient_tried"]
+        async with made.ctx.store.reading() as tx:
+            row = await tx.fetch_one("queue.is_due", made.clock() + 89 * SECOND)
+            assert row is None
+            assert await tx.fetch_one("queue.is_due", made.clock() + 111 * SECOND) is not None
+        async with made.ctx.store.transaction() as tx:
+            await tx.execute("queue.promote", made.clock() + 111 * SECOND, 10)
+        (again,) = preparing.jobs_of(await made.claim(), ROUTE)
+        assert again.claims[0].attempt_count == 1
+        await record(made, again, IN_DOUBT)
+        assert await made.statuses(job.message[1]) == ["failed"]
+        assert [attempt.in_doubt for attempt in await log_of(made, job.message[1])] == [0, 1]
+        assert made.log[-1]["in_doubt"] is True
+        assert (await audit.run(made.ctx)).findings == []
+
+
+@pytest.mark.parametrize("suppress", [True, False])
+async def test_an_address_that_does_not_exist_is_left_alone_later_when_the_settings_say_so(
+    url: str, *, suppress: bool
+) -> None:
+    async with parts.opened(url, suppress=suppress) as made:
+        (job,) = await made.jobs("ada@example.net", "bob@example.net", route=ROUTE)
+        await record(made, job, NOBODY, TAKEN)
+        assert sorted(await made.statuses(job.message[1])) == ["bounced", "delivered"]
+        assert await suppressed(made, job.claims[0].email_key) is suppress
+        assert not await suppressed(made, job.claims[1].email_key)
+
+
+async def test_an_attempt_that_got_nowhere_is_logged_without_a_host(url: str) -> None:
+    async with parts.opened(url) as made:
+        (missing,) = await made.jobs(route=ROUTE)
+        await made.tools.recording.nowhere(missing.claims, preparing.MISSING)
+        (broken,) = await made.jobs(route=ROUTE)
+        await made.tools.recording.nowhere(broken.claims, preparing.BROKEN)
+        await made.tools.recording.close()
+        assert await made.statuses(missing.message[1]) == ["bounced"]
+        assert await made.statuses(broken.message[1]) == ["deferred"]
+        for job in (missing, broken):
+            (attempt,) = await log_of(made, job.message[1])
+            assert (attempt.host, attempt.pool, attempt.stage) == ("", "", "route")
+            assert (attempt.reason, attempt.fault) == ("refused_here", "ours")
+        assert not await suppressed(made, "ada@example.net")
+
+
+async def test_what_is_decided_here_is_no_attempt(url: str) -> None:
+    async with parts.opened(url) as made:
+        (job,) = await made.jobs(route=ROUTE)
+        await made.tools.recording.decided(job.claims, judging.Verdict.BOUNCED, ["not tried"])
+        await made.tools.recording.close()
+        (recipient,) = await made.recipients(job.message[1])
+        assert (recipient.status, recipient.attempt_count, recipient.last_smtp_response) == ("bounced", 0, "not tried")
+        assert await log_of(made, job.message[1]) == []
+        assert made.ctx.metrics.recipients.values["none", "bounced"] == 1
+
+
+async def test_a_result_is_offered_until_the_store_takes_it_and_is_held_meanwhile(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "FIRST_WAIT_SECONDS", 0.001)
+    async with parts.opened(url) as made:
+        (job,) = await made.jobs(route=ROUTE)
+        submit, held = made.ctx.record.submit, list[int]()
+
+        async def submit_the_third_time(ended: Sequence[outcomes.Outcome]) -> None:
+            held.append(len(made.held))
+            if len(held) < 3:
+                raise errors.ServiceUnavailable("away", retry_after=1)
+            await submit(ended)
+
+        monkeypatch.setattr(made.ctx.record, "submit", submit_the_third_time)
+        await record(made, job, TAKEN)
+        assert held == [1, 1, 1]
+        assert await made.statuses(job.message[1]) == ["delivered"]
+        assert made.events() == ["results_not_recorded_yet"] * 2 + ["recipient_delivered"]
+
+
+async def test_a_bug_in_recording_is_loud_and_leaves_the_recipient_to_the_end_of_its_lease(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with parts.opened(url) as made:
+        (job,) = await made.jobs(route=ROUTE)
+
+        async def fail(_: object) -> None:
+            raise RuntimeError("a bug")
+
+        monkeypatch.setattr(made.ctx.record, "submit", fail)
+        await record(made, job, TAKEN)
+        assert [(line["event"], line["log_level"]) for line in made.log] == [("results_not_recorded", "error")]
+        assert len(made.held) == 0
+        assert made.ctx.metrics.unrecorded.values == {(): 0}
+
+
+async def test_only_so_many_results_may_be_unrecorded_then_whoever_sends_waits(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "MOST_UNRECORDED", 2)
+    async with parts.opened(url) as made:
+        jobs = await made.jobs(count=3, route=ROUTE)
+        submit, go_on = made.ctx.record.submit, asyncio.Event()
+
+        async def submit_later(ended: Sequence[outcomes.Outcome]) -> None:
+            await go_on.wait()
+            await submit(ended)
+
+        monkeypatch.setattr(made.ctx.record, "submit", submit_later)
+        tasks = [
+            asyncio.create_task(made.tools.recording.attempted(job, attempted(TAKEN), pool="", started_at=0))
+            for job in jobs
+        ]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert [task.done() for task in tasks] == [True, True, False]
+        assert made.ctx.metrics.unrecorded.values == {(): 2}
+        go_on.set()
+        await asyncio.wait(tasks)
+        await made.tools.recording.close()
+        assert [await made.statuses(job.message[1]) for job in jobs] == [["delivered"]] * 3

@@ -1,0 +1,5 @@
+"""The inbound door is tested on a real context, on both engines."""
+
+from tests.contexts import account, clock, ctx, database_url, settings
+
+__all__ = ["account", "clock", "ctx", "database_url", "settings"]

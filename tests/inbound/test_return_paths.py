@@ -1,0 +1,162 @@
+"""The inbound door, over real SMTP: tokens are let in, strangers are not, and 250 means that the report is kept."""
+
+from collections.abc import AsyncIterator
+
+import aiosmtplib
+import pytest
+
+from postroad import errors
+from postroad.inbound import return_paths
+from postroad.services import context, late_bounces, return_path
+from postroad.storage import accounts
+from tests import mailing, reports
+from tests.api import door
+
+ADA = "ada@example.net"
+REPORT = reports.report(reports.group(ADA)).replace(b"\n", b"\r\n")
+
+
+@pytest.fixture
+def lines() -> door.Lines:
+    return door.Lines()
+
+
+@pytest.fixture
+async def client(ctx: context.Context, lines: door.Lines) -> AsyncIterator[aiosmtplib.SMTP]:
+    listener = return_paths.listener(ctx, name="mx.example.com", log=lines.logger())
+    await listener.start("127.0.0.1", 0)
+    host, port = listener.address
+    try:
+        async with aiosmtplib.SMTP(hostname=host, port=port, start_tls=False, timeout=60) as client:
+            yield client
+    finally:
+        await listener.stop(grace_seconds=10)
+
+
+@pytest.fixture
+async def message_id(ctx: context.Context, account: accounts.Account) -> str:
+    await mailing.allow(ctx, account.id)
+    message_id = await mailing.accept(ctx, account.id, to=(ADA,))
+    await reports.settle(ctx)
+    return message_id
+
+
+def path(ctx: context.Context, message_id: str) -> str:
+    return return_path.address(ctx.keys.return_path, message_id=message_id, domain="example.com")
+
+
+async def send(client: aiosmtplib.SMTP, recipient: str, content: bytes = REPORT, *, sender: str = "") -> int:
+    """Hand mail in, and return the code of the last reply; a refused recipient is an exception."""
+    await client.mail(sender)
+    await client.rcpt(recipient)
+    return (await client.data(content)).code
+
+
+async def test_a_report_is_kept_before_it_is_acknowledged(
+    ctx: context.Context, account: accounts.Account, client: aiosmtplib.SMTP, message_id: str, lines: door.Lines
+) -> None:
+    await client.ehlo()
+    assert await send(client, path(ctx, message_id).upper()) == 250
+    (kept,) = await late_bounces.of_message(ctx, account.id, message_id)
+    assert kept.response == "550 5.1.1 no such user"
+    (line,) = [line for line in lines.kept if line["event"] == "delivery_report"]
+    assert (line["level"], line["message_id"], line["fate"]) == ("info", message_id, "recorded")
+    assert ADA not in str(lines.kept)
+
+
+async def test_only_genuine_tokens_are_let_in(ctx: context.Context, client: aiosmtplib.SMTP, message_id: str) -> None:
+    await client.ehlo()
+    genuine = path(ctx, message_id)
+    forged = genuine.replace(genuine[-13], "0" if genuine[-13] != "0" else "1")
+    for stranger in ("postmaster@example.com", "ada@example.net", "bounces+x@example.com", forged):
+        await client.mail("spam@example.org")
+        with pytest.raises(aiosmtplib.SMTPRecipientRefused) as refused:
+            await client.rcpt(stranger)
+        assert refused.value.code == 550
+        assert refused.value.message.startswith("5.1.1")
+        with pytest.raises(aiosmtplib.SMTPDataError):
+            await client.data(REPORT)
+        await client.rset()
+
+
+async def test_there_is_one_return_path_in_a_transaction(
+    ctx: context.Context, client: aiosmtplib.SMTP, message_id: str
+) -> None:
+    await client.ehlo()
+    await client.mail("")
+    await client.rcpt(path(ctx, message_id))
+    with pytest.raises(aiosmtplib.SMTPRecipientRefused) as refused:
+        await client.rcpt(path(ctx, "em_" + "0" * 28))
+    assert refused.value.code == 452
+    assert (await client.data(REPORT)).code == 250
+
+
+@pytest.mark.parametrize("sender", ["", "ada@example.net"])
+async def test_mail_that_is_no_report_is_taken_and_dropped(
+    ctx: context.Context, client: aiosmtplib.SMTP, message_id: str, lines: door.Lines, sender: str
+) -> None:
+    await client.ehlo()
+    reply = b"Auto-Submitted: auto-replied\r\n\r\nI am away.\r\n"
+    assert await send(client, path(ctx, message_id), reply, sender=sender) == 250
+    assert [line["level"] for line in lines.kept if line["event"] == "mail_to_return_path_dropped"] == ["debug"]
+
+
+async def test_a_report_about_a_message_that_is_gone_is_taken(ctx: context.Context, client: aiosmtplib.SMTP) -> None:
+    await client.ehlo()
+    assert await send(client, path(ctx, "em_" + "0" * 28)) == 250
+
+
+async def test_a_report_may_carry_a_large_original(
+    ctx: context.Context, account: accounts.Account, client: aiosmtplib.SMTP, message_id: str
+) -> None:
+    await client.ehlo()
+    original = b"--b\r\nContent-Type: message/rfc822\r\n\r\n" + b"x" * 76 + b"\r\n" * 1000
+    assert await send(client, path(ctx, message_id), REPORT.replace(b"--b--\r\n", original * 100)) == 250
+    assert len(await late_bounces.of_message(ctx, account.id, message_id)) == 1
+
+
+async def test_a_store_that_is_away_asks_for_another_try(
+    ctx: context.Context,
+    client: aiosmtplib.SMTP,
+    message_id: str,
+    lines: door.Lines,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(*_arguments: object) -> None:
+        raise errors.ServiceUnavailable("the store is away")
+
+    monkeypatch.setattr(late_bounces, "receive", fail)
+    await client.ehlo()
+    with pytest.raises(aiosmtplib.SMTPDataError) as refused:
+        await send(client, path(ctx, message_id))
+    assert refused.value.code == 451
+    assert [line["level"] for line in lines.kept if line["event"] == "report_not_kept"] == ["warning"]
+    monkeypatch.undo()
+    assert await send(client, path(ctx, message_id)) == 250
+
+
+async def test_a_bug_is_logged_and_asks_for_another_try(
+    ctx: context.Context,
+    client: aiosmtplib.SMTP,
+    message_id: str,
+    lines: door.Lines,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(*_arguments: object) -> None:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(late_bounces, "receive", fail)
+    await client.ehlo()
+    with pytest.raises(aiosmtplib.SMTPDataError) as refused:
+        await send(client, path(ctx, message_id))
+    assert refused.value.code == 451
+    (line,) = [line for line in lines.kept if line["event"] == "inbound_failed"]
+    assert isinstance(line["exc_info"], LookupError)
+
+
+async def test_what_is_too_large_is_said_before_it_is_sent(client: aiosmtplib.SMTP) -> None:
+    await client.ehlo()
+    assert client.esmtp_extensions["size"] == str(return_paths.MESSAGE_OCTETS)
+    with pytest.raises(aiosmtplib.SMTPSenderRefused) as refused:
+        await client.mail("", options=[f"SIZE={return_paths.MESSAGE_OCTETS + 1}"])
+    assert refused.value.code == 552

@@ -1,0 +1,104 @@
+"""Names and addresses of destinations: which can be hosts, which are forbidden, and what their pool is called."""
+
+import ipaddress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroad.model import destinations
+
+
+@pytest.mark.parametrize("name", ["mx.example.org", "a", "mx_1.example.org", "xn--mnchen-3ya.example", "1.2.3.example"])
+def test_host_names(name: str) -> None:
+    assert destinations.is_host_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "192.0.2.1",
+        "2001:db8::1",
+        "mx..example",
+        ".example",
+        "mx.example.",
+        "-mx.example",
+        "mx-.example",
+        "m x.example",
+        "mx\\000.example",
+        "MX.example",
+        "mx\n",
+        "mx.example\n",
+        "a" * 64,
+        ".".join(["a" * 50] * 6),
+        "mx.123",
+    ],
+)
+def test_what_is_no_host_name(name: str) -> None:
+    assert not destinations.is_host_name(name)
+
+
+@pytest.mark.parametrize(
+    "domain, address",
+    [
+        ("[192.0.2.1]", "192.0.2.1"),
+        ("[IPv6:2001:db8::1]", "2001:db8::1"),
+        ("[ipv6:2001:db8::1]", "2001:db8::1"),
+        ("[2001:db8::1]", None),
+        ("192.0.2.1", None),
+        ("[192.0.2.1", None),
+        ("[192.0.2.256]", None),
+        ("[IPv6:192.0.2.1]", None),
+        ("[]", None),
+        ("", None),
+    ],
+)
+def test_address_literals(domain: str, address: str | None) -> None:
+    assert destinations.literal(domain) == (ipaddress.ip_address(address) if address else None)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "127.255.0.9",
+        "0.0.0.0",
+        "0.1.2.3",
+        "169.254.1.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "240.0.0.1",
+        "::1",
+        "::",
+        "fe80::1",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:0.0.0.0",
+    ],
+)
+def test_addresses_that_lead_nowhere_or_to_ourselves_are_forbidden(address: str) -> None:
+    why = destinations.why_forbidden(address)
+    assert why is not None
+    assert why.startswith(f"{address} is ")
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "10.0.0.1", "2001:db8::1", "fd00::1", "64:ff9b::c000:201", "8.8.8.8"])
+def test_other_addresses_are_not(address: str) -> None:
+    assert destinations.why_forbidden(address) is None
+
+
+def test_a_set_of_hosts_has_one_name_in_any_order() -> None:
+    assert destinations.pool_name(["b.example", "a.example", "b.example"]) == "a.example,b.example"
+
+
+def test_a_long_set_is_named_by_its_first_host_and_a_number() -> None:
+    hosts = [f"mx{number:02}.example.org" for number in range(30)]
+    assert destinations.pool_name(hosts) == "mx00.example.org+29"
+
+
+@given(st.sets(st.text("abc.-", min_size=1, max_size=253), min_size=1, max_size=20))
+def test_no_name_of_a_pool_is_too_long(hosts: set[str]) -> None:
+    name = destinations.pool_name(hosts)
+    assert 1 <= len(name) <= destinations.MOST_POOL_CHARACTERS
+    assert destinations.pool_name(sorted(hosts, reverse=True)) == name

@@ -1,0 +1,43 @@
+"""Mail hosts belong to the provider that runs them, and only to one that has a pool."""
+
+import pytest
+
+from postroad import config
+from postroad.model import providers
+
+
+def test_every_provider_has_a_pool() -> None:
+    pools = set(config.Pools.__struct_fields__)
+    assert {*providers.SUFFIXES.values(), providers.OTHERS} <= pools
+
+
+@pytest.mark.parametrize(
+    "host, provider",
+    [
+        ("gmail-smtp-in.l.google.com", "google"),
+        ("aspmx2.googlemail.com", "google"),
+        ("smtp.google.com", "google"),
+        ("example-org.mail.protection.outlook.com", "microsoft"),
+        ("hotmail-com.olc.protection.outlook.com", "microsoft"),
+        ("example-org.a-v1.mx.microsoft", "microsoft"),
+        ("mta5.am0.yahoodns.net", "yahoo"),
+        ("mx-aol.mail.gm0.yahoodns.net", "yahoo"),
+        ("mx01.mail.icloud.com", "apple"),
+        ("mx.example.org", "others"),
+        ("notgoogle.com", "others"),
+        ("google.com.evil.example", "others"),
+        ("com", "others"),
+        ("", "others"),
+    ],
+)
+def test_the_end_of_a_name_tells_the_provider(host: str, provider: str) -> None:
+    assert providers.of_host(host) == provider
+
+
+def test_hosts_of_one_provider_belong_to_it() -> None:
+    assert providers.of_hosts(["aspmx.l.google.com", "alt1.aspmx.l.google.com"]) == "google"
+
+
+@pytest.mark.parametrize("names", [["aspmx.l.google.com", "mx.example.org"], ["a.google.com", "b.outlook.com"], []])
+def test_hosts_of_several_belong_to_none(names: list[str]) -> None:
+    assert providers.of_hosts(names) == "others"

@@ -1,0 +1,96 @@
+"""The listener of SMTP binds where it is told, takes so many connections and no more, and stops in order."""
+
+import asyncio
+
+import pytest
+
+from postroad.network import smtp_listener, smtp_session
+from postroad.protocol.smtp import server_events
+from tests.network.smtp_serving import TRANSACTION, Gate, KeepingPolicy, Kept, connect, listening
+
+
+async def test_the_address_is_known_once_it_is_bound() -> None:
+    async with listening() as server:
+        host, port = server.address
+        assert host == "127.0.0.1"
+        assert port > 0
+    features = server_events.Features("mx.example.test", 1000)
+    listener = smtp_listener.SmtpListener(lambda _: KeepingPolicy(Kept(), None), features=features, failed=print)
+    with pytest.raises(RuntimeError):
+        _ = listener.address
+    await listener.stop(grace_seconds=0)
+
+
+@pytest.mark.parametrize("options", [{"starttls": True}, {}])
+def test_tls_without_a_certificate_is_refused(options: dict[str, bool]) -> None:
+    features = server_events.Features("mx.example.test", 1000, **options)
+    with pytest.raises(ValueError, match="certificate"):
+        smtp_listener.SmtpListener(
+            lambda _: KeepingPolicy(Kept(), None), features=features, failed=print, implicit_tls=not options
+        )
+
+
+@pytest.mark.parametrize(
+    "limits, refusal",
+    [
+        (smtp_session.Limits(connections=2), b"421 4.3.2 "),
+        (smtp_session.Limits(connections_per_address=2), b"421 4.7.0 "),
+    ],
+)
+async def test_one_connection_too_many_is_turned_away_until_another_ends(
+    limits: smtp_session.Limits, refusal: bytes
+) -> None:
+    async with listening(limits=limits) as server, connect(server.address) as first:
+        async with connect(server.address) as second:
+            assert (await first.reply()).startswith(b"220 ")
+            assert (await second.reply()).startswith(b"220 ")
+            async with connect(server.address) as third:
+                assert (await third.reply()).startswith(refusal)
+                assert await third.rest() == b""
+            await second.ask(b"QUIT\r\n")
+            await second.rest()
+
+        async def another() -> bytes:
+            async with connect(server.address) as client:
+                return await client.reply()
+
+        async with asyncio.timeout(30):
+            while not (await another()).startswith(b"220 "):
+                await asyncio.sleep(0)
+
+
+async def test_stopping_lets_idle_clients_go_and_transactions_finish() -> None:
+    gate = Gate()
+    async with (
+        listening(take=gate) as server,
+        connect(server.address) as idle,
+        connect(server.address) as early,
+        connect(server.address) as late,
+    ):
+        await idle.ask(b"EHLO x\r\n", replies=2)
+        await early.ask(TRANSACTION, replies=5)
+        await late.ask(TRANSACTION + b"x\r\n.\r\n", replies=5)
+        await gate.reached.wait()
+        stopping = asyncio.create_task(server.listener.stop(grace_seconds=30))
+        assert (await idle.rest()).startswith(b"421 4.3.2 ")
+        gate.opened.set()
+        assert (await late.rest()).startswith(b"250 2.0.0 taken\r\n421 4.3.2 ")
+        await early.send(b"y\r\n.\r\n")
+        assert (await early.rest()).startswith(b"250 2.0.0 taken\r\n421 4.3.2 ")
+        await stopping
+        assert len(server.kept.messages) == 2
+
+
+async def test_what_is_not_finished_in_the_grace_time_is_cut() -> None:
+    gate = Gate()
+    async with (
+        listening(take=gate) as server,
+        connect(server.address) as receiving,
+        connect(server.address) as waiting,
+    ):
+        await receiving.ask(TRANSACTION, replies=5)
+        await waiting.ask(TRANSACTION + b"x\r\n.\r\n", replies=5)
+        await gate.reached.wait()
+        await server.listener.stop(grace_seconds=0)
+        assert await receiving.rest() == b""
+        assert await waiting.rest() == b""

@@ -1,0 +1,244 @@
+"""One connection of an SMTP server: foreign clients are served, answers come in order, and nobody holds it up."""
+
+import asyncio
+import email.message
+import smtplib
+import socket
+import ssl
+
+import aiosmtplib
+import pytest
+import trustme
+
+from postroad.network import smtp_session
+from postroad.protocol.smtp import server_commands, server_events, values
+from tests.network.smtp_serving import PATIENCE_SECONDS, TRANSACTION, Gate, connect, listening
+
+MESSAGE = b"Subject: x\r\n\r\nHello\r\n.\r\n..\r\n"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def server_tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
+    return context
+
+
+@pytest.fixture(scope="module")
+def client_tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+async def test_the_client_of_the_standard_library_sends_and_gets_the_bytes_through() -> None:
+    def send(address: tuple[str, int]) -> dict[str, tuple[int, bytes]]:
+        with smtplib.SMTP(*address) as client:
+            return client.sendmail("a@example.org", ["b@example.net", "c@example.net"], MESSAGE)
+
+    async with listening() as server:
+        assert await asyncio.to_thread(send, server.address) == {}
+        (sent,) = server.kept.messages
+    assert (sent.sender, sent.recipients, sent.content) == (
+        "a@example.org",
+        ("b@example.net", "c@example.net"),
+        (MESSAGE,),
+    )
+    assert server.kept.sessions[0].client_address == "127.0.0.1"
+
+
+async def test_another_client_sends_many_messages_over_one_connection() -> None:
+    message = email.message.EmailMessage()
+    message["From"], message["To"], message["Subject"] = "a@example.org", "jürgen@example.net", "Grüße"
+    message.set_content("Hello\n" * 100_000)
+    async with listening() as server:
+        host, port = server.address
+        async with aiosmtplib.SMTP(hostname=host, port=port, start_tls=False) as client:
+            for _ in range(10):
+                errors, text = await client.send_message(message)
+                assert (errors, text) == ({}, "2.0.0 taken")
+    assert len(server.kept.messages) == 10
+    assert all(sent.needs_smtputf8 and sent.size > 600_000 for sent in server.kept.messages)
+
+
+async def test_a_client_secures_the_session_and_authenticates(
+    server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    features = server_events.Features("mx.example.test", 1000, starttls=True, auth=True)
+    async with listening(features, tls=server_tls) as server:
+        host, port = server.address
+        client = aiosmtplib.SMTP(hostname=host, port=port, start_tls=True, tls_context=client_tls)
+        async with client:
+            await client.ehlo()
+            with pytest.raises(aiosmtplib.SMTPAuthenticationError, match="535"):
+                await client.auth_plain("jo", "wrong")
+            await client.auth_login("jo", "secret")
+            await client.sendmail("a@example.org", ["b@example.net"], b"x\r\n")
+        (session,) = server.kept.sessions
+        assert (session.is_secure, session.is_authenticated) == (True, True)
+        assert len(server.kept.messages) == 1
+
+
+async def test_tls_may_be_there_from_the_first_byte(server_tls: ssl.SSLContext, client_tls: ssl.SSLContext) -> None:
+    async with listening(tls=server_tls, implicit_tls=True) as server:
+        host, port = server.address
+        async with aiosmtplib.SMTP(hostname=host, port=port, use_tls=True, tls_context=client_tls) as client:
+            await client.sendmail("a@example.org", ["b@example.net"], b"x\r\n")
+        assert server.kept.sessions[0].is_secure
+
+
+async def test_a_client_that_cannot_shake_hands_is_let_go(server_tls: ssl.SSLContext) -> None:
+    features = server_events.Features("mx.example.test", 1000, starttls=True)
+    async with listening(features, tls=server_tls) as server:
+        async with connect(server.address) as client:
+            await client.ask(b"EHLO x\r\nSTARTTLS\r\n", replies=3)
+            await client.send(b"MAIL FROM:<a@example.org>\r\n" * 10)
+            await client.rest()
+        async with connect(server.address) as client:
+            assert (await client.reply()).startswith(b"220 ")
+        await server.listener.stop(grace_seconds=30)
+        assert server.kept.problems == []
+
+
+async def test_commands_injected_before_tls_are_never_obeyed(server_tls: ssl.SSLContext) -> None:
+    features = server_events.Features("mx.example.test", 1000, starttls=True)
+    async with listening(features, tls=server_tls) as server, connect(server.address) as client:
+        await client.ask(b"EHLO x\r\n", replies=2)
+        await client.send(b"STARTTLS\r\nRSET\r\n")
+        assert (await client.rest()).startswith(b"421 ")
+
+
+async def test_answers_that_take_their_time_come_in_order() -> None:
+    gate = Gate()
+    async with listening(take=gate) as server, connect(server.address) as client:
+        await client.send(TRANSACTION + b"x\r\n.\r\nNOOP\r\nMAIL FROM:<>\r\nQUIT\r\n")
+        replies = [(await client.reply())[:3] for _ in range(5)]
+        assert replies == [b"220", b"250", b"250", b"250", b"354"]
+        await gate.reached.wait()
+        gate.opened.set()
+        said = (await client.rest()).split(b"\r\n")
+        assert said[:3] == [b"250 2.0.0 taken", b"250 2.0.0 OK", b"250 2.1.0 sender taken"]
+        assert said[3].startswith(b"221 ")
+
+
+async def test_a_client_that_runs_ahead_of_its_answers_is_held_back() -> None:
+    gate = Gate()
+    async with listening(take=gate) as server:
+        with socket.create_connection(server.address) as client:
+            client.settimeout(0)
+            await asyncio.get_running_loop().sock_sendall(client, TRANSACTION + b"x\r\n.\r\n")
+            await gate.reached.wait()
+            # A server that read on would make room in each of these turns of the loop.
+            blocked = 0
+            while blocked < 100:
+                try:
+                    client.send(b"NOOP\r\n" * 10_000)
+                    blocked = 0
+                except BlockingIOError:
+                    blocked += 1
+                await asyncio.sleep(0)
+            assert len(server.kept.messages) == 1
+
+
+class Broken(smtp_session.Policy):
+    """A policy with a bug in each of the two ways."""
+
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_session.Verdict:
+        if sender == "bug@example.org":
+            raise ZeroDivisionError
+        return super().mail(sender, parameters)
+
+    async def message(self, envelope: values.Envelope) -> smtp_session.Answer:
+        raise LookupError(envelope.sender)
+
+
+async def test_a_bug_is_reported_and_the_client_may_try_again() -> None:
+    async with listening(make_policy=lambda _session: Broken()) as server, connect(server.address) as client:
+        replies = await client.ask(b"EHLO x\r\nMAIL FROM:<bug@example.org>\r\n", replies=3)
+        assert replies[-1].startswith(b"451 4.3.0 ")
+        replies = await client.ask(TRANSACTION.partition(b"\r\n")[2] + b"x\r\n.\r\n", replies=4)
+        assert replies[-1].startswith(b"451 4.3.0 ")
+        assert (await client.ask(b"NOOP\r\n"))[0] == b"250 2.0.0 OK"
+        assert [type(problem) for problem in server.kept.problems] == [ZeroDivisionError, LookupError]
+
+
+async def test_no_reply_hangs_up() -> None:
+    async with listening(take=lambda _envelope: None) as server, connect(server.address) as client:
+        await client.ask(TRANSACTION, replies=5)
+        await client.send(b"x\r\n.\r\n")
+        assert await client.rest() == b""
+
+
+async def test_a_message_is_accepted_although_its_client_is_gone() -> None:
+    gate = Gate()
+    accepted = asyncio.Event()
+
+    async def take(envelope: values.Envelope) -> smtp_session.Answer:
+        answer = await gate(envelope)
+        accepted.set()
+        return answer
+
+    async with listening(take=take) as server:
+        async with connect(server.address) as client:
+            await client.ask(TRANSACTION + b"x\r\n.\r\n", replies=5)
+            await gate.reached.wait()
+        gate.opened.set()
+        await accepted.wait()
+        async with connect(server.address) as client:
+            assert (await client.reply()).startswith(b"220 ")
+
+
+@pytest.mark.parametrize("trickle", [b"", b"NOO"])
+async def test_a_client_that_says_nothing_is_let_go(trickle: bytes) -> None:
+    limits = smtp_session.Limits(command_seconds=0.1)
+    async with listening(limits=limits) as server, connect(server.address) as client:
+        await client.reply()
+        await client.send(trickle)
+        assert (await client.rest()).startswith(b"421 4.4.2 ")
+
+
+async def test_bytes_that_trickle_in_buy_no_time() -> None:
+    limits = smtp_session.Limits(command_seconds=0.1, content_seconds=0.2)
+    async with listening(limits=limits) as server, connect(server.address) as client:
+        await client.ask(TRANSACTION, replies=5)
+
+        async def trickle() -> None:
+            while True:
+                await client.send(b"x\r\n")
+                await asyncio.sleep(0.01)
+
+        trickling = asyncio.create_task(trickle())
+        await client.rest()
+        trickling.cancel()
+        await asyncio.wait({trickling})
+        assert server.kept.messages == []
+
+
+async def test_a_client_that_does_not_read_is_cut() -> None:
+    limits = smtp_session.Limits(write_seconds=0.1)
+    async with listening(limits=limits) as server:
+        with socket.create_connection(server.address) as client:
+            client.settimeout(0)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            loop = asyncio.get_running_loop()
+
+            async def flood() -> None:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    while True:
+                        await loop.sock_sendall(client, b"HELP\r\n" * 10_000)
+
+            with pytest.raises(ConnectionError):
+                await flood()
+
+
+async def test_a_line_of_a_hundred_thousand_characters_is_content_as_any_other() -> None:
+    line = b"x" * 100_000 + b"\r\n"
+    async with listening() as server, connect(server.address) as client:
+        await client.ask(TRANSACTION, replies=5)
+        assert await client.ask(line + b".\r\n") == [b"250 2.0.0 taken"]
+        assert server.kept.messages[0].content == (line,)

@@ -1,0 +1,340 @@
+"""The client's side of a session: what it says, what it makes of each reply, and that portions make no difference."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroad.protocol.smtp import client, values
+from postroad.protocol.smtp.values import Reply, Result, Stage
+
+PIPELINING = "PIPELINING"
+CONTENT = b"Subject: x\r\n\r\n.y\r\n"
+WIRE = b"Subject: x\r\n\r\n..y\r\n.\r\n"
+ENVELOPE = values.Envelope("a@example.com", ("b@example.org", "c@example.org"), (CONTENT,))
+COMMANDS = ["MAIL FROM:<a@example.com>", "RCPT TO:<b@example.org>", "RCPT TO:<c@example.org>", "DATA"]
+TEMPORARY, PERMANENT = "451 4.3.0 later", "550 5.7.1 never"
+
+
+def written(session: client.Client) -> list[str]:
+    return b"".join(iter(session.next_bytes, b"")).decode().splitlines()
+
+
+def ready(*extensions: str) -> client.Client:
+    session = client.Client("me.example", starttls=False)
+    say(session, "220 hello")
+    assert written(session) == ["EHLO me.example"]
+    say(session, *(f"250-{line}" for line in ("peer", *extensions)), "250 HELP")
+    assert session.step is client.IDLE
+    return session
+
+
+def say(session: client.Client, *lines: str) -> None:
+    """Answer; who wants to see what was asked looks at `written` before."""
+    written(session)
+    session.receive("".join(line + "\r\n" for line in lines).encode())
+
+
+def reply(line: str) -> Reply:
+    code, enhanced, text = line.split(" ", 2)
+    return Reply(int(code), text, enhanced)
+
+
+def test_pipelined_commands_leave_together_and_the_content_follows_the_replies() -> None:
+    session = ready(PIPELINING)
+    session.begin(ENVELOPE)
+    assert written(session) == COMMANDS
+    say(session, "250 ok", "250 ok", "250 ok")
+    assert written(session) == []
+    say(session, "354 go on")
+    assert b"".join(iter(session.next_bytes, b"")) == WIRE
+    say(session, "250 2.0.0 taken")
+    assert session.results() == (Result(Stage.CONTENT, reply("250 2.0.0 taken")),) * 2
+    assert session.step is client.IDLE
+
+
+def test_without_pipelining_each_command_waits_for_the_reply_before() -> None:
+    session = ready()
+    session.begin(ENVELOPE)
+    for command in COMMANDS:
+        assert written(session) == [command]
+        say(session, "354 go on" if command == "DATA" else "250 ok")
+    assert b"".join(iter(session.next_bytes, b"")) == WIRE
+    say(session, "250 2.0.0 taken")
+    assert [result.stage for result in session.results()] == [Stage.CONTENT] * 2
+
+
+@pytest.mark.parametrize("refusal", [TEMPORARY, PERMANENT])
+@pytest.mark.parametrize("verb", ["MAIL", "RCPT", "DATA", "CONTENT"])
+@pytest.mark.parametrize("extensions", [(), (PIPELINING,)])
+def test_a_refusal_is_the_result_of_whom_it_concerns(extensions: tuple[str, ...], verb: str, refusal: str) -> None:
+    session = ready(*extensions)
+    session.begin(ENVELOPE)
+    said = converse(session, {verb: refusal})
+    stage = {"MAIL": Stage.MAIL, "RCPT": Stage.RECIPIENT, "DATA": Stage.DATA, "CONTENT": Stage.CONTENT}[verb]
+    assert session.results() == (Result(stage, reply(refusal)),) * 2
+    assert session.step is client.IDLE
+    # The next transaction is told apart from what is left of this one, and only then.
+    session.begin(ENVELOPE)
+    left_open = verb in {"RCPT", "DATA"} and ("CONTENT" not in said)
+    assert written(session)[0] == ("RSET" if left_open else COMMANDS[0])
+
+
+def converse(session: client.Client, refusals: dict[str, str]) -> list[str]:
+    """Answer as a server does that looks at one line at a time; the verbs that it got."""
+    said: list[str] = []
+    while session.is_waiting:
+        data = b"".join(iter(session.next_bytes, b""))
+        if said and said[-1] == "DATA" and "DATA" not in refusals:
+            assert data.endswith(b".\r\n")
+            said.append("CONTENT")
+            say(session, refusals.get("CONTENT", "250 2.0.0 ok"))
+            continue
+        for line in data.decode().splitlines():
+            said.append(line[:4])
+            good = "354 go on" if line == "DATA" else "250 2.0.0 ok"
+            say(session, refusals.get(line, refusals.get(line[:4], good)))
+    return said
+
+
+def test_without_recipients_data_that_was_sent_ahead_is_ended_by_a_dot() -> None:
+    session = ready(PIPELINING)
+    session.begin(ENVELOPE)
+    written(session)
+    say(session, "250 ok", PERMANENT, TEMPORARY, "354 go on")
+    assert written(session) == ["."]
+    assert session.is_waiting
+    say(session, "554 5.5.1 no valid recipients")
+    assert [result.reply for result in session.results()] == [reply(PERMANENT), reply(TEMPORARY)]
+    session.begin(ENVELOPE)
+    assert written(session)[0] == COMMANDS[0]
+
+
+def test_a_refused_sender_is_not_hidden_by_the_replies_that_follow_from_it() -> None:
+    session = ready(PIPELINING)
+    session.begin(ENVELOPE)
+    say(session, TEMPORARY, "503 5.5.1 MAIL first", "503 5.5.1 MAIL first", "503 5.5.1 RCPT first")
+    assert session.results() == (Result(Stage.MAIL, reply(TEMPORARY)),) * 2
+
+
+@pytest.mark.parametrize("extensions", [(), (PIPELINING,)])
+def test_a_refused_recipient_does_not_keep_the_others_from_getting_it(extensions: tuple[str, ...]) -> None:
+    session = ready(*extensions)
+    session.begin(ENVELOPE)
+    converse(session, {COMMANDS[1]: PERMANENT})
+    refused, taken = session.results()
+    assert refused == Result(Stage.RECIPIENT, reply(PERMANENT))
+    assert taken == Result(Stage.CONTENT, reply("250 2.0.0 ok"))
+
+
+@pytest.mark.parametrize("extensions, first", [((), ["RSET"]), ((PIPELINING,), ["RSET", *COMMANDS])])
+def test_a_reset_goes_before_the_next_transaction(extensions: tuple[str, ...], first: list[str]) -> None:
+    session = ready(*extensions)
+    session.begin(ENVELOPE)
+    converse(session, {"DATA": TEMPORARY})
+    session.begin(ENVELOPE)
+    assert written(session) == first
+    say(session, "250 2.0.0 ok")
+    if not extensions:
+        assert written(session) == COMMANDS[:1]
+    say(session, TEMPORARY)
+    assert session.step is (client.RECIPIENT if extensions else client.IDLE)
+
+
+def test_a_refused_reset_says_nothing_about_the_message() -> None:
+    session = ready(PIPELINING)
+    session.begin(ENVELOPE)
+    converse(session, {"DATA": TEMPORARY})
+    session.begin(ENVELOPE)
+    say(session, PERMANENT)
+    assert session.step is client.CLOSED
+    result = session.results()[0]
+    assert (result.stage, result.reply, result.permanent) == (Stage.MAIL, None, False)
+    assert "RESET" in result.trouble
+
+
+STEPS = ["250 ok", "250 ok", "250 ok", "354 go on"]
+STAGES = [Stage.MAIL, Stage.RECIPIENT, Stage.RECIPIENT, Stage.DATA, Stage.CONTENT]
+
+
+@pytest.mark.parametrize("replies_before", range(5))
+@pytest.mark.parametrize("extensions", [(), (PIPELINING,)])
+def test_421_answers_whatever_is_asked_and_ends_the_session(extensions: tuple[str, ...], replies_before: int) -> None:
+    session = ready(*extensions)
+    session.begin(ENVELOPE)
+    for line in STEPS[:replies_before]:
+        written(session)
+        say(session, line)
+    written(session)
+    say(session, "421 4.3.2 going down")
+    assert session.results() == (Result(STAGES[replies_before], reply("421 4.3.2 going down")),) * 2
+    assert session.step is client.CLOSED
+    assert written(session) == []
+
+
+@pytest.mark.parametrize("replies_before", range(5))
+def test_a_loss_is_in_doubt_only_after_the_final_dot(replies_before: int) -> None:
+    session = ready(PIPELINING)
+    session.begin(ENVELOPE)
+    say(session, *STEPS[:replies_before])
+    written(session)
+    session.lose("gone")
+    stage = STAGES[replies_before]
+    assert session.results() == (Result(stage, trouble="gone", in_doubt=stage is Stage.CONTENT),) * 2
+
+
+def test_content_that_was_not_handed_over_to_its_end_is_not_in_doubt() -> None:
+    session = ready(PIPELINING)
+    session.begin(values.Envelope("", ("b@example.org",), (b"x" * 100_000,)))
+    session.next_bytes()
+    say(session, "250 ok", "250 ok", "354 go on")
+    assert len(session.next_bytes()) == client.CHUNK_OCTETS
+    session.lose("gone")
+    assert session.results() == (Result(Stage.CONTENT, trouble="gone"),)
+    assert session.next_bytes() == b""
+
+
+@pytest.mark.parametrize("line, is_kept", [("552 5.3.4 too much", True), ("250 2.0.0 thanks", False)])
+def test_an_answer_before_the_final_dot_counts_only_as_a_refusal(line: str, is_kept: bool) -> None:  # noqa: FBT001
+    session = ready(PIPELINING)
+    session.begin(values.Envelope("", ("b@example.org",), (b"x" * 100_000,)))
+    session.next_bytes()
+    say(session, "250 ok", "250 ok", "354 go on")
+    session.next_bytes()
+    session.receive(f"{line}\r\n".encode())
+    (result,) = session.results()
+    assert result.reply == (reply(line) if is_kept else None)
+    assert not result.in_doubt
+    assert session.step is client.CLOSED
+
+
+@pytest.mark.parametrize(
+    "answers, stage",
+    [
+        (["354 what"], Stage.MAIL),
+        (["250 ok", "354 what"], Stage.RECIPIENT),
+        (["250 ok", "250 ok", "250 ok", "250 what"], Stage.DATA),
+        ([*STEPS, "354 what"], Stage.CONTENT),
+        (["hello"], Stage.MAIL),
+        ([*STEPS, "250-x\r\n" * 120 + "250 x"], Stage.CONTENT),
+    ],
+)
+def test_nonsense_ends_the_session_without_a_verdict(answers: list[str], stage: Stage) -> None:
+    session = ready(PIPELINING)
+    session.begin(ENVELOPE)
+    for line in answers:
+        written(session)
+        say(session, line)
+    assert session.step is client.CLOSED
+    for result in session.results():
+        assert (result.stage, result.reply, result.permanent) == (stage, None, False)
+        assert result.in_doubt is (stage is Stage.CONTENT)
+        assert result.trouble
+
+
+@pytest.mark.parametrize("data", [b"421 4.4.2 idle\r\n", b"250 hello\r\n", b"2", b"nonsense\r\n"])
+def test_a_word_that_nobody_asked_for_ends_the_session(data: bytes) -> None:
+    session = ready()
+    session.receive(data)
+    assert session.step is client.CLOSED
+    session.begin(ENVELOPE)
+    assert [(result.stage, result.in_doubt) for result in session.results()] == [(Stage.MAIL, False)] * 2
+
+
+def test_a_word_too_many_does_not_take_back_what_was_said() -> None:
+    session = ready(PIPELINING)
+    session.begin(ENVELOPE)
+    say(session, *STEPS)
+    written(session)
+    say(session, "250 2.0.0 taken", "421 4.3.2 bye")
+    assert session.results()[0] == Result(Stage.CONTENT, reply("250 2.0.0 taken"))
+    assert session.step is client.CLOSED
+
+
+@pytest.mark.parametrize("line", ["250 ok", "550 5.1.1 no"])
+def test_an_answer_to_a_command_that_has_not_left_is_none(line: str) -> None:
+    session = ready()
+    session.begin(ENVELOPE)
+    say(session, "250 ok", line)
+    assert session.step is client.CLOSED
+    for result in session.results():
+        assert (result.stage, result.reply) == (Stage.RECIPIENT, None)
+        assert "not asked for" in result.trouble
+
+
+def test_a_refused_sender_leaves_nothing_to_reset() -> None:
+    session = ready(PIPELINING)
+    session.begin(ENVELOPE)
+    say(session, TEMPORARY, *["503 5.5.1 MAIL first"] * 3)
+    session.begin(ENVELOPE)
+    assert written(session) == COMMANDS
+
+
+def test_addresses_that_cannot_be_sent_are_left_out() -> None:
+    session = ready(PIPELINING)
+    session.begin(values.Envelope("", ("b>@example.org", "c@example.org"), (CONTENT,)))
+    assert written(session) == ["MAIL FROM:<>", "RCPT TO:<c@example.org>", "DATA"]
+    say(session, "250 ok", "250 ok", "354 ok")
+    written(session)
+    say(session, "250 2.0.0 ok")
+    assert [result.permanent for result in session.results()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        values.Envelope("a>@example.com", ("b@example.org",), (CONTENT,)),
+        values.Envelope("", ("b>@example.org",), (CONTENT,)),
+        values.Envelope("", ("b@example.org",), (CONTENT,), is_8bit=True),
+    ],
+)
+def test_a_transaction_of_which_nothing_can_be_sent_is_over_at_once(envelope: values.Envelope) -> None:
+    session = ready(PIPELINING)
+    session.begin(envelope)
+    assert not session.is_waiting
+    assert written(session) == []
+    assert session.results()[0].permanent
+
+
+def test_transactions_and_results_have_their_time() -> None:
+    session = ready(PIPELINING)
+    session.begin(ENVELOPE)
+    with pytest.raises(RuntimeError):
+        session.results()
+    with pytest.raises(RuntimeError):
+        session.begin(ENVELOPE)
+
+
+EVERYTHING = b"250 ok\r\n250-a\r\n250 b\r\n550 5.1.1 no\r\n354 go on\r\n"
+
+
+@given(cuts=st.lists(st.integers(0, len(EVERYTHING)), max_size=10).map(sorted))
+def test_portions_make_no_difference(cuts: list[int]) -> None:
+    session = ready(PIPELINING)
+    session.begin(ENVELOPE)
+    assert written(session) == COMMANDS
+    for begin, end in itertools.pairwise([0, *cuts, len(EVERYTHING)]):
+        session.receive(EVERYTHING[begin:end])
+    assert b"".join(iter(session.next_bytes, b"")) == WIRE
+    for octet in b"250-2.0.0 taken\r\n250 2.0.0 gladly\r\n":
+        session.receive(bytes([octet]))
+    taken, refused = session.results()
+    assert taken == Result(Stage.CONTENT, Reply(250, "taken gladly", "2.0.0"))
+    assert refused == Result(Stage.RECIPIENT, Reply(550, "no", "5.1.1"))
+
+
+@given(
+    data=st.lists(
+        st.sampled_from([b"250 ok\r\n", b"354 go\r\n", b"550 no\r\n", b"421 bye\r\n", b"250-", b"\r\n", b"x"])
+    )
+)
+def test_whatever_comes_everybody_has_a_result_in_the_end(data: list[bytes]) -> None:
+    session = ready(PIPELINING)
+    session.begin(ENVELOPE)
+    for portion in data:
+        written(session)
+        session.receive(portion)
+    if session.is_waiting:
+        session.lose("gone")
+    assert len(session.results()) == 2

@@ -1,0 +1,128 @@
+"""How a session begins and ends: banner, EHLO or HELO, STARTTLS, QUIT."""
+
+import pytest
+
+from postroad.protocol.smtp import client
+from postroad.protocol.smtp.values import Reply, Result, Stage
+
+
+def written(session: client.Client) -> bytes:
+    return b"".join(iter(session.next_bytes, b""))
+
+
+def begun(*, starttls: bool = False) -> client.Client:
+    session = client.Client("me.example", starttls=starttls)
+    assert written(session) == b""
+    session.receive(b"220-hello\r\n220 there\r\n")
+    assert written(session) == b"EHLO me.example\r\n"
+    return session
+
+
+def test_extensions_are_keywords_with_their_parameters() -> None:
+    session = begun()
+    session.receive(b"250-peer PIPELINING\r\n250-Size 1000 \r\n250-auth PLAIN LOGIN\r\n250-\r\n250 8bitmime\r\n")
+    assert session.extensions == {"SIZE": "1000", "AUTH": "PLAIN LOGIN", "8BITMIME": ""}
+
+
+@pytest.mark.parametrize("refusal", [b"500 what\r\n", b"502 5.5.1 no\r\n", b"451 4.3.0 not now\r\n"])
+def test_a_server_without_ehlo_gets_helo(refusal: bytes) -> None:
+    session = begun(starttls=True)
+    session.receive(refusal)
+    assert written(session) == b"HELO me.example\r\n"
+    session.receive(b"250 peer\r\n")
+    assert session.step is client.IDLE
+    assert session.extensions == {}
+
+
+@pytest.mark.parametrize("line", ["554 5.7.1 go away", "450 4.7.1 not now", "421 4.3.2 not now"])
+def test_a_refusing_banner_is_the_failure(line: str) -> None:
+    session = client.Client("me.example", starttls=False)
+    session.receive(line.encode() + b"\r\n")
+    code, enhanced, text = line.split(" ", 2)
+    assert session.failure == Result(Stage.BANNER, Reply(int(code), text, enhanced))
+    assert session.step is client.CLOSED
+    assert written(session) == b""
+
+
+@pytest.mark.parametrize("lines", [b"550 no\r\n550 no\r\n", b"421 no\r\n"])
+def test_a_refused_hello_is_the_failure(lines: bytes) -> None:
+    session = begun()
+    for line in lines.splitlines(keepends=True):
+        session.receive(line)
+        written(session)
+    assert session.failure is not None
+    assert session.failure.stage is Stage.HELLO
+    assert session.failure.reply is not None
+    assert session.step is client.CLOSED
+
+
+def test_a_server_that_answers_before_it_is_asked_is_not_believed() -> None:
+    session = client.Client("me.example", starttls=True)
+    session.receive(b"220 hello\r\n250-peer\r\n250 STARTTLS\r\n220 go on\r\n")
+    assert session.failure == Result(Stage.HELLO, trouble="the destination sent what it was not asked for")
+    assert session.step is client.CLOSED
+
+
+@pytest.mark.parametrize("data", [b"", b"220 hello\r\n"])
+def test_a_loss_is_a_failure_where_it_happens(data: bytes) -> None:
+    session = client.Client("me.example", starttls=False)
+    session.receive(data)
+    session.lose("gone")
+    assert session.failure == Result(Stage.HELLO if data else Stage.BANNER, trouble="gone")
+
+
+def test_starttls_is_used_when_it_is_wanted_and_offered_and_hello_is_said_again() -> None:
+    session = begun(starttls=True)
+    session.receive(b"250-peer\r\n250-STARTTLS\r\n250 SIZE 10\r\n")
+    assert written(session) == b"STARTTLS\r\n"
+    session.receive(b"220 go on\r\n")
+    assert session.step is client.HANDSHAKE
+    session.secured()
+    assert session.extensions == {}
+    assert written(session) == b"EHLO me.example\r\n"
+    session.receive(b"250-peer\r\n250 STARTTLS\r\n")
+    assert session.step is client.IDLE
+
+
+@pytest.mark.parametrize("starttls, offered", [(False, b"STARTTLS"), (True, b"HELP")])
+def test_starttls_is_left_alone_otherwise(starttls: bool, offered: bytes) -> None:  # noqa: FBT001 - a table
+    session = begun(starttls=starttls)
+    session.receive(b"250-peer\r\n250 " + offered + b"\r\n")
+    assert session.step is client.IDLE
+
+
+@pytest.mark.parametrize("line", [b"454 4.7.0 not now\r\n", b"554 no\r\n", b"421 bye\r\n"])
+def test_a_refused_starttls_is_the_failure(line: bytes) -> None:
+    session = begun(starttls=True)
+    session.receive(b"250-peer\r\n250 STARTTLS\r\n")
+    assert written(session) == b"STARTTLS\r\n"
+    session.receive(line)
+    assert session.failure is not None
+    assert (session.failure.stage, session.step) == (Stage.STARTTLS, client.CLOSED)
+
+
+@pytest.mark.parametrize("injected", [b"250 PIPELINING\r\n", b"2", b"\x16\x03"])
+def test_plain_text_behind_the_reply_to_starttls_is_refused(injected: bytes) -> None:
+    session = begun(starttls=True)
+    session.receive(b"250-peer\r\n250 STARTTLS\r\n")
+    assert written(session) == b"STARTTLS\r\n"
+    session.receive(b"220 go on\r\n" + injected)
+    assert session.failure is not None
+    assert (session.failure.stage, session.step) == (Stage.STARTTLS, client.CLOSED)
+
+
+@pytest.mark.parametrize("line", [b"221 bye\r\n", b"500 what\r\n", b"421 bye\r\n"])
+def test_quit_ends_the_session_whatever_the_answer(line: bytes) -> None:
+    session = begun()
+    session.receive(b"250 peer\r\n")
+    session.quit()
+    assert written(session) == b"QUIT\r\n"
+    assert session.is_waiting
+    session.receive(line)
+    assert session.step is client.CLOSED
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\r\nMAIL", "é.example"])
+def test_a_name_that_is_no_word_is_a_mistake_of_ours(name: str) -> None:
+    with pytest.raises(ValueError, match="EHLO"):
+        client.Client(name, starttls=False)

@@ -1,0 +1,212 @@
+"""The server's side of a session: commands in their order, and what is not."""
+
+import pytest
+
+from postroad.protocol.smtp import server, server_events, values
+from tests.protocol.smtp.driving import FEATURES, Driver, agree, codes, ready
+
+MESSAGE = b"Subject: x\r\n\r\nHello\r\n"
+
+
+def test_a_whole_session_ends_with_a_message_and_a_farewell() -> None:
+    driver = Driver()
+    assert driver.say("EHLO client.test") == [
+        "250-mx.example.test hello",
+        "250-PIPELINING",
+        "250-8BITMIME",
+        "250-SMTPUTF8",
+        "250-ENHANCEDSTATUSCODES",
+        "250-CHUNKING",
+        "250-DSN",
+        "250 SIZE 1000",
+    ]
+    assert driver.codes("MAIL FROM:<a@example.org> BODY=8BITMIME SIZE=20") == ["250 2.1.0"]
+    assert driver.codes("RCPT TO:<b@example.net>") == ["250 2.1.5"]
+    assert driver.codes("RCPT TO:<c@example.net>") == ["250 2.1.5"]
+    assert driver.codes("DATA") == ["354"]
+    assert codes(driver.send(MESSAGE + b".\r\n")) == ["250 2.0.0"]
+    assert driver.messages == [
+        values.Envelope("a@example.org", ("b@example.net", "c@example.net"), (MESSAGE,), is_8bit=True)
+    ]
+    assert driver.codes("QUIT") == ["221 2.0.0"]
+    assert driver.machine.is_closed
+    assert (driver.machine.session.hello, driver.machine.session.is_extended) == ("client.test", True)
+
+
+def test_pipelined_commands_are_answered_in_order_and_in_one_go() -> None:
+    driver = Driver()
+    everything = (
+        b"EHLO client.test\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n"
+        + MESSAGE
+        + b".\r\nMAIL FROM:<>\r\nRCPT TO:<c@example.net>\r\nNOOP\r\nDATA\r\n.\r\nQUIT\r\n"
+    )
+    assert codes(driver.send(everything)) == [
+        *("250", "250 2.1.0", "250 2.1.5", "354", "250 2.0.0"),
+        *("250 2.1.0", "250 2.1.5", "250 2.0.0", "354", "250 2.0.0", "221 2.0.0"),
+    ]
+    assert [(sent.sender, sent.content) for sent in driver.messages] == [("a@example.org", (MESSAGE,)), ("", (b"",))]
+
+
+def test_nothing_is_looked_at_before_the_reply_to_what_came_before() -> None:
+    session = server.Server(FEATURES, server_events.Session("192.0.2.1"))
+    session.receive(b"EHLO a.test\r\nNOOP\r\n")
+    assert session.next_event() == server_events.Hello("a.test")
+    assert session.next_event() is None
+    assert session.take_output() == b""
+    session.reply(values.Reply(250, "hello"))
+    assert session.next_event() is None
+    assert session.take_output().endswith(b"250 2.0.0 OK\r\n")
+    with pytest.raises(RuntimeError):
+        session.reply(values.Reply(250, "hello"))
+
+
+@pytest.mark.parametrize(
+    "before, command, expected",
+    [
+        ((), "MAIL FROM:<a@example.org>", "503 5.5.1"),
+        ((), "RCPT TO:<a@example.org>", "503 5.5.1"),
+        ((), "DATA", "503 5.5.1"),
+        ((), "STARTTLS", "503 5.5.1"),
+        ((), "RSET", "250 2.0.0"),
+        ((), "QUIT", "221 2.0.0"),
+        (("EHLO x",), "RCPT TO:<a@example.org>", "503 5.5.1"),
+        (("EHLO x",), "DATA", "503 5.5.1"),
+        (("EHLO x",), "STARTTLS", "502 5.5.1"),
+        (("EHLO x",), "AUTH PLAIN", "502 5.5.1"),
+        (("EHLO x", "MAIL FROM:<>"), "MAIL FROM:<>", "503 5.5.1"),
+        (("EHLO x", "MAIL FROM:<>"), "DATA", "554 5.5.1"),
+        (("EHLO x", "MAIL FROM:<>"), "STARTTLS", "503 5.5.1"),
+        (("EHLO x", "MAIL FROM:<>", "RSET"), "RCPT TO:<a@example.org>", "503 5.5.1"),
+        (("EHLO x", "MAIL FROM:<>", "EHLO x"), "RCPT TO:<a@example.org>", "503 5.5.1"),
+        (("EHLO x", "MAIL FROM:<>", "RCPT TO:<a@example.org>", "RSET"), "DATA", "503 5.5.1"),
+    ],
+)
+def test_a_command_out_of_its_order_is_refused(before: tuple[str, ...], command: str, expected: str) -> None:
+    driver = Driver()
+    driver.say(*before)
+    assert driver.codes(command) == [expected]
+
+
+@pytest.mark.parametrize(
+    "command, expected",
+    [
+        ("NOOP and more", "250 2.0.0"),
+        ("VRFY somebody", "252 2.1.5"),
+        ("EXPN list", "502 5.5.1"),
+        ("HELP", "214 2.0.0"),
+        ("noop", "250 2.0.0"),
+        ("FROB", "500 5.5.2"),
+        ("", "500 5.5.2"),
+        ("EHLO", "501 5.5.4"),
+        ("EHLO two words", "501 5.5.4"),
+        ("DATA now", "503 5.5.1"),
+        ("RSET now", "501 5.5.4"),
+        ("QUIT now", "501 5.5.4"),
+    ],
+)
+def test_what_needs_no_decision_is_answered_without_one(command: str, expected: str) -> None:
+    driver = Driver()
+    assert driver.codes(command) == [expected]
+    assert driver.events == []
+
+
+def test_a_session_by_helo_has_no_extensions() -> None:
+    driver = Driver()
+    assert driver.say("HELO client.test") == ["250 mx.example.test hello"]
+    assert driver.codes("MAIL FROM:<a@example.org> SIZE=5") == ["555 5.5.4"]
+    assert driver.codes("MAIL FROM:<a@example.org>") == ["250 2.1.0"]
+    assert not driver.machine.session.is_extended
+
+
+def test_a_refusal_of_the_policy_leads_nowhere() -> None:
+    refusals: dict[type, values.Reply] = {server_events.Hello: values.Reply(550, "no", "5.7.1")}
+
+    def decide(event: server_events.Event) -> values.Reply:
+        return refusals.get(type(event)) or agree(event)
+
+    driver = Driver(decide=decide)
+    assert driver.codes("EHLO x", "MAIL FROM:<>") == ["550 5.7.1", "503 5.5.1"]
+    refusals = {server_events.Mail: values.Reply(451, "later", "4.3.0")}
+    assert driver.codes("EHLO x", "MAIL FROM:<>", "RCPT TO:<b@example.net>") == ["250", "451 4.3.0", "503 5.5.1"]
+    refusals = {server_events.Recipient: values.Reply(550, "unknown", "5.1.1")}
+    assert driver.codes("MAIL FROM:<>", "RCPT TO:<b@example.net>", "DATA") == ["250 2.1.0", "550 5.1.1", "554 5.5.1"]
+    refusals = {server_events.Data: values.Reply(451, "later", "4.3.0")}
+    assert driver.codes("RCPT TO:<c@example.net>", "DATA") == ["250 2.1.5", "451 4.3.0"]
+    refusals = {server_events.Message: values.Reply(554, "no", "5.6.0")}
+    assert driver.codes("DATA", "x", ".") == ["354", "554 5.6.0"]
+    assert driver.messages[0].recipients == ("c@example.net",)
+    assert driver.codes("DATA") == ["503 5.5.1"]
+
+
+def test_421_of_the_policy_ends_the_session() -> None:
+    driver = Driver(decide=lambda _event: values.Reply(421, "stopping", "4.3.2"))
+    assert driver.codes("EHLO x", "NOOP") == ["421 4.3.2"]
+    assert driver.machine.is_closed
+
+
+def test_a_banner_that_turns_away_ends_the_session() -> None:
+    session = server.Server(FEATURES, server_events.Session("192.0.2.1"))
+    session.greet(values.Reply(421, "too many", "4.7.0"))
+    session.receive(b"EHLO x\r\n")
+    assert session.next_event() is None
+    assert (session.take_output(), session.is_closed) == (b"421 4.7.0 too many\r\n", True)
+
+
+def test_at_most_so_many_recipients_are_taken_and_the_message_still_goes_to_them() -> None:
+    driver = ready(recipients=100)
+    assert driver.codes("RCPT TO:<one-more@example.net>") == ["452 4.5.3"]
+    assert driver.codes("DATA", "x", ".") == ["354", "250 2.0.0"]
+    assert len(driver.messages[0].recipients) == 100
+
+
+def test_a_client_that_errs_too_often_is_let_go() -> None:
+    driver = Driver()
+    assert driver.codes(*["FROB"] * 20) == ["500 5.5.2"] * 20
+    assert not driver.machine.is_closed
+    assert driver.codes("FROB", "NOOP") == ["421 4.7.0"]
+    assert driver.machine.is_closed
+
+
+def test_refused_recipients_are_no_errors_of_the_client() -> None:
+    driver = Driver(decide=lambda event: values.Reply(550, "unknown", "5.1.1") if is_recipient(event) else agree(event))
+    driver.say("EHLO x", "MAIL FROM:<>")
+    assert driver.codes(*["RCPT TO:<b@example.net>"] * 50) == ["550 5.1.1"] * 50
+
+
+def is_recipient(event: server_events.Event) -> bool:
+    return isinstance(event, server_events.Recipient)
+
+
+@pytest.mark.parametrize("verb", ["GET / HTTP/1.1", "POST / HTTP/1.1", "CONNECT a.test:25 HTTP/1.1"])
+def test_a_browser_is_let_go_before_its_body_is_obeyed(verb: str) -> None:
+    driver = Driver()
+    assert driver.codes(verb, "Host: x", "", "EHLO x") == ["421 4.7.0"]
+    assert driver.events == []
+
+
+def test_a_line_that_is_too_long_is_refused_and_the_next_one_obeyed() -> None:
+    driver = Driver()
+    assert driver.codes("NOOP " + "x" * (server.LINE_OCTETS - 7)) == ["250 2.0.0"]
+    assert driver.codes("NOOP " + "x" * (server.LINE_OCTETS - 6), "NOOP") == ["500 5.5.2", "250 2.0.0"]
+    for _ in range(100):
+        assert driver.send(b"x" * 10_000) == []
+    assert driver.codes("", "NOOP") == ["500 5.5.2", "250 2.0.0"]
+
+
+@pytest.mark.parametrize("line", [b"NOOP\n", b"NO\rOP\r\n", b"NOOP \r\r\n", b"NOOP\r \n"])
+def test_a_bare_cr_or_lf_in_a_command_is_refused(line: bytes) -> None:
+    assert codes(Driver().send(line)) == ["500 5.5.2"]
+
+
+def test_a_null_or_other_bytes_than_utf8_in_a_command_are_refused() -> None:
+    assert codes(Driver().send(b"NOOP \0\r\nNOOP \xff\r\n\xc3\xbc\r\n")) == ["500 5.5.2"] * 3
+
+
+def test_an_address_that_is_not_ascii_needs_smtputf8() -> None:
+    driver = Driver()
+    assert driver.codes("EHLO x", "MAIL FROM:<jürgen@example.org>") == ["250", "553 5.6.7"]
+    assert driver.codes("MAIL FROM:<a@example.org>", "RCPT TO:<jürgen@example.org>") == ["250 2.1.0", "553 5.6.7"]
+    assert driver.codes("RSET", "MAIL FROM:<jürgen@example.org> SMTPUTF8") == ["250 2.0.0", "250 2.1.0"]
+    assert driver.codes("RCPT TO:<jürgen@bücher.example>", "DATA", "x", ".") == ["250 2.1.5", "354", "250 2.0.0"]
+    assert driver.messages[0].needs_smtputf8
+    assert driver.messages[0].recipients == ("jürgen@bücher.example",)

@@ -1,0 +1,166 @@
+"""Content that a server receives: by DATA and by BDAT, whole wherever it was cut, and no way to smuggle anything."""
+
+import itertools
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from postroad.protocol.smtp import server_events
+from tests.protocol.smtp.driving import Driver, codes, ready
+
+
+@pytest.mark.parametrize(
+    "wire, content",
+    [
+        (b".\r\n", b""),
+        (b"\r\n.\r\n", b"\r\n"),
+        (b"..\r\n.\r\n", b".\r\n"),
+        (b"...\r\n.\r\n", b"..\r\n"),
+        (b".x\r\n.\r\n", b"x\r\n"),
+        (b"a\r\n..b\r\n\r\n..\r\n.\r\n", b"a\r\n.b\r\n\r\n.\r\n"),
+        (b"a.\r\n.\r\n", b"a.\r\n"),
+        (b"x" * 900 + b"\r\n.\r\n", b"x" * 900 + b"\r\n"),
+    ],
+)
+def test_dots_that_were_put_before_lines_are_taken_off(wire: bytes, content: bytes) -> None:
+    driver = ready()
+    assert codes(driver.send(b"DATA\r\n" + wire)) == ["354", "250 2.0.0"]
+    assert driver.messages[0].content == (content,)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [b"\n.\n", b"\n.\r\n", b"\r\n.\n", b"\r.\r", b"\r.\r\n", b"\r\n.\r", b"\n\r.\r\n", b"\r\n\0.\r\n", b"\n..\r\n"],
+)
+def test_no_other_end_than_the_real_one_ends_a_message(end: bytes) -> None:
+    """What follows a false end is content, and stays so: it is refused together with it, or is a part of it."""
+    driver = ready()
+    smuggled = b"MAIL FROM:<evil@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\nx"
+    (reply,) = codes(driver.send(b"DATA\r\nSubject: x\r\n\r\nHello" + end + smuggled))
+    assert reply == "354"
+    (reply,) = codes(driver.send(b"\r\n.\r\n"))
+    assert reply == ("250 2.0.0" if end == b"\r\n\0.\r\n" else "550 5.6.0")
+    assert sum(isinstance(event, server_events.Mail) for event in driver.events) == 1
+    assert all(smuggled in sent.content[0] for sent in driver.messages)
+    assert driver.codes("MAIL FROM:<>") == ["250 2.1.0"]
+
+
+def test_a_message_that_is_too_large_is_refused_at_its_end_and_costs_no_memory() -> None:
+    driver = ready()
+    driver.say("DATA")
+    for _ in range(1000):
+        assert driver.send(b"x" * 1000 + b"\r\n") == []
+        assert len(driver.machine._buffer) < 3000
+    assert codes(driver.send(b".\r\nNOOP\r\n")) == ["552 5.3.4", "250 2.0.0"]
+    assert driver.messages == []
+
+
+def test_the_size_is_that_of_the_message_and_not_of_the_wire() -> None:
+    driver = ready()
+    assert codes(driver.send(b"DATA\r\n" + b"..\r\n" * 333 + b".\r\n")) == ["354", "250 2.0.0"]
+    assert driver.messages[0].size == 999
+    ready(driver)
+    assert codes(driver.send(b"DATA\r\n" + b"x" * 999 + b"\r\n.\r\n")) == ["354", "552 5.3.4"]
+
+
+def test_a_size_that_is_announced_too_large_is_refused_at_once() -> None:
+    driver = Driver()
+    assert driver.codes("EHLO x", "MAIL FROM:<> SIZE=1001", "MAIL FROM:<> SIZE=1000") == [
+        "250",
+        "552 5.3.4",
+        "250 2.1.0",
+    ]
+
+
+def test_chunks_become_one_message() -> None:
+    driver = ready()
+    assert codes(driver.send(b"BDAT 14\r\nSubject: x\r\n\r\n")) == ["250 2.0.0"]
+    assert codes(driver.send(b"BDAT 0\r\nBDAT 12 LAST\r\n.\r\nQUIT\r\n.\r\nNOOP\r\n")) == [
+        "250 2.0.0",
+        "250 2.0.0",
+        "250 2.0.0",
+    ]
+    assert driver.messages[0].content == (b"Subject: x\r\n\r\n.\r\nQUIT\r\n.\r\n",)
+
+
+def test_chunks_and_data_do_not_mix() -> None:
+    driver = ready()
+    assert codes(driver.send(b"BDAT 3\r\na\r\n")) == ["250 2.0.0"]
+    assert driver.codes("DATA", "RCPT TO:<c@example.net>", "MAIL FROM:<>") == ["503 5.5.1"] * 3
+    assert driver.codes("RSET") == ["250 2.0.0"]
+    assert codes(driver.send(b"BDAT 3 LAST\r\nb\r\n")) == ["503 5.5.1"]
+    assert driver.messages == []
+
+
+def test_a_chunk_that_comes_out_of_order_is_never_read_as_commands() -> None:
+    driver = Driver()
+    assert codes(driver.send(b"EHLO x\r\nBDAT 14 LAST\r\nMAIL FROM:<>\r\nNOOP\r\n")) == [
+        "250",
+        "503 5.5.1",
+        "250 2.0.0",
+    ]
+    assert codes(driver.send(b"MAIL FROM:<>\r\nBDAT 6\r\nRSET\r\n")) == ["250 2.1.0", "554 5.5.1"]
+
+
+@pytest.mark.parametrize("argument", [b"", b"x", b"-1", b"1 2", b"5 LASTING", b"5LAST"])
+def test_a_chunk_whose_size_nobody_can_tell_ends_the_session(argument: bytes) -> None:
+    driver = ready()
+    assert codes(driver.send(b"BDAT " + argument + b"\r\nNOOP\r\n")) == ["501 5.5.4"]
+    assert driver.machine.is_closed
+
+
+def test_chunks_that_are_too_large_together_are_refused() -> None:
+    driver = ready()
+    assert codes(driver.send(b"BDAT 998\r\n" + b"x" * 998)) == ["250 2.0.0"]
+    assert codes(driver.send(b"BDAT 3 LAST\r\nx\r\nNOOP\r\n")) == ["552 5.3.4", "250 2.0.0"]
+    assert driver.messages == []
+
+
+def test_bare_line_ends_in_chunks_are_refused() -> None:
+    assert codes(ready().send(b"BDAT 4 LAST\r\na\nb\n")) == ["550 5.6.0"]
+
+
+SESSION = (
+    b"EHLO x\r\nFROB\r\nMAIL FROM:<a@example.org> BODY=8BITMIME\r\nRCPT TO:<b@example.net>\r\nDATA\r\n"
+    b"Subject: x\r\n\r\n..dot\r\n.\n\r\n.x\r\n.\r\n"
+    b"MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\nSubject: y\r\n\r\n..\r\nend\r\n.\r\n"
+    b"MAIL FROM:<>\r\nRCPT TO:<c@example.net>\r\nBDAT 5\r\n.\r\n\r\nBDAT 3 LAST\r\nx\r\n"
+    b"MAIL FROM:<>\r\nRCPT TO:<c@example.net>\r\nDATA\r\n" + b"x" * 2000 + b"\r\n.\r\n"
+    b"NOOP " + b"y" * 3000 + b"\r\nAUTH PLAIN\r\nAGpvAHNlY3JldA==\r\nQUIT\r\n"
+)  # fmt: skip
+
+
+@hypothesis.given(cuts=strategies.lists(strategies.integers(0, len(SESSION)), max_size=40))
+def test_wherever_the_bytes_are_cut_the_replies_and_the_messages_are_the_same(cuts: list[int]) -> None:
+    features = server_events.Features("mx.example.test", 1000, auth=True, auth_without_tls=True)
+    whole, pieces = Driver(features), Driver(features)
+    expected = whole.send(SESSION)
+    places = [0, *sorted(cuts), len(SESSION)]
+    said = [line for begin, end in itertools.pairwise(places) for line in pieces.send(SESSION[begin:end])]
+    assert said == expected
+    assert pieces.events == whole.events
+    assert [sent.content for sent in whole.messages] == [(b"Subject: y\r\n\r\n.\r\nend\r\n",), (b".\r\n\r\nx\r\n",)]
+
+
+@hypothesis.given(data=strategies.lists(strategies.binary(max_size=200), max_size=20))
+def test_no_bytes_break_a_session_and_every_reply_is_well_formed(data: list[bytes]) -> None:
+    driver = ready()
+    for piece in data:
+        for line in driver.send(piece):
+            assert line[:3].isdigit()
+            assert line[3:4] in {" ", "-"}
+
+
+@hypothesis.given(content=strategies.binary(max_size=300))
+def test_content_arrives_as_it_was_or_is_refused(content: bytes) -> None:
+    """A client that stuffs dots as RFC 5321 section 4.5.2 says, and ends with CRLF."""
+    content = content.replace(b"\r", b"\r\n") + b"\r\n"
+    stuffed = (b"\r\n" + content).replace(b"\r\n.", b"\r\n..")[2:]
+    driver = ready()
+    replies = codes(driver.send(b"DATA\r\n" + stuffed + b".\r\n"))
+    if replies == ["354", "250 2.0.0"]:
+        assert driver.messages[0].content == (content,)
+    else:
+        assert replies == ["354", "550 5.6.0"]
+        assert content.replace(b"\r\n", b"").count(b"\n") + content.replace(b"\r\n", b"").count(b"\r") > 0

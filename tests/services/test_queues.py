@@ -1,0 +1,232 @@
+"""The queue for operators, on both engines: what is shown, what is changed, and that leases are respected."""
+
+import pytest
+
+from postroad import errors
+from postroad.services import accounts, audit, context, messages, queues
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import pools, queue_views
+from tests import mailing, queueing
+from tests.contexts import SECOND, Clock
+
+ALL = queue_views.Filter()
+
+
+@pytest.fixture
+async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
+    """An account that may send."""
+    await mailing.allow(ctx, account.id)
+    return account.id
+
+
+async def deferred(ctx: context.Context, account_id: str) -> str:
+    """A message whose only recipient waits for its second attempt."""
+    message_id = await mailing.accept(ctx, account_id)
+    (key,) = await queueing.claim(ctx, account_id)
+    await queueing.defer(ctx, key)
+    return message_id
+
+
+async def states(ctx: context.Context, chosen: queue_views.Filter = ALL) -> list[str]:
+    overview = await queues.overview(ctx, chosen, state=None, limit=100)
+    return [line.waiting.state for line in overview.lines]
+
+
+async def test_everything_that_is_not_final_is_shown_oldest_first(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    first = await deferred(ctx, shop)
+    clock.pass_seconds(10)
+    second = await mailing.accept(ctx, shop, to=("bob@example.org", "eve@example.org"))
+    clock.pass_seconds(10)
+    third = await mailing.accept(ctx, shop)
+    await queueing.claim(ctx, shop)
+    found = await queues.overview(ctx, ALL, state=None, limit=10)
+    assert [line.waiting.message_id for line in found.lines] == [first, second, second, third]
+    assert [line.waiting.state for line in found.lines] == ["waiting", "ready", "ready", "sending"]
+    assert [line.pool for line in found.lines] == ["google", None, None, None]
+    assert found.lines[0].why.endswith("the 2nd, after: 451 4.7.1 greylisted")
+    assert found.lines[3].why.startswith("being sent by mail-1:42")
+    assert {state: count.recipients for state, count in found.counts.items()} == {
+        "waiting": 1,
+        "ready": 2,
+        "sending": 1,
+    }
+    assert min(count.queued_at for count in found.counts.values()) == clock.now - 20 * SECOND
+    assert found.domains == [("example.net", 2), ("example.org", 2)]
+
+
+async def test_a_choice_is_by_account_domain_message_recipient_and_state(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    await mailing.allow(ctx, other.id, domain="other.example")
+    mine = await mailing.accept(ctx, shop, to=("ada@example.net", "bob@example.org"))
+    clock.pass_seconds(1)
+    await mailing.accept(ctx, other.id, sender="shop@other.example", to=("ada@example.net",))
+
+    async def shown(state: str | None = None, limit: int = 10, **fields: str) -> list[tuple[str, str]]:
+        chosen = queue_views.Filter(**fields)
+        found = await queues.overview(ctx, chosen, state=state, limit=limit)
+        return [(line.waiting.account_id, line.waiting.email) for line in found.lines]
+
+    ada, bob, theirs = (shop, "ada@example.net"), (shop, "bob@example.org"), (other.id, "ada@example.net")
+    assert await shown() == [ada, bob, theirs]
+    assert await shown(limit=1) == [ada]
+    assert await shown(account_id=other.id) == [theirs]
+    assert await shown(domain="example.net") == [ada, theirs]
+    assert await shown(domain="example") == []
+    assert await shown(message_id=mine) == [ada, bob]
+    assert await shown(message_id=mine, domain="example.org") == [bob]
+    assert await shown(state="ready", account_id=shop) == [ada, bob]
+    assert await shown(state="waiting") == []
+
+
+async def test_an_id_leads_to_its_message_or_recipient_in_whatever_account(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    addresses = tuple(f"person{number}@example.net" for number in range(50))
+    message_id = await mailing.accept(ctx, shop, to=addresses)
+    clock.pass_seconds(1)
+    await mailing.accept(ctx, shop)
+    _, reached = await messages.find(ctx, shop, message_id)
+    assert await queues.chosen_by_id(ctx, message_id) == queue_views.Filter(account_id=shop, message_id=message_id)
+    for recipient in (reached[0], reached[-1]):
+        assert await queues.chosen_by_id(ctx, recipient.id) == queue_views.Filter(
+            account_id=shop, message_id=message_id, recipient_id=recipient.id
+        )
+
+
+async def test_an_id_that_names_nothing_is_refused_with_a_sentence(ctx: context.Context) -> None:
+    for unknown in ("em_" + "0" * 28, "rcp_" + "0" * 28, "rcp_" + "f" * 28):
+        with pytest.raises(errors.NotFound, match=unknown):
+            await queues.chosen_by_id(ctx, unknown)
+    for wrong in ("em_1", "acc_" + "0" * 28, ""):
+        with pytest.raises(errors.InvalidRequest, match="is not the id of a message"):
+            await queues.chosen_by_id(ctx, wrong)
+
+
+async def test_a_story_tells_each_recipient_with_its_attempts(ctx: context.Context, shop: str, clock: Clock) -> None:
+    message_id = await mailing.accept(ctx, shop, to=("ada@example.net", "bob@example.org"))
+    (key,) = await queueing.claim(ctx, shop)
+    await queueing.defer(ctx, key)
+    clock.pass_seconds(5)
+    found = await queues.story(ctx, message_id)
+    ada, bob = found.courses
+    assert found.message.id == message_id
+    assert (ada.recipient.email, ada.recipient.status, len(ada.attempts)) == ("ada@example.net", "deferred", 1)
+    assert ada.attempts[0].response == "4.7.1 greylisted"
+    assert (bob.recipient.status, bob.attempts, bob.why[:6]) == ("queued", [], "ready;")
+    (alone,) = (await queues.story(ctx, bob.recipient.id)).courses
+    assert alone.recipient.email == "bob@example.org"
+
+
+async def test_a_blocked_pool_is_the_reason_for_those_that_went_to_it_before(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    await deferred(ctx, shop)
+    await queues.retry(ctx, [ALL])
+    async with ctx.store.transaction() as tx:
+        blocked = pools.Pool(
+            queueing.WORKER, "google", "blocked", "connection refused", clock.now + 60 * SECOND, clock.now
+        )
+        await pools.put(tx, [blocked])
+    (line,) = (await queues.overview(ctx, ALL, state=None, limit=1)).lines
+    assert line.why.startswith("ready, but the pool google is blocked until ")
+    clock.pass_seconds(600)  # whoever said so has not been heard of since
+    (line,) = (await queues.overview(ctx, ALL, state=None, limit=1)).lines
+    assert line.why.startswith("ready; ")
+
+
+async def test_where_all_mail_goes_one_way_its_pool_is_known_before_the_first_attempt(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    await mailing.accept(ctx, shop)
+    async with ctx.store.transaction() as tx:
+        await pools.put(tx, [pools.Pool(queueing.WORKER, "smarthost", "paused", "421 later", clock.now, clock.now)])
+    (line,) = (await queues.overview(ctx, ALL, state=None, limit=1)).lines
+    assert line.pool == "smarthost"
+    assert line.why.endswith(": 421 later")
+
+
+async def test_retrying_makes_ready_what_waits_and_nothing_else(ctx: context.Context, shop: str, clock: Clock) -> None:
+    waiting = await deferred(ctx, shop)
+    clock.pass_seconds(1)
+    await mailing.accept(ctx, shop)
+    await queueing.claim(ctx, shop)
+    clock.pass_seconds(1)
+    await mailing.accept(ctx, shop)
+    assert await states(ctx) == ["waiting", "sending", "ready"]
+    assert await queues.retry(ctx, [ALL]) == queues.Done(changed=1, held=1)
+    assert await states(ctx) == ["ready", "sending", "ready"]
+    # The attempt that was made still counts, and the next one is the second.
+    (line, *_) = (await queues.overview(ctx, ALL, state=None, limit=10)).lines
+    assert (line.waiting.message_id, line.waiting.attempt_count) == (waiting, 1)
+    assert await queues.retry(ctx, [ALL]) == queues.Done(changed=0, held=1)
+
+
+async def test_retrying_takes_only_the_choice_and_any_number(
+    ctx: context.Context, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "BATCH", 2)
+    await mailing.accept(ctx, shop, to=tuple(f"p{n}@example.net" for n in range(5)))
+    await mailing.accept(ctx, shop, to=("bob@example.org",))
+    for key in [*await queueing.claim(ctx, shop, most=5), *await queueing.claim(ctx, shop, domain="example.org")]:
+        await queueing.defer(ctx, key)
+    done = await queues.retry(ctx, [queue_views.Filter(domain="example.net")])
+    assert done.changed == 5
+    assert sorted(await states(ctx)) == ["ready"] * 5 + ["waiting"]
+
+
+async def test_cancelling_ends_recipients_as_failed_and_settles_their_credits(
+    ctx: context.Context, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "BATCH", 2)
+    message_id = await mailing.accept(ctx, shop, to=tuple(f"p{n}@example.net" for n in range(5)))
+    waiting = await queueing.claim(ctx, shop)
+    await queueing.defer(ctx, waiting[0])
+    assert await queues.cancel(ctx, [queue_views.Filter(message_id=message_id)]) == queues.Done(changed=5, held=0)
+    message, reached = await messages.find(ctx, shop, message_id)
+    assert (message.status, message.billing_status) == ("failed", "settled")
+    assert {one.status for one in reached} == {"failed"}
+    assert {one.last_smtp_response for one in reached} == {"cancelled by the operator"}
+    assert {one.last_smtp_code for one in reached} == {None}
+    assert sorted(one.attempt_count for one in reached) == [0, 0, 0, 0, 1]
+    assert await states(ctx) == []
+    account = await accounts.find(ctx, shop)
+    assert (account.available, account.reserved) == (995, 0)
+    assert (await audit.run(ctx)).findings == []
+
+
+async def test_what_is_being_sent_is_not_cancelled_and_ends_as_its_worker_says(ctx: context.Context, shop: str) -> None:
+    message_id = await mailing.accept(ctx, shop, to=("ada@example.net", "bob@example.net"))
+    (held,) = await queueing.claim(ctx, shop)
+    assert await queues.cancel(ctx, [ALL]) == queues.Done(changed=1, held=1)
+    assert await states(ctx) == ["sending"]
+    assert (await messages.find(ctx, shop, message_id))[0].status == "queued"
+    await queueing.defer(ctx, held)
+    assert await queues.cancel(ctx, [ALL]) == queues.Done(changed=1, held=0)
+    assert (await messages.find(ctx, shop, message_id))[0].status == "failed"
+    assert (await audit.run(ctx)).findings == []
+
+
+async def test_one_that_was_claimed_after_the_look_is_left_to_its_worker(ctx: context.Context, shop: str) -> None:
+    await mailing.accept(ctx, shop)
+    async with ctx.store.scanning() as tx:
+        looked = await queue_views.free(tx, ALL, most=10)
+    await queueing.claim(ctx, shop)
+    assert await queues._cancel(ctx, looked) == 0
+    assert await states(ctx) == ["sending"]
+
+
+async def test_a_choice_is_counted_before_anything_happens(ctx: context.Context, shop: str) -> None:
+    message_id = await mailing.accept(ctx, shop, to=("ada@example.net", "bob@example.net", "eve@example.net"))
+    await queueing.claim(ctx, shop)
+    assert await queues.count(ctx, [queue_views.Filter(message_id=message_id)]) == queues.Done(changed=2, held=1)
+    assert await queues.count(ctx, []) == queues.Done(changed=0, held=0)
+
+
+def test_a_domain_is_written_as_the_queue_has_it() -> None:
+    assert queues.domain("BÜCHER.example") == "xn--bcher-kva.example"
+    with pytest.raises(errors.InvalidRequest, match="domain: "):
+        queues.domain("no domain")

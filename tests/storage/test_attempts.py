@@ -1,0 +1,79 @@
+"""The log of attempts: what is written is read back, in order, and the same attempt twice is one."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from postroad.storage import attempts
+from postroad.storage.store import Store
+
+NOW = 1_800_000_000_000_000
+
+
+def attempt(recipient_id: str = "rcp_1", *, started_at: int = NOW, **changes: Any) -> attempts.Attempt:
+    one = attempts.Attempt(
+        account_id="acc_1",
+        message_id="em_1",
+        recipient_id=recipient_id,
+        started_at=started_at,
+        duration=1_500,
+        pool="mx.example.net",
+        host="mx.example.net",
+        address="2001:db8::1",
+        tls="TLSv1.3 verified",
+        stage="recipient",
+        verdict="bounced",
+        fault="address",
+        reason="unknown_address",
+        smtp_code=550,
+        enhanced_code="5.1.1",
+        response="nobody here: Grüße 🌍",
+        in_doubt=0,
+    )
+    return msgspec.structs.replace(one, **changes)
+
+
+async def insert(store: Store, *rows: attempts.Attempt) -> None:
+    async with store.transaction() as tx:
+        await attempts.insert(tx, rows)
+
+
+async def of_message(store: Store, message_id: str = "em_1", *, account_id: str = "acc_1") -> list[attempts.Attempt]:
+    async with store.reading() as tx:
+        return await attempts.of_message(tx, account_id, message_id)
+
+
+async def test_attempts_come_back_as_they_were_recipient_by_recipient_in_order(store: Store) -> None:
+    rows = [
+        attempt("rcp_2", started_at=NOW + 1),
+        attempt("rcp_1", started_at=NOW + 2, verdict="delivered", fault=None, reason="delivered", smtp_code=250),
+        attempt("rcp_1", host="", address="", tls="", smtp_code=None, enhanced_code="", verdict="retry", in_doubt=1),
+    ]
+    await insert(store, *rows)
+    assert await of_message(store) == [rows[2], rows[1], rows[0]]
+
+
+async def test_an_attempt_that_is_offered_twice_is_kept_once_as_it_was_first(store: Store) -> None:
+    await insert(store, attempt())
+    await insert(store, attempt(response="another word"), attempt(started_at=NOW + 1))
+    assert await of_message(store) == [attempt(), attempt(started_at=NOW + 1)]
+
+
+async def test_other_messages_and_accounts_are_not_shown(store: Store) -> None:
+    await insert(store, attempt(), attempt(message_id="em_2"), attempt(account_id="acc_2"))
+    assert await of_message(store) == [attempt()]
+    assert await of_message(store, account_id="acc_2") == [attempt(account_id="acc_2")]
+    assert await of_message(store, "em_3") == []
+
+
+async def test_writing_nothing_is_allowed(store: Store) -> None:
+    await insert(store)
+    assert await of_message(store) == []
+
+
+@pytest.mark.parametrize("changes", [{"verdict": "unknown"}, {"in_doubt": 2}])
+async def test_the_store_refuses_what_is_no_attempt(store: Store, changes: dict[str, Any]) -> None:
+    with pytest.raises(Exception, match=r"(?i)check"):
+        await insert(store, attempt(**changes))
+    assert await of_message(store) == []

@@ -1,0 +1,109 @@
+"""The queue as an operator sees it: how much there is of what, and who may be changed."""
+
+import asyncio
+
+import pytest
+
+from postroad.storage import messages, queue, queue_views, recipients
+from postroad.storage.store import Store
+from tests.storage import samples
+from tests.storage.conftest import Reopen
+
+NOW = samples.NOW
+ALL = queue_views.Filter()
+LANE = queue.lane_of("example.org", "acc_1")
+
+
+async def add(store: Store, *recipient_ids: str, account_id: str = "acc_1", message_id: str = "em_1") -> None:
+    """Queue the recipients of a message."""
+    async with store.transaction() as tx:
+        await samples.add_account(tx, account_id)
+        await messages.insert(tx, [samples.message(message_id, account_id)])
+        new = [samples.recipient(message_id, 0, account_id, id=recipient_id) for recipient_id in recipient_ids]
+        await recipients.insert(tx, new)
+        await queue.insert(tx, new, {message_id: 100}, now=NOW)
+
+
+async def claim(store: Store, most: int = 1) -> list[queue.Key]:
+    async with store.transaction() as tx:
+        claimed = await queue.claim(tx, [queue.Wanted(LANE, most)], lease_until=NOW + 60, worker="w")
+        # Recipients of one message come together; these tests want so many and no more.
+        await queue.hand_back(tx, [one.key for one in claimed[most:]], now=NOW, worker="w")
+    return [one.key for one in claimed[:most]]
+
+
+async def test_states_are_counted_with_their_oldest(store: Store) -> None:
+    await add(store, "rcp_1", "rcp_2", "rcp_3")
+    (first, _) = await claim(store, 2)
+    async with store.transaction() as tx:
+        await queue.postpone(tx, [(first, NOW + 300)], worker="w")
+    async with store.scanning() as tx:
+        assert await queue_views.counts(tx, ALL) == {
+            "waiting": queue_views.Count("waiting", 1, NOW, NOW + 300),
+            "sending": queue_views.Count("sending", 1, NOW, NOW + 60),
+            "ready": queue_views.Count("ready", 1, NOW, NOW),
+        }
+        assert await queue_views.counts(tx, queue_views.Filter(account_id="acc_2")) == {}
+
+
+async def test_domains_are_ranked_and_bounded(store: Store) -> None:
+    await add(store, "rcp_1", "rcp_2")
+    await add(store, "rcp_3", account_id="acc_2", message_id="em_2")
+    async with store.scanning() as tx:
+        assert await queue_views.domains(tx, ALL, most=1) == [("example.org", 3)]
+        assert await queue_views.domains(tx, queue_views.Filter(account_id="acc_2"), most=9) == [("example.org", 1)]
+
+
+async def test_only_what_waits_without_a_lease_is_made_ready_and_no_more_than_asked_for(store: Store) -> None:
+    await add(store, "rcp_1", "rcp_2", "rcp_3", "rcp_4")
+    keys = await claim(store, 3)
+    async with store.transaction() as tx:
+        await queue.postpone(tx, [(key, NOW + 300) for key in keys[:2]], worker="w")
+    ready: list[int] = []
+    for _ in range(3):
+        async with store.transaction() as tx:
+            ready.append(await queue_views.make_ready(tx, ALL, now=NOW + 1, most=1))
+    assert ready == [1, 1, 0]
+    async with store.scanning() as tx:
+        rows = await queue_views.page(tx, ALL, state=None, limit=10)
+    assert [(row.state, row.due_at - NOW) for row in rows] == [
+        ("ready", 1),
+        ("ready", 1),
+        ("sending", 60),
+        ("ready", 0),
+    ]
+
+
+async def test_what_nobody_holds_is_found_among_what_is_held(store: Store) -> None:
+    await add(store, "rcp_1", "rcp_2", "rcp_3")
+    (held,) = await claim(store)
+    async with store.scanning() as tx:
+        free = await queue_views.free(tx, ALL, most=10)
+    assert sorted(one.recipient_id for one in free) == ["rcp_2", "rcp_3"]
+    async with store.transaction() as tx:
+        still = await queue_views.still_free(tx, [held, *(one.key for one in free)])
+        assert sorted(one.recipient_id for one in still) == ["rcp_2", "rcp_3"]
+        assert still[0].email_key == "person0@example.org"
+        assert await queue_views.still_free(tx, []) == []
+
+
+async def test_what_is_kept_for_a_change_cannot_be_claimed_meanwhile(store: Store, reopen: Reopen) -> None:
+    await add(store, "rcp_1")
+    other = await reopen()
+    async with store.transaction() as tx:
+        (free,) = await queue_views.still_free(tx, [("acc_1", "em_1", "rcp_1")])
+        claiming = asyncio.create_task(claim(other))
+        await asyncio.sleep(0)
+        await queue.remove(tx, [free.key])
+    assert await claiming == []
+
+
+@pytest.mark.parametrize(
+    "low, high, is_found", [("em_1", "em_2", True), ("em_0", "em_1", False), ("em_2", "em_9", False)]
+)
+async def test_a_recipient_is_located_between_two_places(store: Store, low: str, high: str, *, is_found: bool) -> None:
+    await add(store, "rcp_1")
+    async with store.scanning() as tx:
+        found = await queue_views.locate(tx, "rcp_1", from_message=low, to_message=high)
+        assert found == (("acc_1", "em_1") if is_found else None)
+        assert await queue_views.locate(tx, "rcp_2", from_message=low, to_message=high) is None

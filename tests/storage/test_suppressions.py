@@ -1,0 +1,72 @@
+"""The list of addresses to leave alone: by account, the first reason stays, and it can be paged and undone."""
+
+import msgspec
+import pytest
+
+from postroad.storage import suppressions
+from postroad.storage.store import ConstraintViolated, Store
+from tests.storage import samples
+
+
+def suppression(email_key: str, account_id: str = "acc_1", **changes: object) -> suppressions.Suppression:
+    plain = suppressions.Suppression(
+        account_id, email_key, suppressions.Source.BOUNCE, "no such user", "em_1", samples.NOW
+    )
+    return msgspec.structs.replace(plain, **changes)
+
+
+async def add(store: Store, *rows: suppressions.Suppression) -> None:
+    async with store.transaction() as tx:
+        await suppressions.add(tx, rows)
+
+
+async def test_an_address_is_found_in_its_account_only(store: Store) -> None:
+    first = suppression("a@example.net")
+    second = suppression("b@example.net", "acc_2", source=suppressions.Source.OPERATOR, message_id=None)
+    await add(store, first, second)
+    pairs = [("acc_1", "a@example.net"), ("acc_1", "b@example.net"), ("acc_2", "b@example.net"), ("acc_3", "x")]
+    async with store.reading() as tx:
+        found = await suppressions.find(tx, pairs)
+        assert await suppressions.find(tx, []) == {}
+    assert found == {("acc_1", "a@example.net"): first, ("acc_2", "b@example.net"): second}
+
+
+async def test_the_first_reason_stays(store: Store) -> None:
+    await add(store, suppression("a@example.net", reason="first"))
+    await add(store, suppression("a@example.net", reason="second"), suppression("b@example.net"))
+    await add(store)
+    async with store.reading() as tx:
+        listed = await suppressions.of_account(tx, "acc_1", after="", limit=10)
+    assert [(row.email_key, row.reason) for row in listed] == [
+        ("a@example.net", "first"),
+        ("b@example.net", "no such user"),
+    ]
+
+
+async def test_the_same_address_twice_in_a_batch_is_one(store: Store) -> None:
+    await add(store, suppression("a@example.net"), suppression("a@example.net"))
+    assert await samples.count(store, "suppressions") == 1
+
+
+async def test_the_list_is_paged_in_the_order_of_the_addresses(store: Store) -> None:
+    keys = [f"{letter}@example.net" for letter in "dbaec"]
+    await add(store, *map(suppression, keys), suppression("a@example.net", "acc_2"))
+    async with store.reading() as tx:
+        first = await suppressions.of_account(tx, "acc_1", after="", limit=3)
+        rest = await suppressions.of_account(tx, "acc_1", after=first[-1].email_key, limit=3)
+    assert [row.email_key for row in (*first, *rest)] == sorted(keys)
+
+
+async def test_an_address_can_be_taken_off_the_list(store: Store) -> None:
+    await add(store, suppression("a@example.net"), suppression("a@example.net", "acc_2"))
+    async with store.transaction() as tx:
+        assert await suppressions.remove(tx, "acc_1", "a@example.net")
+        assert not await suppressions.remove(tx, "acc_1", "a@example.net")
+        assert list(await suppressions.find(tx, [("acc_1", "a@example.net"), ("acc_2", "a@example.net")])) == [
+            ("acc_2", "a@example.net")
+        ]
+
+
+async def test_a_source_that_is_none_is_refused(store: Store) -> None:
+    with pytest.raises(ConstraintViolated):
+        await add(store, suppression("a@example.net", source="rumour"))
