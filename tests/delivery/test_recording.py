@@ -126,15 +126,15 @@ async def test_a_result_is_offered_until_the_store_takes_it_and_is_held_meanwhil
     monkeypatch.setattr(recording, "FIRST_WAIT_SECONDS", 0.001)
     async with parts.opened(url) as made:
         (job,) = await made.jobs(route=ROUTE)
-        submit, held = made.ctx.record.submit, list[int]()
+        start, held = made.ctx.record.start, list[int]()
 
         async def submit_the_third_time(ended: Sequence[outcomes.Outcome]) -> None:
             held.append(len(made.held))
             if len(held) < 3:
                 raise errors.ServiceUnavailable("away", retry_after=1)
-            await submit(ended)
+            await start(ended)
 
-        monkeypatch.setattr(made.ctx.record, "submit", submit_the_third_time)
+        monkeypatch.setattr(made.ctx.record, "start", lambda ended: asyncio.ensure_future(submit_the_third_time(ended)))
         await record(made, job, TAKEN)
         assert held == [1, 1, 1]
         assert await made.statuses(job.message[1]) == ["delivered"]
@@ -150,7 +150,7 @@ async def test_a_bug_in_recording_is_loud_and_leaves_the_recipient_to_the_end_of
         async def fail(_: object) -> None:
             raise RuntimeError("a bug")
 
-        monkeypatch.setattr(made.ctx.record, "submit", fail)
+        monkeypatch.setattr(made.ctx.record, "start", lambda ended: asyncio.ensure_future(fail(ended)))
         await record(made, job, TAKEN)
         assert [(line["event"], line["log_level"]) for line in made.log] == [("results_not_recorded", "error")]
         assert len(made.held) == 0
@@ -163,13 +163,13 @@ async def test_only_so_many_results_may_be_unrecorded_then_whoever_sends_waits(
     monkeypatch.setattr(recording, "MOST_UNRECORDED", 2)
     async with parts.opened(url) as made:
         jobs = await made.jobs(count=3, route=ROUTE)
-        submit, go_on = made.ctx.record.submit, asyncio.Event()
+        start, go_on = made.ctx.record.start, asyncio.Event()
 
         async def submit_later(ended: Sequence[outcomes.Outcome]) -> None:
             await go_on.wait()
-            await submit(ended)
+            await start(ended)
 
-        monkeypatch.setattr(made.ctx.record, "submit", submit_later)
+        monkeypatch.setattr(made.ctx.record, "start", lambda ended: asyncio.ensure_future(submit_later(ended)))
         tasks = [
             asyncio.create_task(made.tools.recording.attempted(job, attempted(TAKEN), pool="", started_at=0))
             for job in jobs

@@ -88,7 +88,12 @@ class Preparing:
         async with self._ctx.store.reading() as tx:
             found = await messages.outgoing(tx, list({job.message: None for job in jobs}))
         outgoing = {(message.account_id, message.id): message for message in found}
-        await asyncio.gather(*(self._prepare(job, outgoing.get(job.message), ready) for job in jobs))
+        preparing = [self._prepare(job, outgoing.get(job.message), ready) for job in jobs]
+        if self._signer is None:
+            for one in preparing:  # nobody waits for anything, so they need no tasks
+                await one
+        else:
+            await asyncio.gather(*preparing)
 
     async def _prepare(self, job: Job, message: messages.Outgoing | None, ready: Callable[[Job], None]) -> None:
         """Whatever is wrong with one message must not hold up the others."""

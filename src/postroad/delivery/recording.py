@@ -5,11 +5,13 @@ that workers stop sending, so that a crash leaves little in doubt.
 """
 
 import asyncio
+import functools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from postroad import errors
 from postroad.delivery import leases, preparing, trying
 from postroad.model import identifiers, judging, retry
 from postroad.protocol.smtp import values
@@ -46,7 +48,9 @@ class Recording:
         self._log = log
         self._schedule = ctx.settings.delivery.retry_seconds
         self._room = asyncio.Semaphore(MOST_UNRECORDED)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._unrecorded = 0
+        self._all_recorded = asyncio.Event()
+        self._all_recorded.set()
 
     async def attempted(self, job: preparing.Job, attempted: trying.Attempted, *, pool: str, started_at: int) -> None:
         """Record what a job came to; returns when it is on its way."""
@@ -93,38 +97,44 @@ class Recording:
         """Record outcomes; waits only while too many others are unrecorded."""
         await self._room.acquire()
         self._ctx.metrics.unrecorded.change(1)
-        task = asyncio.get_running_loop().create_task(self._persist(ended))
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
+        self._unrecorded += 1
+        self._all_recorded.clear()
+        self._offer(ended, FIRST_WAIT_SECONDS)
 
     async def close(self) -> None:
         """Wait until everything is recorded."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._all_recorded.wait()
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+    def _offer(self, ended: Sequence[outcomes.Outcome], wait: float) -> None:
+        """Give outcomes to the store; should it refuse them, `wait` is how long to leave it alone."""
+        try:
+            recorded = self._ctx.record.start(ended)
+        except group_commit.TROUBLE as trouble:
+            self._offer_later(ended, wait, trouble)
+        else:
+            recorded.add_done_callback(functools.partial(self._hear, ended, wait))
+
+    def _hear(self, ended: Sequence[outcomes.Outcome], wait: float, recorded: asyncio.Future[None]) -> None:
+        try:
+            recorded.result()
+        except group_commit.TROUBLE as trouble:
+            self._offer_later(ended, wait, trouble)
+            return
+        except Exception:  # noqa: BLE001 - the log gets it
+            # A bug, and the log says so. The lease ends, and the recipients are tried again.
+            self._log.exception("results_not_recorded", message_id=ended[0].key[1])
+        else:
+            self._tell(ended)
+        self._held.drop(outcome.key for outcome in ended)
         self._ctx.metrics.unrecorded.change(-1)
+        self._unrecorded -= 1
         self._room.release()
+        if not self._unrecorded:
+            self._all_recorded.set()
 
-    async def _persist(self, ended: Sequence[outcomes.Outcome]) -> None:
-        wait = FIRST_WAIT_SECONDS
-        while True:
-            try:
-                await self._ctx.record.submit(ended)
-            except group_commit.TROUBLE as trouble:
-                self._log.warning("results_not_recorded_yet", recipients=len(ended), error=trouble.message)
-                await asyncio.sleep(wait)
-                wait = min(2 * wait, LONGEST_WAIT_SECONDS)
-            except Exception:  # noqa: BLE001 - the log gets it
-                # A bug, and the log says so. The lease ends, and the recipients are tried again.
-                self._log.exception("results_not_recorded", message_id=ended[0].key[1])
-                self._held.drop(outcome.key for outcome in ended)
-                return
-            else:
-                self._held.drop(outcome.key for outcome in ended)
-                self._tell(ended)
-                return
+    def _offer_later(self, ended: Sequence[outcomes.Outcome], wait: float, trouble: errors.PostroadError) -> None:
+        self._log.warning("results_not_recorded_yet", recipients=len(ended), error=trouble.message)
+        asyncio.get_running_loop().call_later(wait, self._offer, ended, min(2 * wait, LONGEST_WAIT_SECONDS))
 
     def _outcome(
         self,

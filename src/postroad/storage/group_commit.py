@@ -67,6 +67,10 @@ class GroupCommit(Generic[Item, Result]):
 
     async def submit(self, item: Item, *, size: int = 0) -> Result:
         """Run the operation on the item; returns when its transaction is on disk."""
+        return await self.start(item, size=size)
+
+    def start(self, item: Item, *, size: int = 0) -> asyncio.Future[Result]:
+        """The same for whoever does not wait: the future has its result when the transaction is on disk."""
         self._refuse_when_closing_or_full(size)
         loop = asyncio.get_running_loop()
         result: asyncio.Future[Result] = loop.create_future()
@@ -78,7 +82,7 @@ class GroupCommit(Generic[Item, Result]):
         if self._runner is None or self._runner.done():
             self._runner = loop.create_task(self._run())
             self._runner.add_done_callback(self._end)
-        return await result
+        return result
 
     async def recover(self, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
         """If the store refused the last transaction: try a small one, which raises what the store says now."""

@@ -112,8 +112,8 @@ async def page(tx: store.Transaction, account_id: str, chosen: Filter, *, limit:
 
 
 async def outgoing(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -> list[Outgoing]:
-    """What is sent of messages that are named by account and id."""
-    return [Outgoing(*row) for row in await tx.fetch_many("messages.outgoing", messages)]
+    """What is sent of messages that are named by account and id, as far as they have a body."""
+    return [Outgoing(*row) for row in await tx.fetch_many("messages.outgoing", messages) if row[4] is not None]
 
 
 async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str]]) -> None:
