@@ -6,7 +6,7 @@
 PYTHON ?= python3
 # Parallel test workers; `make test WORKERS=0` runs in one process, which a debugger needs.
 WORKERS ?= 2
-# More arguments for pytest: `make test ARGS="tests/storage -k ledger"`.
+# More arguments: `make run ARGS="--http 127.0.0.1:9025"`, `make test ARGS="tests/storage -k ledger"`.
 ARGS ?=
 UV_VERSION := 0.13.7
 
@@ -29,7 +29,7 @@ help: ## Print this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F '|' '{ printf "  %-14s %s\n", $$1, $$2 }'
 
 run: $(RUNTIME) ## Start the service for development on this machine; needs nothing but Python
-	@$(BIN)/postroad dev
+	@$(BIN)/postroad dev $(ARGS)
 
 test: $(DEVELOPMENT) ## Run all tests in parallel, on SQLite and on a PostgreSQL of their own
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)

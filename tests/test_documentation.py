@@ -20,8 +20,9 @@ import pytest
 
 import postroad
 from postroad import cli, config, roles
-from postroad.api import documentation, email_schemas, health, openapi
+from postroad.api import documentation, email_schemas, health, openapi, v1_inbox
 from postroad.model import limits
+from postroad.services import inbox
 from tests import test_errors
 from tests.cli import operating
 
@@ -180,7 +181,8 @@ def test_the_numbers_of_the_table_are_the_limits() -> None:
 
 
 def test_every_endpoint_is_mentioned_with_its_method_and_no_other() -> None:
-    routes = (*roles.ROUTES, *health.routes(lambda: False))
+    mail = inbox.Inbox(clock=lambda: 0, entropy=bytes)
+    routes = (*roles.ROUTES, *v1_inbox.routes(mail), *health.routes(lambda: False))
     described = openapi.document(routes, version=postroad.__version__)["paths"]
     endpoints = {f"{method.upper()} {path}" for path, item in described.items() for method in item}
     mentioned = {code for code in CODE.findall(API) if re.fullmatch(r"[A-Z]+ /\S+", code)}

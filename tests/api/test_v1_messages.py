@@ -8,10 +8,11 @@ import pytest
 from hypothesis import strategies
 
 from postroad.api import v1_messages
-from postroad.model import mail
+from postroad.model import judging, mail
 from postroad.protocol import address, address_syntax
 from postroad.services import context
-from tests import contexts, mailing
+from postroad.storage import late_bounces
+from tests import contexts, mailing, queueing
 from tests.api.management import Office
 
 
@@ -64,6 +65,8 @@ async def test_a_message_is_listed_and_shown_with_everything(
         "tags": ["orders"],
         "attachments": [{"filename": "a.txt", "content_type": "text/plain", "size": 2, "content_id": "part1"}],
         "accepted_request_id": "req_" + "0" * 28,
+        "attempts": [],
+        "late_bounces": [],
         "request_id": response.headers["x-request-id"],
     }
     assert [one["email"] for one in recipients] == ["ada@example.net", "bob@example.net", "eve@example.net"]
@@ -178,3 +181,43 @@ async def test_an_error_names_its_parameter(mine: Office) -> None:
 def test_what_the_schema_of_a_filter_allows_is_an_address(text: str) -> None:
     hypothesis.assume(len(text) <= address_syntax.MAXIMUM_ADDRESS_OCTETS)
     assert address.parse(text).key == text.lower()
+
+
+async def test_attempts_and_late_bounces_are_shown_with_what_they_mean(
+    ctx: context.Context, mine: Office, clock: contexts.Clock
+) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    message_id = await mailing.accept(ctx, mine.account_id)
+    (key,) = await queueing.claim(ctx, mine.account_id)
+    await queueing.defer(ctx, key)
+    async with ctx.store.transaction() as tx:
+        report = late_bounces.LateBounce(*key, clock.now, "failed", "5.1.1", "address", "no such user")
+        await late_bounces.insert(tx, [report])
+    shown = (await mine.reader.get(f"/v1/messages/{message_id}")).json()
+    assert shown["attempts"] == [
+        {
+            "recipient_id": key[2],
+            "started_at": "2027-01-15T08:00:00.000Z",
+            "duration_ms": 250.0,
+            "host": "mx.example.net",
+            "address": "192.0.2.1",
+            "tls": "TLSv1.3",
+            "verdict": "retry",
+            "smtp_code": 451,
+            "smtp_response": "4.7.1 greylisted",
+            "fault": "rate",
+            "reason": "greylisted",
+            "explanation": judging.explain("greylisted"),
+            "in_doubt": False,
+        }
+    ]
+    assert shown["late_bounces"] == [
+        {
+            "recipient_id": key[2],
+            "received_at": "2027-01-15T08:00:00.000Z",
+            "action": "failed",
+            "status": "5.1.1",
+            "fault": "address",
+            "response": "no such user",
+        }
+    ]

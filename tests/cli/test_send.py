@@ -3,6 +3,7 @@
 import email
 import email.policy
 import json
+import shlex
 from collections.abc import Iterator
 from email.message import EmailMessage
 from pathlib import Path
@@ -156,4 +157,9 @@ def test_a_recipient_that_is_put_off_is_not_final_and_the_exit_code_says_so(dev:
         *("--wait", "2", "--data", str(dev)),
     )
     assert result.exit_code == 1
-    assert "fail@example.net: " in result.stdout
+    queued, recipient, hint = result.stdout.splitlines()
+    assert recipient.startswith("fail@example.net: ")
+    message_id = queued.partition(" ")[0]
+    command = f"postroad queue show {message_id} --data {shlex.quote(str(dev))}"
+    assert hint == f"1 recipient is not final after 2 s; '{command}' tells why."
+    assert operating.run(*shlex.split(command)[1:]).stdout.startswith(f"Message {message_id} ")

@@ -48,17 +48,16 @@ async def running(
     own_names: Iterable[str] = (),
     https: https_get.Client | None = None,
     shuffle: Callable[[list[resolver.Mx]], None] | None = None,
-    is_public: bool = False,
     log: logs.Logger | None = None,
     patience_seconds: float = 30,
     **settings: Any,
 ) -> AsyncIterator[World]:
-    """A router for the time of the block; `is_public` when it believes to ask the system's name servers.
+    """A router for the time of the block.
 
     It waits long for DNS, which may be slow on a busy machine; a test whose DNS is silent says for how long.
     """
     async with dns_server.running(zones, secure=secure) as server:
-        delivery = {"resolvers": [] if is_public else [server.address], "mta_sts": False, **settings}
+        delivery = {"mta_sts": False, **settings}
         now = [1000.0]
         router = routing.Router(
             config.load(environment={}, overrides={"delivery": delivery}).delivery,

@@ -8,7 +8,7 @@ import pytest
 from postroad import errors
 from postroad.delivery import dispatching, preparing, routing
 from postroad.services import audit
-from postroad.storage import suppressions
+from postroad.storage import queue, suppressions
 from tests import smtp_peers
 from tests.delivery import parts, piles
 
@@ -267,3 +267,25 @@ async def test_pools_have_the_limits_of_their_provider(url: str) -> None:
         assert yahoo.pace.messages_per_connection == 20
         assert one._pool(parts.route_to(parts.host_at(26), name="yahoo", provider="yahoo")) is yahoo
         assert one.routes["yahoo"].hosts[0].port == 26
+
+
+async def test_a_recipient_that_outlived_ten_workers_waits_and_is_tried_again(database_url: str) -> None:
+    async with parts.opened(database_url) as made, smtp_peers.serving() as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        message_id = await made.accept()
+        for _ in range(dispatching.MOST_LOST_LEASES):
+            async with made.ctx.store.transaction() as tx:
+                wanted = [queue.Wanted(queue.lane_of("example.net", made.account_id), 1)]
+                await queue.claim(tx, wanted, lease_until=made.clock(), worker="dies")
+                await queue.promote(tx, now=made.clock(), most=1)
+        one = made.dispatching()
+        await one.step()
+        await made.tools.recording.close()
+        (recipient,) = await made.recipients(message_id)
+        assert (recipient.status, recipient.attempt_count) == ("deferred", 1)
+        assert recipient.last_smtp_response == preparing.DEADLY.trouble
+        assert peer.transactions == []
+        made.clock.pass_seconds(100)
+        await settle(made, one)
+        assert await made.statuses(message_id) == ["delivered"]
+        assert (await audit.run(made.ctx)).findings == []

@@ -40,7 +40,7 @@ async def publishing(
     async with https_server.running("mta-sts.example.org") as server:
         server.answer = answer
         client = https_get.Client(server.context, port=server.port, seconds=seconds)
-        async with routes.running(zones, https=client, **{"mta_sts": True, **settings}) as world:
+        async with routes.running(zones, https=client, **{"mta_sts": True, "mx_port": 2525, **settings}) as world:
             yield world, server
 
 

@@ -334,6 +334,54 @@ async def test_a_large_message_is_read_when_its_turn_comes_and_not_kept(
         await finish(one)
 
 
+async def test_a_stranger_that_does_not_read_keeps_few_of_the_places_for_large_messages(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparing, "LARGE_BYTES", 10)
+    async with (
+        parts.opened(url) as made,
+        smtp_peers.serving({"RECEIVING": smtp_peers.SILENCE}) as stalling,
+        smtp_peers.serving() as healthy,
+    ):
+        bad, good = made.pool(), made.pool()
+        for one in (bad, good):
+            one.pace._allowance = 10
+            one._is_proven = True
+        for _ in range(10):
+            await made.accept()
+        jobs = preparing.jobs_of(await made.claim(), parts.route_to(parts.host_at(stalling.port)))
+        give(bad, jobs)
+        await parts.until(lambda: stalling.verbs().count("DATA") == preparing.LARGE_AT_A_STRANGER)
+        await made.accept()
+        others = preparing.jobs_of(await made.claim(), parts.route_to(parts.host_at(healthy.port)))
+        give(good, others)
+        await all_delivered(made, others)
+        assert stalling.connections == preparing.LARGE_AT_A_STRANGER
+        assert bad.close() == []
+        bad.cut()
+        await asyncio.gather(bad.finish(), finish(good))
+
+
+async def test_while_others_keep_all_places_for_large_messages_small_ones_are_sent(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparing, "LARGE_BYTES", 2_000)
+    monkeypatch.setattr(pool, "SECONDS_AHEAD", 0.01)
+    async with parts.opened(url) as made, smtp_peers.serving() as peer, contextlib.AsyncExitStack() as places:
+        for _ in range(preparing.LARGE_AT_ONCE):
+            await places.enter_async_context(made.tools.preparing.large.one(proven=True))
+        one = made.pool(connections=1)
+        route = parts.route_to(parts.host_at(peer.port))
+        await made.accept(text="long " * 1_000)
+        large = preparing.jobs_of(await made.claim(), route)
+        small = await made.jobs(route=route)
+        give(one, [*large, *small])
+        await all_delivered(made, small)
+        assert await made.ready() == [large[0].claims[0].recipient_id]
+        assert await made.statuses(large[0].message[1]) == ["queued"]
+        await finish(one)
+
+
 async def test_a_large_message_that_the_store_does_not_give_is_handed_back(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

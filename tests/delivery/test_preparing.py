@@ -51,6 +51,17 @@ def test_a_transaction_has_no_more_recipients_than_a_server_has_to_take() -> Non
     assert [len(job.claims) for job in jobs] == [50, 50, 20]
 
 
+def test_recipients_that_need_smtputf8_do_not_share_a_transaction_with_those_that_do_not() -> None:
+    emails = ["ada@example.net", "ädä@example.net", "bob@bücher.example", "eve@example.net"]
+    lanes = ["example.net acc_1", "example.net acc_1", "xn--bcher-kva.example acc_1", "example.net acc_1"]
+    claims = [
+        queue.Claimed("acc_1", "em_1", f"rcp_{number}", lane, email, email, 100, 0, 0, 0)
+        for number, (email, lane) in enumerate(zip(emails, lanes, strict=True))
+    ]
+    jobs = preparing.jobs_of(claims, ROUTE)
+    assert [[claim.email for claim in job.claims] for job in jobs] == [[emails[0], emails[2], emails[3]], [emails[1]]]
+
+
 def test_a_message_is_large_beyond_a_bound() -> None:
     bound = preparing.LARGE_BYTES
     sizes = [preparing.jobs_of([claim_of("em_1", 1, size=size)], ROUTE)[0].is_large for size in (bound, bound + 1)]

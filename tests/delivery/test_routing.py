@@ -194,7 +194,9 @@ async def test_mail_that_would_come_back_to_us_is_final(ours: str) -> None:
 
 
 async def test_loopback_as_a_source_says_nothing_about_who_listens_there() -> None:
-    async with routes.running({"example.org": {"A": ["127.0.0.1"]}}, source_addresses=["127.0.0.1"]) as world:
+    async with routes.running(
+        {"example.org": {"A": ["127.0.0.1"]}}, mx_port=2525, source_addresses=["127.0.0.1"]
+    ) as world:
         assert await world.names("example.org") == ["example.org"]
 
 
@@ -230,9 +232,7 @@ async def test_a_source_address_that_is_none_is_an_error_that_names_the_setting(
 
 
 async def test_a_public_name_must_not_lead_into_this_host() -> None:
-    async with routes.running(
-        {"example.org": {"A": ["127.0.0.1", "0.0.0.0"], "AAAA": ["::1"]}}, is_public=True
-    ) as world:
+    async with routes.running({"example.org": {"A": ["127.0.0.1", "0.0.0.0"], "AAAA": ["::1"]}}) as world:
         found = await world.no_route("example.org")
     assert not found.permanent
     assert found.trouble == (
@@ -241,18 +241,18 @@ async def test_a_public_name_must_not_lead_into_this_host() -> None:
 
 
 async def test_other_addresses_of_such_a_name_are_tried() -> None:
-    async with routes.running({"example.org": {"A": ["127.0.0.1", routes.ADDRESS]}}, is_public=True) as world:
+    async with routes.running({"example.org": {"A": ["127.0.0.1", routes.ADDRESS]}}) as world:
         assert [host.address for host in (await world.route("example.org")).hosts] == [routes.ADDRESS]
 
 
-async def test_name_servers_that_were_configured_may_lead_anywhere() -> None:
-    async with routes.running({"example.org": {"A": ["127.0.0.1"]}}) as world:
+async def test_destinations_on_another_port_than_that_of_mail_may_be_anywhere() -> None:
+    async with routes.running({"example.org": {"A": ["127.0.0.1"]}}, mx_port=2525) as world:
         assert [host.address for host in (await world.route("example.org")).hosts] == ["127.0.0.1"]
 
 
 @pytest.mark.parametrize("domain, address", [("[192.0.2.9]", "192.0.2.9"), ("[IPv6:2001:db8::9]", "2001:db8::9")])
 async def test_an_address_literal_is_its_own_route(domain: str, address: str) -> None:
-    async with routes.running({}, is_public=True) as world:
+    async with routes.running({}) as world:
         route = await world.route(domain)
         assert world.dns.questions == []
     assert route.hosts == (routing.Host(domain, address, 25, tls_policy.OPPORTUNISTIC),)
@@ -268,14 +268,14 @@ async def test_an_address_literal_is_its_own_route(domain: str, address: str) ->
     ],
 )
 async def test_an_address_literal_that_leads_nowhere_is_final(domain: str, words: str) -> None:
-    async with routes.running({}, is_public=True, own_names=["192.0.2.77"]) as world:
+    async with routes.running({}, own_names=["192.0.2.77"]) as world:
         found = await world.no_route(domain)
     assert found.permanent
     assert found.trouble == words
 
 
 async def test_an_address_literal_of_another_family_is_tried_again_later() -> None:
-    async with routes.running({}, is_public=True, source_addresses=["198.51.100.1"]) as world:
+    async with routes.running({}, source_addresses=["198.51.100.1"]) as world:
         found = await world.no_route("[IPv6:2001:db8::9]")
     assert not found.permanent
     assert "none of delivery.source_addresses can reach 2001:db8::9" in found.trouble
@@ -289,13 +289,14 @@ async def test_an_address_literal_of_another_family_is_tried_again_later() -> No
     [
         (["1 aspmx.l.google.com.", "5 alt1.aspmx.l.google.com."], "google", "google"),
         (["1 example-org.mail.protection.outlook.com."], "microsoft", "microsoft"),
-        (["1 mta5.am0.yahoodns.net.", "9 backup.example."], "yahoo", "yahoo"),
+        (["1 mta5.am0.yahoodns.net."], "yahoo", "yahoo"),
+        (["1 mta5.am0.yahoodns.net.", "9 backup.example."], "backup.example,mta5.am0.yahoodns.net", "others"),
         (["2 b.example.", "1 a.example."], "a.example,b.example", "others"),
         (["1 filter.example.", "9 aspmx.l.google.com."], "aspmx.l.google.com,filter.example", "others"),
         (["1 filter.example.", "1 aspmx.l.google.com."], "aspmx.l.google.com,filter.example", "others"),
     ],
 )
-async def test_the_pool_is_that_of_who_stands_in_front(hosts: list[str], pool: str, provider: str) -> None:
+async def test_the_pool_is_the_providers_only_when_all_hosts_are(hosts: list[str], pool: str, provider: str) -> None:
     async with routes.running({"example.org": {"MX": hosts}, "*": ANY}) as world:
         route = await world.route("example.org")
     assert (route.pool, route.provider) == (pool, provider)
@@ -305,7 +306,7 @@ async def test_the_pool_is_that_of_who_stands_in_front(hosts: list[str], pool: s
 
 
 async def test_a_smarthost_takes_all_mail() -> None:
-    async with routes.running({"relay.example": ANY}, smarthost="relay.example:587", is_public=True) as world:
+    async with routes.running({"relay.example": ANY}, smarthost="relay.example:587") as world:
         route = await world.route("example.org")
         assert route.hosts == (routing.Host("relay.example", routes.ADDRESS, 587, tls_policy.OPPORTUNISTIC),)
         assert (route.pool, route.provider) == ("smarthost", "smarthost")
@@ -319,16 +320,14 @@ async def test_a_smarthost_takes_all_mail() -> None:
     [("127.0.0.1:2525", ["127.0.0.1"]), ("[::1]:2525", ["::1"]), ("localhost:2525", ["127.0.0.1", "::1"])],
 )
 async def test_a_smarthost_may_be_this_host(smarthost: str, addresses: list[str]) -> None:
-    async with routes.running({}, smarthost=smarthost, is_public=True, own_names=["127.0.0.1"]) as world:
+    async with routes.running({}, smarthost=smarthost, own_names=["127.0.0.1"]) as world:
         route = await world.route("example.org")
         assert world.dns.questions == []
     assert [(host.address, host.port) for host in route.hosts] == [(address, 2525) for address in addresses]
 
 
 async def test_a_smarthost_by_name_may_be_this_host_too() -> None:
-    async with routes.running(
-        {"relay.example": {"A": ["127.0.0.1"]}}, smarthost="relay.example:25", is_public=True
-    ) as world:
+    async with routes.running({"relay.example": {"A": ["127.0.0.1"]}}, smarthost="relay.example:25") as world:
         assert [host.address for host in (await world.route("example.org")).hosts] == ["127.0.0.1"]
 
 

@@ -155,6 +155,17 @@ async def test_failures_to_connect_open_the_breaker_and_a_refusal_in_words_close
             assert world.hosts.blocked_until(job_for(host).route) is None
 
 
+async def test_encryption_that_one_domain_asks_for_in_vain_closes_the_host_to_nobody() -> None:
+    async with trying_out() as world, smtp_peers.serving() as peer:
+        plain = parts.host_at(peer.port)
+        strict = routing.Host(plain.name, plain.address, plain.port, tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED))
+        for _ in range(breaker.FAILURES_TO_OPEN):
+            attempted = await world.outcome(job_for(strict))
+            assert verdicts(attempted) == [Verdict.RETRY]
+            assert attempted.results[0].stage is values.Stage.STARTTLS
+        assert verdicts(await world.outcome(job_for(plain))) == [Verdict.DELIVERED]
+
+
 async def test_a_host_that_hangs_up_without_a_word_is_silent() -> None:
     async with trying_out() as world, smtp_peers.serving({"BANNER": smtp_peers.CLOSE}) as peer:
         attempted = await world.outcome(job_for(parts.host_at(peer.port)))

@@ -9,6 +9,7 @@ from postroad import errors
 from postroad.inbound import return_paths
 from postroad.services import context, late_bounces, return_path
 from postroad.storage import accounts
+from postroad.storage import late_bounces as stored
 from tests import mailing, reports
 from tests.api import door
 
@@ -45,6 +46,11 @@ def path(ctx: context.Context, message_id: str) -> str:
     return return_path.address(ctx.keys.return_path, message_id=message_id, domain="example.com")
 
 
+async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored.LateBounce]:
+    async with ctx.store.reading() as tx:
+        return await stored.of_message(tx, account_id, message_id)
+
+
 async def send(client: aiosmtplib.SMTP, recipient: str, content: bytes = REPORT, *, sender: str = "") -> int:
     """Hand mail in, and return the code of the last reply; a refused recipient is an exception."""
     await client.mail(sender)
@@ -57,7 +63,7 @@ async def test_a_report_is_kept_before_it_is_acknowledged(
 ) -> None:
     await client.ehlo()
     assert await send(client, path(ctx, message_id).upper()) == 250
-    (kept,) = await late_bounces.of_message(ctx, account.id, message_id)
+    (kept,) = await kept_of(ctx, account.id, message_id)
     assert kept.response == "550 5.1.1 no such user"
     (line,) = [line for line in lines.kept if line["event"] == "delivery_report"]
     assert (line["level"], line["message_id"], line["fate"]) == ("info", message_id, "recorded")
@@ -112,7 +118,7 @@ async def test_a_report_may_carry_a_large_original(
     await client.ehlo()
     original = b"--b\r\nContent-Type: message/rfc822\r\n\r\n" + b"x" * 76 + b"\r\n" * 1000
     assert await send(client, path(ctx, message_id), REPORT.replace(b"--b--\r\n", original * 100)) == 250
-    assert len(await late_bounces.of_message(ctx, account.id, message_id)) == 1
+    assert len(await kept_of(ctx, account.id, message_id)) == 1
 
 
 async def test_a_store_that_is_away_asks_for_another_try(

@@ -1,6 +1,7 @@
 """Names and addresses of destinations: which can be hosts, which are forbidden, and what their pool is called."""
 
 import ipaddress
+import re
 
 import pytest
 from hypothesis import given
@@ -92,9 +93,11 @@ def test_a_set_of_hosts_has_one_name_in_any_order() -> None:
     assert destinations.pool_name(["b.example", "a.example", "b.example"]) == "a.example,b.example"
 
 
-def test_a_long_set_is_named_by_its_first_host_and_a_number() -> None:
+def test_a_long_set_is_named_by_its_first_host_a_number_and_a_digest_of_all() -> None:
     hosts = [f"mx{number:02}.example.org" for number in range(30)]
-    assert destinations.pool_name(hosts) == "mx00.example.org+29"
+    name = destinations.pool_name(hosts)
+    assert re.fullmatch(r"mx00\.example\.org\+29#[0-9a-f]{16}", name)
+    assert destinations.pool_name([*hosts[:-1], "mx.example.com"]) != name
 
 
 @given(st.sets(st.text("abc.-", min_size=1, max_size=253), min_size=1, max_size=20))

@@ -49,6 +49,14 @@ def test_a_clock_that_steps_back_refuses_rather_than_giving_more() -> None:
     assert not throttle.take(POLICY, full_at=drained, now=NOON - 10 * SECOND).allowed
 
 
+def test_a_clock_that_steps_back_by_an_hour_leaves_an_empty_bucket_that_fills_at_its_rate() -> None:
+    drained = take_many(POLICY, [NOON] * 5)[-1].full_at
+    earlier = NOON - 3600 * SECOND
+    verdicts = take_many(POLICY, [earlier, earlier + POLICY.interval, earlier + POLICY.interval], full_at=drained)
+    assert [verdict.allowed for verdict in verdicts] == [False, True, False]
+    assert verdicts[0].wait == POLICY.interval
+
+
 @pytest.mark.parametrize("rate", [1, 3, 7, 100, 999_999, 1_000_000, 1_000_001, 1_000_000_000])
 def test_every_rate_that_can_be_configured_works(rate: int) -> None:
     verdicts = take_many(throttle.Policy(rate=rate, burst=2), [NOON] * 3)

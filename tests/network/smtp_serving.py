@@ -134,12 +134,11 @@ class Connection:
 
 @contextlib.asynccontextmanager
 async def connect(address: tuple[str, int]) -> AsyncIterator[Connection]:
-    """A new connection past its banner, closed at the end."""
+    """A new connection before its banner, closed at the end."""
     reader, writer = await asyncio.open_connection(*address)
     try:
-        connection = Connection(reader, writer)
-        yield connection
+        yield Connection(reader, writer)
     finally:
         writer.close()
-        with contextlib.suppress(ConnectionError, BrokenPipeError):
+        with contextlib.suppress(ConnectionError):
             await writer.wait_closed()

@@ -1,13 +1,11 @@
 """Servers that are not ours take our mail: aiosmtpd, which knows no PIPELINING, and a real Postfix, which does."""
 
-import asyncio
 import contextlib
 import pathlib
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 
-import aiosmtpd.smtp
 import pytest
 import trustme
 
@@ -17,38 +15,12 @@ from postroad.network import smtp_connection
 from postroad.network.smtp_connection import Destination, Timeouts
 from postroad.protocol.smtp import values
 from postroad.protocol.smtp.values import Stage
+from tests import aiosmtpd_server
 
 PATIENT = Timeouts(connect=20, reply=20, content=20)
 HOST = "mx.example.org"
 CONTENT = b"Subject: x\r\n\r\n.\r\n..\r\n.leading dots\r\n" + b"x" * 70 + b"\r\n"
-ENVELOPE = values.Envelope("a@example.com", ("b@example.org", "c@example.org"), (CONTENT,))
-
-
-class Mailbox:
-    """What aiosmtpd calls; takes everything but mail for c."""
-
-    def __init__(self) -> None:
-        self.taken: list[tuple[list[str], bytes, bool]] = []
-
-    async def handle_RCPT(  # noqa: N802 - as aiosmtpd has it
-        self,
-        server: aiosmtpd.smtp.SMTP,
-        session: aiosmtpd.smtp.Session,
-        envelope: aiosmtpd.smtp.Envelope,
-        address: str,
-        options: list[str],
-    ) -> str:
-        if address.startswith("c@"):
-            return "550 5.1.1 nobody here"
-        envelope.rcpt_tos.append(address)
-        return "250 2.1.5 ok"
-
-    async def handle_DATA(  # noqa: N802 - as aiosmtpd has it
-        self, server: aiosmtpd.smtp.SMTP, session: aiosmtpd.smtp.Session, envelope: aiosmtpd.smtp.Envelope
-    ) -> str:
-        assert isinstance(envelope.original_content, bytes)
-        self.taken.append((envelope.rcpt_tos, envelope.original_content, session.ssl is not None))
-        return "250 2.0.0 taken"
+ENVELOPE = values.Envelope("a@example.com", ("ada@example.org", "bob@example.org"), (CONTENT,))
 
 
 @contextlib.asynccontextmanager
@@ -69,20 +41,17 @@ async def test_aiosmtpd_takes_our_mail(mode: Mode, tls: str, tmp_path: pathlib.P
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(HOST).configure_cert(context)
     authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
-    mailbox = Mailbox()
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: aiosmtpd.smtp.SMTP(mailbox, hostname=HOST, tls_context=context), "127.0.0.1", 0
-    )
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        async with connected(port, TlsPolicy(mode), str(tmp_path / "authority.pem")) as connection:
-            assert connection.tls == tls
-            for _ in range(2):
-                taken, refused = await connection.deliver(ENVELOPE)
-                assert (taken.stage, taken.reply) == (Stage.CONTENT, values.Reply(250, "taken", "2.0.0"))
-                assert (refused.stage, refused.reply) == (Stage.RECIPIENT, values.Reply(550, "nobody here", "5.1.1"))
-    assert mailbox.taken == [(["b@example.org"], CONTENT, bool(tls))] * 2
+    mailbox = aiosmtpd_server.Mailbox()
+    async with (
+        aiosmtpd_server.serving(mailbox, name=HOST, tls=context) as port,
+        connected(port, TlsPolicy(mode), str(tmp_path / "authority.pem")) as connection,
+    ):
+        assert connection.tls == tls
+        for _ in range(2):
+            taken, refused = await connection.deliver(ENVELOPE)
+            assert (taken.stage, taken.reply) == (Stage.CONTENT, values.Reply(250, "taken", "2.0.0"))
+            assert (refused.stage, refused.reply) == (Stage.RECIPIENT, values.Reply(550, "not for bob", "5.7.1"))
+    assert mailbox.taken == [(["ada@example.org"], CONTENT, bool(tls))] * 2
 
 
 @pytest.fixture

@@ -199,6 +199,12 @@ def test_the_key_ignores_case_and_nothing_else() -> None:
     assert address.parse("straße@example.com").key != address.parse("strasse@example.com").key
 
 
+def test_a_key_can_be_asked_for_of_what_is_no_address() -> None:
+    assert address.key_of("Ada@BÜCHER.example") == "ada@xn--bcher-kva.example"
+    assert address.key_of("Mailer Daemon") == "mailer daemon"
+    assert address.key_of("") == ""
+
+
 @pytest.mark.parametrize(
     "text", ["Jo@BÜCHER.example", " Jo@BÜCHER.example ", "<Jo@BÜCHER.example>", '"<a@b.example>" <Jo@BÜCHER.example>']
 )

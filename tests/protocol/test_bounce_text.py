@@ -70,3 +70,7 @@ def test_clean_words_fit_anywhere(text: str) -> None:
     assert "\n" not in clean
     assert clean == bounce_text.clean(clean)
     clean.encode()
+
+
+def test_words_that_would_turn_the_direction_of_a_line_lose_that() -> None:
+    assert bounce_text.clean("550 no\u202e such \u2066user\u2069\u061c") == "550 no such user"

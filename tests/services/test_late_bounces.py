@@ -9,6 +9,7 @@ import pytest
 from postroad.model import mail
 from postroad.services import context, late_bounces, messages
 from postroad.storage import accounts, suppressions
+from postroad.storage import late_bounces as stored
 from tests import mailing, reports
 
 Fate = late_bounces.Fate
@@ -27,6 +28,11 @@ async def receive(ctx: context.Context, message_id: str, content: bytes) -> list
     return [each.fate for each in await late_bounces.receive(ctx, message_id, content)]
 
 
+async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored.LateBounce]:
+    async with ctx.store.reading() as tx:
+        return await stored.of_message(tx, account_id, message_id)
+
+
 async def suppressed(ctx: context.Context, account_id: str) -> list[suppressions.Suppression]:
     async with ctx.store.reading() as tx:
         return await suppressions.of_account(tx, account_id, after="", limit=10)
@@ -38,7 +44,7 @@ async def test_a_failure_is_kept_and_its_address_left_alone(
     before = await messages.find(ctx, account.id, message_id)
     (handled,) = await late_bounces.receive(ctx, message_id, reports.report(reports.group("ada@EXAMPLE.net")))
     assert (handled.fate, handled.is_gone) == (Fate.RECORDED, True)
-    (kept,) = await late_bounces.of_message(ctx, account.id, message_id)
+    (kept,) = await kept_of(ctx, account.id, message_id)
     assert handled.addressee is not None
     assert (kept.recipient_id, kept.received_at) == (handled.addressee.id, ctx.clock())
     assert (kept.action, kept.status, kept.fault) == ("failed", "5.1.1", "address")
@@ -57,7 +63,7 @@ async def test_the_same_report_twice_is_one(ctx: context.Context, account: accou
     )
     assert await receive(ctx, message_id, content) == [Fate.RECORDED] * 2
     assert await receive(ctx, message_id, content) == [Fate.REPEATED] * 2
-    assert len(await late_bounces.of_message(ctx, account.id, message_id)) == 2
+    assert len(await kept_of(ctx, account.id, message_id)) == 2
 
 
 async def test_the_same_report_at_the_same_time_is_one(
@@ -66,7 +72,7 @@ async def test_the_same_report_at_the_same_time_is_one(
     content = reports.report(reports.group("ada@example.net"))
     fates = await asyncio.gather(*[receive(ctx, message_id, content) for _ in range(4)])
     assert sorted(fates) == [[Fate.RECORDED], [Fate.REPEATED], [Fate.REPEATED], [Fate.REPEATED]]
-    assert len(await late_bounces.of_message(ctx, account.id, message_id)) == 1
+    assert len(await kept_of(ctx, account.id, message_id)) == 1
 
 
 async def test_other_words_are_another_report_up_to_a_bound(
@@ -77,7 +83,7 @@ async def test_other_words_are_another_report_up_to_a_bound(
         fates += await receive(ctx, message_id, reports.report(reports.group("ada@example.net", words=f"no {number}")))
     assert fates == [Fate.RECORDED] * late_bounces.MOST_FOR_RECIPIENT + [Fate.TOO_MANY]
     assert await receive(ctx, message_id, reports.report(reports.group("bob@example.net"))) == [Fate.RECORDED]
-    kept = await late_bounces.of_message(ctx, account.id, message_id)
+    kept = await kept_of(ctx, account.id, message_id)
     assert len({bounce.received_at for bounce in kept}) == late_bounces.MOST_FOR_RECIPIENT + 1
 
 
@@ -133,7 +139,7 @@ async def test_what_is_no_failure_is_kept_nowhere(
     assert await receive(ctx, message_id, content) == [Fate.NOT_A_FAILURE]
     mixed = reports.report(reports.group("ada@example.net", action=action), reports.group("bob@example.net"))
     assert await receive(ctx, message_id, mixed) == [Fate.NOT_A_FAILURE, Fate.RECORDED]
-    assert len(await late_bounces.of_message(ctx, account.id, message_id)) == 1
+    assert len(await kept_of(ctx, account.id, message_id)) == 1
 
 
 @pytest.mark.parametrize("status", [mail.RecipientStatus.QUEUED, mail.RecipientStatus.DEFERRED])
@@ -142,7 +148,7 @@ async def test_a_recipient_that_is_still_on_its_way_keeps_nothing(
 ) -> None:
     await reports.settle(ctx, status)
     assert await receive(ctx, message_id, reports.report(reports.group("ada@example.net"))) == [Fate.NOT_FINAL]
-    assert await late_bounces.of_message(ctx, account.id, message_id) == []
+    assert await kept_of(ctx, account.id, message_id) == []
     assert await suppressed(ctx, account.id) == []
 
 
@@ -152,7 +158,7 @@ async def test_strangers_are_not_ours(ctx: context.Context, account: accounts.Ac
     assert await receive(ctx, message_id, nobody) == [Fate.UNKNOWN_RECIPIENT]
     unknown = "em_" + "0" * 28
     assert await receive(ctx, unknown, reports.report(reports.group("ada@example.net"))) == [Fate.UNKNOWN_MESSAGE]
-    assert await late_bounces.of_message(ctx, account.id, message_id) == []
+    assert await kept_of(ctx, account.id, message_id) == []
 
 
 async def test_a_report_that_names_nobody_means_the_only_one(ctx: context.Context, account: accounts.Account) -> None:
@@ -186,10 +192,10 @@ async def test_words_that_no_store_could_keep_are_kept_without_what_is_wrong(
         b"user", b"user \xff\xfe"
     )
     assert await receive(ctx, message_id, content) == [Fate.RECORDED]
-    (kept,) = await late_bounces.of_message(ctx, account.id, message_id)
+    (kept,) = await kept_of(ctx, account.id, message_id)
     assert kept.response.startswith("550 5.1.1 no such user")
 
 
 async def test_another_account_sees_nothing(ctx: context.Context, message_id: str) -> None:
     await receive(ctx, message_id, reports.report(reports.group("ada@example.net")))
-    assert await late_bounces.of_message(ctx, "acc_" + "0" * 28, message_id) == []
+    assert await kept_of(ctx, "acc_" + "0" * 28, message_id) == []

@@ -44,6 +44,16 @@ def test_refused_requests_do_not_prolong_the_wait() -> None:
     buckets.take("cred_a", now=NOON + throttle.SECOND)
 
 
+def test_a_clock_that_is_set_back_by_an_hour_refuses_for_a_moment_and_not_for_an_hour() -> None:
+    buckets = rates.Rates(rate=10, burst=5)
+    buckets.take("cred_a", now=NOON)
+    earlier = NOON - 3600 * throttle.SECOND
+    with pytest.raises(errors.RateLimited) as refusal:
+        buckets.take("cred_a", now=earlier)
+    assert refusal.value.retry_after == 1
+    buckets.take("cred_a", now=earlier + throttle.SECOND)
+
+
 def test_the_header_fields_tell_the_policy_and_what_is_left() -> None:
     buckets = rates.Rates(rate=100, burst=200)
     assert dict(buckets.headers("cred_a", now=NOON)) == {

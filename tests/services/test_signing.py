@@ -206,16 +206,6 @@ async def test_unknown_domains_and_those_of_others_get_no_signature(
     assert await signer.signature("acc_other", "example.com", "em_1", CONTENT) == b""
 
 
-async def test_nothing_is_signed_where_the_settings_say_so(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    await mailing.allow(ctx, account.id)
-    silent = signing.Signing(with_delivery(ctx, sign=False))
-    assert await silent.signature(account.id, "example.com", "em_1", CONTENT) == b""
-    await silent.close()
-    assert await records_of(ctx, account.id) == {}
-
-
 async def test_the_signature_carries_domain_key_and_time(
     ctx: context.Context, account: stored_accounts.Account, signer: signing.Signing, clock: contexts.Clock
 ) -> None:

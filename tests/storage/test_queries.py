@@ -39,6 +39,7 @@ WITHOUT_INDEX = {
     "migrations.lock",
     "pools.heard_since",
     "pools.sweep",
+    "queue.is_longer_than",
     "queue.lanes",
     "users.sweep_tokens",
 }

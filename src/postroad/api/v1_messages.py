@@ -6,9 +6,11 @@ import msgspec
 
 from postroad import errors
 from postroad.api import email_schemas, routing, v1_schemas
-from postroad.model import caller, cursors, identifiers, labels, limits, mail, receipt, times
+from postroad.model import caller, cursors, identifiers, judging, labels, limits, mail, receipt, times
 from postroad.protocol import address_syntax
 from postroad.services import context, messages
+from postroad.storage import attempts as stored_attempts
+from postroad.storage import late_bounces as stored_late_bounces
 from postroad.storage import messages as stored
 
 PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.MESSAGE)}
@@ -85,8 +87,37 @@ class MessagesResponse(msgspec.Struct, frozen=True):
     request_id: str
 
 
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt to deliver to one recipient: where, what was said, whose fault it was, and what that means."""
+
+    recipient_id: str
+    started_at: times.WireTime
+    duration_ms: float
+    host: str
+    address: str
+    tls: str
+    verdict: judging.Verdict
+    smtp_code: int | None
+    smtp_response: str
+    fault: judging.Fault | None
+    reason: str
+    explanation: str
+    in_doubt: bool
+
+
+class LateBounce(msgspec.Struct, frozen=True, kw_only=True):
+    """A report that came back after the recipient was final."""
+
+    recipient_id: str
+    received_at: times.WireTime
+    action: str
+    status: str
+    fault: str
+    response: str
+
+
 class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
-    """A message with everything that its sender gave; `accepted_request_id` is the request that sent it."""
+    """A message with everything that is known of it; `accepted_request_id` is the request that sent it."""
 
     to: tuple[str, ...]
     cc: tuple[str, ...]
@@ -97,6 +128,8 @@ class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
     attachments: tuple[receipt.AttachmentReceipt, ...]
     size: int
     accepted_request_id: str
+    attempts: tuple[Attempt, ...]
+    late_bounces: tuple[LateBounce, ...]
 
 
 def _summary(row: stored.Message) -> MessageSummary:
@@ -128,6 +161,37 @@ def _details(found: messages.Details, *, request_id: str) -> MessageDetails:
         attachments=told.attachments,
         size=found.message.size,
         accepted_request_id=found.message.request_id,
+        attempts=tuple(map(_attempt, found.attempts)),
+        late_bounces=tuple(map(_late_bounce, found.late_bounces)),
+    )
+
+
+def _attempt(row: stored_attempts.Attempt) -> Attempt:
+    return Attempt(
+        recipient_id=row.recipient_id,
+        started_at=times.to_wire(row.started_at),
+        duration_ms=row.duration / 1_000,
+        host=row.host,
+        address=row.address,
+        tls=row.tls,
+        verdict=judging.Verdict(row.verdict),
+        smtp_code=row.smtp_code,
+        smtp_response=row.response,
+        fault=judging.Fault(row.fault) if row.fault else None,
+        reason=row.reason,
+        explanation=judging.explain(row.reason),
+        in_doubt=bool(row.in_doubt),
+    )
+
+
+def _late_bounce(row: stored_late_bounces.LateBounce) -> LateBounce:
+    return LateBounce(
+        recipient_id=row.recipient_id,
+        received_at=times.to_wire(row.received_at),
+        action=row.action,
+        status=row.status,
+        fault=row.fault,
+        response=row.response,
     )
 
 

@@ -3,7 +3,20 @@
 import click
 
 import postroad
-from postroad.cli import accounts, api_keys, credentials, dev, domains, queue, send, serve, templates, upkeep, users
+from postroad.cli import (
+    accounts,
+    api_keys,
+    credentials,
+    dev,
+    domains,
+    queue,
+    send,
+    serve,
+    suppressions,
+    templates,
+    upkeep,
+    users,
+)
 from postroad.cli import credits as credits_commands
 
 main = click.Group(
@@ -21,6 +34,7 @@ main = click.Group(
         api_keys.GROUP,
         templates.GROUP,
         queue.GROUP,
+        suppressions.GROUP,
         send.send,
         upkeep.migrate,
         upkeep.audit,

@@ -8,6 +8,7 @@ sentence on stderr and exit code 1, a wrong use of the command exit code 2; a tr
 import asyncio
 import contextlib
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,12 @@ def installation(*, data: Path | None, file: Path | None) -> config.Settings:
             "or set POSTROAD_… variables."
         )
     return config.load(file, environment=os.environ)
+
+
+def same_installation() -> str:
+    """The option that named the installation of the command that runs, to be typed again with another one."""
+    given = click.get_current_context().params
+    return "".join(f" --{name} {shlex.quote(str(given[name]))}" for name in ("data", "config") if given[name])
 
 
 @contextlib.contextmanager

@@ -28,6 +28,8 @@ PREFERRED: Final = {
     # Ten attempts, as in production, but all of them while somebody watches.
     "POSTROAD_DELIVERY__RETRY_SECONDS": "2,3,5,5,5,5,5,5,5",
     "POSTROAD_DELIVERY__POLL_MILLISECONDS": "50",
+    # Whoever tries out a bounce will try it again.
+    "POSTROAD_DELIVERY__SUPPRESS": "false",
 }
 
 

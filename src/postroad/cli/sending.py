@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from postroad.cli import output, queue_texts
+from postroad.cli import command, output, queue_texts
 from postroad.model import mail, times
 from postroad.services import accepting, messages, queue_reasons, queues
 from postroad.services import context as services_context
@@ -13,7 +13,6 @@ from postroad.storage import queue_views, recipients
 
 # A person does not notice it, and the store does not feel it.
 LOOK_SECONDS: Final = 0.1
-FINAL: Final = frozenset({mail.RecipientStatus.DELIVERED, mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED})
 
 Found = tuple[stored_messages.Message, list[recipients.Recipient]]
 
@@ -32,7 +31,7 @@ async def result(
     give_up_at = loop.time() + seconds
     while True:
         found = await messages.find(context, account_id, accepted.message_id)
-        missing = [one for one in found[1] if one.status not in FINAL]
+        missing = [one for one in found[1] if one.status not in mail.FINAL]
         if not missing or loop.time() >= give_up_at:
             break
         await asyncio.sleep(LOOK_SECONDS)
@@ -63,7 +62,7 @@ def _unfinished(
     verb = "is" if len(missing) == 1 else "are"
     return (
         f"{queue_texts.recipients(len(missing))} {verb} not final after {seconds} s; "
-        f"'postroad queue show {missing[0].message_id}' tells why."
+        f"'postroad queue show {missing[0].message_id}{command.same_installation()}' tells why."
     )
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 from postroad.model import times
 from postroad.services import domain_keys
-from postroad.storage import accounts, api_keys, credentials, domains, templates, users
+from postroad.storage import accounts, api_keys, credentials, domains, suppressions, templates, users
 
 View = dict[str, object]
 
@@ -71,6 +71,18 @@ def domain(record: domains.Domain, dkim: domain_keys.Record | None) -> View:
         "verified_at": times.optional_to_wire(record.verified_at),
         "created_at": times.to_wire(record.created_at),
         "dkim": None if dkim is None else dataclasses.asdict(dkim),
+    }
+
+
+def suppression(record: suppressions.Suppression) -> View:
+    """An address that gets no mail of an account; `message_id` is the message that found out why."""
+    return {
+        "email": record.email_key,
+        "account_id": record.account_id,
+        "source": record.source,
+        "reason": record.reason,
+        "message_id": record.message_id,
+        "created_at": times.to_wire(record.created_at),
     }
 
 

@@ -132,6 +132,7 @@ class Limits(Section, frozen=True):
     request_burst: Positive
     accept_seconds: Positive
     accept_waiting: Positive
+    queued_recipients: Positive
 
 
 class Metrics(Section, frozen=True):

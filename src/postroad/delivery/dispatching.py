@@ -34,6 +34,8 @@ EXPIRY_SECONDS: Final = 30.0
 # How many of those searches are remembered; what is forgotten is searched again, which only costs time.
 MOST_SEARCHED_LANES: Final = 10_000
 MOST_IDLE_POOLS: Final = 1_000
+# A recipient whose workers died this often may be their death. It waits for its next attempt, and its workers live on.
+MOST_LOST_LEASES: Final = 10
 # After a bug, or with a store that is away: the same again at once would fare no better.
 TROUBLE_SECONDS: Final = 1.0
 
@@ -206,7 +208,7 @@ class Dispatching:
                     "tried_before_without_result", message_id=claim.message_id, recipient_id=claim.recipient_id
                 )
         lanes: dict[str, list[queue.Claimed]] = collections.defaultdict(list)
-        for claim in await self._leave_alone_suppressed(claimed):
+        for claim in await self._put_off_deadly(await self._leave_alone_suppressed(claimed)):
             lanes[claim.lane].append(claim)
         jobs: list[preparing.Job] = []
         for lane, together in lanes.items():
@@ -231,6 +233,14 @@ class Dispatching:
         sentences = [f"not tried: the address is on the suppression list ({reason})" for reason in reasons]
         await self._recording.decided(left_alone, judging.Verdict.BOUNCED, sentences)
         return [claim for claim in claimed.rows if (claim.account_id, claim.email_key) not in listed]
+
+    async def _put_off_deadly(self, claims: Sequence[queue.Claimed]) -> Sequence[queue.Claimed]:
+        """Let recipients wait by the schedule that have outlived too many workers; returns the others."""
+        deadly = [claim for claim in claims if claim.lost_leases >= MOST_LOST_LEASES]
+        if not deadly:
+            return claims
+        await self._recording.nowhere(deadly, preparing.DEADLY)
+        return [claim for claim in claims if claim.lost_leases < MOST_LOST_LEASES]
 
     async def _fail_expired(self, lane: str, claims: Sequence[queue.Claimed]) -> None:
         self._expiry_at.pop(lane, None)  # there may be more

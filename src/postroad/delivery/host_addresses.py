@@ -1,7 +1,7 @@
 """The addresses of mail hosts, remembered as long as DNS allows: those published, and of these the ones to try.
 
-Not to try: families that none of our source addresses has, and, unless name servers were configured on purpose,
-loopback and its like: a public name that leads into this host is a mistake or a trick.
+Not to try: families that none of our source addresses has, and, as long as mail goes to its usual port, loopback and
+its like: a public name that leads into this host is a mistake or a trick.
 """
 
 import ipaddress
@@ -24,6 +24,8 @@ MOST_SECONDS: Final = 3600.0
 FAILURE_SECONDS: Final = 5.0
 MOST_ADDRESSES: Final = 4
 
+SMTP_PORT: Final = 25
+
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
@@ -44,7 +46,8 @@ class HostAddresses:
         self._asking = asking
         self._clock = clock
         self._families = {_version(address) for address in settings.source_addresses}
-        self._takes_any = bool(settings.resolvers)
+        # Destinations on another port are those of tests, and those are on loopback.
+        self._takes_any = settings.mx_port != SMTP_PORT
         self._known: expiring.Expiring[Addresses] = expiring.Expiring(most=MOST_HOSTS, clock=clock)
 
     async def find(self, host: str) -> Addresses:

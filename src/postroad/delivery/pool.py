@@ -7,6 +7,7 @@ soon send; the rest waits in the store, where nothing is counted and nothing fir
 
 import asyncio
 import collections
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -62,6 +63,8 @@ class Pool:
         self._workers: set[asyncio.Task[None]] = set()
         self._is_proven = False
         self._is_stopping = False
+        is_named = name in config.Pools.__struct_fields__
+        self._large = asyncio.Semaphore(preparing.LARGE_AT_ONCE if is_named else preparing.LARGE_AT_A_STRANGER)
 
     @property
     def is_idle(self) -> bool:
@@ -192,9 +195,7 @@ class Pool:
         """Send one job, whatever happens: a job that is lost here would wait for the end of its lease."""
         try:
             if job.is_large:
-                async with self._tools.preparing.large.one(proven=self._is_proven):
-                    await self._send_prepared(job, link)
-                    job.envelope = None
+                await self._send_large(job, link)
             else:
                 await self._send_prepared(job, link)
         except group_commit.TROUBLE as trouble:
@@ -205,6 +206,19 @@ class Pool:
             await self._tools.recording.nowhere(job.claims, preparing.BROKEN)
         if self.room() * 2 >= self._capacity():
             self._tools.wake()
+
+    async def _send_large(self, job: preparing.Job, link: trying.Link) -> None:
+        """Send what only a few may have in memory. While others keep all places, the small ones behind it go on."""
+        async with contextlib.AsyncExitStack() as places:
+            await places.enter_async_context(self._large)
+            try:
+                async with asyncio.timeout(SECONDS_AHEAD):
+                    await places.enter_async_context(self._tools.preparing.large.one(proven=self._is_proven))
+            except TimeoutError:
+                await self._tools.held.hand_back(job.keys)
+                return
+            await self._send_prepared(job, link)
+            job.envelope = None
 
     async def _send_prepared(self, job: preparing.Job, link: trying.Link) -> None:
         if job.is_large and not await self._prepare_large(job):

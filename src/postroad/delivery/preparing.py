@@ -21,12 +21,17 @@ MOST_RECIPIENTS: Final = 50
 LARGE_BYTES: Final = 256 * 1024
 # Each may be 10 MiB, and is copied once or twice on its way.
 LARGE_AT_ONCE: Final = 8
+# What a destination may have of them that is none of the large providers: it may stop reading and never say why.
+LARGE_AT_A_STRANGER: Final = 2
 
 # What happens to recipients whose message cannot be sent at all.
 MISSING: Final = values.Result(
     values.Stage.ROUTE, trouble="the content of this message is missing from the store", permanent=True
 )
 # A message that cannot be sent because of a bug or a broken key waits by the schedule: it holds up nobody else.
+DEADLY: Final = values.Result(
+    values.Stage.ROUTE, trouble="not tried because of an error in this service: it died again and again meanwhile"
+)
 BROKEN: Final = values.Result(values.Stage.ROUTE, trouble="not tried because of an error in this service, see its log")
 
 
@@ -60,13 +65,15 @@ def jobs_of(claims: Sequence[queue.Claimed], route: routing.Route) -> list[Job]:
     """The claims as jobs, in the order of their first recipients.
 
     Recipients of one message need not stand together: ids sort by time, and other messages may come in the same one.
+    Those that need SMTPUTF8 go apart: a destination without it refuses them, and takes the others.
     """
     jobs: list[list[queue.Claimed]] = []
-    latest: dict[str, list[queue.Claimed]] = {}
+    latest: dict[tuple[str, bool], list[queue.Claimed]] = {}
     for claim in claims:
-        together = latest.get(claim.message_id)
+        kind = (claim.message_id, _mailbox(claim).isascii())
+        together = latest.get(kind)
         if together is None or len(together) == MOST_RECIPIENTS:
-            together = latest[claim.message_id] = []
+            together = latest[kind] = []
             jobs.append(together)
         together.append(claim)
     return [Job(tuple(together), route) for together in jobs]

@@ -245,8 +245,11 @@ class Router:
 
 
 def _pool(published: list[resolver.Mx]) -> tuple[str, str]:
-    """Pool and provider. The provider is who stands in front; others share a pool when they share all their hosts."""
-    provider = providers.of_hosts(mx.host for mx in published if mx.preference == published[0].preference)
+    """Pool and provider. A pool is shared only by domains all of whose hosts are the provider's, or are the same.
+
+    Whoever is in a pool can slow it down: a stranger's host, however far behind, could speak for the provider.
+    """
+    provider = providers.of_hosts(mx.host for mx in published)
     if provider != providers.OTHERS:
         return provider, provider
     return destinations.pool_name([mx.host for mx in published]), provider

@@ -132,7 +132,8 @@ class Trying:
             results = (GIVEN_UP,) * len(job.claims)
             return Attempted(results, _judge(results), host.name, host.address, "")
         except smtp_connection.ConnectFailed as failure:
-            if failure.result.reply is None:
+            # Encryption that falls short of one domain's policy says nothing about the host to the other domains.
+            if failure.result.reply is None and failure.result.stage is not values.Stage.STARTTLS:
                 self._hosts.failed(host)
             else:
                 self._hosts.answered(host)

@@ -3,6 +3,7 @@
 A domain of the public DNS that leads to this host's own loopback, or to everybody at once, is a mistake or a trick.
 """
 
+import hashlib
 import ipaddress
 import re
 from collections.abc import Collection
@@ -11,6 +12,8 @@ from typing import Final
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 MOST_POOL_CHARACTERS: Final = 200
+# 64 bits: too many to find a second set by trying.
+DIGEST_DIGITS: Final = 16
 
 _MOST_NAME: Final = 253
 # Letters, digits and hyphens, and the underscore, which is forbidden and found. A last label of digits only is an
@@ -55,10 +58,14 @@ def why_forbidden(address: str) -> str | None:
 
 
 def pool_name(hosts: Collection[str]) -> str:
-    """The same name for the same set of mail hosts. A long one is the first host and the number of the others."""
+    """The same name for the same set of mail hosts, and for no other.
+
+    A long one is the first host, the number of the others, and a digest of them all: nobody can slip into the pool of
+    somebody else by naming hosts that are cut off.
+    """
     names = sorted(set(hosts))
     name = ",".join(names)
     if len(name) <= MOST_POOL_CHARACTERS:
         return name
-    others = f"+{len(names) - 1}"
+    others = f"+{len(names) - 1}#{hashlib.sha256(name.encode()).hexdigest()[:DIGEST_DIGITS]}"
     return names[0][: MOST_POOL_CHARACTERS - len(others)] + others

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -26,13 +27,16 @@ class MessageStatus(StrEnum):
 
 
 class RecipientStatus(StrEnum):
-    """The last three are final and never change."""
+    """Where a recipient is; a state in `FINAL` never changes."""
 
     QUEUED = "queued"
     DEFERRED = "deferred"
     DELIVERED = "delivered"
     BOUNCED = "bounced"
     FAILED = "failed"
+
+
+FINAL: Final = (RecipientStatus.DELIVERED, RecipientStatus.BOUNCED, RecipientStatus.FAILED)
 
 
 class BillingStatus(StrEnum):

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import Final
 
 OTHERS: Final = "others"
+# Where all mail goes the same way.
+SMARTHOST: Final = "smarthost"
 
 SUFFIXES: Final = {
     "google.com": "google",

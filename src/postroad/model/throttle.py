@@ -37,7 +37,12 @@ class Verdict:
 
 
 def take(policy: Policy, *, full_at: int, now: int) -> Verdict:
-    """One request against a bucket that would be full at `full_at`."""
+    """One request against a bucket that would be full at `full_at`.
+
+    No bucket needs longer than its window. One that seems to was kept while the clock was set back: it is empty, no
+    more, and does not refuse everybody until the clock is where it was.
+    """
+    full_at = min(full_at, now + policy.window)
     start = max(full_at, now)
     after = start + policy.interval
     room = policy.window - (after - now)

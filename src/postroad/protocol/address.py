@@ -75,6 +75,14 @@ def parse_domain(text: str) -> str:
         raise AddressError(f"{_show(text)} is not a domain name: {error}") from None
 
 
+def key_of(text: str) -> str:
+    """The key of an address that somebody else wrote: what is no address is compared as it stands."""
+    try:
+        return parse(text).key
+    except AddressError:
+        return text.lower()
+
+
 def _parse_plain(text: str) -> tuple[str, str] | None:
     """Local part and domain of an ordinary ASCII address: nearly all mail takes this way, in one expression."""
     if len(text) > address_syntax.MAXIMUM_ADDRESS_OCTETS:

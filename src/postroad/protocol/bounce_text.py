@@ -20,7 +20,8 @@ UNEXPLAINED_DELAY: Final = 451
 # One for each recipient that a message can have, and some around them.
 MOST_PARAGRAPHS: Final = 150
 GREETING: Final = "Hi. This is the"
-_UNSEEN: Final = re.compile(r"[\x00-\x20\x7f-\xa0\ud800-\udfff]+")
+# Controls and blanks, and what breaks lines or turns their direction in a terminal or a page.
+_UNSEEN: Final = re.compile(r"[\x00-\x20\x7f-\xa0\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 _REPLY: Final = re.compile(
     r"(?:^|[\s:>(])([45]\d\d)(?:[ -]+[#(]{0,2}([45]\.\d{1,3}\.\d{1,3})(?!\.?\d)|(?=[ -]))", re.ASCII
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from postroad import config
 from postroad.model import identifiers
-from postroad.services import accepting, memory, outcomes, passwords, rates, secrets
+from postroad.services import accepting, high_water, memory, outcomes, passwords, rates, secrets
 from postroad.storage import group_commit, opening, store
 from postroad.telemetry import metrics as telemetry
 
@@ -37,6 +37,7 @@ class Context:
     passwords: passwords.Passwords
     memory: memory.Memory
     rates: rates.Rates
+    high_water: high_water.HighWater
     accept: group_commit.GroupCommit[accepting.Submission, accepting.Accepted]
     record: group_commit.GroupCommit[Sequence[outcomes.Outcome], None]
     clock: Callable[[], int] = system_clock
@@ -78,6 +79,7 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
     )
     hasher = passwords.Passwords(threads=settings.security.password_threads)
     remembered = memory.Memory(database)
+    mark = high_water.HighWater(database, most=settings.limits.queued_recipients)
     try:
         yield Context(
             settings=settings,
@@ -86,6 +88,7 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
             passwords=hasher,
             memory=remembered,
             rates=rates.Rates(rate=settings.limits.request_rate, burst=settings.limits.request_burst),
+            high_water=mark,
             accept=accept,
             record=record,
             clock=clock,
@@ -94,5 +97,6 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
         await accept.close()
         await record.close()
         await remembered.close()
+        await mark.close()
         hasher.close()
         await database.close()

@@ -79,8 +79,8 @@ class Inbox:
         newest = reversed(self._messages.values())
         if to is None:
             return list(newest)
-        wanted = _key(to)
-        return [message for message in newest if any(_key(given) == wanted for given in message.envelope_to)]
+        wanted = address.key_of(to)
+        return [message for message in newest if any(address.key_of(given) == wanted for given in message.envelope_to)]
 
     def find(self, message_id: str) -> Received:
         """One message."""
@@ -108,11 +108,3 @@ def subject(content: bytes) -> str:
         return text
     # Some character sets can say what Unicode cannot.
     return decoded.encode("utf-8", "replace").decode("utf-8")
-
-
-def _key(text: str) -> str:
-    """An address to compare with; an international domain is the same in both of its spellings."""
-    try:
-        return address.parse(text).key
-    except address.AddressError:
-        return text.lower()

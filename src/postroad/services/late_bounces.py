@@ -20,7 +20,6 @@ from postroad.storage import late_bounces, store, suppressions
 
 # Whoever got a message knows its token: nobody may fill the store with ever new reports about it.
 MOST_FOR_RECIPIENT: Final = 10
-FINAL: Final = frozenset({mail.RecipientStatus.DELIVERED, mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED})
 
 
 class Fate(StrEnum):
@@ -65,12 +64,6 @@ async def receive(ctx: context.Context, message_id: str, content: bytes) -> list
         return await _record(ctx, tx, outcomes, account_id=account_id, message_id=message_id)
 
 
-async def of_message(ctx: context.Context, account_id: str, message_id: str) -> list[late_bounces.LateBounce]:
-    """What was reported about a message of the account, by recipient and time."""
-    async with ctx.store.reading() as tx:
-        return await late_bounces.of_message(tx, account_id, message_id)
-
-
 async def _record(
     ctx: context.Context, tx: store.Transaction, outcomes: Sequence[dsn.Outcome], *, account_id: str, message_id: str
 ) -> list[Handled]:
@@ -113,7 +106,7 @@ def _handle(outcome: dsn.Outcome, addressee: late_bounces.Addressee | None, told
         return Handled(Fate.NOT_A_FAILURE, outcome, addressee)
     if addressee is None:
         return Handled(Fate.UNKNOWN_RECIPIENT, outcome)
-    if addressee.status not in FINAL:
+    if addressee.status not in mail.FINAL:
         return Handled(Fate.NOT_FINAL, outcome, addressee)
     if (addressee.id, _status(outcome), outcome.words) in told:
         return Handled(Fate.REPEATED, outcome, addressee)
@@ -121,26 +114,19 @@ def _handle(outcome: dsn.Outcome, addressee: late_bounces.Addressee | None, told
         return Handled(Fate.TOO_MANY, outcome, addressee)
     judgement = judging.judge(values.Result(values.Stage.CONTENT, outcome.reply))
     # The address may be a list or be forwarded: that one behind it does not exist says nothing of itself.
-    is_itself = _key(outcome.final_recipient) in {"", addressee.email_key}
+    is_itself = address.key_of(outcome.final_recipient) in {"", addressee.email_key}
     is_gone = judgement.verdict is judging.Verdict.BOUNCED and judgement.fault is judging.Fault.ADDRESS and is_itself
     return Handled(Fate.RECORDED, outcome, addressee, judgement, is_gone)
 
 
 def _find(addressees: Sequence[late_bounces.Addressee], outcome: dsn.Outcome) -> late_bounces.Addressee | None:
     """Whom a report means; one that names nobody can only mean the only one."""
-    named = [_key(text) for text in (outcome.final_recipient, outcome.original_recipient) if text]
+    named = [address.key_of(text) for text in (outcome.final_recipient, outcome.original_recipient) if text]
     for key in named:
         for addressee in addressees:
             if addressee.email_key == key:
                 return addressee
     return addressees[0] if len(addressees) == 1 and not named else None
-
-
-def _key(text: str) -> str:
-    try:
-        return address.parse(text).key
-    except address.AddressError:
-        return text.lower()
 
 
 def _status(outcome: dsn.Outcome) -> str:

@@ -9,7 +9,7 @@ from postroad import errors
 from postroad.model import cursors, identifiers, labels, limits, mail, receipt
 from postroad.protocol import address
 from postroad.services import context
-from postroad.storage import messages, recipients, store
+from postroad.storage import attempts, late_bounces, messages, recipients, store
 
 _RECEIPT: Final = msgspec.json.Decoder(receipt.Receipt)
 
@@ -37,11 +37,13 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """A message with its recipients and with what its sender was told when it was accepted."""
+    """A message with its recipients, what its sender was told, each attempt, and the reports that came back later."""
 
     message: messages.Message
     recipients: list[recipients.Recipient]
     receipt: receipt.Receipt
+    attempts: list[attempts.Attempt]
+    late_bounces: list[late_bounces.LateBounce]
 
 
 async def find(
@@ -59,9 +61,11 @@ async def details(ctx: context.Context, account_id: str, message_id: str) -> Det
     async with ctx.store.reading() as tx:
         message, reached = await _find(tx, account_id, message_id)
         stored = await messages.response(tx, account_id, message_id)
+        tried = await attempts.of_message(tx, account_id, message_id)
+        reported = await late_bounces.of_message(tx, account_id, message_id)
     if stored is None:
         raise _unknown()
-    return Details(message, reached, _RECEIPT.decode(stored[0]))
+    return Details(message, reached, _RECEIPT.decode(stored[0]), tried, reported)
 
 
 async def raw(ctx: context.Context, account_id: str, message_id: str) -> bytes:

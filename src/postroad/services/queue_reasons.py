@@ -38,7 +38,7 @@ def how_it_ended(recipient: recipients.Recipient) -> str:
     words = last_words(recipient.last_smtp_code, recipient.last_smtp_response)
     ended = recipient.delivered_at or recipient.bounced_at
     when = f" at {times.to_wire(ended)}" if ended else ""
-    if recipient.status in {mail.RecipientStatus.QUEUED, mail.RecipientStatus.DEFERRED}:
+    if recipient.status not in mail.FINAL:
         return "not final, and yet not in the queue; run 'postroad audit'"
     return f"{recipient.status}{when}: {words}" if words else f"{recipient.status}{when}"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import errors
-from postroad.model import cursors, identifiers, judging, limits
+from postroad.model import cursors, identifiers, judging, limits, providers
 from postroad.protocol import address
 from postroad.services import context, outcomes, queue_reasons
 from postroad.storage import accounts, attempts, late_bounces, messages, pools, queue_views, recipients
@@ -21,7 +21,6 @@ MOST_BATCHES: Final = 10_000
 CANCELLED: Final = "cancelled by the operator"
 # Workers repeat what they tell at least twice in this time.
 ALIVE_MICROSECONDS: Final = 90_000_000
-SMARTHOST: Final = "smarthost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +210,6 @@ def _outcome(ctx: context.Context, one: queue_views.Free, *, now: int) -> outcom
 
 def _line(ctx: context.Context, row: queue_views.Waiting, told: Mapping[str, pools.Pool], *, now: int) -> Line:
     # Before the first attempt a pool is known only where all mail goes the same way.
-    one_way = ctx.settings.delivery.smarthost or SMARTHOST in told
-    pool = row.pool or (SMARTHOST if one_way else None)
+    one_way = ctx.settings.delivery.smarthost or providers.SMARTHOST in told
+    pool = row.pool or (providers.SMARTHOST if one_way else None)
     return Line(row, pool, queue_reasons.why(row, told.get(pool or ""), now=now))

@@ -20,15 +20,15 @@ class Rates:
     def take(self, credential_id: str, *, now: int) -> throttle.Verdict:
         """Count one request; raises RateLimited when it is one too many."""
         verdict = throttle.take(self.policy, full_at=self._full_at.get(credential_id, 0), now=now)
+        if len(self._full_at) >= MOST_BUCKETS:
+            self._full_at = {name: full_at for name, full_at in self._full_at.items() if full_at > now}
+        self._full_at[credential_id] = verdict.full_at
         if not verdict.allowed:
             msg = (
                 f"more than {self.policy.rate} sends a second with this credential; "
                 "wait as Retry-After says and repeat with the same key"
             )
             raise errors.RateLimited(msg, retry_after=max(1, math.ceil(verdict.wait / throttle.SECOND)))
-        if len(self._full_at) >= MOST_BUCKETS:
-            self._full_at = {name: full_at for name, full_at in self._full_at.items() if full_at > now}
-        self._full_at[credential_id] = verdict.full_at
         return verdict
 
     def headers(self, credential_id: str, *, now: int) -> tuple[tuple[str, str], ...]:

@@ -22,12 +22,11 @@ MICROSECONDS: Final = 1_000_000
 
 
 class Signing:
-    """The signer of this process."""
+    """The signer of this process; there is none where `delivery.sign` is false."""
 
     def __init__(self, ctx: context.Context) -> None:
         delivery = ctx.settings.delivery
         self._ctx = ctx
-        self._is_on = delivery.sign
         self._signers = signers.choose(delivery.signers, workers=delivery.signer_workers)
         self._signatures: recent.Recent[tuple[str, str], bytes] = recent.Recent(MOST_SIGNATURES)
         self._flights = flights.Flights(MOST_WAITING, what="signatures")
@@ -37,7 +36,7 @@ class Signing:
 
         Raises SealBroken when the key does not open, SigningFailed when the signers fail, and the store's errors.
         """
-        key = await self._key(account_id, domain) if self._is_on else None
+        key = await self._key(account_id, domain)
         if key is None:
             return b""
         # With the key's name: a domain that was removed and registered again signs anew.

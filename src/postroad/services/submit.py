@@ -55,6 +55,7 @@ async def _submit(
         try:
             ctx.rates.take(key_scope(who), now=ctx.clock())
             await _check_sender_domain(ctx, who, checked.sender)
+            ctx.high_water.check()
             content = await _content(ctx, who, checked)
             # A template may repeat a value: a small request can become a large message.
             large = large or len(content.text or "") + len(content.html or "") > INLINE_CHARACTERS

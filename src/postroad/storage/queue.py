@@ -79,6 +79,11 @@ async def is_due(tx: store.Transaction, *, now: int) -> bool:
     return await tx.fetch_one("queue.is_due", now) is not None
 
 
+async def is_longer_than(tx: store.Transaction, most: int) -> bool:
+    """Whether more recipients than this wait; reads as many rows."""
+    return await tx.fetch_one("queue.is_longer_than", most) is not None
+
+
 async def promote(tx: store.Transaction, *, now: int, most: int) -> int:
     """Make ready what is due by now."""
     return await tx.execute("queue.promote", now, most)

@@ -13,12 +13,12 @@ import prometheus_client
 from prometheus_client import core, registry
 
 from postroad import config
+from postroad.model import mail, providers
 
 CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
 # Where an outcome has no pool: decided without an attempt, or no route was found.
 NOWHERE: Final = "none"
 PROVIDERS: Final = config.Pools.__struct_fields__
-FINAL: Final = ("delivered", "bounced", "failed")
 # From a look-up in memory to the grace time of a stop.
 REQUEST_SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 # From a host next door to the timeouts of RFC 5321.
@@ -103,7 +103,7 @@ class Metrics(registry.Collector):
     """Everything that one process counts."""
 
     def __init__(self) -> None:
-        outcomes = [(provider, verdict) for provider in (*PROVIDERS, NOWHERE) for verdict in FINAL]
+        outcomes = [(provider, verdict) for provider in (*PROVIDERS, NOWHERE) for verdict in mail.FINAL]
         self.accepted = Counter("postroad_messages_accepted_total", "Messages on disk, by the door.", ["source"])
         self.replayed = Counter(
             "postroad_messages_replayed_total",
@@ -154,4 +154,4 @@ def provider_of(pool: str) -> str:
     """The label of a pool: providers have pools of their own name, and all the other pools are `others`."""
     if not pool:
         return NOWHERE
-    return pool if pool in PROVIDERS else "others"
+    return pool if pool in PROVIDERS else providers.OTHERS

@@ -69,7 +69,7 @@ WHERE queue.account_id = held.account_id AND queue.message_id = held.message_id
 
 -- name: postpone
 -- Wait for the next attempt; only by the worker that holds the lease.
-UPDATE queue SET ready = 0, due_at = held.due_at, attempt_count = attempt_count + 1, worker = NULL
+UPDATE queue SET ready = 0, due_at = held.due_at, attempt_count = attempt_count + 1, lost_leases = 0, worker = NULL
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
     AS held (account_id, message_id, recipient_id, due_at, worker)
 WHERE queue.account_id = held.account_id AND queue.message_id = held.message_id

@@ -8,6 +8,10 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, 1, $8, $8);
 -- A row when something that waits is due.
 SELECT 1 FROM queue WHERE ready = 0 AND due_at <= $1 LIMIT 1;
 
+-- name: is_longer_than
+-- A row when there are more rows than this.
+SELECT 1 FROM queue LIMIT 1 OFFSET $1;
+
 -- name: promote
 -- Make ready what is due, some at a time. Whoever let a lease run out is forgotten, and that it happened is not.
 UPDATE queue SET ready = 1, lost_leases = lost_leases + (worker IS NOT NULL), worker = NULL
@@ -45,7 +49,7 @@ WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND ready = 0 AN
 
 -- name: postpone
 -- Wait for the next attempt; only by the worker that holds the lease.
-UPDATE queue SET ready = 0, due_at = $4, attempt_count = attempt_count + 1, worker = NULL
+UPDATE queue SET ready = 0, due_at = $4, attempt_count = attempt_count + 1, lost_leases = 0, worker = NULL
 WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND worker = $5
 RETURNING account_id, message_id, recipient_id;
 

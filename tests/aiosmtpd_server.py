@@ -1,0 +1,47 @@
+"""A mail server that is not ours: aiosmtpd, which knows no PIPELINING. It takes everything but mail for bob."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator
+
+import aiosmtpd.smtp
+
+
+class Mailbox:
+    """What aiosmtpd calls. `taken` holds recipients, the content as it came, and whether it came under TLS."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[list[str], bytes, bool]] = []
+
+    async def handle_RCPT(  # noqa: N802 - as aiosmtpd has it
+        self,
+        server: aiosmtpd.smtp.SMTP,
+        session: aiosmtpd.smtp.Session,
+        envelope: aiosmtpd.smtp.Envelope,
+        address: str,
+        options: list[str],
+    ) -> str:
+        if address.startswith("bob@"):
+            return "550 5.7.1 not for bob"
+        envelope.rcpt_tos.append(address)
+        return "250 2.1.5 ok"
+
+    async def handle_DATA(  # noqa: N802 - as aiosmtpd has it
+        self, server: aiosmtpd.smtp.SMTP, session: aiosmtpd.smtp.Session, envelope: aiosmtpd.smtp.Envelope
+    ) -> str:
+        assert isinstance(envelope.original_content, bytes)
+        self.taken.append((envelope.rcpt_tos, envelope.original_content, session.ssl is not None))
+        return "250 2.0.0 taken"
+
+
+@contextlib.asynccontextmanager
+async def serving(mailbox: Mailbox, *, name: str, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
+    """The server for the time of the block; gives its port."""
+
+    def make() -> aiosmtpd.smtp.SMTP:
+        return aiosmtpd.smtp.SMTP(mailbox, hostname=name, tls_context=tls, enable_SMTPUTF8=True)
+
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
