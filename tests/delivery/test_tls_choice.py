@@ -108,11 +108,6 @@ async def test_records_of_which_none_is_usable_ask_for_encryption_alone(record: 
         assert (await only(world)).mode is tls_policy.Mode.REQUIRED
 
 
-@pytest.mark.parametrize("matching_type, octets", [(0, 0), (1, 31), (1, 64), (2, 32), (2, 65)])
-def test_data_of_the_wrong_length_is_not_usable(matching_type: int, octets: int) -> None:
-    assert not tls_choice._is_usable(tls_policy.Tlsa(3, 1, matching_type, bytes(octets)))
-
-
 @pytest.mark.parametrize("missing", [True, False])
 async def test_a_signed_host_without_records_is_an_ordinary_one(missing: bool) -> None:  # noqa: FBT001 - a column
     async with publishing() as world:

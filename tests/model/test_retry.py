@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import retry
+from postroad.model import retry, times
 
-SECOND = retry.SECOND
+SECOND = times.SECOND
 DEFAULT = (60, 300, 900, 1800, 3600, 7200, 14400, 28800, 28800)
 HOUR = 3600
 

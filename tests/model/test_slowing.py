@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import slowing
+from postroad.model import slowing, times
 
-NOW = 1_000_000 * slowing.SECOND
-POLICY = slowing.Policy(free=3, interval=10 * slowing.SECOND)
+NOW = 1_000_000 * times.SECOND
+POLICY = slowing.Policy(free=3, interval=10 * times.SECOND)
 
 
 def after(failures: int, policy: slowing.Policy = POLICY) -> int:
@@ -51,7 +51,7 @@ def test_a_withdrawn_failure_was_never_there() -> None:
     assert slowing.withdraw(POLICY, clear_at=after(3)) == after(2)
 
 
-@given(gaps=st.lists(st.integers(min_value=0, max_value=30 * slowing.SECOND), max_size=60))
+@given(gaps=st.lists(st.integers(min_value=0, max_value=30 * times.SECOND), max_size=60))
 def test_no_rhythm_of_attempts_gets_more_than_the_free_ones_and_one_an_interval(gaps: list[int]) -> None:
     now, clear_at, allowed = NOW, 0, 0
     for gap in gaps:
@@ -64,7 +64,7 @@ def test_no_rhythm_of_attempts_gets_more_than_the_free_ones_and_one_an_interval(
 
 @pytest.mark.parametrize("policy", [slowing.NAME, slowing.NETWORK])
 def test_the_policies_let_people_mistype_and_stop_machines(policy: slowing.Policy) -> None:
-    day = 24 * 3600 * slowing.SECOND
+    day = 24 * 3600 * times.SECOND
     assert policy.free >= 5
     assert policy.free + day // policy.interval < 30_000
 

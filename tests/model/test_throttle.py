@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import throttle
+from postroad.model import throttle, times
 
-SECOND = throttle.SECOND
+SECOND = times.SECOND
 NOON = 1_700_000_000 * SECOND
 POLICY = throttle.Policy(rate=10, burst=5)
 

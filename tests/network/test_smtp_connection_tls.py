@@ -271,14 +271,14 @@ async def test_an_authority_that_is_shown_but_did_not_sign_is_no_anchor(
     assert result.stage is Stage.STARTTLS
 
 
-@pytest.mark.parametrize("record", [Tlsa(3, 1, 1, b"\0" * 32), Tlsa(2, 0, 2, b""), Tlsa(3, 0, 0, b"x")])
+@pytest.mark.parametrize("record", [Tlsa(3, 1, 1, b"\0" * 32), Tlsa(2, 0, 2, b"\0" * 64), Tlsa(3, 0, 0, b"x")])
 async def test_a_certificate_that_no_record_describes_is_refused(record: Tlsa, identity: Identity) -> None:
     async with smtp_peers.serving(tls=identity.context) as peer:
         result = await failure(peer, TlsPolicy(Mode.DANE, tlsa=(record,)))
     assert result == Result(Stage.STARTTLS, trouble="the destination's certificate matches none of its TLSA records")
 
 
-@pytest.mark.parametrize("record", [Tlsa(1, 1, 1, b"x"), Tlsa(3, 2, 1, b"x"), Tlsa(3, 1, 3, b"x")])
+@pytest.mark.parametrize("record", [Tlsa(1, 1, 1, b"x"), Tlsa(3, 2, 1, b"x"), Tlsa(3, 1, 3, b"x"), Tlsa(2, 0, 2, b"")])
 async def test_records_that_cannot_be_used_still_ask_for_encryption(record: Tlsa, identity: Identity) -> None:
     policy = TlsPolicy(Mode.DANE, tlsa=(record,))
     async with smtp_peers.serving(tls=identity.context) as peer:

@@ -145,6 +145,7 @@ class Story:
         elif is_own:
             assert outcome.next_attempt_at is not None
             standing.attempts += 1
+            standing.lost_leases = 0
             standing.status, standing.worker, standing.due_at = "deferred", None, outcome.next_attempt_at
         else:
             self.seen["not its own, and no use"] += 1

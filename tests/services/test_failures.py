@@ -1,9 +1,9 @@
 """Failures: counted for a name from a network and for the network, forgiven, and bounded."""
 
-from postroad.model import slowing
+from postroad.model import slowing, times
 from postroad.services import failures
 
-NOW = 1_000_000 * slowing.SECOND
+NOW = 1_000_000 * times.SECOND
 HERE = "192.0.2.1"
 ELSEWHERE = "192.0.2.2"
 
@@ -19,8 +19,8 @@ def test_a_name_is_slowed_after_its_free_failures_and_the_wait_is_in_whole_secon
     assert counted.wait(HERE, "jo", now=NOW) == 0
     fail(counted, 1)
     assert counted.wait(HERE, "jo", now=NOW) == 60
-    assert counted.wait(HERE, "jo", now=NOW + 59 * slowing.SECOND + 1) == 1
-    assert counted.wait(HERE, "jo", now=NOW + 60 * slowing.SECOND) == 0
+    assert counted.wait(HERE, "jo", now=NOW + 59 * times.SECOND + 1) == 1
+    assert counted.wait(HERE, "jo", now=NOW + 60 * times.SECOND) == 0
 
 
 def test_the_same_name_elsewhere_and_another_name_here_are_not_slowed() -> None:

@@ -9,7 +9,7 @@ import argon2
 import pytest
 
 from postroad import errors
-from postroad.model import slowing
+from postroad.model import slowing, times
 from postroad.services import context, passwords, proving
 from tests.contexts import Clock
 
@@ -143,7 +143,7 @@ async def test_a_proven_credential_passes_while_slowed(ctx: context.Context, arg
 
 
 async def test_a_network_that_tries_many_names_is_slowed(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slowing, "NETWORK", slowing.Policy(free=3, interval=10 * slowing.SECOND))
+    monkeypatch.setattr(slowing, "NETWORK", slowing.Policy(free=3, interval=10 * times.SECOND))
     for number in range(3):
         assert not await proving.prove_person(
             ctx, f"name {number}", "password1", password_hash=None, client_address=HERE

@@ -3,10 +3,10 @@
 import pytest
 
 from postroad import errors
-from postroad.model import throttle
+from postroad.model import times
 from postroad.services import rates
 
-NOON = 1_700_000_000 * throttle.SECOND
+NOON = 1_700_000_000 * times.SECOND
 
 
 def test_one_credential_never_uses_up_the_rate_of_another() -> None:
@@ -24,7 +24,7 @@ def test_a_refusal_says_when_to_come_back_and_keeps_its_word() -> None:
     with pytest.raises(errors.RateLimited, match="1 sends a second") as refusal:
         buckets.take("cred_a", now=NOON + 1)
     assert refusal.value.retry_after == 1
-    buckets.take("cred_a", now=NOON + 1 + throttle.SECOND)
+    buckets.take("cred_a", now=NOON + 1 + times.SECOND)
 
 
 def test_a_wait_of_a_moment_is_told_as_a_whole_second() -> None:
@@ -41,17 +41,17 @@ def test_refused_requests_do_not_prolong_the_wait() -> None:
     for _ in range(100):
         with pytest.raises(errors.RateLimited):
             buckets.take("cred_a", now=NOON)
-    buckets.take("cred_a", now=NOON + throttle.SECOND)
+    buckets.take("cred_a", now=NOON + times.SECOND)
 
 
 def test_a_clock_that_is_set_back_by_an_hour_refuses_for_a_moment_and_not_for_an_hour() -> None:
     buckets = rates.Rates(rate=10, burst=5)
     buckets.take("cred_a", now=NOON)
-    earlier = NOON - 3600 * throttle.SECOND
+    earlier = NOON - 3600 * times.SECOND
     with pytest.raises(errors.RateLimited) as refusal:
         buckets.take("cred_a", now=earlier)
     assert refusal.value.retry_after == 1
-    buckets.take("cred_a", now=earlier + throttle.SECOND)
+    buckets.take("cred_a", now=earlier + times.SECOND)
 
 
 def test_the_header_fields_tell_the_policy_and_what_is_left() -> None:
@@ -73,7 +73,7 @@ def test_buckets_that_are_full_again_are_forgotten(monkeypatch: pytest.MonkeyPat
     buckets = rates.Rates(rate=1, burst=1)
     for number in range(10):
         buckets.take(f"cred_{number}", now=NOON)
-    buckets.take("cred_late", now=NOON + throttle.SECOND)
+    buckets.take("cred_late", now=NOON + times.SECOND)
     assert list(buckets._full_at) == ["cred_late"]
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from postroad import errors
+from postroad.model import times
 from postroad.storage import group_commit, queue, store
 from postroad.telemetry import logs
 
 # A renewal may fail twice before a lease runs out.
 RENEWALS_A_LEASE: Final = 3
-MICROSECONDS: Final = 1_000_000
 
 
 class Leases:
@@ -35,7 +35,7 @@ class Leases:
 
     def until(self) -> int:
         """When a lease that begins now ends."""
-        return self._clock() + self._seconds * MICROSECONDS
+        return self._clock() + self._seconds * times.SECOND
 
     def take(self, claims: Iterable[queue.Claimed]) -> list[queue.Claimed]:
         """Hold claims. One that is held already was claimed anew because its renewal came late: it is under way."""
@@ -47,7 +47,7 @@ class Leases:
 
     def are_safe(self, keys: Iterable[queue.Key]) -> bool:
         """Whether something may be begun with these: a renewal is not overdue, so nobody else has them."""
-        soon = self._clock() + self._seconds * MICROSECONDS // RENEWALS_A_LEASE
+        soon = self._clock() + self._seconds * times.SECOND // RENEWALS_A_LEASE
         return all(self._held.get(key, 0) > soon for key in keys)
 
     def drop(self, keys: Iterable[queue.Key]) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.delivery import leases, preparing, trying
-from postroad.model import identifiers, judging, retry
+from postroad.model import identifiers, judging, retry, times
 from postroad.protocol.smtp import values
 from postroad.services import context, outcomes
 from postroad.storage import attempts, group_commit, queue
@@ -23,7 +23,6 @@ from postroad.telemetry import logs, metrics
 MOST_UNRECORDED: Final = 256
 FIRST_WAIT_SECONDS: Final = 0.1
 LONGEST_WAIT_SECONDS: Final = 5.0
-MICROSECONDS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,4 +212,4 @@ class Recording:
             counted.recipients.add(provider, verdict)
         if attempt:
             counted.attempts.add(verdict, attempt.fault or "", attempt.reason)
-            counted.attempt_seconds.observe(attempt.duration / MICROSECONDS, provider)
+            counted.attempt_seconds.observe(attempt.duration / times.SECOND, provider)

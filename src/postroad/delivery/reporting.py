@@ -8,13 +8,13 @@ import asyncio
 from typing import Final
 
 from postroad.delivery import dispatching, hosts, leases
+from postroad.model import times
 from postroad.services import context
 from postroad.storage import group_commit, pools
 from postroad.telemetry import logs
 
 LOOK_SECONDS: Final = 1.0
 REPEAT_SECONDS: Final = 30
-MICROSECONDS: Final = 1_000_000
 
 
 class Reporting:
@@ -83,11 +83,11 @@ class Reporting:
 
     def _pool(self, name: str, state: str, reason: str, seconds: float) -> pools.Pool:
         now = self._ctx.clock()
-        return pools.Pool(self._worker, name, state, reason, now + int(seconds * MICROSECONDS), now)
+        return pools.Pool(self._worker, name, state, reason, now + int(seconds * times.SECOND), now)
 
     def _is_news(self, before: pools.Pool | None, pool: pools.Pool) -> bool:
         if before is None or (before.state, before.reason) != (pool.state, pool.reason):
             return True
         # The end of a pause is computed from two clocks and wavers a little.
-        moved = abs(before.until - pool.until) > MICROSECONDS and pool.state != "slowed"
-        return moved or pool.updated_at - before.updated_at > REPEAT_SECONDS * MICROSECONDS
+        moved = abs(before.until - pool.until) > times.SECOND and pool.state != "slowed"
+        return moved or pool.updated_at - before.updated_at > REPEAT_SECONDS * times.SECOND

@@ -26,7 +26,6 @@ MOST_HOSTS: Final = 10
 # A reason is read by people: a few hosts show what is wrong.
 SHOWN_TROUBLES: Final = 3
 
-SMARTHOST: Final = "smarthost"
 LOCALHOST: Final = ("127.0.0.1", "::1")
 
 
@@ -100,13 +99,13 @@ class Router:
 
     def cached(self, domain: str) -> Route | NoRoute | None:
         """What is known and valid, without asking anybody."""
-        return self._routes.get(domain if self._smarthost is None else SMARTHOST)
+        return self._routes.get(domain if self._smarthost is None else providers.SMARTHOST)
 
     async def route(self, domain: str) -> Route | NoRoute:
         """The way to a domain."""
         smarthost = self._smarthost
         if smarthost is not None:
-            return await self._routes.recall(SMARTHOST, lambda _: self._to_smarthost(smarthost))
+            return await self._routes.recall(providers.SMARTHOST, lambda _: self._to_smarthost(smarthost))
         find = self._to_literal if domain.startswith("[") else self._to_domain
         return await self._routes.recall(domain, find)
 
@@ -126,7 +125,7 @@ class Router:
                 permanent=False, trouble=f"delivery.smarthost: {found.trouble}", valid_until=found.valid_until
             )
         hosts = tuple(Host(host, address, port, self._tls.setting) for address in found.to_try)
-        return Route(SMARTHOST, SMARTHOST, hosts, found.valid_until)
+        return Route(providers.SMARTHOST, providers.SMARTHOST, hosts, found.valid_until)
 
     async def _named_by_the_operator(self, host: str) -> host_addresses.Addresses:
         if host == "localhost":  # RFC 6761 section 6.3: name servers need not know it

@@ -19,10 +19,6 @@ BY_SETTING: Final = {
     "opportunistic": tls_policy.OPPORTUNISTIC,
     "required": tls_policy.TlsPolicy(tls_policy.Mode.REQUIRED, reason="delivery.tls"),
 }
-# RFC 7672 section 3.1: of the usages only trust anchors and end entities. Matching types with the length of their data.
-USAGES: Final = frozenset({2, 3})
-SELECTORS: Final = frozenset({0, 1})
-DIGEST_BYTES: Final = {1: 32, 2: 64}
 
 
 class TlsChoice:
@@ -60,15 +56,9 @@ class TlsChoice:
             return f"DNS does not answer for {name}: {answer.trouble}"
         if not answer.records or not answer.is_authentic:
             return None
-        usable = tuple(record for record in answer.records if _is_usable(record))
+        usable = tuple(record for record in answer.records if record.is_usable)
         if not usable:
             # RFC 7672 section 2.2: there is encryption, then, but nothing to check it against.
             return tls_policy.TlsPolicy(tls_policy.Mode.REQUIRED, reason=f"TLSA of {host}, none usable")
         names = (host,) if host == domain else (host, domain)
         return tls_policy.TlsPolicy(tls_policy.Mode.DANE, names=names, tlsa=usable, reason=f"TLSA of {host}")
-
-
-def _is_usable(record: tls_policy.Tlsa) -> bool:
-    if record.usage not in USAGES or record.selector not in SELECTORS or not record.data:
-        return False
-    return record.matching_type == 0 or DIGEST_BYTES.get(record.matching_type) == len(record.data)

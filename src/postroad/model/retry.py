@@ -9,7 +9,8 @@ time, so that a typing mistake there does not park mail for a week here. All res
 from collections.abc import Sequence
 from typing import Final
 
-SECOND: Final = 1_000_000
+from postroad.model import times
+
 # Messages that failed together do not all come back together.
 JITTER: Final = 0.1
 # The longest wait that a destination can ask for. Greylisting asks for minutes; limits by the hour ask for an hour.
@@ -28,9 +29,9 @@ def delay(schedule: Sequence[int], attempts: int, *, chance: float, retry_after:
         return None
     scheduled = schedule[attempts - 1] * (1 - JITTER + 2 * JITTER * chance)
     if retry_after is None:
-        return round(scheduled * SECOND)
+        return round(scheduled * times.SECOND)
     requested = min(retry_after * (1 + JITTER * chance), LONGEST_REQUEST_SECONDS)
-    return round(max(scheduled, requested) * SECOND)
+    return round(max(scheduled, requested) * times.SECOND)
 
 
 def lifetime(schedule: Sequence[int]) -> int:
@@ -38,4 +39,4 @@ def lifetime(schedule: Sequence[int]) -> int:
 
     It is the longest that a schedule can take when nobody asks for more.
     """
-    return round(sum(schedule) * (1 + JITTER) * SECOND)
+    return round(sum(schedule) * (1 + JITTER) * times.SECOND)

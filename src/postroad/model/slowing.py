@@ -10,7 +10,8 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Final
 
-SECOND: Final = 1_000_000
+from postroad.model import times
+
 # A customer on IPv6 holds a whole /64 (RFC 6177 section 2) and can send each attempt from another address of it.
 IPV6_NETWORK_BITS: Final = 64
 
@@ -24,9 +25,9 @@ class Policy:
 
 
 # 5 at once and 1,440 a day: hopeless against a password of eight characters, soon over for a person who remembers it.
-NAME: Final = Policy(free=5, interval=60 * SECOND)
+NAME: Final = Policy(free=5, interval=60 * times.SECOND)
 # An office or a provider's gateway is one address, so it gets room; trying one password on many names stays slow.
-NETWORK: Final = Policy(free=100, interval=3 * SECOND)
+NETWORK: Final = Policy(free=100, interval=3 * times.SECOND)
 
 
 def wait(policy: Policy, *, clear_at: int, now: int) -> int:

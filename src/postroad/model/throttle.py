@@ -5,9 +5,8 @@ it is refused when that would put it further ahead than the burst allows. All ti
 """
 
 from dataclasses import dataclass, field
-from typing import Final
 
-SECOND: Final = 1_000_000
+from postroad.model import times
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         # A rate beyond one a microsecond is no limit in practice.
-        object.__setattr__(self, "interval", max(1, SECOND // self.rate))
+        object.__setattr__(self, "interval", max(1, times.SECOND // self.rate))
         object.__setattr__(self, "window", self.interval * self.burst)
 
 

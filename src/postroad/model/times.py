@@ -10,9 +10,11 @@ from typing import Annotated, Final
 
 import msgspec
 
+# Microseconds: the unit of every time and every span inside.
+SECOND: Final = 1_000_000
+
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
-_SECOND: Final = 1_000_000
 _SHAPE: Final = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,30}))?(?:[Zz]|([+-])(\d{2}):(\d{2}))", re.ASCII
 )
@@ -32,7 +34,7 @@ WireTime = Annotated[
 def to_wire(microseconds: int) -> str:
     """The time as callers see it."""
     moment = _EPOCH + dt.timedelta(microseconds=microseconds)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{microseconds % _SECOND // 1000:03d}Z"
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{microseconds % SECOND // 1000:03d}Z"
 
 
 def optional_to_wire(microseconds: int | None) -> str | None:
@@ -56,7 +58,7 @@ def parse(text: str) -> int:
         raise ValueError("there is no such day or time of day") from None
     if not year:
         return 0
-    microseconds = (moment - _EPOCH) // _MICROSECOND + leap * _SECOND + fraction - _offset(match) * _SECOND
+    microseconds = (moment - _EPOCH) // _MICROSECOND + leap * SECOND + fraction - _offset(match) * SECOND
     return max(0, microseconds)
 
 

@@ -1,8 +1,16 @@
 """How the connection to a destination has to be secured: data, decided by routing and obeyed by the connection."""
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
+
+# RFC 7672 section 3.1: the record names an authority of the chain, or the server's own key. Digests have their lengths.
+DANE_TA: Final = 2
+DANE_EE: Final = 3
+USAGES: Final = frozenset({DANE_TA, DANE_EE})
+SELECTORS: Final = frozenset({0, 1})
+DIGEST_BYTES: Final = {1: 32, 2: 64}
 
 
 class Mode(StrEnum):
@@ -16,12 +24,19 @@ class Mode(StrEnum):
 
 
 class Tlsa(msgspec.Struct, frozen=True):
-    """A usable TLSA record (RFC 6698 section 2.1)."""
+    """A TLSA record (RFC 6698 section 2.1)."""
 
     usage: int
     selector: int
     matching_type: int
     data: bytes
+
+    @property
+    def is_usable(self) -> bool:
+        """RFC 7672 section 3.1.3: the usages of public authorities are not for SMTP."""
+        if self.usage not in USAGES or self.selector not in SELECTORS or not self.data:
+            return False
+        return self.matching_type == 0 or DIGEST_BYTES.get(self.matching_type) == len(self.data)
 
 
 class TlsPolicy(msgspec.Struct, frozen=True):

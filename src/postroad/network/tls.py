@@ -19,8 +19,6 @@ from cryptography.x509 import verification
 
 from postroad.model import tls_policy
 
-_DANE_TA: Final = 2
-_DANE_EE: Final = 3
 _FULL_CERTIFICATE: Final = 0
 _DIGESTS: Final = {1: hashlib.sha256, 2: hashlib.sha512}
 # A chain has two to four certificates; each costs a parse.
@@ -54,7 +52,7 @@ def check(connection: ssl.SSLObject, policy: tls_policy.TlsPolicy, *, host: str)
         return "verified"
     if policy.mode is not tls_policy.Mode.DANE:
         return ""
-    usable = [record for record in policy.tlsa if _is_usable(record)]
+    usable = [record for record in policy.tlsa if record.is_usable]
     if not usable:
         return ""  # RFC 7672 section 2.2: TLS is still mandatory, but there is nothing to compare with
     try:
@@ -93,13 +91,8 @@ def _covers(pattern: str, name: str) -> bool:
     return pattern == name
 
 
-def _is_usable(record: tls_policy.Tlsa) -> bool:
-    """RFC 7672 section 3.1.3: the usages of public authorities are not for SMTP."""
-    return record.usage in {_DANE_TA, _DANE_EE} and record.selector in {0, 1} and record.matching_type in {0, 1, 2}
-
-
 def _matches(record: tls_policy.Tlsa, certificates: list[x509.Certificate], names: Iterable[str]) -> bool:
-    if record.usage == _DANE_EE:
+    if record.usage == tls_policy.DANE_EE:
         # RFC 7672 section 3.1.1: neither names nor dates count; the record speaks for this very key.
         return _is_described(record, certificates[0])
     anchors = [certificate for certificate in certificates[1:] if _is_described(record, certificate)]

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from postroad.model import slowing
+from postroad.model import slowing, times
 
 # Some 5 MB. The counter that rested longest goes first; one client alone cannot push it out, for it is slowed before.
 MOST_COUNTERS: Final = 20_000
@@ -30,7 +30,7 @@ class Failures:
             slowing.wait(policy, clear_at=self._clear_at.get(counter, 0), now=now)
             for counter, policy in _counters(client_address, name)
         )
-        return math.ceil(max(waits) / slowing.SECOND)
+        return math.ceil(max(waits) / times.SECOND)
 
     def count(self, client_address: str, name: str, *, now: int) -> None:
         """Count an attempt as failed."""

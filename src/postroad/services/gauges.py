@@ -10,6 +10,7 @@ import time
 from typing import Final
 
 from postroad import errors
+from postroad.model import times
 from postroad.services import context, queues
 from postroad.storage import pools, queue_views
 from postroad.telemetry import metrics
@@ -18,7 +19,6 @@ KEPT_SECONDS: Final = 10.0
 REST: Final = 20
 # Shorter than the ten seconds that Prometheus waits for an answer.
 PATIENCE_SECONDS: Final = 5.0
-MICROSECONDS: Final = 1_000_000
 
 
 class Gauges:
@@ -53,8 +53,8 @@ async def _look(ctx: context.Context) -> None:
     shown, ready = ctx.metrics, counts.get(queue_views.READY)
     shown.queue.replace({(state,): counts[state].recipients if state in counts else 0 for state in queue_views.STATES})
     oldest = min((count.queued_at for count in counts.values()), default=now)
-    shown.oldest.replace({(): max(0, now - oldest) / MICROSECONDS})
-    shown.overdue.replace({(): max(0, now - ready.due_at) / MICROSECONDS if ready else 0})
+    shown.oldest.replace({(): max(0, now - oldest) / times.SECOND})
+    shown.overdue.replace({(): max(0, now - ready.due_at) / times.SECOND if ready else 0})
     closed = collections.Counter((metrics.provider_of(pool.name), pool.state) for pool in told)
     shown.pools.replace({labels: float(number) for labels, number in closed.items()})
     shown.store_up.replace({(): 1})

@@ -4,7 +4,7 @@ import math
 from typing import Final
 
 from postroad import errors
-from postroad.model import throttle
+from postroad.model import throttle, times
 
 # Buckets that are full again tell nothing and are dropped when this many are kept.
 MOST_BUCKETS: Final = 100_000
@@ -28,15 +28,15 @@ class Rates:
                 f"more than {self.policy.rate} sends a second with this credential; "
                 "wait as Retry-After says and repeat with the same key"
             )
-            raise errors.RateLimited(msg, retry_after=max(1, math.ceil(verdict.wait / throttle.SECOND)))
+            raise errors.RateLimited(msg, retry_after=max(1, math.ceil(verdict.wait / times.SECOND)))
         return verdict
 
     def headers(self, credential_id: str, *, now: int) -> tuple[tuple[str, str], ...]:
         """The `RateLimit` fields (draft-ietf-httpapi-ratelimit-headers) for the bucket as it is."""
         ahead = max(0, self._full_at.get(credential_id, 0) - now)
         remaining = (self.policy.window - ahead) // self.policy.interval
-        window = math.ceil(self.policy.window / throttle.SECOND)
+        window = math.ceil(self.policy.window / times.SECOND)
         return (
             ("RateLimit-Policy", f'"credential";q={self.policy.burst};w={window}'),
-            ("RateLimit", f'"credential";r={remaining};t={math.ceil(ahead / throttle.SECOND)}'),
+            ("RateLimit", f'"credential";r={remaining};t={math.ceil(ahead / times.SECOND)}'),
         )

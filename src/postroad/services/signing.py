@@ -9,6 +9,7 @@ import asyncio
 import functools
 from typing import Final
 
+from postroad.model import times
 from postroad.protocol import dkim
 from postroad.services import context, domain_keys, flights, recent, signers
 
@@ -18,7 +19,6 @@ MOST_SIGNATURES: Final = 20_000
 MOST_WAITING: Final = 10_000
 # Reading more than this would hold up the event loop for more than a millisecond.
 LARGE_BYTES: Final = 128 * 1024
-MICROSECONDS: Final = 1_000_000
 
 
 class Signing:
@@ -73,7 +73,7 @@ class Signing:
             content,
             domain=domain,
             selector=key.selector,
-            signed_at=self._ctx.clock() // MICROSECONDS,
+            signed_at=self._ctx.clock() // times.SECOND,
         )
         unsigned = await asyncio.to_thread(prepare) if len(content) > LARGE_BYTES else prepare()
         field = dkim.finish(unsigned, await self._signers.sign(key, unsigned.digest))

@@ -13,11 +13,10 @@ import jwt
 import msgspec
 
 from postroad import errors
-from postroad.model import identifiers
+from postroad.model import identifiers, times
 from postroad.storage import users
 
 ALGORITHM: Final = "HS256"
-SECOND: Final = 1_000_000
 # How far the clocks of two hosts may be apart.
 SKEW_SECONDS: Final = 60
 # The end of the year 9999, the last that a calendar here can show.
@@ -41,12 +40,12 @@ class Claims(msgspec.Struct, frozen=True):
     @property
     def expires_at(self) -> int:
         """Microseconds."""
-        return self.exp * SECOND
+        return self.exp * times.SECOND
 
 
 def claims_for(user: users.User, *, now: int, seconds: int, token_id: str) -> Claims:
     """What a new token of a person says."""
-    issued = now // SECOND
+    issued = now // times.SECOND
     return Claims(
         sub=user.id,
         acc=user.account_id,
@@ -75,7 +74,7 @@ def read(text: str, key: bytes, *, now: int) -> Claims:
     # We name no issuer and no audience: a token that does was meant for someone else.
     if "crit" in token["header"] or token["payload"].keys() & {"iss", "aud"}:
         raise refusal()
-    second = now // SECOND
+    second = now // times.SECOND
     latest = second + SKEW_SECONDS
     if not second < claims.exp <= LAST_SECOND or claims.iat > latest or claims.nbf > latest:
         raise refusal()
