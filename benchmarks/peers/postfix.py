@@ -95,7 +95,7 @@ def missing() -> str | None:
     if shutil.which("postfix") is None or shutil.which("smtp-source") is None:
         return "Postfix is not installed: apt-get install postfix"
     if os.geteuid() != 0:
-        return "Postfix starts only as root: run the benchmark as root"
+        return "Postfix starts only as root"
     return None
 
 
