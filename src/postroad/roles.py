@@ -35,7 +35,7 @@ from postroad.api import (
 )
 from postroad.delivery import engine
 from postroad.inbound import return_paths
-from postroad.network import http_limits, http_listener, this_host
+from postroad.network import http_limits, http_listener, smtp_listener, this_host
 from postroad.services import access, inbox, sweeping
 from postroad.services import context as services_context
 from postroad.telemetry import logs
@@ -126,10 +126,19 @@ async def start_metrics(duty: Duty) -> Started:
 async def _serve_http(
     duty: Duty, door: application.Application[services_context.Context], section: str, *, connections: int
 ) -> Started:
-    """Serve a door at the address that `listen` of a section names."""
-    settings = duty.context.settings
     listener = http_listener.HttpListener(door, refuse=door.refuse, limits=http_limits.Limits(connections=connections))
-    endpoint = config.endpoint(getattr(settings, section).listen, name=f"{section}.listen")
+    return await _listen(duty, listener, section, grace_seconds=duty.context.settings.http.grace_seconds)
+
+
+async def _listen(
+    duty: Duty,
+    listener: http_listener.HttpListener | smtp_listener.SmtpListener,
+    section: str,
+    *,
+    grace_seconds: float,
+) -> Started:
+    """Listen at the address that `listen` of a section names, until the stop."""
+    endpoint = config.endpoint(getattr(duty.context.settings, section).listen, name=f"{section}.listen")
     try:
         await listener.start(endpoint.host, endpoint.port)
     except OSError as problem:
@@ -139,7 +148,7 @@ async def _serve_http(
         try:
             await duty.stopping.wait()
         finally:
-            await listener.stop(grace_seconds=settings.http.grace_seconds)
+            await listener.stop(grace_seconds=grace_seconds)
 
     return Started(work, {section: config.Endpoint(*listener.address)})
 
@@ -165,19 +174,7 @@ async def start_inbound(duty: Duty) -> Started:
 
         return Started(rest)
     listener = return_paths.listener(ctx, name=settings.delivery.hostname or await this_host.name(), log=duty.log)
-    endpoint = config.endpoint(settings.inbound.listen, name="inbound.listen")
-    try:
-        await listener.start(endpoint.host, endpoint.port)
-    except OSError as problem:
-        raise cannot_listen(endpoint, problem) from problem
-
-    async def work() -> None:
-        try:
-            await duty.stopping.wait()
-        finally:
-            await listener.stop(grace_seconds=settings.inbound.grace_seconds)
-
-    return Started(work, {"inbound": config.Endpoint(*listener.address)})
+    return await _listen(duty, listener, "inbound", grace_seconds=settings.inbound.grace_seconds)
 
 
 async def start_maintenance(duty: Duty) -> Started:
