@@ -103,7 +103,7 @@ async def test_a_job_that_comes_while_the_last_worker_takes_leave_is_sent(
         give(one, jobs[:1])
         await peer.wait_for("QUIT")
         give(one, jobs[1:])
-        assert one.workers == 1
+        assert len(one._workers) == 1
         await all_delivered(made, jobs)
         assert await finish(one) == []
 

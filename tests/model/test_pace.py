@@ -16,7 +16,7 @@ def make_pace(connections: int = 20, rate: int = 50) -> pace.Pace:
 def grown_pace(connections: int = 20, rate: int = 50) -> pace.Pace:
     grown = make_pace(connections, rate)
     for _ in range(connections):
-        grown.connected()
+        grown.succeeded(NOON)
     return grown
 
 
@@ -33,8 +33,8 @@ def taken_within(one: pace.Pace, now: float, seconds: float) -> int:
 def test_connections_start_with_two_and_grow_with_each_success_up_to_the_limit() -> None:
     fresh = make_pace(connections=5)
     allowed = [fresh.allowed_connections()]
-    for success in (fresh.connected, lambda: fresh.succeeded(NOON), fresh.connected, fresh.connected):
-        success()
+    for _ in range(4):
+        fresh.succeeded(NOON)
         allowed.append(fresh.allowed_connections())
     assert allowed == [2, 3, 4, 5, 5]
 
@@ -169,7 +169,7 @@ def test_after_recovery_the_first_pause_is_short_again() -> None:
 
 
 events = st.tuples(
-    st.sampled_from(["take", "connected", "connection_failed", "slow_down", "succeeded"]),
+    st.sampled_from(["take", "connection_failed", "slow_down", "succeeded"]),
     st.floats(0, 30),
     st.none() | st.integers(0, 10_000),
 )
@@ -184,8 +184,6 @@ def test_whatever_happens_it_stays_within_its_limits(
         now += gap
         if event == "slow_down":
             one.slow_down(now, named)
-        elif event == "connected":
-            one.connected()
         elif event == "take":
             wait = one.take(now)
             assert 0 <= wait <= pace.LONGEST_PAUSE_SECONDS

@@ -71,11 +71,6 @@ class Pool:
         """Whether nothing happens in the pool."""
         return not self._workers and not self._jobs and not self._expected
 
-    @property
-    def workers(self) -> int:
-        """Connections that are open or opening."""
-        return len(self._workers)
-
     def room(self) -> int:
         """How many more jobs the pool takes now."""
         now = self._tools.clock()

@@ -82,11 +82,6 @@ class Pace:
             self._next_at = max(self._next_at, now) + self._interval
         return wait
 
-    def connected(self) -> None:
-        """A connection is open and was greeted."""
-        if self._allowance < self._ceiling:
-            self._allowance += 1
-
     def connection_failed(self, now: float) -> None:  # noqa: ARG002 - all reports have the same form
         """A host could not be reached or would not talk."""
         self._allowance = max(1, self._allowance // 2)
