@@ -19,7 +19,7 @@ from postroad.services import context, outcomes
 from postroad.storage import attempts, group_commit, queue
 from postroad.telemetry import logs, metrics
 
-# Deliveries whose record is on its way to disk: what a crash can leave in doubt, and some 50 ms of a busy engine.
+# Deliveries whose record is on its way to disk: the most that a crash can leave in doubt.
 MOST_UNRECORDED: Final = 256
 FIRST_WAIT_SECONDS: Final = 0.1
 LONGEST_WAIT_SECONDS: Final = 5.0
