@@ -42,6 +42,8 @@ WITHOUT_INDEX = {
     "queue.is_longer_than",
     "queue.lanes",
     "users.sweep_tokens",
+    "webhook_deliveries.endpoints",
+    "webhook_deliveries.sweep_held",
 }
 BATCHED = {"fetch_many", "execute_many"}
 DIALECTS = ("sqlite", "postgres")

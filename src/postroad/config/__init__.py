@@ -125,6 +125,21 @@ class Inbound(Section, frozen=True):
     grace_seconds: Positive
 
 
+class Webhooks(Section, frozen=True):
+    """The engine that tells customers what became of their mail."""
+
+    allow_insecure: bool
+    allow_private: tuple[str, ...]
+    ca_file: str
+    retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=6)]
+    connections: Positive
+    connections_per_account: Positive
+    idle_seconds: Positive
+    lease_seconds: Annotated[int, msgspec.Meta(ge=10, le=3600)]
+    grace_seconds: Positive
+    poll_milliseconds: Positive
+
+
 class Limits(Section, frozen=True):
     """How much at once."""
 
@@ -159,6 +174,7 @@ class Settings(Section, frozen=True):
     delivery: Delivery
     pools: Pools
     inbound: Inbound
+    webhooks: Webhooks
     limits: Limits
     metrics: Metrics
     logs: Logs
@@ -248,6 +264,7 @@ def _refuse_impossible(settings: Settings) -> None:
     endpoint(settings.http.listen, name="http.listen")
     _refuse_impossible_metrics(settings.metrics)
     _refuse_impossible_delivery(settings.delivery)
+    _refuse_impossible_webhooks(settings.webhooks)
     if settings.inbound.listen:
         endpoint(settings.inbound.listen, name="inbound.listen")
     address = settings.http.base_url
@@ -284,6 +301,16 @@ def _refuse_impossible_delivery(delivery: Delivery) -> None:
         raise ConfigError("delivery.retry_seconds: empty; give at least one delay, in seconds")
 
 
+def _refuse_impossible_webhooks(webhooks: Webhooks) -> None:
+    for entry in webhooks.allow_private:
+        if not _is_network(entry) and not _HOST_NAME.fullmatch(entry.removeprefix("*.")):
+            msg = (
+                f"webhooks.allow_private: {entry!r} is neither a network nor a host name; "
+                "write for example 10.1.0.0/16, hooks.internal or *.internal"
+            )
+            raise ConfigError(msg)
+
+
 def dns_server(text: str) -> Endpoint:
     """A DNS server as `address` or `address:port`; an IPv6 address with a port stands in brackets."""
     if _is_address(text):
@@ -305,6 +332,13 @@ def _remote(text: str, *, name: str) -> Endpoint:
 def _is_address(text: str) -> bool:
     try:
         return bool(ipaddress.ip_address(text))
+    except ValueError:
+        return False
+
+
+def _is_network(text: str) -> bool:
+    try:
+        return bool(ipaddress.ip_network(text))
     except ValueError:
         return False
 

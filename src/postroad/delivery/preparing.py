@@ -123,7 +123,7 @@ class Preparing:
         return await self._signer.signature(message.account_id, domain, message.id, message.mime)
 
     def _address(self, job: Job, message: messages.Outgoing, signature: bytes) -> None:
-        domain = self._domain or _domain_of(message.sender_key)
+        domain = return_path.domain_for(message.sender_key, configured=self._domain)
         recipients = tuple(map(_mailbox, job.claims))
         job.recipient_count = message.recipient_count
         is_8bit = not message.mime.isascii()

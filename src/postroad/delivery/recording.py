@@ -113,9 +113,10 @@ class Recording:
         else:
             recorded.add_done_callback(functools.partial(self._hear, ended, wait))
 
-    def _hear(self, ended: Sequence[outcomes.Outcome], wait: float, recorded: asyncio.Future[None]) -> None:
+    def _hear(self, ended: Sequence[outcomes.Outcome], wait: float, recorded: asyncio.Future[int]) -> None:
         try:
-            recorded.result()
+            if recorded.result():
+                self._ctx.tidings.set()
         except group_commit.TROUBLE as trouble:
             self._offer_later(ended, wait, trouble)
             return

@@ -17,6 +17,9 @@ API_KEY: Final = "key_"
 DOMAIN: Final = "dom_"
 TEMPLATE: Final = "tpl_"
 LEDGER: Final = "led_"
+EVENT: Final = "evt_"
+WEBHOOK: Final = "whk_"
+WEBHOOK_DELIVERY: Final = "whd_"
 TOKEN: Final = "tok_"  # noqa: S105 - a prefix, not a secret
 
 ENTROPY_BYTES: Final = 7

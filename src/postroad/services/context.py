@@ -6,6 +6,7 @@ test can stop the clock or fix the ids.
 
 import asyncio
 import contextlib
+import functools
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 
 from postroad import config
 from postroad.model import identifiers
-from postroad.services import accepting, high_water, memory, outcomes, passwords, rates, secrets
+from postroad.services import accepting, events, high_water, memory, outcomes, passwords, rates, secrets
 from postroad.storage import group_commit, opening, store
 from postroad.telemetry import metrics as telemetry
 
@@ -39,12 +40,15 @@ class Context:
     rates: rates.Rates
     high_water: high_water.HighWater
     accept: group_commit.GroupCommit[accepting.Submission, accepting.Accepted]
-    record: group_commit.GroupCommit[Sequence[outcomes.Outcome], None]
+    record: group_commit.GroupCommit[Sequence[outcomes.Outcome], int]
+    outbox: events.Events
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom
     in_flight: set[tuple[str, str]] = field(default_factory=set)
     # Set when mail was queued in this process, so that an engine in the same one need not wait for its next look.
     arrivals: asyncio.Event = field(default_factory=asyncio.Event)
+    # The same for events that receivers are to be told.
+    tidings: asyncio.Event = field(default_factory=asyncio.Event)
     metrics: telemetry.Metrics = field(default_factory=telemetry.Metrics)
 
     def new_id(self, prefix: str, *, now: int) -> str:
@@ -69,9 +73,10 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
         most_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,
     )
+    outbox = events.Events(keys.return_path, settings.delivery.return_path_domain, os.urandom)
     record = group_commit.GroupCommit(
         database,
-        outcomes.record,
+        functools.partial(outcomes.record, outbox=outbox),
         most_items=BATCH_ITEMS,
         most_bytes=BATCH_BYTES,
         most_waiting=settings.limits.accept_waiting,
@@ -91,6 +96,7 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
             high_water=mark,
             accept=accept,
             record=record,
+            outbox=outbox,
             clock=clock,
         )
     finally:

@@ -1,4 +1,4 @@
-"""The only way to record a result: recipient, queue, attempt log, credits and message change together or not at all.
+"""The only way to record a result: recipient, queue, attempt log, credits, message and event change together.
 
 Works on a batch (see storage/group_commit.py). The accounts are locked first, as when mail is accepted: whoever holds
 them sees every result that was recorded before, so the last recipient of a message finishes it, on one host or on many.
@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from postroad.model import judging, mail, standing
+from postroad.services import events
 from postroad.storage import accounts, attempts, ledger, messages, queue, recipients, store, suppressions
 
 # What a recipient shows of the destination's words; the attempt log keeps more.
@@ -45,9 +46,16 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     suppress: bool = False
     attempt: attempts.Attempt | None = None
 
+    @property
+    def status(self) -> mail.RecipientStatus:
+        """What the recipient's status becomes."""
+        return STATUS[self.verdict]
 
-async def record(tx: store.Transaction, batches: Sequence[Sequence[Outcome]]) -> Sequence[None]:
-    """Store the outcomes of several transactions with destinations."""
+
+async def record(
+    tx: store.Transaction, batches: Sequence[Sequence[Outcome]], *, outbox: events.Events
+) -> Sequence[int]:
+    """Store the outcomes of several transactions with destinations; each answer is the events that all of them made."""
     outcomes = {outcome.key: outcome for batch in batches for outcome in batch}
     await accounts.lock(tx, {key[0] for key in outcomes})
     postponed = await _postpone(tx, outcomes)
@@ -59,11 +67,11 @@ async def record(tx: store.Transaction, batches: Sequence[Sequence[Outcome]]) ->
     await ledger.record(tx, _entries(finished))
     await _finish_messages(tx, finished)
     await suppressions.add(tx, [_suppression(outcome) for outcome in finished if outcome.suppress])
-    return [None] * len(batches)
+    return [await outbox.write(tx, finished)] * len(batches)
 
 
 def _standing(outcome: Outcome) -> recipients.Standing:
-    status = STATUS[outcome.verdict]
+    status = outcome.status
     return recipients.Standing(
         *outcome.key,
         status=status,

@@ -190,7 +190,7 @@ async def _cancel(ctx: context.Context, some: Sequence[queue_views.Free]) -> int
         await accounts.lock(tx, {one.account_id for one in some})
         free = await queue_views.still_free(tx, [one.key for one in some])
         if free:
-            await outcomes.record(tx, [[_outcome(ctx, one, now=now) for one in free]])
+            await outcomes.record(tx, [[_outcome(ctx, one, now=now) for one in free]], outbox=ctx.outbox)
     return len(free)
 
 

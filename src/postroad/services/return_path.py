@@ -25,6 +25,11 @@ def address(key: bytes, *, message_id: str, domain: str) -> str:
     return f"{LOCAL_PREFIX}{message_id[3:]}{_signature(key, message_id)}@{domain}"
 
 
+def domain_for(sender_key: str, *, configured: str) -> str:
+    """The domain of a message's return path: the operator's, or else the sender's own."""
+    return configured or sender_key.rpartition("@")[2]
+
+
 def read(key: bytes, address: str) -> str | None:
     """The message that the address names, or None when the token is not ours."""
     match = _ADDRESS.fullmatch(address)

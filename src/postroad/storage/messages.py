@@ -55,6 +55,14 @@ class Outgoing(msgspec.Struct, frozen=True):
     mime: bytes
 
 
+class About(msgspec.Struct, frozen=True):
+    """What an event tells of a recipient and its message."""
+
+    email: str
+    sender_key: str
+    subject: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """What a list shows; None filters nothing."""
@@ -114,6 +122,12 @@ async def page(tx: store.Transaction, account_id: str, chosen: Filter, *, limit:
 async def outgoing(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -> list[Outgoing]:
     """What is sent of messages that are named by account and id, as far as they have a body."""
     return [Outgoing(*row) for row in await tx.fetch_many("messages.outgoing", messages) if row[4] is not None]
+
+
+async def about(tx: store.Transaction, recipients: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], About]:
+    """What events tell of recipients that are named by account, message and id, by these names."""
+    rows = await tx.fetch_many("messages.about", recipients)
+    return {(row[0], row[1], row[2]): About(*row[3:]) for row in rows}
 
 
 async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str]]) -> None:

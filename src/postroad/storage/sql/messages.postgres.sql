@@ -25,3 +25,11 @@ SELECT messages.account_id, messages.id, sender_key, recipient_count, mime
 FROM unnest($1::text[], $2::text[]) AS wanted (account_id, id)
 JOIN messages ON messages.account_id = wanted.account_id AND messages.id = wanted.id
 JOIN bodies ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id;
+
+-- name: about
+-- Recipients and their messages, as events tell of them.
+SELECT messages.account_id, messages.id, recipients.id, email, sender_key, subject
+FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (account_id, message_id, id)
+JOIN recipients ON recipients.account_id = wanted.account_id AND recipients.message_id = wanted.message_id
+    AND recipients.id = wanted.id
+JOIN messages ON messages.account_id = recipients.account_id AND messages.id = recipients.message_id;

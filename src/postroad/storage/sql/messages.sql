@@ -71,3 +71,9 @@ UPDATE messages SET status = $3, billing_status = $4 WHERE account_id = $1 AND i
 SELECT account_id, id, sender_key, recipient_count,
     (SELECT mime FROM bodies WHERE bodies.account_id = $1 AND bodies.message_id = $2)
 FROM messages WHERE account_id = $1 AND id = $2;
+
+-- name: about
+-- Recipients and their messages, as events tell of them. A join would take SQLite twice as long.
+SELECT account_id, id, $3, (SELECT email FROM recipients
+    WHERE recipients.account_id = $1 AND recipients.message_id = $2 AND recipients.id = $3), sender_key, subject
+FROM messages WHERE account_id = $1 AND id = $2;

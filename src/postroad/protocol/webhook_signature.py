@@ -1,0 +1,47 @@
+"""The signature of a webhook: `t=<unix seconds>,v1=<hex>`, an HMAC-SHA256 (RFC 2104) over `<t>.<body>`.
+
+The key is the whole secret as UTF-8, its `whsec_` included. While an old secret is still good there are several `v1`,
+and a receiver accepts any of them. The body is the bytes of the request: whoever parses and writes JSON anew signs
+something else.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from typing import Final
+
+HEADER: Final = "Service-Signature"
+TOLERANCE_SECONDS: Final = 300
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+# Ten digits last until the year 2286; more than fifteen are no time.
+_SECONDS: Final = re.compile(r"[0-9]{1,15}")
+# A header has one `t` and as many `v1` as secrets are good.
+_MOST_PARTS: Final = 100
+
+
+def header(secrets: Iterable[str], body: bytes, *, timestamp: int) -> str:
+    """The header's value: one `v1` for each secret."""
+    signatures = ",".join(f"v1={digest(secret, body, timestamp=timestamp)}" for secret in secrets)
+    return f"t={timestamp},{signatures}"
+
+
+def digest(secret: str, body: bytes, *, timestamp: int) -> str:
+    """The signature of the body at a time, in hex."""
+    return hmac.new(secret.encode(), b"%d.%b" % (timestamp, body), hashlib.sha256).hexdigest()
+
+
+def why_refused(value: str, body: bytes, *, secret: str, now: int, tolerance: int = TOLERANCE_SECONDS) -> str | None:
+    """Why a receiver with this secret must refuse the request, in words; None when it may trust it."""
+    parts = [part.partition("=") for part in value.split(",", _MOST_PARTS)]
+    times = [text for name, _, text in parts if name.strip() == "t"]
+    signatures = [text for name, _, text in parts if name.strip() == "v1" and _DIGEST.fullmatch(text)]
+    if len(times) != 1 or not _SECONDS.fullmatch(times[0]) or not signatures:
+        return f"the {HEADER} header is not of the form t=<seconds>,v1=<hex>"
+    timestamp = int(times[0])
+    expected = digest(secret, body, timestamp=timestamp)
+    if not any(hmac.compare_digest(expected, signature) for signature in signatures):
+        return "the signature is not of this secret and this body"
+    if abs(now - timestamp) > tolerance:
+        return f"the request was signed {abs(now - timestamp)} seconds from now, more than {tolerance}"
+    return None

@@ -1,0 +1,79 @@
+-- name: insert
+-- New deliveries.
+INSERT INTO webhook_deliveries (account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url,
+    body, state, attempt_count, due_at, worker, created_at, ended_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+    $9::text[], $10::bytea[], $11::text[], $12::bigint[], $13::bigint[], $14::text[], $15::bigint[], $16::bigint[]);
+
+-- name: promote
+-- Make ready what is due, some at a time. A lease that ran out leaves its worker's name; at the last attempt that is the end.
+UPDATE webhook_deliveries SET
+    state = CASE WHEN worker IS NOT NULL AND attempt_count >= $2 THEN 'failed' ELSE 'ready' END,
+    ended_at = CASE WHEN worker IS NOT NULL AND attempt_count >= $2 THEN $1::bigint END
+WHERE (account_id, webhook_id, id) IN (
+    SELECT account_id, webhook_id, id FROM webhook_deliveries
+    WHERE state = 'waiting' AND due_at <= $1 ORDER BY due_at LIMIT $3
+    FOR UPDATE SKIP LOCKED)
+RETURNING account_id, webhook_id, id, attempt_count, state, worker, due_at;
+
+-- name: endpoints
+-- Endpoints with ready rows, from one id on: one look into the index for each, however many rows it has.
+WITH RECURSIVE found (webhook_id) AS (
+    (SELECT webhook_id FROM webhook_deliveries WHERE state = 'ready' AND webhook_id > $1 ORDER BY webhook_id LIMIT 1)
+    UNION ALL
+    SELECT following.webhook_id FROM found CROSS JOIN LATERAL (
+        SELECT one.webhook_id FROM webhook_deliveries AS one
+        WHERE one.state = 'ready' AND one.webhook_id > found.webhook_id ORDER BY one.webhook_id LIMIT 1) AS following)
+SELECT webhook_id FROM found LIMIT $2;
+
+-- name: claim
+-- Take the oldest ready rows of an endpoint that is enabled, under a lease, and count the attempt. What another host is
+-- taking is passed over.
+UPDATE webhook_deliveries SET state = 'waiting', due_at = chosen.lease_until, worker = chosen.worker,
+    attempt_count = webhook_deliveries.attempt_count + 1
+FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[]) AS wanted (webhook_id, most, lease_until, worker)
+CROSS JOIN LATERAL (
+    SELECT one.account_id, one.webhook_id, one.id, wanted.lease_until, wanted.worker FROM webhook_deliveries AS one
+    WHERE one.state = 'ready' AND one.webhook_id = wanted.webhook_id
+        AND EXISTS (SELECT 1 FROM webhooks WHERE webhooks.id = wanted.webhook_id AND enabled = 1 AND removed_at IS NULL)
+    ORDER BY one.id LIMIT wanted.most
+    FOR UPDATE OF one SKIP LOCKED) AS chosen
+WHERE webhook_deliveries.account_id = chosen.account_id AND webhook_deliveries.webhook_id = chosen.webhook_id
+    AND webhook_deliveries.id = chosen.id
+RETURNING webhook_deliveries.account_id, webhook_deliveries.webhook_id, webhook_deliveries.id, event_type, message_id, body,
+    attempt_count;
+
+-- name: hand_back
+-- Let go of what is claimed and was not begun.
+UPDATE webhook_deliveries SET state = 'ready', worker = NULL, attempt_count = attempt_count - 1
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS held (account_id, webhook_id, id, worker)
+WHERE webhook_deliveries.account_id = held.account_id AND webhook_deliveries.webhook_id = held.webhook_id
+    AND webhook_deliveries.id = held.id AND state = 'waiting' AND webhook_deliveries.worker = held.worker;
+
+-- name: record
+-- What follows from an attempt; only by the worker that holds the lease.
+UPDATE webhook_deliveries SET url = ended.url, state = ended.state, due_at = ended.due_at, ended_at = ended.ended_at,
+    worker = NULL
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::bigint[])
+    AS ended (account_id, webhook_id, id, worker, attempt_count, url, state, due_at, ended_at)
+WHERE webhook_deliveries.account_id = ended.account_id AND webhook_deliveries.webhook_id = ended.webhook_id
+    AND webhook_deliveries.id = ended.id AND webhook_deliveries.state = 'waiting'
+    AND webhook_deliveries.worker = ended.worker AND webhook_deliveries.attempt_count = ended.attempt_count
+RETURNING webhook_deliveries.account_id, webhook_deliveries.webhook_id, webhook_deliveries.id;
+
+-- name: sweep
+-- Deliveries that ended long ago, some at a time; a sweep waits for nobody.
+DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
+    SELECT account_id, webhook_id, id FROM webhook_deliveries WHERE ended_at <= $1 ORDER BY ended_at LIMIT $2
+    FOR UPDATE SKIP LOCKED)
+RETURNING account_id, webhook_id, id;
+
+-- name: sweep_held
+-- What was made before a time and waits for an endpoint that is disabled, some at a time.
+DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
+    SELECT one.account_id, one.webhook_id, one.id FROM webhooks CROSS JOIN LATERAL (
+        SELECT account_id, webhook_id, id FROM webhook_deliveries
+        WHERE webhook_deliveries.account_id = webhooks.account_id AND webhook_deliveries.webhook_id = webhooks.id
+            AND webhook_deliveries.id < $1 AND ended_at IS NULL LIMIT $2) AS one
+    WHERE enabled = 0 AND removed_at IS NULL LIMIT $2)
+RETURNING account_id, webhook_id, id;

@@ -1,0 +1,93 @@
+-- name: insert
+-- New deliveries.
+INSERT INTO webhook_deliveries (account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url,
+    body, state, attempt_count, due_at, worker, created_at, ended_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16);
+
+-- name: is_due
+-- A row when something that waits is due.
+SELECT 1 FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= $1 LIMIT 1;
+
+-- name: promote
+-- Make ready what is due, some at a time. A lease that ran out leaves its worker's name; at the last attempt that is the end.
+UPDATE webhook_deliveries SET
+    state = CASE WHEN worker IS NOT NULL AND attempt_count >= $2 THEN 'failed' ELSE 'ready' END,
+    ended_at = CASE WHEN worker IS NOT NULL AND attempt_count >= $2 THEN $1 END
+WHERE (account_id, webhook_id, id) IN (
+    SELECT account_id, webhook_id, id FROM webhook_deliveries
+    WHERE state = 'waiting' AND due_at <= $1 ORDER BY due_at LIMIT $3)
+RETURNING account_id, webhook_id, id, attempt_count, state, worker, due_at;
+
+-- name: endpoints
+-- Endpoints with ready rows, from one id on: one look into the index for each, however many rows it has.
+WITH RECURSIVE found (webhook_id) AS (
+    SELECT MIN(webhook_id) FROM webhook_deliveries WHERE state = 'ready' AND webhook_id > $1
+    UNION ALL
+    SELECT (SELECT MIN(one.webhook_id) FROM webhook_deliveries AS one
+        WHERE one.state = 'ready' AND one.webhook_id > found.webhook_id)
+    FROM found WHERE found.webhook_id IS NOT NULL LIMIT $2)
+SELECT webhook_id FROM found WHERE webhook_id IS NOT NULL;
+
+-- name: claim
+-- Take the oldest ready rows of an endpoint that is enabled, under a lease, and count the attempt.
+UPDATE webhook_deliveries SET state = 'waiting', due_at = $3, worker = $4, attempt_count = attempt_count + 1
+WHERE (account_id, webhook_id, id) IN (
+    SELECT account_id, webhook_id, id FROM webhook_deliveries
+    WHERE state = 'ready' AND webhook_id = $1
+        AND EXISTS (SELECT 1 FROM webhooks WHERE webhooks.id = $1 AND enabled = 1 AND removed_at IS NULL)
+    ORDER BY id LIMIT $2)
+RETURNING account_id, webhook_id, id, event_type, message_id, body, attempt_count;
+
+-- name: hand_back
+-- Let go of what is claimed and was not begun.
+UPDATE webhook_deliveries SET state = 'ready', worker = NULL, attempt_count = attempt_count - 1
+WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND state = 'waiting' AND worker = $4;
+
+-- name: record
+-- What follows from an attempt; only by the worker that holds the lease.
+UPDATE webhook_deliveries SET url = $6, state = $7, due_at = $8, ended_at = $9, worker = NULL
+WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND state = 'waiting' AND worker = $4 AND attempt_count = $5
+RETURNING account_id, webhook_id, id;
+
+-- name: by_id
+-- One delivery, unless it ended too long ago.
+SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
+    attempt_count, due_at, worker, created_at, ended_at
+FROM webhook_deliveries
+WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND (ended_at IS NULL OR ended_at > $4);
+
+-- name: page
+-- Deliveries of an endpoint, newest first.
+SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
+    attempt_count, due_at, worker, created_at, ended_at
+FROM webhook_deliveries
+WHERE account_id = $1 AND webhook_id = $2 AND id < $3 AND (ended_at IS NULL OR ended_at > $4)
+ORDER BY id DESC LIMIT $5;
+
+-- name: page_of_message
+-- Deliveries of an endpoint about one message, newest first.
+SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
+    attempt_count, due_at, worker, created_at, ended_at
+FROM webhook_deliveries
+WHERE account_id = $1 AND webhook_id = $2 AND message_id = $3 AND id < $4 AND (ended_at IS NULL OR ended_at > $5)
+ORDER BY id DESC LIMIT $6;
+
+-- name: sweep
+-- Deliveries that ended long ago, some at a time.
+DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
+    SELECT account_id, webhook_id, id FROM webhook_deliveries WHERE ended_at <= $1 ORDER BY ended_at LIMIT $2)
+RETURNING account_id, webhook_id, id;
+
+-- name: sweep_removed
+-- What an endpoint that was removed has left, some at a time.
+DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
+    SELECT account_id, webhook_id, id FROM webhook_deliveries WHERE account_id = $1 AND webhook_id = $2 LIMIT $3)
+RETURNING account_id, webhook_id, id;
+
+-- name: sweep_held
+-- What was made before a time and waits for an endpoint that is disabled, some at a time.
+DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
+    SELECT one.account_id, one.webhook_id, one.id FROM webhooks CROSS JOIN webhook_deliveries AS one
+    WHERE enabled = 0 AND removed_at IS NULL AND one.account_id = webhooks.account_id
+        AND one.webhook_id = webhooks.id AND one.id < $1 AND ended_at IS NULL LIMIT $2)
+RETURNING account_id, webhook_id, id;

@@ -1,0 +1,197 @@
+"""What receivers are told: taken endpoint by endpoint under leases, counted when taken, and kept as a log afterwards.
+
+A claim counts its attempt: should the worker die, the attempt may have reached the receiver, and there are never more
+than the schedule has. A claim lasts until its lease ends, which is longer than an attempt can take, so that nobody
+renews it. What an endpoint that was removed has left is seen by nobody but the sweep.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from postroad.storage import store, webhook_attempts
+
+Key = tuple[str, str, str]  # account, endpoint, delivery
+
+
+class State(StrEnum):
+    """Where a delivery is."""
+
+    READY = "ready"
+    WAITING = "waiting"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of `webhook_deliveries`. `due_at` is the next attempt's time, or the end of a lease."""
+
+    account_id: str
+    webhook_id: str
+    id: str
+    event_id: str
+    event_type: str
+    message_id: str | None
+    recipient_id: str | None
+    replay_of: str | None = None
+    url: str
+    body: bytes
+    state: str = State.READY
+    attempt_count: int = 0
+    due_at: int
+    worker: str | None = None
+    created_at: int
+    ended_at: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """What names the row."""
+        return self.account_id, self.webhook_id, self.id
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """A delivery that a worker holds; `attempt_count` counts the attempt that it is about to make."""
+
+    account_id: str
+    webhook_id: str
+    id: str
+    event_type: str
+    message_id: str | None
+    body: bytes
+    attempt_count: int
+
+    @property
+    def key(self) -> Key:
+        """What names the row."""
+        return self.account_id, self.webhook_id, self.id
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What follows from an attempt: the end, or the time of the next one."""
+
+    key: Key
+    worker: str
+    attempt_count: int
+    url: str
+    state: State
+    due_at: int
+    ended_at: int | None
+
+
+class Promoted(msgspec.Struct, frozen=True):
+    """A delivery whose time has come; `worker` is who let its lease run out, or None, and `due_at` when it did."""
+
+    account_id: str
+    webhook_id: str
+    id: str
+    attempt_count: int
+    state: str
+    worker: str | None
+    due_at: int
+
+
+async def insert(tx: store.Transaction, deliveries: Sequence[Delivery]) -> None:
+    """New deliveries."""
+    await tx.execute_many("webhook_deliveries.insert", [_row(delivery) for delivery in deliveries])
+
+
+async def is_due(tx: store.Transaction, *, now: int) -> bool:
+    """Whether there is anything to promote."""
+    return await tx.fetch_one("webhook_deliveries.is_due", now) is not None
+
+
+async def promote(tx: store.Transaction, *, now: int, attempts: int, most: int) -> list[Promoted]:
+    """Make ready what is due by now; what a worker let go of at its last attempt has failed."""
+    return [Promoted(*row) for row in await tx.fetch("webhook_deliveries.promote", now, attempts, most)]
+
+
+async def endpoints(tx: store.Transaction, *, after: str, most: int) -> list[str]:
+    """Endpoints with ready rows, in their order, from beyond one of them."""
+    return [webhook_id for (webhook_id,) in await tx.fetch("webhook_deliveries.endpoints", after, most)]
+
+
+async def claim(
+    tx: store.Transaction, wanted: Sequence[tuple[str, int]], *, lease_until: int, worker: str
+) -> list[Claimed]:
+    """Take so many of endpoints that are enabled, the oldest first, and count their attempts."""
+    rows = [(webhook_id, most, lease_until, worker) for webhook_id, most in wanted]
+    found = await tx.fetch_many("webhook_deliveries.claim", rows)
+    return sorted((Claimed(*row) for row in found), key=lambda claimed: claimed.id)
+
+
+async def hand_back(tx: store.Transaction, keys: Sequence[Key], *, worker: str) -> None:
+    """Let go of claims that nothing was done with: their attempts were none."""
+    await tx.execute_many("webhook_deliveries.hand_back", [(*key, worker) for key in keys])
+
+
+async def record(tx: store.Transaction, results: Sequence[Result]) -> set[Key]:
+    """Write what attempts came to; returns those whose worker still held the lease."""
+    rows = [
+        (*result.key, result.worker, result.attempt_count, result.url, result.state, result.due_at, result.ended_at)
+        for result in results
+    ]
+    found = await tx.fetch_many("webhook_deliveries.record", rows)
+    return {(account_id, webhook_id, delivery_id) for account_id, webhook_id, delivery_id in found}
+
+
+async def by_id(
+    tx: store.Transaction, account_id: str, webhook_id: str, delivery_id: str, *, ended_after: int
+) -> Delivery | None:
+    """One delivery, unless it ended before that time."""
+    row = await tx.fetch_one("webhook_deliveries.by_id", account_id, webhook_id, delivery_id, ended_after)
+    return _delivery(row) if row else None
+
+
+async def page(
+    tx: store.Transaction, account_id: str, webhook_id: str, *, before: str, ended_after: int, limit: int
+) -> list[Delivery]:
+    """Deliveries of an endpoint, newest first."""
+    rows = await tx.fetch("webhook_deliveries.page", account_id, webhook_id, before, ended_after, limit)
+    return [_delivery(row) for row in rows]
+
+
+async def page_of_message(
+    tx: store.Transaction,
+    account_id: str,
+    webhook_id: str,
+    message_id: str,
+    *,
+    before: str,
+    ended_after: int,
+    limit: int,
+) -> list[Delivery]:
+    """Deliveries of an endpoint about one message, newest first."""
+    rows = await tx.fetch(
+        "webhook_deliveries.page_of_message", account_id, webhook_id, message_id, before, ended_after, limit
+    )
+    return [_delivery(row) for row in rows]
+
+
+async def sweep(tx: store.Transaction, *, ended_before: int, most: int) -> int:
+    """Forget deliveries that ended before a time, some at a time, and their attempts."""
+    keys = await tx.fetch("webhook_deliveries.sweep", ended_before, most)
+    await webhook_attempts.remove(tx, [(account_id, webhook_id, delivery) for account_id, webhook_id, delivery in keys])
+    return len(keys)
+
+
+async def sweep_removed(tx: store.Transaction, account_id: str, webhook_id: str, *, most: int) -> int:
+    """Forget deliveries of an endpoint that was removed, some at a time, and their attempts."""
+    keys = await tx.fetch("webhook_deliveries.sweep_removed", account_id, webhook_id, most)
+    await webhook_attempts.remove(tx, [(account_id, webhook_id, delivery) for account_id, webhook_id, delivery in keys])
+    return len(keys)
+
+
+async def sweep_held(tx: store.Transaction, *, created_before: str, most: int) -> int:
+    """Forget deliveries that wait for an endpoint which has been disabled all the time since."""
+    keys = await tx.fetch("webhook_deliveries.sweep_held", created_before, most)
+    await webhook_attempts.remove(tx, [(account_id, webhook_id, delivery) for account_id, webhook_id, delivery in keys])
+    return len(keys)
+
+
+def _row(delivery: Delivery) -> store.Row:
+    return msgspec.structs.astuple(delivery)
+
+
+def _delivery(row: store.Row) -> Delivery:
+    return Delivery(**dict(zip(Delivery.__struct_fields__, row, strict=True)))
