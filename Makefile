@@ -21,7 +21,7 @@ SOURCES := src tests benchmarks
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check format lock bench-accept bench-deliver clean
+.PHONY: help run test check format lock bench-accept bench-deliver bench-webhooks clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -57,6 +57,9 @@ bench-accept: $(DEVELOPMENT) ## Measure durable accepts a second over HTTP, besi
 
 bench-deliver: $(DEVELOPMENT) ## Measure messages a second from the POST to the destination, beside Postfix
 	@$(BIN)/python -m benchmarks.deliver $(ARGS)
+
+bench-webhooks: $(DEVELOPMENT) ## Measure webhooks a second, and what a receiver that hangs costs the others
+	@$(BIN)/python -m benchmarks.webhooks $(ARGS)
 
 clean: ## Remove the environment and what tools left behind; data of the service stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -137,8 +137,8 @@ class Bench:
             postroad.running(
                 folder,
                 database_url=store.url,
-                relay=postroad.Relay(next_hop_port=sink.port, sign=variant.signed, processes=variant.processes),
-                prepare=lambda: backlog.load(store, recipients=waiting) if waiting else None,
+                work=postroad.Relay(next_hop_port=sink.port, sign=variant.signed, processes=variant.processes),
+                prepare=lambda _: backlog.load(store, recipients=waiting) if waiting else None,
             )
         )
         return deliveries.OnPostroad(

@@ -1,7 +1,7 @@
 """The figures of a run: what one round of one peer gave, and the median over its rounds.
 
 Costs are microseconds of CPU per message, split by who spent them: `service` (the peer's own processes), `store` (a
-database server beside it), `injector`, `sink` (where delivered mail ends), and `rest` (kernel threads such as the
+database server beside it), `injector`, `sink` (where mail or events end), and `rest` (kernel threads such as the
 journal's, and whatever else ran).
 """
 
@@ -46,7 +46,9 @@ def of_round(
     problems: typing.Iterable[str],
 ) -> Round:
     """Bring an injection and the costs of its window together."""
-    spent = {**cost.cpu_seconds, "injector": sent.cpu_seconds}
+    spent = dict(cost.cpu_seconds)
+    if sent.cpu_seconds is not None:
+        spent["injector"] = sent.cpu_seconds
     spent["rest"] = max(cost.machine_busy_seconds - sum(spent.values()), 0.0)
     available = cost.seconds * cores
     return Round(

@@ -83,9 +83,13 @@ class Window:
         while not self._ended.wait(max(min(MEMORY_SAMPLE_SECONDS, end_at - time.monotonic()), 0)):
             if time.monotonic() >= end_at:
                 break
-            for name, pids in self._roots.items():
-                self._memory[name] = max(self._memory[name], sum(map(tree_memory_bytes, pids)))
+            self._sample_memory()
         self._end = self._now()
+        self._sample_memory()  # a short window has seen none yet
+
+    def _sample_memory(self) -> None:
+        for name, pids in self._roots.items():
+            self._memory[name] = max(self._memory[name], sum(map(tree_memory_bytes, pids)))
 
 
 def tree_cpu_seconds(root: int) -> float:

@@ -38,6 +38,7 @@ class Report:
     rounds: list[figures.Round]
     verdicts: list[str]
     gaps: list[str]
+    unit: str = "message"
 
 
 def write(report: Report, *, folder: pathlib.Path, name: str) -> None:
@@ -49,7 +50,7 @@ def write(report: Report, *, folder: pathlib.Path, name: str) -> None:
 
 def markdown(report: Report) -> str:
     """The page that goes into the repository."""
-    head, *rows = table(report.summaries)
+    head, *rows = table(report.summaries, unit=report.unit)
     rows = [head, tuple("---" for _ in head), *rows]
     return "\n".join(
         [
@@ -71,17 +72,18 @@ def markdown(report: Report) -> str:
 
 def terminal(report: Report) -> str:
     """The same table in columns of their own width, one peer a line."""
-    rows = table(report.summaries)
+    rows = table(report.summaries, unit=report.unit)
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)) for cells in rows]
     return "\n".join([report.title, "", *lines, "", *_remarks(report)])
 
 
-def table(summaries: typing.Sequence[figures.Summary]) -> list[tuple[str, ...]]:
+def table(summaries: typing.Sequence[figures.Summary], *, unit: str) -> list[tuple[str, ...]]:
     """The head and a row for each peer, without the columns in which no peer has a value."""
+    head = tuple(name.replace("message", unit) for name in COLUMNS)
     rows = [row(summary) for summary in summaries]
     used = [n for n in range(len(COLUMNS)) if any(cells[n] != NOTHING for cells in rows)]
-    return [tuple(cells[n] for n in used) for cells in (COLUMNS, *rows)]
+    return [tuple(cells[n] for n in used) for cells in (head, *rows)]
 
 
 def row(summary: figures.Summary) -> tuple[str, ...]:

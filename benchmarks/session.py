@@ -44,10 +44,11 @@ def doubt(summaries: typing.Sequence[figures.Summary]) -> str:
     return " (in a noisy run: no proof)" if any(one.noisy_rounds for one in summaries) else ""
 
 
-def finish(result: report.Report, *, folder: pathlib.Path, name: str) -> int:
-    """Print and write; 0 when all is well, 1 when a message was refused or lost, 2 when something is missing."""
+def finish(result: report.Report, *, folder: pathlib.Path | None, name: str) -> int:
+    """Print and, given a folder, write; 0 when all is well, 1 when a message was lost, 2 when something is missing."""
     print(report.terminal(result))
-    report.write(result, folder=folder, name=name)
+    if folder is not None:
+        report.write(result, folder=folder, name=name)
     if any(summary.problems for summary in result.summaries):
         return 1
     return 2 if result.gaps else 0

@@ -135,7 +135,7 @@ def filled_in(words: list[str], dev: Running, message_id: str = "") -> list[str]
 def test_there_are_examples_to_try() -> None:
     assert len(examples("send")) == 2
     assert len(examples("message")) == 1
-    assert {name for name, _ in EXAMPLE.findall(API)} == {"send", "message"}
+    assert {name for name, _ in EXAMPLE.findall(API)} == {"send", "message", "webhook", "delivery"}
 
 
 @pytest.mark.parametrize("number", range(len(examples("send"))))
@@ -153,6 +153,29 @@ def test_the_example_of_a_message_is_what_a_reader_gets_for_the_example_with_a_t
     assert shape(example) == shape(shown)
     assert steady(example) == steady(shown)
     assert list(example) == list(shown)
+
+
+def test_the_examples_of_a_webhook_are_what_a_reader_gets(dev: Running) -> None:
+    (saved,), (pinged,) = examples("webhook"), examples("delivery")
+    with httpx.Client(base_url=dev.told["base_url"]) as client:
+        token = client.post("/v1/auth/login", json=dev.told["login"]).json()["token"]
+        client.headers["Authorization"] = f"Bearer {token}"
+        client.delete("/v1/webhook")
+        # Nothing is sent to somebody else's address: the receiver is the service itself, which answers something.
+        answers = [
+            client.put("/v1/webhook", json={"url": f"{dev.told['base_url']}/hooks"}),
+            client.post("/v1/webhook/ping"),
+        ]
+        client.delete("/v1/webhook")
+    for answer, example in zip(answers, (saved, pinged), strict=True):
+        assert answer.status_code == 200, answer.text
+        assert shape(answer.json()) == shape(example)
+        assert list(answer.json()) == list(example)
+    assert len(answers[0].json()["secret"]) == len(saved["secret"])
+    assert saved["webhook"]["secret_hint"] == f"whsec_…{saved['secret'][-4:]}"
+    told, shown = (json.loads(one["delivery"]["request_body"]) for one in (answers[1].json(), pinged))
+    assert steady(told) == steady(shown)
+    assert shown["id"] == pinged["delivery"]["event_id"]
 
 
 def test_the_examples_of_the_openapi_document_are_accepted_too(dev: Running) -> None:
@@ -208,7 +231,7 @@ def test_the_commands_of_the_readme_work_as_they_are_printed(dev: Running) -> No
 @pytest.mark.parametrize("page", ["docs/api.md", "docs/errors.md"])
 def test_the_example_of_a_refusal_is_a_real_one(dev: Running, page: str) -> None:
     text = (ROOT / page).read_text()
-    (shown,) = [json.loads(block) for block in JSON_BLOCK.findall(text) if '"error"' in block]
+    (shown,) = [block for block in map(json.loads, JSON_BLOCK.findall(text)) if "error" in block]
     place = int(re.findall(r"to\[(\d)\]", shown["error"])[0])
     body = examples("send")[0] | {"to": [*["ada@example.net"] * place, "bob@"]}
     refused = dev.send(body, key="refused").json()

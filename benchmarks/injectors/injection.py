@@ -14,13 +14,16 @@ class Latency:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """One run of an injector. `sent` is exact: every message of it has been answered, or stands in `failed`."""
+    """One run of an injector. `sent` is exact: every message of it has been answered, or stands in `failed`.
+
+    Without `cpu_seconds` there was none: the work lay in the store before.
+    """
 
     sent: int
     failed: int
     accepts_per_second: float
     seconds: float
-    cpu_seconds: float
+    cpu_seconds: float | None
     latency: Latency | None
 
 

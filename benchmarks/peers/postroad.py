@@ -1,9 +1,9 @@
 """Postroad itself, started as an operator starts it: `postroad serve` with a configuration file.
 
-Without a `Relay` only the `api` role runs, because a peer that holds its mail delivers nothing either; with one, all
-mail goes to a fixed next hop. Everything that a request needs is made by the operator's commands. The limits that
-would refuse a flood from one credential, or slow one next hop, are raised; everything else stays at its default, and
-durability above all. Its log goes to a file, as in production.
+Without more words only the `api` role runs, because a peer that holds its mail delivers nothing either. With a `Relay`
+all mail goes to a fixed next hop; a `Teller` only tells receivers of events. Everything that a request needs is made
+by the operator's commands. The limits that would refuse a flood from one credential, or slow one next hop, are raised;
+everything else stays at its default, and durability above all. Its log goes to a file, as in production.
 """
 
 import contextlib
@@ -45,10 +45,23 @@ sign = {sign}
 [pools]
 smarthost = {{ connections = {connections}, messages_per_second = 1000000, messages_per_connection = 10000 }}
 """
+# Its receivers are on loopback, and it has no door that could say whether it is ready.
+TELLER_CONFIGURATION = """
+[delivery]
+resolvers = ["{name_server}"]
+
+[webhooks]
+allow_private = ["{network}"]
+ca_file = "{authority}"
+
+[metrics]
+listen = "127.0.0.1:{port}"
+"""
 Processes = typing.Sequence[typing.Sequence[str]]
 ACCEPTING: Processes = (("api",),)
 ONE_PROCESS: Processes = (("api", "delivery", "maintenance"),)
 TWO_PROCESSES: Processes = (("api",), ("delivery", "maintenance"))
+TELLING: Processes = (("webhooks",),)
 ACCOUNT = "Benchmark"
 CREDITS = 1_000_000_000
 PROGRAM = (sys.executable, "-m", "postroad")
@@ -62,6 +75,16 @@ class Relay:
     sign: bool
     processes: Processes = ONE_PROCESS
     connections: int = 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Teller:
+    """Which private network the receivers are in, who vouches for them and knows their names, by which roles."""
+
+    network: str
+    authority: pathlib.Path
+    name_server: str
+    processes: Processes = TELLING
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,40 +107,46 @@ def running(
     folder: pathlib.Path,
     *,
     database_url: str,
-    relay: Relay | None = None,
-    prepare: typing.Callable[[], None] | None = None,
+    work: Relay | Teller | None = None,
+    prepare: typing.Callable[[pathlib.Path], None] | None = None,
 ) -> typing.Iterator[Postroad]:
     """A service on an empty database, ready for requests; stopped and its folder deleted at the end.
 
-    `prepare` runs when the database has its tables, before the service starts.
+    `prepare` gets the configuration when the database has its tables, before the service starts.
     """
     folder.mkdir(parents=True)
-    configuration = folder / "postroad.toml"
-    port = process.free_port()
-    configuration.write_text(_settings(database_url=database_url, port=port, relay=relay))
-    operate(configuration, "migrate")
-    api_key = create_sender(configuration)
-    if prepare is not None:
-        prepare()
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder)
+        configuration = folder / "postroad.toml"
+        port = process.free_port()
+        configuration.write_text(_settings(database_url=database_url, port=port, work=work))
+        operate(configuration, "migrate")
+        api_key = create_sender(configuration)
+        if prepare is not None:
+            prepare(configuration)
         services = [
             _start(stack, configuration, roles=roles, log=folder / f"postroad-{number}.log")
-            for number, roles in enumerate(relay.processes if relay else ACCEPTING, start=1)
+            for number, roles in enumerate(work.processes if work else ACCEPTING, start=1)
         ]
         process.wait_until(lambda: _ready(services, port=port), what="the start of Postroad")
         pids = tuple(service.pid for service in services)
         yield Postroad(pids=pids, port=port, api_key=api_key, configuration=configuration)
 
 
-def _settings(*, database_url: str, port: int, relay: Relay | None) -> str:
+def _settings(*, database_url: str, port: int, work: Relay | Teller | None) -> str:
     settings = CONFIGURATION.format(database_url=database_url, port=port, secret_key=secrets.token_urlsafe(48))
-    if relay is None:
-        return settings
-    sign = "true" if relay.sign else "false"
-    return settings + RELAY_CONFIGURATION.format(
-        next_hop_port=relay.next_hop_port, sign=sign, connections=relay.connections
-    )
+    match work:
+        case None:
+            return settings
+        case Relay():
+            sign = "true" if work.sign else "false"
+            return settings + RELAY_CONFIGURATION.format(
+                next_hop_port=work.next_hop_port, sign=sign, connections=work.connections
+            )
+        case Teller():
+            return settings + TELLER_CONFIGURATION.format(
+                network=work.network, authority=work.authority, name_server=work.name_server, port=port
+            )
 
 
 def _start(

@@ -32,6 +32,7 @@ from postroad.api import (
     v1_inbox,
     v1_messages,
     v1_templates,
+    v1_webhook,
 )
 from postroad.delivery import engine
 from postroad.inbound import return_paths
@@ -39,6 +40,7 @@ from postroad.network import http_limits, http_listener, smtp_listener, this_hos
 from postroad.services import access, inbox, sweeping
 from postroad.services import context as services_context
 from postroad.telemetry import logs
+from postroad.webhooks import engine as webhooks_engine
 
 SWEEP_EVERY_SECONDS: Final = 60
 # Shorter than the usual grace time, so that a sweep holds up no stop; what it did not reach goes with the next one.
@@ -57,6 +59,7 @@ ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *v1_api_keys.ROUTES,
     *v1_domains.ROUTES,
     *v1_templates.ROUTES,
+    *v1_webhook.ROUTES,
 )
 
 Addresses = Mapping[str, config.Endpoint]
@@ -163,6 +166,16 @@ async def start_delivery(duty: Duty) -> Started:
     return Started(work)
 
 
+async def start_webhooks(duty: Duty) -> Started:
+    """The engine that tells customers what became of their mail."""
+    teller = webhooks_engine.Engine(duty.context, log=duty.log)
+
+    async def work() -> None:
+        await teller.run(duty.stopping)
+
+    return Started(work)
+
+
 async def start_inbound(duty: Duty) -> Started:
     """The door for mail that comes back. It is open only when it has an address; else the role has nothing to do."""
     ctx, settings = duty.context, duty.context.settings
@@ -195,6 +208,7 @@ ROLES: Final[Mapping[str, Callable[[Duty], Awaitable[Started]]]] = {
     "delivery": start_delivery,
     "inbound": start_inbound,
     "maintenance": start_maintenance,
+    "webhooks": start_webhooks,
 }
 
 
@@ -265,7 +279,14 @@ async def _sweep(duty: Duty) -> None:
     except Exception:
         duty.log.exception("sweep_failed")
     else:
-        duty.log.debug("swept", idempotency_keys=swept.idempotency_keys, tokens=swept.tokens, pools=swept.pools)
+        duty.log.debug(
+            "swept",
+            idempotency_keys=swept.idempotency_keys,
+            tokens=swept.tokens,
+            pools=swept.pools,
+            webhook_deliveries=swept.webhook_deliveries,
+            webhook_secrets=swept.webhook_secrets,
+        )
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from tests.cli import operating
 
 DOCUMENTATION = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 EVERYWHERE = {"--data", "--config", "--json"}
-RUNNERS = {"postroad dev", "postroad serve"}
+RUNNERS = {"postroad dev", "postroad serve", "postroad webhook listen"}
 
 
 def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:

@@ -57,7 +57,7 @@ def test_the_service_answers_and_ends_in_order(empty: Installation) -> None:
         lines = [json.loads(line) for line in service.errors.read_text().splitlines()]
         events = ["started", "inbound_closed", "request", "request", "stopping", "stopped"]
         assert [line["event"] for line in lines] == events
-        assert lines[0]["roles"] == ["api", "delivery", "inbound", "maintenance"]
+        assert lines[0]["roles"] == ["api", "delivery", "inbound", "maintenance", "webhooks"]
 
 
 def test_an_interrupt_from_the_keyboard_ends_it_in_order_too(local: Installation) -> None:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from pathlib import Path
@@ -48,6 +48,8 @@ ERROR_MEMBERS = {"error", "code", "request_id"}
 # Words of tracebacks and databases: none of them is for a caller.
 INTERNALS = ("Traceback", 'File "', ".py", "SELECT", "INSERT", "apsw", "asyncpg", "msgspec")
 GOOD: dict[str, Any] = {"from": "shop@example.com", "to": "ada@example.org", "subject": "Hello", "text": "Hi"}
+# What most tests need: mail is accepted and stays where it is.
+DOORS = ("api", "maintenance")
 # Stands for a member that is left out.
 ABSENT: Any = object()
 
@@ -220,7 +222,9 @@ async def make_accounts(ctx: context.Context) -> tuple[Account, Account]:
 
 
 @contextlib.contextmanager
-def running(folder: Path, *, url: str, settings: str = "", has_outages: bool = False) -> Iterator[Service]:
+def running(
+    folder: Path, *, url: str, settings: str = "", has_outages: bool = False, roles: Sequence[str] = DOORS
+) -> Iterator[Service]:
     """A service on the store behind the URL, until the block ends; `settings` is more of its configuration."""
     log = folder / "log"
     with pytest.MonkeyPatch.context() as patch:
@@ -232,7 +236,7 @@ def running(folder: Path, *, url: str, settings: str = "", has_outages: bool = F
             file.write(f'[http]\nlisten = "127.0.0.1:0"\n{settings}')
         mine, theirs = installation.ask(make_accounts)
         with (
-            _process(installation, log) as base_url,
+            _process(installation, log, roles) as base_url,
             httpx.Client(base_url=base_url, timeout=PATIENCE_SECONDS) as client,
         ):
             yield Service(base_url, installation, client, mine, theirs)
@@ -242,10 +246,10 @@ def running(folder: Path, *, url: str, settings: str = "", has_outages: bool = F
 
 
 @contextlib.contextmanager
-def _process(installation: operating.Installation, log: Path) -> Iterator[str]:
+def _process(installation: operating.Installation, log: Path, roles: Sequence[str]) -> Iterator[str]:
     """`postroad serve` in a process of its own, which has to end well when it is asked to."""
-    doors = ("--role", "api", "--role", "maintenance")
-    command = [sys.executable, "-m", "postroad", "serve", *doors, "--config", str(installation.file)]
+    chosen = [word for role in roles for word in ("--role", role)]
+    command = [sys.executable, "-m", "postroad", "serve", *chosen, "--config", str(installation.file)]
     with log.open("wb") as stderr, subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr) as process:
         try:
             yield f"http://{_listening(process, log)}"

@@ -70,13 +70,12 @@ async def test_a_redirect_is_not_followed() -> None:
 @pytest.mark.parametrize(
     "answer, trouble",
     [
-        (b"", "ends before it is complete"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfour", "ends before it is complete"),
         (b"HTTP/1.1 200 OK\r\n\r\nwithout a length", "ends before it is complete"),
         (b"220 mx.example.org ESMTP\r\n", "is not HTTP"),
         (b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", "is not HTTP"),
         (response(b"x" * (https_get.BODY_BYTES + 1)), "is too long"),
-        (b"HTTP/1.1 200 OK\r\n" + b"X-Long: header\r\n" * 10_000, "is too long"),
+        (b"HTTP/1.1 200 OK\r\n" + b"X-Long: header\r\n" * 10_000, "has too many header fields"),
     ],
 )
 async def test_a_response_that_does_not_count_is_a_failure(answer: bytes, trouble: str) -> None:
@@ -84,6 +83,13 @@ async def test_a_response_that_does_not_count_is_a_failure(answer: bytes, troubl
         found = await get(server)
     assert isinstance(found, https_get.Failure)
     assert found.trouble == f"{HOST}: the response {trouble}"
+
+
+async def test_a_host_that_hangs_up_without_a_word_has_not_answered() -> None:
+    async with answering(b"") as server:
+        found = await get(server, addresses=("127.0.0.1", "127.0.0.1"))
+        assert len(server.requests) == 2
+    assert found == https_get.Failure(f"{HOST} at 127.0.0.1: the connection was closed before a response came")
 
 
 async def test_the_longest_body_is_taken() -> None:

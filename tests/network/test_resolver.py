@@ -166,10 +166,9 @@ async def test_a_name_that_cannot_be_asked_for_does_not_exist(name: str) -> None
     assert not answer.exists
 
 
-async def test_many_questions_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolver, "QUESTIONS_AT_ONCE", 3)
+async def test_many_questions_wait_for_each_other() -> None:
     async with dns_server.running({"*": {"TXT": ['"x"']}}) as server:
-        asking = resolver.Resolver([server.address])
+        asking = resolver.Resolver([server.address], at_once=3)
         with server.holding():
             tasks = [asyncio.create_task(asking.txt(f"{number}.example")) for number in range(10)]
             async with asyncio.timeout(30):

@@ -17,19 +17,22 @@ from typing import Any
 import httpx
 from schemathesis import Case, Response
 
-from postroad.model import identifiers, limits
+from postroad.model import identifiers, limits, receivers
 from postroad.protocol import address
 from postroad.services import passwords, rules
 
 # Names the file that holds the `Surroundings` of a run.
 VARIABLE = "TESTS_OPENAPI_SURROUNDINGS"
 ALIAS = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
+URL = re.compile(r"https?://", re.IGNORECASE)
 IDENTIFIER = re.compile(rf"[a-z]+_{identifiers.PATTERN}")
 # Generated characters may take four octets each in a header line that is bounded in octets.
 HEADER_VALUE_CHARACTERS = 200
 # The one operation here that takes no credential.
 LOG_IN = "POST /v1/auth/login"
 TEMPLATE = "welcome"
+# A receiver that the service under test allows. Nobody is there, which is an answer as well.
+RECEIVER = "https://127.0.0.2:9/hook"
 PLACEHOLDERS = ("name",)
 MESSAGE = {"to": "ada@example.org", "subject": "Hello", "text": "Hi"}
 # A bound for a machine that is busy with other tests.
@@ -96,6 +99,11 @@ class Furnisher:
             "PUT /v1/templates/{alias}": self._spare,
             "DELETE /v1/templates/{alias}": lambda case: self._sacrifice(case, self._new_template),
             "POST /v1/templates/{alias}/preview": self._preview,
+            "PUT /v1/webhook": self._name_receiver,
+            "DELETE /v1/webhook": lambda _: self._save_webhook(),
+            "POST /v1/webhook/rotate-secret": lambda _: self._new_webhook(),
+            "POST /v1/webhook/ping": lambda _: self._new_webhook(),
+            "POST /v1/webhook/deliveries/{id}/replay": self._replay,
         }
 
     def furnish(self, case: Case[Any]) -> None:
@@ -171,6 +179,18 @@ class Furnisher:
         if isinstance(case.body, dict):
             _give_variables(case.body, self._placeholders(case.path_parameters.get("alias")))
 
+    def _name_receiver(self, case: Case[Any]) -> None:
+        if not isinstance(case.body, dict):
+            return
+        url = case.body.get("url")
+        if isinstance(url, str) and URL.match(url) and len(url) <= receivers.MOST_CHARACTERS:
+            case.body["url"] = RECEIVER
+
+    def _replay(self, case: Case[Any]) -> None:
+        """Name a delivery that is there: what another request has made may have gone with its webhook."""
+        if _is_name(case.path_parameters.get("id"), "id") and next(self._numbers) % 4:
+            case.path_parameters["id"] = self._new_delivery()
+
     def _point(self, case: Case[Any], name: str, existing: str) -> None:
         """Name something that exists; every fourth time, what was generated stays, and is not found."""
         given = case.path_parameters.get(name)
@@ -201,10 +221,22 @@ class Furnisher:
         path = f"/v1/templates/removed-{self._run}-{next(self._numbers)}"
         return str(self._made("PUT", path, {"subject": "Hello", "text": "Hi"})["template"]["alias"])
 
+    def _save_webhook(self) -> None:
+        self._made("PUT", "/v1/webhook", {"url": RECEIVER})
+
+    def _new_webhook(self) -> None:
+        """One that was not pinged yet and has no old secrets."""
+        self._client.delete("/v1/webhook", headers={"Authorization": self._given.owner})
+        self._save_webhook()
+
+    def _new_delivery(self) -> str:
+        self._new_webhook()
+        return str(self._made("POST", "/v1/webhook/ping", {})["delivery"]["id"])
+
     def _made(self, method: str, path: str, body: dict[str, str]) -> dict[str, Any]:
         headers = {"Authorization": self._given.owner, "Idempotency-Key": f"made-{uuid.uuid4()}"}
         response = self._client.request(method, path, json=body, headers=headers)
-        assert response.status_code in {201, 202}, response.text
+        assert response.status_code in {200, 201, 202}, response.text
         made: dict[str, Any] = response.json()
         return made
 

@@ -8,6 +8,7 @@ from postroad.storage import accounts as stored_accounts
 from postroad.storage import audit as stored_audit
 from postroad.storage import users
 from tests import mailing
+from tests.storage import webhook_samples
 
 # For each check a way to break what it guards. The store has one account, with two messages of two recipients each.
 DAMAGE = {
@@ -24,6 +25,10 @@ DAMAGE = {
     "wrong_billing": "UPDATE recipients SET status = 'bounced', billing_status = 'settled' WHERE email_key LIKE 'a@%'",
     "wrong_message_billing": "UPDATE messages SET billing_status = 'released'",
     "access_version": "DELETE FROM access_version",
+    "webhook_secrets": "DELETE FROM webhook_secrets",
+    "webhook_overtried": "UPDATE webhook_deliveries SET attempt_count = 8",
+    "webhook_attempts": "DELETE FROM webhook_attempts",
+    "webhook_ends": "UPDATE webhook_deliveries SET ended_at = NULL",
     "orphan_rows": "DELETE FROM messages",
 }
 ORPHANS = {
@@ -40,6 +45,10 @@ ORPHANS = {
     "credential": "UPDATE credentials SET account_id = 'acc_gone'",
     "domain": "UPDATE domains SET account_id = 'acc_gone'",
     "template": "UPDATE templates SET account_id = 'acc_gone'",
+    "webhook": "UPDATE webhooks SET account_id = 'acc_gone'",
+    "webhook secret": "UPDATE webhook_secrets SET account_id = 'acc_gone'",
+    "webhook delivery": "UPDATE webhook_deliveries SET account_id = 'acc_gone'",
+    "webhook attempt": "UPDATE webhook_attempts SET account_id = 'acc_gone'",
 }
 # As if all had been tried once.
 ATTEMPTS = """
@@ -58,6 +67,9 @@ async def _some_of_everything(ctx: context.Context, account: stored_accounts.Acc
         key = accepting.Key(account.id, text, b"hash")
         await mailing.accept(ctx, account.id, to=("a@example.net", "b@example.net"), tags=("orders",), key=key)
     await damage(ctx, ATTEMPTS)
+    told = webhook_samples.delivery(1, "whk_1", account.id, state="succeeded", attempt_count=1, ended_at=ctx.clock())
+    endpoint, secret = webhook_samples.webhook("whk_1", account.id), webhook_samples.secret(1, "whk_1", account.id)
+    await webhook_samples.add(ctx.store, endpoint, secret, told, webhook_samples.attempt(told))
 
 
 async def damage(ctx: context.Context, statement: str) -> None:

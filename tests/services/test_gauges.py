@@ -10,6 +10,7 @@ from postroad.services import context, gauges
 from postroad.storage import accounts, pools, queue, store
 from tests import mailing
 from tests.contexts import SECOND, Clock
+from tests.storage import webhook_samples
 
 
 @pytest.fixture
@@ -23,6 +24,8 @@ async def test_an_empty_queue_is_shown_as_nothing_that_waits(ctx: context.Contex
     shown = ctx.metrics
     assert shown.queue.values == {("ready",): 0, ("waiting",): 0, ("sending",): 0}
     assert (shown.oldest.values, shown.overdue.values, shown.pools.values) == ({(): 0}, {(): 0}, {})
+    assert shown.webhook_backlog.values == {("ready",): 0, ("waiting",): 0, ("held",): 0}
+    assert shown.webhook_overdue.values == {(): 0}
     assert shown.store_up.values == {(): 1}
 
 
@@ -56,6 +59,27 @@ async def test_one_that_becomes_ready_after_a_wait_is_overdue_only_since_then(
     await gauges.Gauges().refresh(ctx)
     assert ctx.metrics.oldest.values == {(): 310}
     assert ctx.metrics.overdue.values == {(): 10}
+
+
+async def test_events_are_counted_by_state_and_those_of_disabled_endpoints_make_nothing_overdue(
+    ctx: context.Context, clock: Clock
+) -> None:
+    now = clock.now
+    enabled, disabled = webhook_samples.webhook(), webhook_samples.webhook("whk_2", "acc_2", enabled=0)
+    await webhook_samples.add(
+        ctx.store,
+        enabled,
+        disabled,
+        webhook_samples.delivery(1, due_at=now - 5 * SECOND),
+        # An older event whose time came later: it waits for its second attempt.
+        webhook_samples.delivery(0, due_at=now - 2 * SECOND, attempt_count=1),
+        webhook_samples.delivery(2, state="waiting", due_at=now - 90 * SECOND),
+        webhook_samples.delivery(3, state="failed", ended_at=now, due_at=now - 80 * SECOND),
+        *(webhook_samples.delivery(each, "whk_2", "acc_2", due_at=now - 3600 * SECOND) for each in range(3)),
+    )
+    await gauges.Gauges().refresh(ctx)
+    assert ctx.metrics.webhook_backlog.values == {("ready",): 2, ("waiting",): 1, ("held",): 3}
+    assert ctx.metrics.webhook_overdue.values == {(): 5}
 
 
 async def test_pools_are_counted_by_provider_and_only_those_of_living_workers(
@@ -111,4 +135,5 @@ async def test_a_store_that_is_away_is_told_and_its_numbers_are_not(ctx: context
     await gauges.Gauges().refresh(dataclasses.replace(ctx, store=Away(problem)))
     shown = ctx.metrics
     assert (shown.queue.values, shown.oldest.values, shown.overdue.values) == ({}, {}, {})
+    assert (shown.webhook_backlog.values, shown.webhook_overdue.values) == ({}, {})
     assert shown.store_up.values == {(): 0}

@@ -4,7 +4,7 @@ import pytest
 
 from postroad.storage import audit, credentials, idempotency, ledger, messages, queue, recipients
 from postroad.storage.store import Store
-from tests.storage import samples
+from tests.storage import samples, webhook_samples
 from tests.storage.test_credentials import credential
 
 DAMAGE = {
@@ -21,6 +21,10 @@ DAMAGE = {
     "wrong_billing": "UPDATE recipients SET status = 'bounced' WHERE id = 'rcp_em_1_0'",
     "wrong_message_billing": "UPDATE messages SET billing_status = 'released'",
     "access_version": "DELETE FROM access_version",
+    "webhook_secrets": "UPDATE webhook_secrets SET expires_at = 1",
+    "webhook_overtried": "UPDATE webhook_deliveries SET attempt_count = 8",
+    "webhook_attempts": "DELETE FROM webhook_attempts WHERE number = 1",
+    "webhook_ends": "UPDATE webhook_deliveries SET ended_at = 1 WHERE state = 'waiting'",
 }
 ORPHANS = {
     "recipient": "UPDATE recipients SET message_id = 'em_9'",
@@ -39,6 +43,10 @@ ORPHANS = {
     "API key": "INSERT INTO api_keys VALUES ('key_1', 'acc_9', 'cred_9', '', CAST('h' AS BLOB), '', '', 0, NULL, NULL)",
     "domain": "INSERT INTO domains VALUES ('dom_1', 'acc_9', 'example.com', NULL, 0)",
     "template": "INSERT INTO templates VALUES ('tpl_1', 'acc_9', 'a', 's', NULL, NULL, 0, 0)",
+    "webhook attempt": "UPDATE webhook_attempts SET delivery_id = 'whd_9' WHERE number = 2",
+    "webhook delivery": "UPDATE webhook_deliveries SET webhook_id = 'whk_9'",
+    "webhook secret": "UPDATE webhook_secrets SET account_id = 'acc_9'",
+    "webhook": "UPDATE webhooks SET account_id = 'acc_9'",
 }
 
 
@@ -54,6 +62,23 @@ async def _a_message_with_all_that_belongs_to_it(store: Store) -> None:
         await queue.insert(tx, both, {"em_1": 4}, now=samples.NOW)
         await ledger.record(tx, [reserve])
         await idempotency.insert(tx, [idempotency.NewKey("cred_1", "key", "acc_1", b"hash", "em_1", 1)])
+    await _add_a_webhook(store)
+
+
+async def _add_a_webhook(store: Store) -> None:
+    """Told, under way, waiting for another attempt, untried, and with a message that is not there any more."""
+    told = webhook_samples.delivery(1, state="succeeded", attempt_count=2, ended_at=samples.NOW)
+    under_way = webhook_samples.delivery(2, state="waiting", attempt_count=2, worker="w1")
+    waiting = webhook_samples.delivery(3, state="waiting", attempt_count=1)
+    tried = [(told, 1), (told, 2), (under_way, 1), (waiting, 1)]
+    await webhook_samples.add(
+        store,
+        webhook_samples.webhook(),
+        webhook_samples.secret(1, expires_at=samples.NOW),
+        webhook_samples.secret(2),
+        *(told, under_way, waiting, webhook_samples.delivery(4)),
+        *(webhook_samples.attempt(one, number) for one, number in tried),
+    )
 
 
 async def damage(store: Store, statement: str) -> list[audit.Finding]:
@@ -87,6 +112,33 @@ async def test_rows_without_their_owner_are_found(store: Store) -> None:
         found = await damage(store, statement)
         texts = [finding.text for finding in found if finding.check == "orphan_rows"]
         assert [text for text in texts if text.startswith(kind)], (kind, texts)
+
+
+WEBHOOK_DAMAGE = {
+    "webhook_secrets": [
+        "DELETE FROM webhook_secrets",
+        "UPDATE webhook_secrets SET expires_at = NULL",
+    ],
+    "webhook_overtried": ["UPDATE webhook_deliveries SET attempt_count = -1 WHERE attempt_count = 0"],
+    "webhook_attempts": [
+        "UPDATE webhook_attempts SET number = 3 WHERE number = 2",
+        "UPDATE webhook_attempts SET number = 0 WHERE number = 1",
+        "UPDATE webhook_deliveries SET worker = NULL",
+        "UPDATE webhook_deliveries SET attempt_count = 1 WHERE state = 'ready'",
+    ],
+    "webhook_ends": ["UPDATE webhook_deliveries SET ended_at = NULL"],
+    "orphan_rows": [
+        "UPDATE webhooks SET removed_at = 1",
+        "UPDATE webhook_deliveries SET account_id = 'acc_9'",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "check, statement", [(check, statement) for check, each in WEBHOOK_DAMAGE.items() for statement in each]
+)
+async def test_webhooks_are_damaged_in_other_ways_too(store: Store, check: str, statement: str) -> None:
+    assert check in {finding.check for finding in await damage(store, statement)}
 
 
 async def test_findings_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

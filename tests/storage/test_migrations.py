@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from postroad.storage import access, migrations, opening
+from postroad.storage import access, audit, ledger, messages, migrations, opening, queue, recipients
 from postroad.storage.store import ConstraintViolated, Store
-from tests.storage import samples
+from tests.storage import samples, webhook_samples
 from tests.storage.conftest import Reopen
 
 OPEN = """
@@ -130,6 +130,31 @@ async def test_a_migration_that_fails_leaves_nothing_of_itself_or_of_those_befor
     assert await tables(store) == before
     async with store.transaction() as tx:
         await access.bump(tx)
+
+
+async def test_a_database_without_webhooks_gets_them_and_keeps_what_it_has(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:2])
+    await migrations.apply(empty)
+    assert not {name for name in await tables(empty) if name.startswith("webhook")}
+    recipient = samples.recipient("em_1")
+    async with empty.transaction() as tx:
+        await samples.add_account(tx, credits=10)
+        await messages.insert(tx, [samples.message("em_1")])
+        await recipients.insert(tx, [recipient])
+        await queue.insert(tx, [recipient], {"em_1": 4}, now=samples.NOW)
+        await ledger.record(tx, [ledger.Entry("led_1", "acc_1", "reserve", -1, 1, "em_1", None, samples.NOW)])
+    counts = {name: await samples.count(empty, name) for name in await tables(empty) - {"schema_migrations"}}
+    monkeypatch.setattr(migrations, "known", known)
+
+    assert (await migrations.apply(empty))[0].name == "webhooks"
+    assert {name: await samples.count(empty, name) for name in counts} == counts
+    await webhook_samples.add(empty, webhook_samples.webhook(), webhook_samples.secret(), webhook_samples.delivery(1))
+    assert len(await webhook_samples.claim(empty)) == 1
+    async with empty.scanning() as tx:
+        assert await audit.findings(tx) == []
 
 
 def test_migrations_are_numbered_without_gaps_and_alike_on_both_engines() -> None:

@@ -24,8 +24,8 @@ ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many"}
 COMPOSED = {"audit.{}": [f"audit.{check}" for check in audit.CHECKS]}
 # Once in the life of a database: the `store` of these tests has lived through it.
 RUN_ELSEWHERE = {"migrations.create_table"}
-# The audit is meant to read everything, and so is an operator's look at the queue.
-READING_ALL = ("audit.", "queue_views.")
+# The audit is meant to read everything, and so is an operator's look at what waits.
+READING_ALL = ("audit.", "queue_views.", "webhook_views.")
 # Tables of a row or a few, an operator's question, the rare late bounce, and the walk over its own result.
 WITHOUT_INDEX = {
     "accounts.by_name",

@@ -46,6 +46,7 @@ def test_what_has_never_happened_is_shown_as_never_where_a_rule_has_to_notice_it
     assert samples(counted, "postroad_recipients_total")["google", "delivered"] == 0
     assert samples(counted, "postroad_lost_leases_total") == {(): 0}
     assert samples(counted, "postroad_connections") == {(): 0}
+    assert samples(counted, "postroad_webhook_attempts_total") == {("succeeded",): 0, ("retried",): 0, ("failed",): 0}
 
 
 def test_a_gauge_goes_up_and_down_and_forgets_what_is_not_there_any_more() -> None:
@@ -78,7 +79,7 @@ def test_a_bucket_holds_everything_up_to_its_bound() -> None:
 
 
 def test_bounds_only_grow() -> None:
-    for bounds in (metrics.REQUEST_SECONDS, metrics.ATTEMPT_SECONDS):
+    for bounds in (metrics.REQUEST_SECONDS, metrics.ATTEMPT_SECONDS, metrics.WEBHOOK_SECONDS):
         assert list(bounds) == sorted(set(bounds))
 
 

@@ -57,6 +57,7 @@ TAGS: Final = {
     "API keys": "Keys for programs, each under an SMTP credential.",
     "Domains": "What the account may send from.",
     "Templates": "Mail with placeholders, sent by its alias.",
+    "Webhook": "Where the account is told what became of its mail, and the log of what it was told.",
     "Health": "For load balancers and supervisors; public.",
 }
 PATH_PARAMETERS: Final = {

@@ -16,6 +16,7 @@ from postroad.cli import (
     templates,
     upkeep,
     users,
+    webhooks,
 )
 from postroad.cli import credits as credits_commands
 
@@ -36,6 +37,7 @@ main = click.Group(
         queue.GROUP,
         suppressions.GROUP,
         send.send,
+        webhooks.GROUP,
         upkeep.migrate,
         upkeep.audit,
         upkeep.check_config,

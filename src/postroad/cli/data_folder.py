@@ -30,6 +30,10 @@ PREFERRED: Final = {
     "POSTROAD_DELIVERY__POLL_MILLISECONDS": "50",
     # Whoever tries out a bounce will try it again.
     "POSTROAD_DELIVERY__SUPPRESS": "false",
+    # A receiver on this machine, without a certificate; and all seven attempts while somebody watches.
+    "POSTROAD_WEBHOOKS__ALLOW_INSECURE": "true",
+    "POSTROAD_WEBHOOKS__RETRY_SECONDS": "1,2,3,5,8,13",
+    "POSTROAD_WEBHOOKS__POLL_MILLISECONDS": "50",
 }
 
 

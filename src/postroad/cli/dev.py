@@ -41,6 +41,10 @@ blocked@…, defer@… (taken at the third attempt), fail@…, slow@…, drop@�
 
   curl -u '{smtp_username}:{smtp_password}' {base_url}/v1/inbox
 
+See webhooks come, signed, for every result (in another terminal):
+
+  {program} webhook listen --data {data}
+
 Login:          {login_email}  {login_password}
 Documentation:  {base_url}/docs
 Operate it:     {program} account list --data {data}

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import config
-from postroad.delivery import expiring
 from postroad.model import destinations
 from postroad.network import resolver
+from postroad.services import expiring
 
 # Some 20 MB.
 MOST_HOSTS: Final = 50_000

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.delivery import expiring, host_addresses
+from postroad.delivery import host_addresses
 from postroad.network import https_get, resolver
 from postroad.protocol import mta_sts
+from postroad.services import expiring
 from postroad.telemetry import logs
 
 # Some 10 MB of ordinary policies.

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import config
-from postroad.delivery import expiring, host_addresses, mta_sts_policies, tls_choice
+from postroad.delivery import host_addresses, mta_sts_policies, tls_choice
 from postroad.model import destinations, providers, tls_policy
 from postroad.network import https_get, resolver
 from postroad.protocol import mta_sts
+from postroad.services import expiring
 from postroad.telemetry import logs
 
 # Some 50 MB.

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+from postroad.model import special_addresses
 
 MOST_POOL_CHARACTERS: Final = 200
 # 64 bits: too many to find a second set by trying.
@@ -30,7 +30,7 @@ def is_host_name(name: str) -> bool:
     return len(name) <= _MOST_NAME and _HOST_NAME.fullmatch(name) is not None
 
 
-def literal(domain: str) -> IpAddress | None:
+def literal(domain: str) -> special_addresses.IpAddress | None:
     """The address in an address literal, `[192.0.2.1]` or `[IPv6:2001:db8::1]` (RFC 5321 section 4.1.3)."""
     inside = domain[1:-1] if domain.startswith("[") and domain.endswith("]") else ""
     try:
@@ -43,9 +43,7 @@ def literal(domain: str) -> IpAddress | None:
 
 def why_forbidden(address: str) -> str | None:
     """Why no mail may go to an address that DNS gave, in words; None when it may."""
-    ip: IpAddress = ipaddress.ip_address(address)
-    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
-        ip = ip.ipv4_mapped
+    ip = special_addresses.effective(ipaddress.ip_address(address))
     if ip.is_loopback:
         return f"{address} is a loopback address"
     if ip.is_unspecified or ip in _THIS_NETWORK:

@@ -76,6 +76,7 @@ class Resolver:
         *,
         try_seconds: float = TRY_SECONDS,
         question_seconds: float = QUESTION_SECONDS,
+        at_once: int = QUESTIONS_AT_ONCE,
     ) -> None:
         self._asking = _configured(servers) if servers else _of_the_system()
         self._asking.timeout = try_seconds
@@ -83,7 +84,7 @@ class Resolver:
         self._asking.use_edns(0, 0, UDP_BYTES)
         self._asking.set_flags(dns.flags.RD | dns.flags.AD)
         self._backend = dns.asyncbackend.get_backend("asyncio")
-        self._free = asyncio.Semaphore(QUESTIONS_AT_ONCE)
+        self._free = asyncio.Semaphore(at_once)
 
     async def mx(self, name: str) -> Answer[Mx] | Failure:
         """The mail hosts of a domain, in no order."""

@@ -2,7 +2,8 @@
 
 The key is the whole secret as UTF-8, its `whsec_` included. While an old secret is still good there are several `v1`,
 and a receiver accepts any of them. The body is the bytes of the request: whoever parses and writes JSON anew signs
-something else.
+something else. A receiver takes what the header says to the letter: no spaces, no capitals, one `t`. It ignores parts
+that it does not know. The vectors in `clients/conformance` say the same to other languages.
 """
 
 import hashlib
@@ -28,20 +29,27 @@ def header(secrets: Iterable[str], body: bytes, *, timestamp: int) -> str:
 
 def digest(secret: str, body: bytes, *, timestamp: int) -> str:
     """The signature of the body at a time, in hex."""
-    return hmac.new(secret.encode(), b"%d.%b" % (timestamp, body), hashlib.sha256).hexdigest()
+    return _digest(secret, str(timestamp), body)
 
 
 def why_refused(value: str, body: bytes, *, secret: str, now: int, tolerance: int = TOLERANCE_SECONDS) -> str | None:
     """Why a receiver with this secret must refuse the request, in words; None when it may trust it."""
+    if not secret:
+        return "there is no secret to verify with, and with an empty one everybody can sign"
     parts = [part.partition("=") for part in value.split(",", _MOST_PARTS)]
-    times = [text for name, _, text in parts if name.strip() == "t"]
-    signatures = [text for name, _, text in parts if name.strip() == "v1" and _DIGEST.fullmatch(text)]
+    times = [text for name, _, text in parts if name == "t"]
+    signatures = [text for name, _, text in parts if name == "v1" and _DIGEST.fullmatch(text)]
     if len(times) != 1 or not _SECONDS.fullmatch(times[0]) or not signatures:
         return f"the {HEADER} header is not of the form t=<seconds>,v1=<hex>"
-    timestamp = int(times[0])
-    expected = digest(secret, body, timestamp=timestamp)
+    # The time as it was sent: `01` and `1` are the same number, but not the same bytes.
+    expected = _digest(secret, times[0], body)
     if not any(hmac.compare_digest(expected, signature) for signature in signatures):
         return "the signature is not of this secret and this body"
-    if abs(now - timestamp) > tolerance:
-        return f"the request was signed {abs(now - timestamp)} seconds from now, more than {tolerance}"
+    distance = abs(now - int(times[0]))
+    if distance > tolerance:
+        return f"the request was signed {distance} seconds from now, more than {tolerance}"
     return None
+
+
+def _digest(secret: str, seconds: str, body: bytes) -> str:
+    return hmac.new(secret.encode(), b"%b.%b" % (seconds.encode(), body), hashlib.sha256).hexdigest()

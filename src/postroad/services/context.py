@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from postroad import config
 from postroad.model import identifiers
-from postroad.services import accepting, events, high_water, memory, outcomes, passwords, rates, secrets
+from postroad.services import accepting, events, high_water, memory, outcomes, passwords, rates, receivers, secrets
 from postroad.storage import group_commit, opening, store
 from postroad.telemetry import metrics as telemetry
 
@@ -42,6 +42,7 @@ class Context:
     accept: group_commit.GroupCommit[accepting.Submission, accepting.Accepted]
     record: group_commit.GroupCommit[Sequence[outcomes.Outcome], int]
     outbox: events.Events
+    receivers: receivers.Receivers
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom
     in_flight: set[tuple[str, str]] = field(default_factory=set)
@@ -85,6 +86,7 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
     hasher = passwords.Passwords(threads=settings.security.password_threads)
     remembered = memory.Memory(database)
     mark = high_water.HighWater(database, most=settings.limits.queued_recipients)
+    told = receivers.Receivers(settings)
     try:
         yield Context(
             settings=settings,
@@ -97,6 +99,7 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
             accept=accept,
             record=record,
             outbox=outbox,
+            receivers=told,
             clock=clock,
         )
     finally:
@@ -104,5 +107,6 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
         await record.close()
         await remembered.close()
         await mark.close()
+        await told.close()
         hasher.close()
         await database.close()

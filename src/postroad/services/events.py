@@ -49,10 +49,10 @@ class Events:
         """Write what receivers are to be told, and return how much that is. The accounts must be locked."""
         endpoints = await webhooks.enabled_of(tx, {outcome.key[0] for outcome in ended}) if ended else {}
         wanted = [
-            (outcome, endpoints[outcome.key[0]])
+            (outcome, endpoint)
             for outcome in ended
-            if outcome.key[0] in endpoints
-            and events.OF_STATUS[outcome.status] in endpoints[outcome.key[0]].events.split()
+            if (endpoint := endpoints.get(outcome.key[0])) is not None
+            and events.OF_STATUS[outcome.status] in endpoint.events.split()
         ]
         if not wanted:
             return 0

@@ -1,18 +1,20 @@
 """What the store knows and metrics show: how much waits, for how long, and which pools hold mail back.
 
-Read when somebody asks, and at the most every ten seconds. The look walks through the whole queue: after a long one it
-rests twenty times as long, so that a queue of millions costs the store a twentieth of its time at the most.
+Read when somebody asks, and at the most every ten seconds. The look walks through all that waits, mail and webhooks:
+after a long one it rests twenty times as long, so that a queue of millions costs the store a twentieth of its time at
+the most.
 """
 
 import asyncio
 import collections
 import time
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postroad import errors
 from postroad.model import times
 from postroad.services import context, queues
-from postroad.storage import pools, queue_views
+from postroad.storage import pools, queue_views, webhook_views
 from postroad.telemetry import metrics
 
 KEPT_SECONDS: Final = 10.0
@@ -38,11 +40,17 @@ class Gauges:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     await _look(ctx)
             except (errors.PostroadError, TimeoutError):
-                for gauge in (ctx.metrics.queue, ctx.metrics.oldest, ctx.metrics.overdue, ctx.metrics.pools):
+                for gauge in _gauges(ctx.metrics):
                     gauge.replace({})
                 ctx.metrics.store_up.replace({(): 0})
             now = time.monotonic()
             self._valid_until = now + max(KEPT_SECONDS, REST * (now - began))
+
+
+def _gauges(shown: metrics.Metrics) -> Sequence[metrics.Gauge]:
+    """Those that the store knows."""
+    mail = (shown.queue, shown.oldest, shown.overdue, shown.pools)
+    return (*mail, shown.webhook_backlog, shown.webhook_overdue)
 
 
 async def _look(ctx: context.Context) -> None:
@@ -50,6 +58,7 @@ async def _look(ctx: context.Context) -> None:
     async with ctx.store.scanning() as tx:
         counts = await queue_views.counts(tx, queue_views.Filter())
         told = await pools.heard_since(tx, now - queues.ALIVE_MICROSECONDS)
+        events = await webhook_views.counts(tx)
     shown, ready = ctx.metrics, counts.get(queue_views.READY)
     shown.queue.replace({(state,): counts[state].recipients if state in counts else 0 for state in queue_views.STATES})
     oldest = min((count.queued_at for count in counts.values()), default=now)
@@ -57,4 +66,13 @@ async def _look(ctx: context.Context) -> None:
     shown.overdue.replace({(): max(0, now - ready.due_at) / times.SECOND if ready else 0})
     closed = collections.Counter((metrics.provider_of(pool.name), pool.state) for pool in told)
     shown.pools.replace({labels: float(number) for labels, number in closed.items()})
+    _show_webhooks(shown, events, now=now)
     shown.store_up.replace({(): 1})
+
+
+def _show_webhooks(shown: metrics.Metrics, counts: Mapping[str, webhook_views.Count], *, now: int) -> None:
+    ready = counts.get(webhook_views.READY)
+    shown.webhook_backlog.replace(
+        {(state,): counts[state].deliveries if state in counts else 0 for state in webhook_views.STATES}
+    )
+    shown.webhook_overdue.replace({(): max(0, now - ready.due_at) / times.SECOND if ready else 0})

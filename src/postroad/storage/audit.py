@@ -22,6 +22,10 @@ CHECKS: Final = {
     "wrong_billing": "recipient {0}: status is {1}, but its credit is {2}",
     "wrong_message_billing": "message {0}: billing is {1}, but {2} credits are reserved and {3} were returned",
     "access_version": "the access version has {0} rows instead of one: revocations would not be noticed",
+    "webhook_secrets": "webhook {0}: has {1} secrets without an end instead of one",
+    "webhook_overtried": "webhook delivery {0}: {1} attempts are counted, and no delivery has more than 7",
+    "webhook_attempts": "webhook delivery {0}: {1} attempts are counted, of which {2} are over, but {3} are in the log",
+    "webhook_ends": "webhook delivery {0}: is {1}, which its end does not agree with",
     "orphan_rows": "{0} {1}: belongs to nothing",
 }
 

@@ -7,10 +7,14 @@ renews it. What an endpoint that was removed has left is seen by nobody but the 
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from postroad.storage import store, webhook_attempts
+
+# Each with up to seven attempts, which hold two kilobytes of an answer.
+SWEEP_ROWS: Final = 500
 
 Key = tuple[str, str, str]  # account, endpoint, delivery
 
@@ -93,7 +97,7 @@ class Promoted(msgspec.Struct, frozen=True):
 
 async def insert(tx: store.Transaction, deliveries: Sequence[Delivery]) -> None:
     """New deliveries."""
-    await tx.execute_many("webhook_deliveries.insert", [_row(delivery) for delivery in deliveries])
+    await tx.execute_many("webhook_deliveries.insert", [msgspec.structs.astuple(one) for one in deliveries])
 
 
 async def is_due(tx: store.Transaction, *, now: int) -> bool:
@@ -168,29 +172,26 @@ async def page_of_message(
     return [_delivery(row) for row in rows]
 
 
-async def sweep(tx: store.Transaction, *, ended_before: int, most: int) -> int:
+async def sweep(tx: store.Transaction, *, ended_before: int) -> int:
     """Forget deliveries that ended before a time, some at a time, and their attempts."""
-    keys = await tx.fetch("webhook_deliveries.sweep", ended_before, most)
-    await webhook_attempts.remove(tx, [(account_id, webhook_id, delivery) for account_id, webhook_id, delivery in keys])
-    return len(keys)
+    return await _forget(tx, await tx.fetch("webhook_deliveries.sweep", ended_before, SWEEP_ROWS))
 
 
-async def sweep_removed(tx: store.Transaction, account_id: str, webhook_id: str, *, most: int) -> int:
+async def sweep_removed(tx: store.Transaction, account_id: str, webhook_id: str) -> int:
     """Forget deliveries of an endpoint that was removed, some at a time, and their attempts."""
-    keys = await tx.fetch("webhook_deliveries.sweep_removed", account_id, webhook_id, most)
-    await webhook_attempts.remove(tx, [(account_id, webhook_id, delivery) for account_id, webhook_id, delivery in keys])
-    return len(keys)
+    return await _forget(tx, await tx.fetch("webhook_deliveries.sweep_removed", account_id, webhook_id, SWEEP_ROWS))
 
 
-async def sweep_held(tx: store.Transaction, *, created_before: str, most: int) -> int:
-    """Forget deliveries that wait for an endpoint which has been disabled all the time since."""
-    keys = await tx.fetch("webhook_deliveries.sweep_held", created_before, most)
-    await webhook_attempts.remove(tx, [(account_id, webhook_id, delivery) for account_id, webhook_id, delivery in keys])
-    return len(keys)
+async def sweep_held(tx: store.Transaction, *, unchanged_since: int, created_before: str) -> int:
+    """Forget deliveries that wait for an endpoint which has been disabled, and left alone, since a time."""
+    return await _forget(
+        tx, await tx.fetch("webhook_deliveries.sweep_held", unchanged_since, created_before, SWEEP_ROWS)
+    )
 
 
-def _row(delivery: Delivery) -> store.Row:
-    return msgspec.structs.astuple(delivery)
+async def _forget(tx: store.Transaction, rows: Sequence[store.Row]) -> int:
+    await webhook_attempts.remove(tx, [(account_id, webhook_id, delivery) for account_id, webhook_id, delivery in rows])
+    return len(rows)
 
 
 def _delivery(row: store.Row) -> Delivery:

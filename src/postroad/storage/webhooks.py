@@ -115,5 +115,5 @@ async def removed(tx: store.Transaction, *, most: int) -> list[Removed]:
 
 
 async def forget(tx: store.Transaction, webhook_id: str) -> None:
-    """Drop a removed endpoint's row, when its log is swept."""
+    """Drop a removed endpoint's row, if nothing of its log is left."""
     await tx.execute("webhooks.forget", webhook_id)

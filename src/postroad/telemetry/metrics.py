@@ -23,6 +23,10 @@ PROVIDERS: Final = config.Pools.__struct_fields__
 REQUEST_SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 # From a host next door to the timeouts of RFC 5321.
 ATTEMPT_SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+# The budget of an attempt to tell a receiver is five seconds; an attempt that used it up lies just beyond.
+WEBHOOK_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
+# What can follow from an attempt to tell a receiver.
+WEBHOOK_RESULTS: Final = ("succeeded", "retried", "failed")
 
 Labels = tuple[str, ...]
 
@@ -134,6 +138,23 @@ class Metrics(registry.Collector):
         self.oldest = Gauge("postroad_queue_oldest_seconds", "The age of the oldest recipient in the queue.")
         self.overdue = Gauge("postroad_queue_overdue_seconds", "How long the most patient ready recipient waits.")
         self.pools = Gauge("postroad_pools", "Pools of workers that are not simply open.", ["provider", "state"])
+        self.webhook_attempts = Counter(
+            "postroad_webhook_attempts_total",
+            "Attempts to tell receivers, and what followed from them.",
+            ["result"],
+            known=[(result,) for result in WEBHOOK_RESULTS],
+        )
+        self.webhook_seconds = Histogram(
+            "postroad_webhook_attempt_seconds", "How long attempts to tell receivers took.", [], WEBHOOK_SECONDS
+        )
+        self.webhook_connections = Gauge("postroad_webhook_connections", "Attempts to tell receivers, under way.")
+        self.webhook_backlog = Gauge(
+            "postroad_webhook_deliveries", "Webhook deliveries that are not final, by state.", ["state"]
+        )
+        self.webhook_overdue = Gauge(
+            "postroad_webhook_overdue_seconds",
+            "How long the most patient ready delivery of an endpoint that is enabled waits.",
+        )
         self.store_up = Gauge("postroad_store_up", "Whether the store told about the queue: 1, or 0.")
         self._registry = prometheus_client.CollectorRegistry(auto_describe=False)
         self._registry.register(self)

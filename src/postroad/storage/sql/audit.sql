@@ -110,6 +110,25 @@ SELECT kind, id FROM (
     UNION ALL
     SELECT 'template', templates.id FROM templates
         LEFT JOIN accounts ON accounts.id = templates.account_id WHERE accounts.id IS NULL
+    UNION ALL
+    SELECT 'webhook', webhooks.id FROM webhooks
+        LEFT JOIN accounts ON accounts.id = webhooks.account_id WHERE accounts.id IS NULL
+    UNION ALL
+    SELECT 'webhook secret', webhook_secrets.webhook_id FROM webhook_secrets
+        LEFT JOIN webhooks ON webhooks.id = webhook_secrets.webhook_id
+            AND webhooks.account_id = webhook_secrets.account_id AND webhooks.removed_at IS NULL
+        WHERE webhooks.id IS NULL
+    UNION ALL
+    SELECT 'webhook delivery', webhook_deliveries.id FROM webhook_deliveries
+        LEFT JOIN webhooks
+        ON webhooks.id = webhook_deliveries.webhook_id AND webhooks.account_id = webhook_deliveries.account_id
+        WHERE webhooks.id IS NULL
+    UNION ALL
+    SELECT 'webhook attempt', webhook_attempts.delivery_id FROM webhook_attempts
+        LEFT JOIN webhook_deliveries ON webhook_deliveries.account_id = webhook_attempts.account_id
+            AND webhook_deliveries.webhook_id = webhook_attempts.webhook_id
+            AND webhook_deliveries.id = webhook_attempts.delivery_id
+        WHERE webhook_deliveries.id IS NULL
 ) AS orphans ORDER BY kind, id LIMIT $1;
 
 -- name: wrong_statuses
@@ -167,6 +186,37 @@ ORDER BY messages.id LIMIT $1;
 -- name: access_version
 -- The counter that tells every process of a revocation has exactly one row.
 SELECT COUNT(*) FROM access_version HAVING COUNT(*) <> 1 LIMIT $1;
+
+-- name: webhook_secrets
+-- Endpoints that do not have exactly one secret without an end: they could not sign, or not with the one that was shown.
+SELECT webhooks.id, COUNT(webhook_secrets.version)
+FROM webhooks LEFT JOIN webhook_secrets ON webhook_secrets.account_id = webhooks.account_id
+    AND webhook_secrets.webhook_id = webhooks.id AND expires_at IS NULL
+WHERE removed_at IS NULL GROUP BY webhooks.id HAVING COUNT(webhook_secrets.version) <> 1
+ORDER BY webhooks.id LIMIT $1;
+
+-- name: webhook_overtried
+-- Deliveries with more attempts than the schedule has, whatever the settings say.
+SELECT id, attempt_count FROM webhook_deliveries
+WHERE attempt_count NOT BETWEEN 0 AND 7 ORDER BY id LIMIT $1;
+
+-- name: webhook_attempts
+-- Deliveries whose log does not hold every attempt that is over. One that a worker holds is counted already. The numbers
+-- are 1, 2, 3 and so on, so that the last one tells how many there should be.
+SELECT id, attempt_count, ended_attempts, written
+FROM (SELECT one.id, one.attempt_count,
+        one.attempt_count - CASE WHEN one.state = 'waiting' AND one.worker IS NOT NULL THEN 1 ELSE 0 END AS ended_attempts,
+        COUNT(number) AS written, COALESCE(MIN(number), 1) AS first_one, COALESCE(MAX(number), 0) AS last_one
+    FROM webhook_deliveries AS one LEFT JOIN webhook_attempts AS log ON log.account_id = one.account_id
+        AND log.webhook_id = one.webhook_id AND log.delivery_id = one.id
+    GROUP BY one.account_id, one.webhook_id, one.id, one.attempt_count, one.state, one.worker) AS counted
+WHERE written <> ended_attempts OR first_one <> 1 OR last_one <> ended_attempts
+ORDER BY id LIMIT $1;
+
+-- name: webhook_ends
+-- Deliveries that have ended without a time, or have the time and have not ended.
+SELECT id, state FROM webhook_deliveries
+WHERE (state IN ('succeeded', 'failed')) <> (ended_at IS NOT NULL) ORDER BY id LIMIT $1;
 
 -- name: counts
 -- How much there is.

@@ -53,7 +53,7 @@ FROM (
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
         AS held (account_id, message_id, recipient_id, lease_until, worker)
     JOIN queue AS one ON one.account_id = held.account_id AND one.message_id = held.message_id
-        AND one.recipient_id = held.recipient_id AND one.ready = 0 AND one.worker = held.worker
+        AND one.recipient_id = held.recipient_id AND one.worker = held.worker
     FOR UPDATE OF one SKIP LOCKED) AS chosen
 WHERE queue.account_id = chosen.account_id AND queue.message_id = chosen.message_id
     AND queue.recipient_id = chosen.recipient_id
@@ -65,7 +65,7 @@ UPDATE queue SET ready = 1, due_at = held.now, worker = NULL
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
     AS held (account_id, message_id, recipient_id, now, worker)
 WHERE queue.account_id = held.account_id AND queue.message_id = held.message_id
-    AND queue.recipient_id = held.recipient_id AND ready = 0 AND queue.worker = held.worker;
+    AND queue.recipient_id = held.recipient_id AND queue.worker = held.worker;
 
 -- name: postpone
 -- Wait for the next attempt; only by the worker that holds the lease.

@@ -39,13 +39,13 @@ RETURNING account_id, message_id, recipient_id, lane, email, email_key, size, at
 -- name: extend
 -- Hold on to what is claimed, as far as it still is.
 UPDATE queue SET due_at = $4
-WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND ready = 0 AND worker = $5
+WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND worker = $5
 RETURNING account_id, message_id, recipient_id;
 
 -- name: hand_back
 -- Let go of what is claimed, at once.
 UPDATE queue SET ready = 1, due_at = $4, worker = NULL
-WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND ready = 0 AND worker = $5;
+WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND worker = $5;
 
 -- name: postpone
 -- Wait for the next attempt; only by the worker that holds the lease.

@@ -44,20 +44,22 @@ RETURNING webhook_deliveries.account_id, webhook_deliveries.webhook_id, webhook_
     attempt_count;
 
 -- name: hand_back
--- Let go of what is claimed and was not begun.
+-- Let go of what is claimed and was not begun. What is neither ready nor over is waiting: said so, because a plan that was
+-- made while little was waiting would walk through the index of all that is.
 UPDATE webhook_deliveries SET state = 'ready', worker = NULL, attempt_count = attempt_count - 1
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS held (account_id, webhook_id, id, worker)
 WHERE webhook_deliveries.account_id = held.account_id AND webhook_deliveries.webhook_id = held.webhook_id
-    AND webhook_deliveries.id = held.id AND state = 'waiting' AND webhook_deliveries.worker = held.worker;
+    AND webhook_deliveries.id = held.id AND state <> 'ready' AND ended_at IS NULL
+    AND webhook_deliveries.worker = held.worker;
 
 -- name: record
--- What follows from an attempt; only by the worker that holds the lease.
+-- What follows from an attempt; only by the worker that holds the lease. What is neither ready nor over is waiting, as above.
 UPDATE webhook_deliveries SET url = ended.url, state = ended.state, due_at = ended.due_at, ended_at = ended.ended_at,
     worker = NULL
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::bigint[])
     AS ended (account_id, webhook_id, id, worker, attempt_count, url, state, due_at, ended_at)
 WHERE webhook_deliveries.account_id = ended.account_id AND webhook_deliveries.webhook_id = ended.webhook_id
-    AND webhook_deliveries.id = ended.id AND webhook_deliveries.state = 'waiting'
+    AND webhook_deliveries.id = ended.id AND webhook_deliveries.state <> 'ready' AND webhook_deliveries.ended_at IS NULL
     AND webhook_deliveries.worker = ended.worker AND webhook_deliveries.attempt_count = ended.attempt_count
 RETURNING webhook_deliveries.account_id, webhook_deliveries.webhook_id, webhook_deliveries.id;
 
@@ -68,12 +70,20 @@ DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
     FOR UPDATE SKIP LOCKED)
 RETURNING account_id, webhook_id, id;
 
+-- name: sweep_removed
+-- What an endpoint that was removed has left, some at a time. What is being recorded goes with the next sweep.
+DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
+    SELECT account_id, webhook_id, id FROM webhook_deliveries WHERE account_id = $1 AND webhook_id = $2 LIMIT $3
+    FOR UPDATE SKIP LOCKED)
+RETURNING account_id, webhook_id, id;
+
 -- name: sweep_held
--- What was made before a time and waits for an endpoint that is disabled, some at a time.
+-- What was made before a place and waits for an endpoint that is disabled and unchanged since a time, some at a time.
 DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
     SELECT one.account_id, one.webhook_id, one.id FROM webhooks CROSS JOIN LATERAL (
         SELECT account_id, webhook_id, id FROM webhook_deliveries
         WHERE webhook_deliveries.account_id = webhooks.account_id AND webhook_deliveries.webhook_id = webhooks.id
-            AND webhook_deliveries.id < $1 AND ended_at IS NULL LIMIT $2) AS one
-    WHERE enabled = 0 AND removed_at IS NULL LIMIT $2)
+            AND webhook_deliveries.id < $2 AND ended_at IS NULL LIMIT $3
+        FOR UPDATE SKIP LOCKED) AS one
+    WHERE enabled = 0 AND removed_at IS NULL AND updated_at <= $1 LIMIT $3)
 RETURNING account_id, webhook_id, id;

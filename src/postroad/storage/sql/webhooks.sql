@@ -66,5 +66,7 @@ DELETE FROM webhook_secrets WHERE expires_at <= $1;
 SELECT account_id, id FROM webhooks WHERE removed_at IS NOT NULL ORDER BY removed_at LIMIT $1;
 
 -- name: forget
--- An endpoint of which nothing is left.
-DELETE FROM webhooks WHERE id = $1 AND removed_at IS NOT NULL;
+-- An endpoint that was removed and of which nothing is left.
+DELETE FROM webhooks WHERE id = $1 AND removed_at IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM webhook_deliveries
+    WHERE webhook_deliveries.account_id = webhooks.account_id AND webhook_id = webhooks.id);

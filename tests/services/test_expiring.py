@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from postroad.delivery import expiring
+from postroad.services import expiring
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,267 @@
+"""`make bench-webhooks`: how many events a second are told to receivers, and what one that hangs costs the others.
+
+A pile of events for ten accounts lies in the store. One `postroad serve --role webhooks` tells them, signed and over
+TLS, to a receiver of ten endpoints. The clock runs from the end of the warm-up until the last event was received *and*
+is recorded as such. With ten healthy endpoints that is the rate. Then nine are measured alone, and beside a tenth that
+accepts, reads and never answers; only what the nine get is counted. Rounds alternate between the variants, each on a
+new store. After each round the books are compared: every healthy endpoint got every event once, the store knows it,
+and a sample of the signatures is genuine.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+import typing
+
+from benchmarks import figures, machine, measure, report, session, tellings, webhook_pile
+from benchmarks.injectors import injection
+from benchmarks.peers import postgres, postroad, stores, webhook_receiver, webhook_sink
+
+ENDPOINTS = 10
+# What the healthy nine may lose by the tenth that hangs.
+MOST_LOST_PERCENT = 5.0
+FULL = {"rounds": 3, "events": 20_000, "warm_up": 2000}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One line of the table: how many endpoints are healthy, and what the tenth does otherwise."""
+
+    store: typing.Literal["SQLite", "PostgreSQL"]
+    healthy: int = ENDPOINTS
+    hanging: bool = False
+    at_one_place: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        words = [f"{self.store}, {self.healthy} endpoints"]
+        words += ["at one address"] if self.at_one_place else []
+        words += ["beside one that hangs"] if self.hanging else []
+        return " ".join(words)
+
+    def urls(self, sink: webhook_sink.Sink) -> list[str]:
+        """Where the endpoints are."""
+        return [
+            sink.url(number, hangs=self.hanging and number >= self.healthy, has_name=not self.at_one_place)
+            for number in range(ENDPOINTS)
+        ]
+
+    def events_of(self, each: int) -> list[int]:
+        """How many events each endpoint has."""
+        return [each if number < self.healthy or self.hanging else 0 for number in range(ENDPOINTS)]
+
+
+VARIANTS = {
+    "sqlite": Variant(store="SQLite"),
+    "sqlite-shared": Variant(store="SQLite", at_one_place=True),
+    "sqlite-nine": Variant(store="SQLite", healthy=ENDPOINTS - 1),
+    "sqlite-hanging": Variant(store="SQLite", healthy=ENDPOINTS - 1, hanging=True),
+    "postgresql": Variant(store="PostgreSQL"),
+    "postgresql-shared": Variant(store="PostgreSQL", at_one_place=True),
+    "postgresql-nine": Variant(store="PostgreSQL", healthy=ENDPOINTS - 1),
+    "postgresql-hanging": Variant(store="PostgreSQL", healthy=ENDPOINTS - 1, hanging=True),
+}
+
+
+class Bench:
+    """One run: its options, its folder, and the database server that lives through all its rounds."""
+
+    def __init__(
+        self, options: argparse.Namespace, *, folder: pathlib.Path, database: postgres.Postgres | None
+    ) -> None:
+        self._options = options
+        self._folder = folder
+        self._database = database
+
+    def measure(self, variant: Variant) -> figures.Round:
+        """One round, on a quiet disk."""
+        with webhook_sink.running(self._folder / "receiver", endpoints=ENDPOINTS) as sink:
+            with self._telling(variant, sink) as (service, telling):
+                telling.wait(told=self._options.warm_up)
+                processes = {"service": service.pids, "sink": (sink.pid,)}
+                processes |= {"store": (telling.store.pid,)} if telling.store.pid is not None else {}
+                with measure.Window(processes) as window:
+                    before, began = telling.told(), time.monotonic()
+                    telling.wait(told=telling.total)
+                    seconds = time.monotonic() - began
+                if before >= telling.total:
+                    raise RuntimeError("everything was told before the clock ran; more --events are needed")
+                latency = telling.latency()
+                problems = [*telling.differences(), *service.audit()[1]]
+                print(f"{variant.name}: {sink.connections()} connections for {sum(sink.events()):,} requests")
+            problems += tellings.signature_differences(sink.stop(), secrets=telling.pile.secrets)
+        rate = (telling.total - before) / seconds
+        told = injection.Injection(
+            sent=telling.total - before,
+            failed=0,
+            accepts_per_second=rate,
+            seconds=seconds,
+            cpu_seconds=None,
+            latency=latency,
+        )
+        return figures.of_round(
+            variant.name,
+            messages_per_second=rate,
+            sent=told,
+            cost=window.cost(),
+            cores=os.cpu_count() or 1,
+            problems=problems,
+        )
+
+    @contextlib.contextmanager
+    def _telling(
+        self, variant: Variant, sink: webhook_sink.Sink
+    ) -> typing.Iterator[tuple[postroad.Postroad, tellings.Telling]]:
+        folder, each = self._folder / "service", self._options.events // ENDPOINTS
+        piles: list[webhook_pile.Pile] = []
+        with contextlib.ExitStack() as stack:
+            store = self._store(stack, variant, folder=folder)
+
+            def prepare(configuration: pathlib.Path) -> None:
+                urls, events_of = variant.urls(sink), variant.events_of(each)
+                piles.append(webhook_pile.write(configuration, urls=urls, events_of=events_of))
+                store.load("")  # nothing but the tidying that comes with it
+                os.sync()
+
+            teller = postroad.Teller(
+                network=f"{webhook_receiver.ADDRESS}/32", authority=sink.authority, name_server=sink.name_server
+            )
+            service = stack.enter_context(
+                postroad.running(folder, database_url=store.url, work=teller, prepare=prepare)
+            )
+            yield (
+                service,
+                tellings.Telling(
+                    healthy=variant.healthy,
+                    hanging=variant.hanging,
+                    sink=sink,
+                    store=store,
+                    pile=piles[0],
+                    each=each,
+                ),
+            )
+
+    def _store(self, stack: contextlib.ExitStack, variant: Variant, *, folder: pathlib.Path) -> stores.Store:
+        if variant.store == "SQLite":
+            return stores.SqliteFile(folder / "mail.db")
+        assert self._database is not None
+        name = "postroad_bench"
+        stack.enter_context(self._database.database(name))
+        return stores.PostgresDatabase(self._database, name=name)
+
+
+def main() -> int:
+    """Run, print, write; 0 when all is well, 1 when an event was lost, doubled or not signed, 2 when one is missing."""
+    options = _options()
+    with session.work_folder(options.folder) as folder:
+        result = _run(options, folder=folder, gaps=session.in_memory(folder))
+    return session.finish(result, folder=_results(options), name="webhooks")
+
+
+def _results(options: argparse.Namespace) -> pathlib.Path | None:
+    """Where the result goes; a short run must not replace a whole one unasked."""
+    full = all(getattr(options, name) == value for name, value in FULL.items()) and options.peers == list(VARIANTS)
+    chosen: pathlib.Path | None = options.results
+    return chosen or (session.RESULTS if full else None)
+
+
+def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) -> report.Report:
+    facts = machine.facts() | {"file system": machine.file_system(folder)}
+    with contextlib.ExitStack() as stack:
+        database = None
+        if any(VARIANTS[name].store == "PostgreSQL" for name in options.peers):
+            database = stack.enter_context(postgres.running(folder / "postgresql"))
+            durability = ", ".join(f"{name}={value}" for name, value in database.durability().items())
+            facts["PostgreSQL"] = f"{database.version()} ({durability})"
+        rounds = _rounds(Bench(options, folder=folder, database=database), options, gaps=gaps)
+    summaries = figures.summarise(rounds, reference="")
+    return report.Report(
+        title="From the store to the receivers",
+        description=_description(options),
+        facts=facts,
+        summaries=summaries,
+        rounds=rounds,
+        verdicts=[*_verdicts(summaries), *_memory(rounds)],
+        gaps=gaps,
+        unit="event",
+    )
+
+
+def _rounds(bench: Bench, options: argparse.Namespace, *, gaps: list[str]) -> list[figures.Round]:
+    rounds = []
+    for number in range(1, options.rounds + 1):
+        for name in options.peers:
+            try:
+                one = bench.measure(VARIANTS[name])
+            except (RuntimeError, TimeoutError, subprocess.CalledProcessError) as failure:
+                # A variant that fails must not take the figures of the others with it.
+                print(f"!!! round {number} of {name} did not end: {failure}", file=sys.stderr)
+                gaps.append(f"round {number} of {name} did not end: {failure}")
+            else:
+                rounds.append(one)
+                print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
+    return rounds
+
+
+def _verdicts(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[str]:
+    """What the nine lose by the tenth that hangs: beside being alone, and beside their part of ten."""
+    rates, doubt = {one.peer: one.messages_per_second for one in summaries}, session.doubt(summaries)
+    for store in ("sqlite", "postgresql"):
+        ten, nine, hanging = (VARIANTS[name].name for name in (store, f"{store}-nine", f"{store}-hanging"))
+        if nine in rates and hanging in rates:
+            kept = 100 * rates[hanging] / rates[nine]
+            outcome = "reached" if kept >= 100 - MOST_LOST_PERCENT else "NOT reached"
+            yield (
+                f"{hanging}: {kept:.1f} % of the rate of the {ENDPOINTS - 1} alone; the goal of losing at most "
+                f"{MOST_LOST_PERCENT:.0f} % is {outcome}{doubt}."
+            )
+        if ten in rates and hanging in rates:
+            share = 100 * rates[hanging] / (rates[ten] * (ENDPOINTS - 1) / ENDPOINTS)
+            yield f"{hanging}: {share:.1f} % of what they get as {ENDPOINTS - 1} of {ENDPOINTS} healthy ones{doubt}."
+
+
+def _memory(rounds: typing.Sequence[figures.Round]) -> typing.Iterator[str]:
+    for peer in dict.fromkeys(one.peer for one in rounds):
+        held = [one.memory_mebibytes["service"] for one in rounds if one.peer == peer]
+        yield f"{peer}: the service itself held {statistics.median(held):.0f} MiB."
+
+
+def _description(options: argparse.Namespace) -> str:
+    return (
+        f"Events a second from a pile of {options.events:,} in the store, over {ENDPOINTS} accounts with an endpoint "
+        "each, to a receiver on loopback: one POST over TLS for each event, signed, the answer read and recorded. One "
+        "process with the role webhooks and its default settings; one process with all endpoints, which counts and "
+        f"answers. {ENDPOINTS - 1} endpoints: the tenth has no events. One that hangs: the tenth has as many as the "
+        "others, accepts, reads and never answers; rate and costs are those of the others' events. Each endpoint has a "
+        "host name of its own, looked up in DNS; at one address: all share one, as those at a service that takes "
+        f"webhooks for many do. Medians of {options.rounds} alternating rounds, each on a new store; the first "
+        f"{options.warm_up:,} events of a round warm up. Latency is that of an attempt. Memory is the peak of the "
+        "service and its store, shared pages counted once."
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.webhooks", description="Webhooks to ten endpoints.")
+    parser.add_argument("--rounds", type=int, default=FULL["rounds"], help="rounds of each variant, alternating (3)")
+    parser.add_argument("--events", type=int, default=FULL["events"], help="events of a round (20000)")
+    parser.add_argument("--warm-up", type=int, default=FULL["warm_up"], help="those before the clock runs (2000)")
+    parser.add_argument("--peers", nargs="+", choices=VARIANTS, default=list(VARIANTS), help="measure only these")
+    parser.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
+    parser.add_argument(
+        "--results", type=pathlib.Path, help="where webhooks.md and .json go (a whole run: benchmarks/results)"
+    )
+    options = parser.parse_args()
+    if options.events % ENDPOINTS or not options.warm_up < options.events // ENDPOINTS * (ENDPOINTS - 1):
+        parser.error(f"--events must be a multiple of {ENDPOINTS}, and more than --warm-up by a quarter or so")
+    return options
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,159 @@
+"""`/v1/webhook`: where the account wants to be told what became of its mail, and the log of what it was told."""
+
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.api import routing
+from postroad.api import v1_webhook_schemas as schemas
+from postroad.model import caller, cursors, identifiers
+from postroad.services import context, pinging, webhook_log, webhooks
+
+PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.WEBHOOK_DELIVERY)}
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """The account's webhook."""
+    found = await webhooks.find(ctx, request.caller.account_id)
+    return routing.Answer(200, schemas.WebhookResponse(schemas.webhook(found) if found else None, request.id))
+
+
+async def save(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Make the webhook, and show its secret, this once; or replace it."""
+    body: schemas.WebhookRequest = request.body
+    saved = await webhooks.save(
+        ctx, request.caller.account_id, url=body.url, wanted=body.events or (), enabled=body.enabled is not False
+    )
+    secret = msgspec.UNSET if saved.secret is None else saved.secret
+    return routing.Answer(
+        200, schemas.SavedWebhook(webhook=schemas.webhook(saved.webhook), secret=secret, request_id=request.id)
+    )
+
+
+async def remove(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Forget the webhook."""
+    await webhooks.remove(ctx, request.caller.account_id)
+    return routing.Answer(204)
+
+
+async def rotate(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Make a new secret and show it, this once."""
+    body: schemas.SecretRotation = request.body
+    secret = await webhooks.rotate(ctx, request.caller.account_id, overlap_hours=body.overlap_hours)
+    return routing.Answer(200, schemas.RotatedSecret(secret, request.id))
+
+
+async def ping(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Send a test event, and show what the receiver said."""
+    sent = await pinging.ping(ctx, request.caller.account_id)
+    return routing.Answer(200, schemas.WebhookDeliveryResponse(schemas.delivery(sent), request.id))
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """A part of the log."""
+    query: schemas.WebhookDeliveriesQuery = request.query
+    found = await webhook_log.page(
+        ctx,
+        request.caller.account_id,
+        message_id=query.message_id,
+        before=query.before,
+        limit=query.limit or cursors.USUAL,
+    )
+    return routing.Answer(
+        200, schemas.WebhookDeliveriesResponse([schemas.delivery(entry) for entry in found], request.id)
+    )
+
+
+async def replay(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Tell an event again."""
+    again = await webhook_log.replay(ctx, request.caller.account_id, request.path["id"])
+    return routing.Answer(202, schemas.WebhookDeliveryResponse(schemas.delivery(again), request.id))
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/webhook",
+        handler=show,
+        summary="Read the webhook",
+        tag="Webhook",
+        permission=caller.Permission.VIEW,
+        answers={200: schemas.WebhookResponse},
+    ),
+    routing.Route(
+        method="PUT",
+        path="/v1/webhook",
+        handler=save,
+        summary="Make or replace the webhook",
+        description="The secret is in the answer that makes the webhook, and can never be read again.",
+        tag="Webhook",
+        permission=caller.Permission.CHANGE,
+        body=schemas.WebhookRequest,
+        body_rules={
+            "examples": [
+                {"url": "https://hooks.example.com/postroad"},
+                {"url": "https://hooks.example.com/postroad", "events": ["email.bounced"], "enabled": True},
+            ]
+        },
+        answers={200: schemas.SavedWebhook},
+    ),
+    routing.Route(
+        method="DELETE",
+        path="/v1/webhook",
+        handler=remove,
+        summary="Remove the webhook",
+        description="What is still to be told, and the log, go with it.",
+        tag="Webhook",
+        permission=caller.Permission.CHANGE,
+        answers={204: None},
+        errors=(errors.NotFound,),
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/webhook/rotate-secret",
+        handler=rotate,
+        summary="Make a new secret for the webhook",
+        description="The secret is in this answer and can never be read again. The body may be left out.",
+        tag="Webhook",
+        permission=caller.Permission.CHANGE,
+        body=schemas.SecretRotation,
+        body_required=False,
+        body_rules={"examples": [{"overlap_hours": 24}]},
+        answers={200: schemas.RotatedSecret},
+        errors=(errors.NotFound, errors.Conflict),
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/webhook/ping",
+        handler=ping,
+        summary="Send a test event to the webhook",
+        description=f"One attempt, also to a disabled webhook; at most one in {pinging.PING_SECONDS} seconds.",
+        tag="Webhook",
+        permission=caller.Permission.CHANGE,
+        answers={200: schemas.WebhookDeliveryResponse},
+        errors=(errors.NotFound, errors.RateLimited),
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/webhook/deliveries",
+        handler=index,
+        summary="List webhook deliveries",
+        tag="Webhook",
+        permission=caller.Permission.VIEW,
+        query=schemas.WebhookDeliveriesQuery,
+        answers={200: schemas.WebhookDeliveriesResponse},
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/webhook/deliveries/{id}/replay",
+        handler=replay,
+        summary="Send a webhook delivery again",
+        description="A new delivery of the same event and the same bytes, on the full schedule.",
+        tag="Webhook",
+        permission=caller.Permission.CHANGE,
+        answers={202: schemas.WebhookDeliveryResponse},
+        errors=(errors.Conflict,),
+        path_patterns=PATH_PATTERNS,
+    ),
+)

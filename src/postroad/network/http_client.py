@@ -1,0 +1,149 @@
+"""The HTTP/1.1 client: connections are kept for the next request to the same place, so many and for so long.
+
+    connect --exchange--> in use --a response that ended where it said--> idle --exchange--> in use
+    in use  --cancelled, cut, unreadable, or the peer asks for it--> closed
+    idle    --a byte or an end that nobody asked for, its time, one too many--> closed
+
+Redirects are responses. Nothing is sent twice, with one exception: the other side may close a kept connection at the
+moment of its use (RFC 9112 section 9.3.1). An exchange costs one future and no task, and one timer serves all.
+"""
+
+import asyncio
+import collections
+import contextlib
+from typing import Final
+
+from postroad.network import http_client_connection, http_client_reading
+
+# What callers need of the two files behind this one.
+Place = http_client_connection.Place
+Response = http_client_reading.Response
+Trouble = http_client_reading.Trouble
+Unreached = http_client_connection.Unreached
+client_context = http_client_connection.client_context
+
+# The loop tells of the end of an aborted transport in its next round.
+ABORT_SECONDS: Final = 1.0
+
+
+class Client:
+    """Exchanges, over as few connections as are in use at once; so many may stay idle."""
+
+    def __init__(self, *, idle_seconds: float, most_idle: int) -> None:
+        self._idle_seconds = idle_seconds
+        self._most_idle = most_idle
+        self._connections: set[http_client_connection.Connection] = set()
+        # The idle ones, those that will be closed first in front; and again by place, the newest at the end.
+        self._idle: collections.OrderedDict[http_client_connection.Connection, None] = collections.OrderedDict()
+        self._by_place: dict[Place, list[http_client_connection.Connection]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        self._all_gone: asyncio.Event | None = None
+
+    async def exchange(
+        self, place: Place, request: bytes, *, most_body: int, connect_seconds: float | None = None
+    ) -> Response:
+        """The final response, with as much of its body. Raises Trouble. Connecting may have a bound of its own."""
+        kept = self._take(place)
+        if kept is not None:
+            try:
+                return await self._exchange_on(kept, request, most_body=most_body)
+            except http_client_connection.Silence:
+                pass  # the other side closed it at the same moment: once more, on a new one
+        try:
+            async with asyncio.timeout(connect_seconds):
+                fresh = await self._connect(place)
+        except TimeoutError:
+            raise Unreached("connection_failed", f"{place.host} at {place.address}: no connection in time") from None
+        return await self._exchange_on(fresh, request, most_body=most_body)
+
+    async def close(self) -> None:
+        """Close everything; what is under way ends in Trouble."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._all_gone = asyncio.Event()
+        for connection in list(self._connections):
+            connection.abort()
+        if self._connections:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(ABORT_SECONDS):
+                    await self._all_gone.wait()
+
+    async def _connect(self, place: Place) -> http_client_connection.Connection:
+        self._check_open()
+        connection = await http_client_connection.connect(place, when_lost=self._lose)
+        if connection.is_usable:  # else it is lost already, and was told to `_lose`
+            self._connections.add(connection)
+        if self._is_closed:
+            connection.abort()
+            self._check_open()
+        return connection
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Trouble("connection_failed", "the client is closed")
+
+    async def _exchange_on(
+        self, connection: http_client_connection.Connection, request: bytes, *, most_body: int
+    ) -> Response:
+        response = await connection.exchange(request, most_body=most_body)
+        if connection.is_reusable and not self._is_closed:
+            self._keep(connection)
+        else:
+            connection.abort()
+        return response
+
+    # The idle ones.
+
+    def _take(self, place: Place) -> http_client_connection.Connection | None:
+        """The one that was used last, so that those which are not needed run out."""
+        while (waiting := self._by_place.get(place)) is not None:
+            connection = waiting.pop()
+            del self._idle[connection]
+            if not waiting:
+                del self._by_place[place]
+            if connection.is_usable:
+                return connection
+        return None
+
+    def _keep(self, connection: http_client_connection.Connection) -> None:
+        self._by_place.setdefault(connection.place, []).append(connection)
+        connection.idle_until = asyncio.get_running_loop().time() + self._idle_seconds
+        self._idle[connection] = None
+        if len(self._idle) > self._most_idle:
+            self._close_idle(next(iter(self._idle)))
+        if self._timer is None and self._idle:
+            self._tick()
+
+    def _close_idle(self, connection: http_client_connection.Connection) -> None:
+        self._forget(connection)
+        connection.abort()
+
+    def _forget(self, connection: http_client_connection.Connection) -> None:
+        """It is no longer idle."""
+        del self._idle[connection]
+        waiting = self._by_place[connection.place]
+        waiting.remove(connection)
+        if not waiting:
+            del self._by_place[connection.place]
+
+    def _lose(self, connection: http_client_connection.Connection) -> None:
+        """It is gone."""
+        if connection in self._idle:
+            self._forget(connection)
+        self._connections.discard(connection)
+        if self._all_gone is not None and not self._connections:
+            self._all_gone.set()
+
+    def _tick(self) -> None:
+        """Close those whose time is over, and come again for the next."""
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        while self._idle:
+            oldest = next(iter(self._idle))
+            if oldest.idle_until > loop.time():
+                self._timer = loop.call_at(oldest.idle_until, self._tick)
+                return
+            self._close_idle(oldest)

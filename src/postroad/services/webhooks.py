@@ -1,0 +1,150 @@
+"""An account's webhook endpoint: where it wants to be told what became of its mail, and the secret that signs it.
+
+There is one for each account. Whoever changes it holds the account's row, as does whoever records results, so an event
+is written for the endpoint as it is at that moment. A secret is shown when it is made and never again. The URL is
+checked before the transaction, because that asks DNS.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.model import events, identifiers, times
+from postroad.services import context, webhook_secrets
+from postroad.storage import accounts, store, webhooks
+
+OVERLAP_HOURS: Final = 168
+# Each one adds a signature to every request.
+MOST_OLD_SECRETS: Final = 5
+_HOUR: Final = 3600 * times.SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """An endpoint, and its secret when it is new."""
+
+    webhook: webhooks.Webhook
+    secret: str | None = field(default=None, repr=False)
+
+
+async def find(ctx: context.Context, account_id: str) -> webhooks.Webhook | None:
+    """The account's endpoint."""
+    async with ctx.store.reading() as tx:
+        return await webhooks.of_account(tx, account_id)
+
+
+async def save(
+    ctx: context.Context, account_id: str, *, url: str, wanted: Sequence[str] = (), enabled: bool = True
+) -> Saved:
+    """Make the account's endpoint, or replace what it says. Without events it gets all of them."""
+    names = _events(wanted)
+    checked = await ctx.receivers.check(url)
+    async with ctx.store.transaction() as tx:
+        existing = await find_held(tx, account_id)
+        now = ctx.clock()
+        if existing is None:
+            saved = await _create(ctx, tx, _new(ctx, account_id, url=checked, names=names, enabled=enabled, now=now))
+        else:
+            webhook = msgspec.structs.replace(existing, url=checked, events=names, enabled=int(enabled), updated_at=now)
+            await webhooks.update(tx, webhook)
+            saved = Saved(webhook)
+    # What was held while it was disabled can go now.
+    ctx.tidings.set()
+    return saved
+
+
+async def remove(ctx: context.Context, account_id: str) -> None:
+    """Forget the endpoint with its secrets, what is still to be told, and the log."""
+    async with ctx.store.transaction() as tx:
+        existing = await hold(tx, account_id)
+        await webhooks.remove(tx, existing.id, now=ctx.clock())
+
+
+async def rotate(ctx: context.Context, account_id: str, *, overlap_hours: int | None = None) -> str:
+    """A new secret. The old ones stop at once, or else the current one signs beside it for so many hours more."""
+    if overlap_hours is not None and not 1 <= overlap_hours <= OVERLAP_HOURS:
+        raise errors.InvalidRequest(f"overlap_hours: must be 1 to {OVERLAP_HOURS}")
+    async with ctx.store.transaction() as tx:
+        existing = await hold(tx, account_id)
+        now = ctx.clock()
+        good = await webhooks.secrets(tx, [existing.id], now=now)
+        if overlap_hours is None:
+            await webhooks.remove_secrets(tx, existing.id)
+        else:
+            _refuse_too_many(good)
+            await webhooks.retire_secret(tx, existing.id, expires_at=now + overlap_hours * _HOUR)
+        # Above all that the endpoint ever had, those that are over and not swept yet included: it is the newest.
+        version = 1 + max(secret.version for secret in good)
+        return await _add_secret(ctx, tx, existing, version=version, now=now)
+
+
+async def find_held(tx: store.Transaction, account_id: str) -> webhooks.Webhook | None:
+    """The account's endpoint, which nobody else changes before the transaction ends."""
+    await accounts.lock(tx, [account_id])
+    return await webhooks.of_account(tx, account_id)
+
+
+async def hold(tx: store.Transaction, account_id: str) -> webhooks.Webhook:
+    """The same, where there has to be one."""
+    webhook = await find_held(tx, account_id)
+    if webhook is None:
+        raise errors.NotFound("this account has no webhook")
+    return webhook
+
+
+def _events(wanted: Sequence[str]) -> str:
+    """The names as they are stored: each once, in the order in which they are documented."""
+    for place, name in enumerate(wanted):
+        if name not in events.SUBSCRIBABLE:
+            raise errors.InvalidRequest(f"events[{place}]: must be one of {', '.join(events.SUBSCRIBABLE)}")
+    return " ".join(kind for kind in events.SUBSCRIBABLE if kind in wanted or not wanted)
+
+
+def _new(ctx: context.Context, account_id: str, *, url: str, names: str, enabled: bool, now: int) -> webhooks.Webhook:
+    return webhooks.Webhook(
+        id=ctx.new_id(identifiers.WEBHOOK, now=now),
+        account_id=account_id,
+        url=url,
+        events=names,
+        enabled=int(enabled),
+        secret_hint="",
+        pinged_at=None,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+async def _create(ctx: context.Context, tx: store.Transaction, webhook: webhooks.Webhook) -> Saved:
+    await webhooks.insert(tx, webhook)
+    secret = await _add_secret(ctx, tx, webhook, version=1, now=webhook.created_at)
+    return Saved(msgspec.structs.replace(webhook, secret_hint=webhook_secrets.hint(secret)), secret)
+
+
+async def _add_secret(
+    ctx: context.Context, tx: store.Transaction, webhook: webhooks.Webhook, *, version: int, now: int
+) -> str:
+    secret = webhook_secrets.new()
+    row = webhooks.Secret(
+        account_id=webhook.account_id,
+        webhook_id=webhook.id,
+        version=version,
+        secret=webhook_secrets.seal(ctx, secret, webhook_id=webhook.id),
+        created_at=now,
+        expires_at=None,
+    )
+    await webhooks.add_secret(tx, row, hint=webhook_secrets.hint(secret))
+    return secret
+
+
+def _refuse_too_many(good: Sequence[webhooks.Secret]) -> None:
+    """The current secret is about to be one more of the old ones."""
+    if len(good) <= MOST_OLD_SECRETS:
+        return
+    first = min(secret.expires_at for secret in good if secret.expires_at is not None)
+    raise errors.Conflict(
+        f"overlap_hours: {MOST_OLD_SECRETS} old secrets are good beside the current one, the first of them until "
+        f"{times.to_wire(first)}; wait for that, or rotate without an overlap, which ends them all"
+    )

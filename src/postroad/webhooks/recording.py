@@ -1,0 +1,163 @@
+"""From an answer to what is recorded: the end or the time of the next attempt, and a line in the log of 7 days.
+
+A result is never forgotten: while the store is away it is kept and offered again. How many may wait is bounded; beyond
+that nothing more is claimed (`is_full`), so that a crash leaves little in doubt. Nor is anything claimed while a result
+waits that the store has refused: it comes first, or its own worker might find its lease over and tell the receiver
+again. A result counts only while its lease holds: one that comes later is logged, and the delivery belongs to whoever
+has it now.
+"""
+
+import asyncio
+import functools
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.model import times, webhook_schedule
+from postroad.services import context, telling
+from postroad.storage import group_commit, store, webhook_attempts, webhook_deliveries
+from postroad.telemetry import logs
+
+# Attempts whose record is on its way to disk: with those under way, the most that a crash can leave in doubt.
+MOST_UNRECORDED: Final = 500
+# A batch is bounded so that one commit stays short; a result is 2 KB at the most.
+BATCH_ITEMS: Final = 256
+BATCH_BYTES: Final = 32 * 1024 * 1024
+FIRST_WAIT_SECONDS: Final = 0.1
+LONGEST_WAIT_SECONDS: Final = 5.0
+
+# What is said of an attempt, in the log and in the metrics.
+TOLD: Final = {
+    webhook_deliveries.State.SUCCEEDED: ("webhook_delivered", "succeeded"),
+    webhook_deliveries.State.WAITING: ("webhook_tried", "retried"),
+    webhook_deliveries.State.FAILED: ("webhook_failed", "failed"),
+}
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """An attempt that has ended, and what follows from it."""
+
+    claimed: webhook_deliveries.Claimed
+    result: webhook_deliveries.Result
+    attempt: webhook_attempts.Attempt
+
+
+async def record(tx: store.Transaction, ended: Sequence[Ended]) -> Sequence[bool]:
+    """Store what attempts came to; False for those whose worker had lost the lease."""
+    taken = await webhook_deliveries.record(tx, [one.result for one in ended])
+    await webhook_attempts.insert(tx, [one.attempt for one in ended if one.result.key in taken])
+    return [one.result.key in taken for one in ended]
+
+
+class Recording:
+    """Records the results of one worker, however long it takes."""
+
+    def __init__(self, ctx: context.Context, *, worker: str, wake: Callable[[], None], log: logs.Logger) -> None:
+        self._ctx = ctx
+        self._worker = worker
+        self._wake = wake
+        self._log = log
+        self._schedule = ctx.settings.webhooks.retry_seconds
+        self._commits: group_commit.GroupCommit[Ended, bool] = group_commit.GroupCommit(
+            ctx.store,
+            record,
+            most_items=BATCH_ITEMS,
+            most_bytes=BATCH_BYTES,
+            most_waiting=ctx.settings.limits.accept_waiting,
+            wait_seconds=ctx.settings.limits.accept_seconds,
+        )
+        self._unrecorded = 0
+        self._refused: set[webhook_deliveries.Key] = set()
+        self._all_recorded = asyncio.Event()
+        self._all_recorded.set()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether too many results wait for the store, or one that it has refused."""
+        return self._unrecorded >= MOST_UNRECORDED or bool(self._refused)
+
+    def attempted(self, claimed: webhook_deliveries.Claimed, url: str, attempted: telling.Attempted) -> None:
+        """Record an attempt that has just ended; it is on its way when this returns."""
+        now = self._ctx.clock()
+        state, wait = self._judge(claimed, attempted)
+        result = webhook_deliveries.Result(
+            key=claimed.key,
+            worker=self._worker,
+            attempt_count=claimed.attempt_count,
+            url=url,
+            state=state,
+            due_at=now + wait,
+            ended_at=None if state is webhook_deliveries.State.WAITING else now,
+        )
+        self._unrecorded += 1
+        self._all_recorded.clear()
+        attempt = telling.log_entry(claimed.key, claimed.attempt_count, attempted)
+        self._offer(Ended(claimed, result, attempt), FIRST_WAIT_SECONDS)
+
+    async def close(self) -> None:
+        """Wait until everything is recorded."""
+        await self._all_recorded.wait()
+        await self._commits.close()
+
+    def _judge(
+        self, claimed: webhook_deliveries.Claimed, attempted: telling.Attempted
+    ) -> tuple[webhook_deliveries.State, int]:
+        """Where the delivery is after this attempt, and how long it waits there."""
+        if attempted.answer.succeeded:
+            return webhook_deliveries.State.SUCCEEDED, 0
+        chance = random.random()  # noqa: S311 - jitter
+        wait = webhook_schedule.delay(self._schedule, claimed.attempt_count, chance=chance)
+        if wait is None:
+            return webhook_deliveries.State.FAILED, 0
+        return webhook_deliveries.State.WAITING, wait
+
+    def _offer(self, ended: Ended, wait: float) -> None:
+        """Give a result to the store; should it refuse it, `wait` is how long to leave it alone."""
+        try:
+            recorded = self._commits.start(ended)
+        except group_commit.TROUBLE as trouble:
+            self._offer_later(ended, wait, trouble)
+        else:
+            recorded.add_done_callback(functools.partial(self._hear, ended, wait))
+
+    def _hear(self, ended: Ended, wait: float, recorded: asyncio.Future[bool]) -> None:
+        try:
+            is_taken = recorded.result()
+        except group_commit.TROUBLE as trouble:
+            self._offer_later(ended, wait, trouble)
+            return
+        except Exception:  # noqa: BLE001 - the log gets it
+            # A bug, and the log says so. The lease ends, and the receiver is told again.
+            self._log.exception("webhook_result_not_recorded", delivery_id=ended.claimed.id)
+        else:
+            self._tell(ended, is_taken=is_taken)
+        if self.is_full:
+            self._wake()
+        self._refused.discard(ended.claimed.key)
+        self._unrecorded -= 1
+        if not self._unrecorded:
+            self._all_recorded.set()
+
+    def _offer_later(self, ended: Ended, wait: float, trouble: errors.PostroadError) -> None:
+        self._refused.add(ended.claimed.key)
+        self._log.warning("webhook_result_not_recorded_yet", delivery_id=ended.claimed.id, error=trouble.message)
+        asyncio.get_running_loop().call_later(wait, self._offer, ended, min(2 * wait, LONGEST_WAIT_SECONDS))
+
+    def _tell(self, ended: Ended, *, is_taken: bool) -> None:
+        claimed, attempt = ended.claimed, ended.attempt
+        event, result = TOLD[ended.result.state]
+        if is_taken:
+            self._ctx.metrics.webhook_attempts.add(result)
+            self._ctx.metrics.webhook_seconds.observe(attempt.duration / times.SECOND)
+        self._log.info(
+            event if is_taken else "webhook_result_came_late",
+            delivery_id=claimed.id,
+            event_type=claimed.event_type,
+            message_id=claimed.message_id,
+            status_code=attempt.status_code,
+            error=attempt.error,
+            attempt=attempt.number,
+        )

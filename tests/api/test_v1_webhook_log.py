@@ -1,0 +1,194 @@
+"""`/v1/webhook/deliveries`: the log in parts, and telling again what was told."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import structlog
+import trustme
+
+from postroad import config
+from postroad.model import identifiers
+from postroad.protocol import webhook_signature
+from postroad.services import context
+from postroad.webhooks import engine
+from tests import contexts, webhook_receivers, webhook_rows
+from tests.api.management import Office
+from tests.api.webhook_calls import (
+    DELIVERIES,
+    SHOWN,
+    WEBHOOK,
+    check_refusal,
+    check_success,
+    logged_in,
+    replay_of,
+)
+from tests.webhook_rows import URL, State
+
+# Long after the end of every wait, on a machine that is busy with other tests.
+PATIENCE_SECONDS = 60.0
+LOOK_SECONDS = 0.01
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def settings(database_url: str, authority: trustme.CA) -> Iterator[config.Settings]:
+    with webhook_receivers.authority_file(authority) as ca_file:
+        yield webhook_rows.settings(database_url, ca_file=ca_file)
+
+
+async def test_the_log_is_read_in_parts_and_by_message(
+    ctx: context.Context, mine: Office, clock: contexts.Clock
+) -> None:
+    assert check_success(await mine.reader.get(DELIVERIES), 200, "deliveries")["deliveries"] == []
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    made = []
+    for number in range(26):
+        made.append((await webhook_rows.put(ctx, mine.account_id, message_id=f"em_{number % 2:028x}")).id)
+        clock.pass_seconds(1)
+    made.reverse()
+
+    async def listed(**query: str | int) -> list[str]:
+        body = check_success(await mine.reader.get(DELIVERIES, params=query), 200, "deliveries")
+        return [delivery["id"] for delivery in body["deliveries"]]
+
+    assert await listed() == made[:25]
+    assert await listed(limit=100) == made
+    assert await listed(limit=3, before=made[4]) == made[5:8]
+    assert await listed(limit=2, message_id="em_" + "0" * 28) == made[1:5:2]
+    assert await listed(message_id="em_" + "f" * 28) == await listed(message_id="nonsense") == []
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=101", "limit=x", "before=", "before=em_1", "before=%00", "message_id=", "cursor=x"]
+)
+async def test_a_part_that_cannot_be_is_refused(mine: Office, query: str) -> None:
+    check_refusal(await mine.owner.get(f"{DELIVERIES}?{query}"), 400, "invalid_request")
+
+
+async def test_a_pending_delivery_says_when_it_is_due(ctx: context.Context, mine: Office) -> None:
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    due_at = ctx.clock() + 300 * contexts.SECOND
+    delivery = await webhook_rows.put(ctx, mine.account_id, state=State.WAITING, attempt_count=1, due_at=due_at)
+    await webhook_rows.put_attempt(ctx, delivery, 1, status_code=None, response_body=None, error="timeout: too slow")
+    (shown,) = (await mine.reader.get(DELIVERIES)).json()["deliveries"]
+    assert (shown["status"], shown["next_attempt_at"]) == ("pending", "2027-01-15T08:05:00.000Z")
+    assert (shown["event_type"], shown["message_id"]) == ("email.delivered", webhook_rows.MESSAGE_ID)
+    assert shown["attempts"] == [
+        {
+            "at": "2027-01-15T08:00:00.000Z",
+            "status_code": None,
+            "duration_ms": 12.345,
+            "response_body": None,
+            "error": "timeout: too slow",
+        }
+    ]
+
+
+@pytest.mark.parametrize("ahead", range(4))
+async def test_a_long_body_is_shown_up_to_a_whole_character(ctx: context.Context, mine: Office, ahead: int) -> None:
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    body = ("x" * ahead + "🦉" * SHOWN).encode()
+    await webhook_rows.put(ctx, mine.account_id, body=body)
+    (shown,) = (await mine.reader.get(DELIVERIES)).json()["deliveries"]
+    cut = shown["request_body"].encode()
+    assert body.startswith(cut)
+    assert SHOWN - 4 < len(cut) <= SHOWN
+
+
+async def test_a_delivery_is_replayed_as_a_new_one(ctx: context.Context, mine: Office, clock: contexts.Clock) -> None:
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    for state in (State.SUCCEEDED, State.FAILED):
+        old = await webhook_rows.put_ended(ctx, mine.account_id, state)
+        clock.pass_seconds(1)
+        again = check_success(await mine.owner.post(replay_of(old.id)), 202, "delivery")["delivery"]
+        assert identifiers.is_identifier(again["id"], identifiers.WEBHOOK_DELIVERY)
+        assert (again["replay_of"], again["event_id"]) == (old.id, old.event_id)
+        assert again["request_body"] == old.body.decode()
+        assert (again["status"], again["attempt_count"], again["attempts"]) == ("pending", 0, [])
+        assert (await mine.reader.get(DELIVERIES, params={"limit": 1})).json()["deliveries"] == [again]
+
+
+async def test_what_is_expired_foreign_or_unknown_is_not_replayed_and_looks_the_same(
+    ctx: context.Context, mine: Office, theirs: Office, clock: contexts.Clock
+) -> None:
+    for office in (mine, theirs):
+        await office.owner.put(WEBHOOK, json={"url": URL})
+    expired = await webhook_rows.put_ended(ctx, mine.account_id)
+    clock.pass_seconds(7 * 24 * 3600)
+    foreign = await webhook_rows.put_ended(ctx, theirs.account_id)
+    headers = await logged_in(ctx, mine)
+    names = (expired.id, foreign.id, "whd_" + "0" * 28, "x", "%00", "..%2f..")
+    refused = [await mine.nobody.post(replay_of(name), headers=headers) for name in names]
+    assert len({check_refusal(response, 404, "not_found") for response in refused}) == 1
+    assert len({tuple(response.headers) for response in refused}) == 1
+
+
+async def test_a_disabled_webhook_replays_nothing(ctx: context.Context, mine: Office) -> None:
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    old = await webhook_rows.put_ended(ctx, mine.account_id)
+    await mine.owner.put(WEBHOOK, json={"url": URL, "enabled": False})
+    sentence = check_refusal(await mine.owner.post(replay_of(old.id)), 409, "conflict")
+    assert sentence == "the webhook is disabled; enable it and try again"
+    check_refusal(await mine.owner.post(replay_of("whd_" + "0" * 28)), 404, "not_found")
+
+
+@contextlib.asynccontextmanager
+async def telling(ctx: context.Context) -> AsyncIterator[None]:
+    """Whoever tells receivers, at work."""
+    stopping = asyncio.Event()
+    log = structlog.wrap_logger(structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("error"))
+    work = asyncio.create_task(engine.Engine(ctx, log=log.bind()).run(stopping))
+    try:
+        yield
+    finally:
+        stopping.set()
+        await work
+
+
+async def attempts(office: Office, delivery_id: str, *, count: int) -> list[dict[str, Any]]:
+    """The attempts of a delivery, as soon as there are so many."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            listed = (await office.owner.get(DELIVERIES)).json()["deliveries"]
+            (found,) = [delivery["attempts"] for delivery in listed if delivery["id"] == delivery_id]
+            if len(found) >= count:
+                return list(found)
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+async def test_retries_and_replays_go_to_the_new_url_with_the_same_bytes_and_a_new_time(
+    ctx: context.Context, mine: Office, clock: contexts.Clock, authority: trustme.CA
+) -> None:
+    failing = webhook_receivers.ok(500)
+    async with (
+        webhook_receivers.receiving(authority=authority, answer=failing) as old,
+        webhook_receivers.receiving(authority=authority) as new,
+        telling(ctx),
+    ):
+        secret = (await mine.owner.put(WEBHOOK, json={"url": old.literal_url})).json()["secret"]
+        delivery = await webhook_rows.put(ctx, mine.account_id)
+        ctx.tidings.set()
+        assert [one["status_code"] for one in await attempts(mine, delivery.id, count=1)] == [500]
+        await mine.owner.put(WEBHOOK, json={"url": new.literal_url})
+        clock.pass_seconds(5)
+        ctx.tidings.set()
+        assert [one["status_code"] for one in await attempts(mine, delivery.id, count=2)] == [500, 200]
+        clock.pass_seconds(60)
+        replayed = (await mine.owner.post(replay_of(delivery.id))).json()["delivery"]
+        assert [one["status_code"] for one in await attempts(mine, replayed["id"], count=1)] == [200]
+        requests = [*old.requests, *new.requests]
+        assert (len(old.requests), len(new.requests)) == (1, 2)
+    assert {request.body for request in requests} == {delivery.body}
+    signatures = [request.headers["service-signature"] for request in requests]
+    begun = 1_800_000_000
+    assert [value.split(",")[0] for value in signatures] == [f"t={begun}", f"t={begun + 5}", f"t={begun + 65}"]
+    for value in signatures:
+        now = int(value.split(",")[0][2:])
+        assert webhook_signature.why_refused(value, delivery.body, secret=secret, now=now) is None

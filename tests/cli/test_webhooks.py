@@ -1,0 +1,232 @@
+"""`postroad webhook listen` in a process of its own, as a developer starts it: alone, and beside `postroad dev`."""
+
+import json
+import os
+import re
+import select
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from postroad.model import events
+from postroad.protocol import webhook_signature
+from tests.cli import operating
+from tests.cli.operating import Service
+
+SECRET = "whsec_of_the_tests"
+VARIABLE = "POSTROAD_WEBHOOK_SECRET"
+PING = events.ping("evt_1", created_at=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A listener that has started."""
+
+    service: Service
+    url: str
+    unread: bytearray = field(default_factory=bytearray)
+
+    @property
+    def said(self) -> str:
+        """What it has said beside the events."""
+        return self.service.errors.read_text()
+
+    def line(self) -> str:
+        """The next line on stdout, which may have to be waited for."""
+        assert self.service.process.stdout is not None
+        pipe = self.service.process.stdout.fileno()
+
+        def find() -> str | None:
+            if b"\n" not in self.unread and select.select([pipe], [], [], 0)[0]:
+                self.unread.extend(os.read(pipe, 65_536))
+            line, found, rest = self.unread.partition(b"\n")
+            if not found:
+                return None
+            self.unread[:] = rest
+            return line.decode()
+
+        return self.service.wait_for(find, what="a line")
+
+    def post(self, *, secret: str = SECRET) -> httpx.Response:
+        signature = webhook_signature.header([secret], PING, timestamp=int(time.time()))
+        return httpx.post(self.url, content=PING, headers={"Service-Signature": signature})
+
+
+def listening(service: Service) -> Listening:
+    def url() -> str | None:
+        found = re.search(r"Listening on (http://\S+/)", service.errors.read_text())
+        return found[1] if found else None
+
+    return Listening(service, service.wait_for(url, what="the start"))
+
+
+def listen(folder: Path, *words: str, environment: dict[str, str] | None = None) -> Service:
+    folder.mkdir(exist_ok=True)
+    return Service("webhook", "listen", "--port", "0", *words, folder=folder, environment=environment)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_events_are_verified_and_shown_until_a_signal_ends_it_well(tmp_path: Path, number: signal.Signals) -> None:
+    with listen(tmp_path, environment={VARIABLE: f"whsec_other, {SECRET}"}) as service:
+        listener = listening(service)
+        assert listener.post().status_code == 200
+        assert re.fullmatch(r"\d\d:\d\d:\d\d  webhook.test     -  -    evt_1  verified", listener.line())
+        assert listener.post(secret="whsec_wrong").status_code == 400
+        assert "  refused with 400: the signature " in listener.line()
+        assert service.stop(number) == (0, "")
+        assert listener.said == f"Listening on {listener.url} for webhooks. Ctrl-C stops it.\n"
+
+
+def test_programs_get_json_lines_and_an_argument_is_a_secret_too(tmp_path: Path) -> None:
+    with listen(
+        tmp_path, "--json", "--secret", SECRET, "--status", "500", environment={VARIABLE: "whsec_x"}
+    ) as service:
+        listener = listening(service)
+        assert [listener.post().status_code for _ in range(2)] == [500, 500]
+        first, second = json.loads(listener.line()), json.loads(listener.line())
+        assert (first["verified"], first["again"], second["again"]) == (True, False, True)
+        assert first["event"] == json.loads(PING)
+        assert service.stop()[0] == 0
+
+
+def test_without_a_secret_it_says_how_to_give_one(tmp_path: Path) -> None:
+    with listen(tmp_path) as service:
+        listener = listening(service)
+        assert listener.post().status_code == 200
+        assert listener.line().endswith("  evt_1  not verified")
+        assert f"give the endpoint's secret in the variable {VARIABLE}, or --data" in listener.said
+
+
+def test_it_ends_when_nobody_reads_its_lines_any_more(tmp_path: Path) -> None:
+    with listen(tmp_path) as service:
+        listener = listening(service)
+        assert service.process.stdout is not None
+        service.process.stdout.close()
+        service.process.stdout = None
+        listener.post()
+        assert service.process.wait(operating.PATIENCE_SECONDS) == 1
+        assert "Traceback" not in listener.said
+
+
+def test_a_port_in_use_is_refused_with_a_sentence() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        refused = operating.sentence(operating.run("webhook", "listen", "--port", str(port)))
+    assert refused == (
+        f"cannot listen on 127.0.0.1:{port}: another program listens there; choose an address with --host and --port"
+    )
+
+
+@pytest.mark.parametrize("host", ["", "a b", "::x", "127.0.0.1:80"])
+def test_a_host_that_is_none_is_refused(host: str) -> None:
+    assert operating.sentence(operating.run("webhook", "listen", "--port", "0", "--host", host)).startswith("--host: ")
+
+
+def test_a_secret_that_is_none_is_refused_without_being_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = operating.sentence(operating.run("webhook", "listen", "--secret", "hunter2"))
+    assert refused == "a secret of a webhook begins with whsec_; this one does not"
+    monkeypatch.setenv(VARIABLE, "hunter2")
+    assert operating.sentence(operating.run("webhook", "listen")) == refused
+
+
+def test_a_secret_and_a_folder_are_not_given_together(tmp_path: Path) -> None:
+    result = operating.run("webhook", "listen", "--secret", SECRET, "--data", str(tmp_path))
+    assert result.exit_code == 2
+    assert "--data knows its own secret" in result.stderr
+
+
+def test_a_folder_that_is_none_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    assert "is not a data folder" in operating.sentence(operating.run("webhook", "listen", "--data", str(tmp_path)))
+
+
+@dataclass(frozen=True, slots=True)
+class Dev:
+    """A running `postroad dev`, and its API."""
+
+    data: Path
+    base_url: str
+    token: str
+
+    def api(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        answer = httpx.request(method, f"{self.base_url}{path}", json=body, headers=headers)
+        assert answer.is_success, answer.text
+        shown: dict[str, Any] = answer.json() if answer.content else {}
+        return shown
+
+    def send(self, recipient: str) -> None:
+        words = ("--from", "shop@example.com", "--to", recipient, "--subject", "Hello", "--text", "Hi")
+        assert operating.run("send", *words, "--data", str(self.data)).exit_code == 0
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
+    folder = tmp_path_factory.mktemp("dev")
+    file = folder / ".postroad" / "dev.json"
+    with Service("dev", "--http", "127.0.0.1:0", folder=folder) as service:
+        told = json.loads(service.wait_for(lambda: file.read_text() if file.exists() else None, what="dev.json"))
+        login = httpx.post(f"{told['base_url']}/v1/auth/login", json=told["login"]).json()
+        yield Dev(file.parent, told["base_url"], login["token"])
+        assert service.stop()[0] == 0
+
+
+@pytest.fixture
+def dev(running: Dev) -> Iterator[Dev]:
+    """A service that these tests share; its account has no webhook when a test begins."""
+    yield running
+    running.api("DELETE", "/v1/webhook")
+
+
+def test_beside_dev_it_shows_signed_events_and_leaves_a_disabled_endpoint(dev: Dev, tmp_path: Path) -> None:
+    with listen(tmp_path / "listener", "--data", str(dev.data)) as service:
+        listener = listening(service)
+        dev.send("ada@example.net")
+        assert re.search(r"  email\.delivered  ada@example\.net  250  evt_\w+  verified$", listener.line())
+        dev.send("bounce@example.net")
+        assert re.search(r"  email\.bounced    bounce@example\.net  550  evt_\w+  verified$", listener.line())
+        assert dev.api("GET", "/v1/webhook")["webhook"]["url"] == listener.url
+        dev.api("POST", "/v1/webhook/rotate-secret")
+        assert dev.api("POST", "/v1/webhook/ping")["delivery"]["status"] == "succeeded"
+        assert listener.line().endswith("  verified")
+        assert service.stop(signal.SIGINT) == (0, "")
+        assert listener.said.endswith("The webhook of the demo account is disabled now; its log is kept.\n")
+    left = dev.api("GET", "/v1/webhook")["webhook"]
+    assert (left["url"], left["enabled"]) == (listener.url, False)
+
+
+def test_beside_dev_a_status_lets_one_watch_the_retries(dev: Dev, tmp_path: Path) -> None:
+    with listen(tmp_path / "listener", "--status", "500", "--data", str(dev.data)) as service:
+        listener = listening(service)
+        dev.send("ada@example.net")
+        assert listener.line().endswith("  verified  answered 500")
+        assert listener.line().endswith("  verified  again  answered 500")
+
+
+def test_an_endpoint_that_was_there_is_put_back_as_it_was(dev: Dev, tmp_path: Path) -> None:
+    before = {"url": "http://127.0.0.1:9/mine", "events": ["email.failed"], "enabled": True}
+    dev.api("PUT", "/v1/webhook", before)
+    with listen(tmp_path / "listener", "--data", str(dev.data)) as service:
+        listener = listening(service)
+        pointed = dev.api("GET", "/v1/webhook")["webhook"]
+        assert (pointed["url"], len(pointed["events"])) == (listener.url, 3)
+        assert service.stop(signal.SIGINT)[0] == 0
+        assert listener.said.endswith("is as it was before.\n")
+    assert before.items() <= dev.api("GET", "/v1/webhook")["webhook"].items()
+
+
+def test_an_endpoint_that_was_changed_meanwhile_is_left_alone(dev: Dev, tmp_path: Path) -> None:
+    with listen(tmp_path / "listener", "--data", str(dev.data)) as service:
+        listener = listening(service)
+        dev.api("PUT", "/v1/webhook", {"url": "http://127.0.0.1:9/changed"})
+        assert service.stop(signal.SIGINT)[0] == 0
+        assert "was changed meanwhile" in listener.said
+    assert dev.api("GET", "/v1/webhook")["webhook"]["enabled"]

@@ -1,0 +1,80 @@
+"""What receivers are told of mail that the engine has brought, or has not: sender, reasons, and who is woken."""
+
+import re
+
+import pytest
+
+from postroad.model import mail
+from postroad.services import suppressions
+from postroad.storage import webhooks
+from tests import endpoints, smtp_peers
+from tests.delivery import engines
+
+PATH = re.compile(r"MAIL FROM:<([^>]+)>", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("domain", ["", "returns.example.org"], ids=["of the sender", "of the operator"])
+async def test_from_is_the_sender_that_the_destination_was_given(database_url: str, domain: str) -> None:
+    lines: list[str] = []
+
+    def take(line: str) -> str:
+        lines.append(line)
+        return "250 2.1.0 ok"
+
+    async with (
+        smtp_peers.serving({"MAIL": take}) as peer,
+        engines.delivering(database_url, port=peer.port, return_path_domain=domain) as post,
+    ):
+        webhook = await endpoints.subscribe(post.ctx, post.account_id)
+        await post.settle(await post.send("ada@example.net", "jörg@example.net", sender="Lädle <Shop@Example.COM>"))
+        events = await endpoints.told(post.ctx, webhook)
+    given = {match[1] for match in map(PATH.match, lines) if match}
+    assert len(events) == 2
+    assert {event["data"]["from"] for event in events} == given
+    (sender,) = given
+    assert sender.endswith(f"@{domain or 'example.com'}")
+
+
+async def test_an_address_on_the_suppression_list_bounces_without_a_code_and_says_why(url: str) -> None:
+    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+        webhook = await endpoints.subscribe(post.ctx, post.account_id)
+        await suppressions.add(post.ctx, post.account_id, "ada@example.net", reason="asked to be left alone")
+        await post.settle(await post.send("ada@example.net"))
+        (event,) = await endpoints.told(post.ctx, webhook)
+    assert event["type"] == "email.bounced"
+    assert "smtp_code" not in event["data"]
+    assert event["data"]["smtp_response"] == (
+        "not tried: the address is on the suppression list (asked to be left alone)"
+    )
+
+
+async def test_the_last_of_several_attempts_is_the_one_that_is_told(url: str) -> None:
+    async with (
+        smtp_peers.serving({"RCPT": "451 4.3.0 later"}) as peer,
+        engines.delivering(url, port=peer.port, retry_seconds=[60]) as post,
+    ):
+        webhook = await endpoints.subscribe(post.ctx, post.account_id)
+        message_id = await post.send()
+        await post.settle(message_id)
+        assert await endpoints.told(post.ctx, webhook) == []
+        assert not post.ctx.tidings.is_set()
+        post.pass_seconds(100)
+        seen = await post.settle(message_id, attempts=2)
+        (event,) = await endpoints.told(post.ctx, webhook)
+    assert seen.recipient.status == mail.RecipientStatus.FAILED
+    assert (event["type"], event["data"]["smtp_code"], event["data"]["smtp_response"]) == (
+        "email.failed",
+        451,
+        seen.recipient.last_smtp_response,
+    )
+
+
+@pytest.mark.parametrize("subscribed", [True, False])
+async def test_whoever_sends_events_is_woken_when_there_are_some(url: str, *, subscribed: bool) -> None:
+    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+        webhook: webhooks.Webhook | None = None
+        if subscribed:
+            webhook = await endpoints.subscribe(post.ctx, post.account_id)
+        await post.settle(await post.send())
+        assert post.ctx.tidings.is_set() is subscribed
+        assert webhook is None or len(await endpoints.written(post.ctx, webhook)) == 1

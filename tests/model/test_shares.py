@@ -1,0 +1,185 @@
+"""Shares: quick accounts get more, slow ones less, and those that hang leave half of the places to the others."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroad.model import shares
+
+QUICK = 0.2
+SLOW = 5.0
+
+
+def take(made: shares.Shares, account_id: str, most: int, *, now: float = 0.0) -> list[shares.Place]:
+    """As many places as the account can have, up to `most`."""
+    taken = [made.take(account_id, now=now) for _ in range(most)]
+    return [place for place in taken if place]
+
+
+def finish(made: shares.Shares, places: list[shares.Place], seconds: float, *, now: float = 0.0) -> None:
+    """Begin and end attempts on these places."""
+    for place in places:
+        made.begin(place, now=now)
+        made.end(place, now=now + seconds)
+
+
+def prove(made: shares.Shares, account_id: str, *, attempts: int = 1) -> None:
+    for _ in range(attempts):
+        finish(made, take(made, account_id, 1), QUICK)
+
+
+def test_a_new_account_begins_with_two_places() -> None:
+    made = shares.Shares(places=100, per_account=20)
+    assert made.room("new") == 2
+    assert len(take(made, "new", 10)) == 2
+    assert made.room("new") == 0
+    assert take(made, "new", 10) == []
+    assert made.free == 98
+
+
+def test_quick_attempts_double_a_share_with_every_round_up_to_the_limit() -> None:
+    made = shares.Shares(places=100, per_account=20)
+    rooms = []
+    for _ in range(6):
+        places = take(made, "quick", 100)
+        rooms.append(len(places))
+        finish(made, places, QUICK)
+    assert rooms == [2, 4, 8, 16, 20, 20]
+    assert made.free == 100
+
+
+def test_slow_attempts_halve_a_share_down_to_one() -> None:
+    made = shares.Shares(places=100, per_account=20)
+    prove(made, "slow", attempts=18)
+    rooms = []
+    for _ in range(6):
+        rooms.append(made.room("slow"))
+        finish(made, take(made, "slow", 1), SLOW)
+    assert rooms == [20, 10, 5, 2, 1, 1]
+
+
+def test_a_slow_account_that_recovers_grows_again() -> None:
+    made = shares.Shares(places=100, per_account=20)
+    for _ in range(3):
+        finish(made, take(made, "ill", 1), SLOW)
+    assert made.room("ill") == 1
+    prove(made, "ill", attempts=4)
+    assert made.room("ill") == 5
+
+
+@pytest.mark.parametrize("seconds, room", [(0.999, 3), (1.0, 1)])
+def test_quick_is_less_than_a_second(seconds: float, room: int) -> None:
+    made = shares.Shares(places=100, per_account=20)
+    finish(made, take(made, "one", 1), seconds)
+    assert made.room("one") == room
+
+
+def test_time_before_the_attempt_began_is_not_the_receivers() -> None:
+    made = shares.Shares(places=100, per_account=20)
+    (place,) = take(made, "one", 1)
+    made.begin(place, now=60.0)
+    made.end(place, now=60.1)
+    assert made.room("one") == 3
+
+
+def test_places_that_are_given_back_say_nothing_about_the_receiver() -> None:
+    made = shares.Shares(places=100, per_account=20)
+    made.give_back(take(made, "one", 2))
+    assert (made.room("one"), made.free) == (2, 100)
+
+
+def test_any_number_of_hanging_accounts_leaves_half_of_the_places_to_proven_ones() -> None:
+    made = shares.Shares(places=20, per_account=8)
+    prove(made, "quick", attempts=6)
+    held = [place for number in range(50) for place in take(made, f"hanging {number}", 8)]
+    assert len(held) == 10
+    assert made.room("another new one") == 0
+    assert made.room("quick") == 8
+    assert len(take(made, "quick", 8)) == 8
+
+
+def test_an_account_that_begins_to_hang_counts_as_not_proven_before_its_attempts_end() -> None:
+    made = shares.Shares(places=20, per_account=8)
+    for name in ("first", "second"):
+        prove(made, name, attempts=6)
+    places = take(made, "first", 7)
+    made.look(now=0.9)
+    assert (made.room("first"), made.room("new")) == (1, 2)
+    made.look(now=1.0)
+    assert (made.room("first"), made.room("new")) == (1, 2)
+    take(made, "first", 1, now=1.0)
+    take(made, "new", 2, now=1.0)
+    assert made.room("another") == 0, "eight places of the first and two of the new one are half of them"
+    assert made.room("second") == 8
+    finish(made, places[:1], QUICK)
+    assert made.room("another") == 2, "the first is proven again"
+
+
+def test_who_hangs_gives_its_places_back_to_those_that_are_not_proven_when_it_ends() -> None:
+    made = shares.Shares(places=4, per_account=2)
+    places = take(made, "hanging", 2)
+    assert made.room("new") == 0
+    finish(made, places[:1], SLOW)
+    assert made.room("new") == 1
+    finish(made, places[1:], SLOW)
+    assert (made.room("new"), made.free) == (2, 4)
+
+
+def test_a_proven_account_cannot_have_more_than_there_are() -> None:
+    made = shares.Shares(places=3, per_account=10)
+    prove(made, "quick", attempts=8)
+    assert len(take(made, "quick", 100)) == 3
+    assert (made.free, made.room("quick"), made.room("new")) == (0, 0, 0)
+
+
+def test_the_only_place_is_for_everybody() -> None:
+    made = shares.Shares(places=1, per_account=1)
+    assert len(take(made, "new", 5)) == 1
+
+
+def test_who_has_waited_longest_comes_first_and_new_accounts_before_all() -> None:
+    made = shares.Shares(places=100, per_account=20)
+    for name in ("a", "b", "c", "a"):
+        prove(made, name)
+    assert made.in_turn(["a", "b", "c", "new"]) == ["new", "b", "c", "a"]
+
+
+def test_more_hanging_accounts_than_places_all_get_their_turn() -> None:
+    made = shares.Shares(places=4, per_account=2)
+    names = [f"hanging {number}" for number in range(9)]
+    served: set[str] = set()
+    for _ in range(9):
+        places = [place for name in made.in_turn(names) for place in take(made, name, 1)]
+        served |= {place.account_id for place in places}
+        finish(made, places, SLOW)
+    assert served == set(names)
+
+
+def test_only_so_many_accounts_are_remembered_and_none_that_has_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares, "MOST_REMEMBERED", 3)
+    made = shares.Shares(places=100, per_account=20)
+    (place,) = take(made, "busy", 1)
+    for name in ("a", "b", "c", "d"):
+        prove(made, name)
+    assert [made.room(name) for name in ("a", "b", "c", "d")] == [2, 2, 3, 3]
+    made.end(place, now=QUICK)
+    assert made.room("busy") == 3
+    assert made.free == 100
+
+
+Step = tuple[str, int, float]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 9), st.sampled_from([QUICK, SLOW])), max_size=60))
+def test_places_are_never_given_twice_and_all_come_back(steps: list[Step]) -> None:
+    made = shares.Shares(places=8, per_account=5)
+    held: list[shares.Place] = []
+    for account_id, most, seconds in steps:
+        held += take(made, account_id, most)
+        made.look(now=seconds / 2)
+        assert made.free == 8 - len(held) >= 0
+        if len(held) > most:
+            finish(made, [held.pop(0)], seconds)
+    finish(made, held, SLOW)
+    assert made.free == 8
+    assert sum(len(take(made, name, 9)) for name in "uvwxyz") == 4

@@ -1,0 +1,361 @@
+"""Connections are used again where that is safe, few of them and not for long; nothing is left behind."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from postroad.network import http_client
+from tests import raw_http, webhook_receivers
+from tests.webhook_receivers import NAME, PUBLIC, Received, Receiver, ok
+
+REQUEST = b"POST /hook HTTP/1.1\r\nHost: hooks.example.org\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@contextlib.asynccontextmanager
+async def running(*, idle_seconds: float = 600, most_idle: int = 100) -> AsyncIterator[http_client.Client]:
+    client = http_client.Client(idle_seconds=idle_seconds, most_idle=most_idle)
+    try:
+        async with asyncio.timeout(raw_http.PATIENCE_SECONDS):
+            yield client
+    finally:
+        await client.close()
+
+
+def place_of(receiver: Receiver) -> http_client.Place:
+    tls = None if receiver.tls is None else http_client.client_context(receiver.ca_file)
+    return http_client.Place(host=NAME, address=receiver.host, port=receiver.port, tls=tls)
+
+
+async def post(
+    client: http_client.Client, place: http_client.Place, request: bytes = REQUEST, *, most_body: int = 2048
+) -> http_client.Response:
+    return await client.exchange(place, request, most_body=most_body)
+
+
+class Meeting:
+    """An answer that is given when so many requests wait for one, so that each has a connection of its own."""
+
+    def __init__(self, count: int) -> None:
+        self._together = asyncio.Barrier(count)
+
+    async def __call__(self, _request: Received) -> bytes:
+        await self._together.wait()
+        return ok()
+
+
+async def post_together(client: http_client.Client, receiver: Receiver, *, count: int) -> None:
+    """So many requests at the same time."""
+    place = place_of(receiver)
+    receiver.answer = Meeting(count)
+    await asyncio.gather(*(post(client, place) for _ in range(count)))
+    receiver.answer = ok()
+
+
+async def open_connections(receiver: Receiver, count: int) -> None:
+    """Wait until so many are open."""
+    async with receiver.changed:
+        await receiver.changed.wait_for(lambda: receiver.open_connections == count)
+
+
+# Used again.
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_one_request_after_the_other_goes_over_one_connection(*, tls: bool) -> None:
+    async with webhook_receivers.receiving(tls=tls) as receiver, running() as client:
+        place = place_of(receiver)
+        for _ in range(20):
+            assert (await post(client, place)).body == b"ok"
+        assert receiver.connections == 1
+        assert len(receiver.requests) == 20
+
+
+async def test_places_that_are_equal_share_and_others_do_not() -> None:
+    async with webhook_receivers.receiving(tls=False) as receiver, running() as client:
+        for host in (NAME, NAME, "other.example.org", "other.example.org"):
+            place = http_client.Place(host=host, address=PUBLIC, port=receiver.port, tls=None)
+            await post(client, place)
+        assert [request.connection for request in receiver.requests] == [1, 1, 2, 2]
+
+
+async def test_another_trust_is_another_place() -> None:
+    async with webhook_receivers.receiving() as receiver, running() as client:
+        await post(client, place_of(receiver))
+        await post(client, place_of(receiver))
+        assert receiver.connections == 2
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_many_exchanges_at_once_get_each_its_own_response(*, tls: bool) -> None:
+    chance = random.Random(7)
+
+    async def echo(request: Received) -> bytes:
+        for _ in range(chance.randint(0, 3)):
+            await asyncio.sleep(0)
+        return ok(200, request.body)
+
+    async with webhook_receivers.receiving(tls=tls, answer=echo) as receiver, running() as client:
+        place = place_of(receiver)
+
+        async def post_some(worker: int) -> None:
+            for number in range(10):
+                body = b"%d of %d" % (number, worker)
+                request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+                assert (await post(client, place, request)).body == body
+
+        await asyncio.gather(*(post_some(worker) for worker in range(30)))
+        assert len(receiver.requests) == 300
+        assert receiver.connections <= 30
+
+
+@pytest.mark.parametrize(
+    "answer, connections",
+    [
+        (ok(204), 1),
+        (ok(500, b"trouble"), 1),
+        (ok(302, b"", "Location: https://example.org/"), 1),
+        (b"HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n" + ok(), 1),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 1),
+        (ok(200, b"ok", "Connection: close"), 2),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", 2),
+        (ok() + b"more", 2),
+        (ok() + ok(), 2),
+        (ok(200, b"x" * 4096), 2),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end", 2),
+    ],
+)
+async def test_a_connection_is_kept_when_nothing_of_its_response_is_open(answer: bytes, connections: int) -> None:
+    async with webhook_receivers.receiving(answer=answer) as receiver, running() as client:
+        place = place_of(receiver)
+        first = await post(client, place)
+        assert await post(client, place) == first
+        assert receiver.connections == connections
+
+
+async def test_a_response_in_pieces_is_put_together() -> None:
+    async def pieces(raw: bytes) -> AsyncIterator[bytes]:
+        for index in range(len(raw)):
+            yield raw[index : index + 1]
+            await asyncio.sleep(0)
+
+    async with webhook_receivers.receiving(answer=lambda _: pieces(ok(200, b"slow"))) as receiver, running() as client:
+        place = place_of(receiver)
+        assert [(await post(client, place)).body for _ in range(3)] == [b"slow"] * 3
+        assert receiver.connections == 1
+
+
+async def test_trouble_with_one_response_leaves_the_next_alone() -> None:
+    async with webhook_receivers.receiving(answer=b"nonsense") as receiver, running() as client:
+        place = place_of(receiver)
+        with pytest.raises(http_client.Trouble) as caught:
+            await post(client, place)
+        assert caught.value.code == "invalid_response"
+        receiver.answer = ok()
+        assert (await post(client, place)).status == 200
+        assert receiver.connections == 2
+
+
+# Closed by the other side.
+
+
+class Server:
+    """A plain server whose kept connections a test can close, or write to, as it likes."""
+
+    def __init__(self, answer: Callable[[int], bytes]) -> None:
+        self._answer = answer
+        self.port = 0
+        self.requests = 0
+        self.writers: list[asyncio.StreamWriter] = []
+
+    @property
+    def place(self) -> http_client.Place:
+        return http_client.Place(host=NAME, address=PUBLIC, port=self.port, tls=None)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                await reader.readexactly(len(REQUEST))
+                self.requests += 1
+                answer = self._answer(self.requests)
+                if not answer:
+                    break
+                writer.write(answer)
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def serving(answer: Callable[[int], bytes] = lambda _: ok()) -> AsyncIterator[Server]:
+    server = Server(answer)
+    async with await asyncio.start_server(server.serve, PUBLIC, 0) as listening:
+        server.port = listening.sockets[0].getsockname()[1]
+        yield server
+        for writer in server.writers:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_a_kept_connection_that_ends_under_the_request_is_replaced(*, tls: bool) -> None:
+    # The second request is read, and the connection closed in its face, as if both had happened at once.
+    answers = iter([ok(), b"", ok(201)])
+    async with webhook_receivers.receiving(tls=tls, answer=lambda _: next(answers)) as receiver, running() as client:
+        place = place_of(receiver)
+        assert (await post(client, place)).status == 200
+        assert (await post(client, place)).status == 201
+        assert [request.connection for request in receiver.requests] == [1, 1, 2]
+
+
+async def test_a_request_is_repeated_only_once() -> None:
+    async with serving(lambda number: ok() if number == 1 else b"") as server, running() as client:
+        await post(client, server.place)
+        with pytest.raises(http_client.Trouble) as caught:
+            await post(client, server.place)
+        assert caught.value.code == "connection_failed"
+        assert server.requests == 3
+
+
+async def test_a_request_whose_response_has_begun_is_not_repeated() -> None:
+    async with serving(lambda number: ok() if number == 1 else b"HTTP/1.1 2") as server, running() as client:
+        await post(client, server.place)
+        waiting = asyncio.create_task(post(client, server.place))
+        while server.requests < 2:
+            await asyncio.sleep(0)
+        server.writers[0].close()
+        with pytest.raises(http_client.Trouble) as caught:
+            await waiting
+        assert caught.value.code == "invalid_response"
+        assert server.requests == 2
+
+
+async def test_a_first_request_is_not_repeated() -> None:
+    async with serving(lambda _: b"") as server, running() as client:
+        with pytest.raises(http_client.Trouble) as caught:
+            await post(client, server.place)
+        assert caught.value.code == "connection_failed"
+        assert server.requests == 1
+
+
+async def test_an_idle_connection_that_the_other_side_closes_is_forgotten() -> None:
+    async with serving() as server, running() as client:
+        await post(client, server.place)
+        server.writers[0].close()
+        while client._idle:
+            await asyncio.sleep(0)
+        assert (await post(client, server.place)).status == 200
+        assert server.requests == 2
+
+
+async def test_bytes_that_nobody_asked_for_close_an_idle_connection() -> None:
+    async with serving() as server, running() as client:
+        await post(client, server.place)
+        server.writers[0].write(ok(408, b"too slow"))
+        await server.writers[0].wait_closed()
+        response = await post(client, server.place)
+        assert response.status == 200
+        assert len(server.writers) == 2
+
+
+# Few, and not for long.
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_only_so_many_stay(*, tls: bool) -> None:
+    async with webhook_receivers.receiving(tls=tls) as receiver, running(most_idle=3) as client:
+        await post_together(client, receiver, count=8)
+        assert receiver.connections == 8
+        await open_connections(receiver, 3)
+
+
+async def test_the_one_that_was_idle_longest_goes_first() -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        receivers = [await stack.enter_async_context(webhook_receivers.receiving(tls=False)) for _ in range(4)]
+        client = await stack.enter_async_context(running(most_idle=3))
+        for receiver in receivers:
+            await post(client, place_of(receiver))
+        await receivers[0].left_alone()
+        for receiver in reversed(receivers):
+            await post(client, place_of(receiver))
+        assert [receiver.connections for receiver in receivers] == [2, 1, 1, 1]
+
+
+async def test_none_stays_when_none_may() -> None:
+    async with webhook_receivers.receiving() as receiver, running(most_idle=0) as client:
+        place = place_of(receiver)
+        await post(client, place)
+        await receiver.left_alone()
+        await post(client, place)
+        assert receiver.connections == 2
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_idle_connections_are_closed_in_time(*, tls: bool) -> None:
+    async with webhook_receivers.receiving(tls=tls) as receiver, running(idle_seconds=0.05) as client:
+        await post_together(client, receiver, count=3)
+        await receiver.left_alone()
+        await post(client, place_of(receiver))
+        await receiver.left_alone()
+        assert receiver.connections == 4
+
+
+# Stopped.
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_an_exchange_that_is_given_up_closes_its_connection(*, tls: bool) -> None:
+    async with webhook_receivers.receiving(tls=tls) as receiver, running() as client:
+        place = place_of(receiver)
+        await post(client, place)
+        receiver.answer = None
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await post(client, place)
+        await receiver.left_alone()
+        receiver.answer = ok()
+        assert (await post(client, place)).status == 200
+        assert receiver.connections == 2
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_closing_ends_what_is_idle_and_what_is_under_way(*, tls: bool) -> None:
+    async with webhook_receivers.receiving(tls=tls) as receiver, running() as client:
+        await post_together(client, receiver, count=3)
+        receiver.answer = None
+        waiting = asyncio.create_task(post(client, place_of(receiver)))
+        await receiver.received(4)
+        await client.close()
+        with pytest.raises(http_client.Trouble) as caught:
+            await waiting
+        assert caught.value.code == "connection_failed"
+        await receiver.left_alone()
+
+
+async def test_a_client_that_is_closed_connects_no_more() -> None:
+    async with webhook_receivers.receiving() as receiver, running() as client:
+        await client.close()
+        with pytest.raises(http_client.Trouble, match="closed"):
+            await post(client, place_of(receiver))
+        assert receiver.connections == 0
+
+
+async def test_closing_while_somebody_connects_leaves_no_connection() -> None:
+    async with webhook_receivers.receiving(tls=False) as receiver, running() as client:
+        waiting = asyncio.create_task(post(client, place_of(receiver)))
+        await asyncio.sleep(0)
+        await client.close()
+        with pytest.raises(http_client.Trouble, match="closed"):
+            await waiting
+        await receiver.left_alone()
+        assert receiver.requests == []
+
+
+async def test_a_client_can_be_closed_twice() -> None:
+    async with webhook_receivers.receiving() as receiver, running() as client:
+        await post(client, place_of(receiver))
+        await client.close()
+        await client.close()
+        await receiver.left_alone()

@@ -1,0 +1,228 @@
+"""Deliveries as a log: read by their own account and endpoint, newest first, and forgotten some at a time."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from postroad.model import cursors, identifiers
+from postroad.storage import opening, webhook_attempts, webhook_deliveries, webhooks
+from postroad.storage.store import ConstraintViolated, Store
+from tests.storage import samples
+from tests.storage.webhook_samples import LAST, NOW, SECOND, add, attempt, claim, delivery, log, record, result, webhook
+
+
+@pytest.fixture
+def _two_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook_deliveries, "SWEEP_ROWS", 2)
+
+
+async def by_id(
+    store: Store, delivery_id: str, *, webhook_id: str = "whk_1", account_id: str = "acc_1", ended_after: int = 0
+) -> webhook_deliveries.Delivery | None:
+    async with store.reading() as tx:
+        return await webhook_deliveries.by_id(tx, account_id, webhook_id, delivery_id, ended_after=ended_after)
+
+
+async def page(store: Store, *, before: str = LAST, ended_after: int = 0, limit: int = 10) -> list[str]:
+    async with store.scanning() as tx:
+        found = await webhook_deliveries.page(tx, "acc_1", "whk_1", before=before, ended_after=ended_after, limit=limit)
+    return [one.event_id for one in found]
+
+
+async def page_of_message(
+    store: Store, message_id: str, *, before: str = LAST, ended_after: int = 0, limit: int = 10
+) -> list[str]:
+    async with store.scanning() as tx:
+        found = await webhook_deliveries.page_of_message(
+            tx, "acc_1", "whk_1", message_id, before=before, ended_after=ended_after, limit=limit
+        )
+    return [one.event_id for one in found]
+
+
+async def sweep(store: Store, *, ended_before: int) -> int:
+    async with store.transaction() as tx:
+        return await webhook_deliveries.sweep(tx, ended_before=ended_before)
+
+
+async def sweep_removed(store: Store, webhook_id: str = "whk_1") -> int:
+    async with store.transaction() as tx:
+        return await webhook_deliveries.sweep_removed(tx, "acc_1", webhook_id)
+
+
+async def sweep_held(store: Store, before: int) -> int:
+    place = cursors.at(identifiers.WEBHOOK_DELIVERY, before)
+    async with store.transaction() as tx:
+        return await webhook_deliveries.sweep_held(tx, unchanged_since=before, created_before=place)
+
+
+async def test_a_delivery_is_read_as_it_was_written(store: Store) -> None:
+    replayed = delivery(2, replay_of=delivery(1).id, body=b"\0\xff" * 1_000)
+    ping = delivery(
+        3,
+        message_id=None,
+        recipient_id=None,
+        event_type="webhook.test",
+        state="failed",
+        attempt_count=1,
+        ended_at=NOW + 9,
+        worker="w1",
+    )
+    await add(store, delivery(1), replayed, ping)
+    assert await by_id(store, delivery(1).id) == delivery(1)
+    assert await by_id(store, replayed.id) == replayed
+    assert await by_id(store, ping.id) == ping
+
+
+async def test_a_delivery_is_stored_once(store: Store) -> None:
+    await add(store, delivery(1))
+    with pytest.raises(ConstraintViolated):
+        await add(store, delivery(2), delivery(1))
+    assert await log(store) == [delivery(1)]
+
+
+async def test_one_of_another_account_or_endpoint_is_as_unknown_as_none(store: Store) -> None:
+    await add(store, delivery(1))
+    assert await by_id(store, delivery(1).id, account_id="acc_2") is None
+    assert await by_id(store, delivery(1).id, webhook_id="whk_2") is None
+    assert await by_id(store, "whd_9") is None
+
+
+async def test_what_ended_too_long_ago_is_not_shown_and_what_is_pending_always_is(store: Store) -> None:
+    await add(
+        store,
+        delivery(1, state="succeeded", ended_at=NOW, message_id="em_1"),
+        delivery(2, state="failed", ended_at=NOW + 1, message_id="em_1"),
+        delivery(3, message_id="em_1"),
+    )
+    assert await page(store, ended_after=NOW) == ["evt_3", "evt_2"]
+    assert await page_of_message(store, "em_1", ended_after=NOW) == ["evt_3", "evt_2"]
+    assert await by_id(store, delivery(1).id, ended_after=NOW) is None
+    assert await by_id(store, delivery(2).id, ended_after=NOW) is not None
+    assert await by_id(store, delivery(3).id, ended_after=NOW * 2) == delivery(3, message_id="em_1")
+
+
+async def test_pages_are_newest_first_and_go_on_from_a_place(store: Store) -> None:
+    neighbours = [delivery(3, "whk_2"), delivery(3, "whk_1", "acc_2")]
+    await add(store, *(delivery(number) for number in (2, 5, 1, 4, 3)), *neighbours)
+    assert await page(store) == ["evt_5", "evt_4", "evt_3", "evt_2", "evt_1"]
+    assert await page(store, limit=2) == ["evt_5", "evt_4"]
+    assert await page(store, before=delivery(4).id, limit=2) == ["evt_3", "evt_2"]
+    assert await page(store, before=delivery(1).id) == []
+    assert await page(store, before=cursors.at(identifiers.WEBHOOK_DELIVERY, NOW + 3)) == ["evt_2", "evt_1"]
+
+
+async def test_pages_of_a_message_hold_nothing_of_other_messages_endpoints_and_accounts(store: Store) -> None:
+    await add(
+        store,
+        *(delivery(number, message_id="em_1") for number in (1, 2, 3)),
+        delivery(4, message_id="em_2"),
+        delivery(5, message_id=None),
+        delivery(6, "whk_2", message_id="em_1"),
+        delivery(7, "whk_1", "acc_2", message_id="em_1"),
+    )
+    assert await page_of_message(store, "em_1") == ["evt_3", "evt_2", "evt_1"]
+    assert await page_of_message(store, "em_1", limit=1) == ["evt_3"]
+    assert await page_of_message(store, "em_1", before=delivery(3).id, limit=1) == ["evt_2"]
+    assert await page_of_message(store, "em_9") == []
+
+
+@pytest.mark.usefixtures("_two_a_batch")
+async def test_what_ended_long_ago_goes_with_its_attempts_some_at_a_time_the_oldest_first(store: Store) -> None:
+    old = [delivery(number, state="succeeded", ended_at=NOW - number) for number in range(3)]
+    kept = [
+        delivery(3, state="failed", ended_at=NOW + 1),
+        delivery(4),
+        delivery(5, state="waiting", due_at=NOW - 9),
+    ]
+    await add(store, *old, *kept, *(attempt(one, number) for one in (*old, *kept) for number in (1, 2)))
+    assert await sweep(store, ended_before=NOW) == 2
+    assert await log(store) == [old[0], *kept]
+    assert await samples.count(store, "webhook_attempts") == 8
+    assert await sweep(store, ended_before=NOW) == 1
+    assert await sweep(store, ended_before=NOW) == 0
+    assert await log(store) == kept
+    async with store.reading() as tx:
+        left = await webhook_attempts.of_deliveries(tx, "acc_1", "whk_1", [one.id for one in kept])
+    assert len(left) == await samples.count(store, "webhook_attempts") == 6
+
+
+@pytest.mark.usefixtures("_two_a_batch")
+async def test_all_of_a_removed_endpoint_goes_some_at_a_time_and_nothing_of_its_successor(store: Store) -> None:
+    left = [delivery(1), delivery(2, state="waiting", worker="w1"), delivery(3, state="failed", ended_at=NOW)]
+    new, other = delivery(4, "whk_2"), delivery(5, "whk_3", "acc_2")
+    await add(store, *left, new, other, *(attempt(one) for one in (*left, new, other)))
+    assert [await sweep_removed(store) for _ in range(3)] == [2, 1, 0]
+    assert await log(store) == []
+    assert await log(store, "whk_2") == [new]
+    assert await samples.count(store, "webhook_deliveries") == await samples.count(store, "webhook_attempts") == 2
+
+
+@pytest.mark.usefixtures("_two_a_batch")
+async def test_what_disabled_endpoints_have_held_for_long_goes_some_at_a_time(store: Store) -> None:
+    disabled = webhook(enabled=0, updated_at=NOW)
+    old = [delivery(-3), delivery(-2, state="waiting"), delivery(-1)]
+    kept = [delivery(-9, state="failed", ended_at=NOW - 8), delivery(0)]
+    await add(store, disabled, *old, *kept, *(attempt(one) for one in (*old, *kept)))
+    assert [await sweep_held(store, NOW) for _ in range(3)] == [2, 1, 0]
+    assert await log(store) == kept
+    assert await samples.count(store, "webhook_attempts") == 2
+
+
+async def test_what_enabled_and_removed_endpoints_hold_is_not_swept_as_held(store: Store) -> None:
+    await add(
+        store,
+        webhook(),
+        webhook("whk_2", "acc_2", enabled=0),
+        delivery(-1),
+        delivery(-1, "whk_2", "acc_2"),
+    )
+    async with store.transaction() as tx:
+        await webhooks.remove(tx, "whk_2", now=NOW)
+    assert await sweep_held(store, NOW) == 0
+
+
+async def test_an_endpoint_that_was_disabled_a_moment_ago_holds_even_what_is_old(store: Store) -> None:
+    await add(store, webhook(), delivery(-1))
+    async with store.transaction() as tx:
+        await webhooks.update(tx, webhook(enabled=0, updated_at=NOW + SECOND))
+    assert await sweep_held(store, NOW) == 0
+    assert await sweep_held(store, NOW + SECOND) == 1
+
+
+async def test_a_sweep_on_postgres_waits_for_nobody_and_leaves_no_attempt_behind(postgres_url: str) -> None:
+    one = await opening.open_current(postgres_url, migrate=True)
+    other = await opening.open_store(postgres_url)
+    try:
+        await add(one, webhook(), delivery(1), delivery(2))
+        held, _ = await claim(one)
+        async with one.transaction() as recording:
+            await webhook_deliveries.record(recording, [result(held)])
+            async with asyncio.timeout(20):
+                assert await sweep_removed(other) == 1
+            async with other.transaction() as tx:
+                await webhooks.remove(tx, "whk_1", now=NOW)
+                await webhooks.forget(tx, "whk_1")
+            await webhook_attempts.insert(recording, [attempt(delivery(1))])
+        assert await samples.count(one, "webhooks") == 1
+        assert await sweep_removed(other) == 1
+        assert await samples.count(one, "webhook_attempts") == 0
+    finally:
+        await one.close()
+        await other.close()
+
+
+async def test_a_result_for_what_was_swept_is_told_to_be_late(store: Store) -> None:
+    await add(store, webhook(), delivery(1))
+    (held,) = await claim(store)
+    await sweep_removed(store)
+    assert await record(store, result(held)) == set()
+    assert await log(store) == []
+
+
+async def test_a_replay_lives_on_when_what_it_repeats_is_swept(store: Store) -> None:
+    old = delivery(1, state="failed", ended_at=NOW)
+    again = msgspec.structs.replace(delivery(2), replay_of=old.id, event_id=old.event_id)
+    await add(store, webhook(), old, again)
+    await sweep(store, ended_before=NOW)
+    assert await log(store) == [again]
