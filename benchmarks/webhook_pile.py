@@ -60,7 +60,6 @@ async def _endpoint(ctx: context.Context, url: str) -> tuple[webhooks.Webhook, s
         events=" ".join(events.SUBSCRIBABLE),
         enabled=1,
         secret_hint=hint,
-        pinged_at=None,
         created_at=now,
         updated_at=now,
     )

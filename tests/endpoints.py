@@ -24,7 +24,7 @@ async def subscribe(
         await accounts.lock(tx, [account_id])
         before = await webhooks.of_account(tx, account_id)
         webhook_id = before.id if before else ctx.new_id(identifiers.WEBHOOK, now=now)
-        webhook = webhooks.Webhook(webhook_id, account_id, url, subscribed, int(enabled), "whsec_…", None, now, now)
+        webhook = webhooks.Webhook(webhook_id, account_id, url, subscribed, int(enabled), "whsec_…", now, now)
         if before:
             await webhooks.update(tx, webhook)
         else:

@@ -155,6 +155,15 @@ def test_between_pings_is_a_cooldown(customer: telling.Customer, ear: telling.Ea
     assert len(ear.hear()) == 1
 
 
+def test_a_new_endpoint_does_not_end_the_cooldown(customer: telling.Customer, ear: telling.Ear) -> None:
+    """Row POST /v1/webhook/ping: the cooldown is the account's."""
+    customer.subscribe(ear.url)
+    customer.get("POST", "/ping")
+    assert customer.ask("DELETE").status_code == 204
+    customer.subscribe(ear.url)
+    running.check_refusal(customer.ask("POST", "/ping"), 429, "rate_limited")
+
+
 def test_a_disabled_endpoint_can_be_pinged(customer: telling.Customer, ear: telling.Ear) -> None:
     """Decision on ping."""
     customer.subscribe(ear.url, enabled=False)

@@ -187,7 +187,7 @@ async def opened(
         try:
             yield Parts(ctx, clock, account.id, held, known, tools, lines, wakes)
         finally:
-            await tools.recording.close()
+            await tools.recording.close(seconds=PATIENCE_SECONDS)
 
 
 async def until(is_so: Callable[[], bool | Awaitable[bool]]) -> None:

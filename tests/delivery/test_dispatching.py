@@ -24,7 +24,7 @@ async def settle(made: parts.Parts, one: dispatching.Dispatching) -> None:
 
     await parts.until(is_empty)
     await one.stop()
-    await made.tools.recording.close()
+    await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
 
 
 async def test_a_recipient_is_claimed_prepared_sent_and_recorded(database_url: str) -> None:
@@ -280,7 +280,7 @@ async def test_a_recipient_that_outlived_ten_workers_waits_and_is_tried_again(da
                 await queue.promote(tx, now=made.clock(), most=1)
         one = made.dispatching()
         await one.step()
-        await made.tools.recording.close()
+        await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
         (recipient,) = await made.recipients(message_id)
         assert (recipient.status, recipient.attempt_count) == ("deferred", 1)
         assert recipient.last_smtp_response == preparing.DEADLY.trouble

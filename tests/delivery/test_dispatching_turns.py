@@ -121,7 +121,7 @@ async def test_a_blocked_destination_is_left_alone_until_the_time_of_its_recipie
         one = made.dispatching()
         one._pool(route).last_trouble = "connection refused"
         assert await one.step()
-        await made.tools.recording.close()
+        await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
         (recipient,) = await made.recipients(message_id)
         assert (recipient.status, recipient.attempt_count) == ("failed", 0)
         assert (recipient.last_smtp_response or "").endswith("in all the time there was: connection refused")
@@ -150,7 +150,7 @@ async def test_blocked_lanes_are_searched_now_and_then_and_again_at_once_while_t
         made.hosts._breakers.clear()
         break_down(made, dead)
         assert await walk(one) == 4
-        await made.tools.recording.close()
+        await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
         assert await made.ready() == []
 
 

@@ -143,7 +143,7 @@ async def test_workers_leave_when_there_is_no_place_for_them_any_more(url: str) 
         give(one, [dataclasses.replace(job, route=parts.route_to(host)) for job, host in zip(jobs, there, strict=True)])
         await parts.until(lambda: one.is_idle)
         assert most_opening == [1, 2, 1, 1, 1, 1]
-        await made.tools.recording.close()
+        await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
         assert [await made.statuses(job.message[1]) for job in jobs] == [["deferred"]] * 6
 
 
@@ -208,7 +208,7 @@ async def test_a_bug_with_one_message_postpones_it_and_slows_nobody_down(
         give(one, jobs)
         await all_delivered(made, jobs[1:])
         await finish(one)
-        await made.tools.recording.close()
+        await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
         assert await made.statuses(jobs[0].message[1]) == ["deferred"]
         assert "delivery_failed" in made.events()
         assert one.pace.state(made.tools.clock()) == "open"
@@ -283,7 +283,7 @@ async def test_a_stop_returns_what_was_not_begun_and_waits_for_what_was(url: str
         await peer.wait_for("CONTENT")
         assert one.close() == jobs[1:]
         await one.finish()
-        await made.tools.recording.close()
+        await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
         assert await made.statuses(jobs[0].message[1]) == ["delivered"]
         assert len(peer.transactions) == 1
         assert one.is_idle
@@ -315,7 +315,7 @@ async def test_what_was_cut_after_the_final_dot_is_recorded_as_in_doubt(url: str
         one.cut()
         async with asyncio.timeout(parts.PATIENCE_SECONDS):
             await one.finish()
-        await made.tools.recording.close()
+        await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
         assert await made.statuses(job.message[1]) == ["deferred"]
         assert made.log[-1]["in_doubt"] is True
 
@@ -411,7 +411,7 @@ async def test_a_message_without_content_bounces_without_a_connection(url: str) 
         job.envelope, job.obstacle = None, preparing.MISSING
         give(one, [job])
         await parts.until(lambda: one.is_idle)
-        await made.tools.recording.close()
+        await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
         assert await made.statuses(job.message[1]) == ["bounced"]
         assert peer.connections == 0
 

@@ -10,7 +10,7 @@ from postroad.delivery import preparing, recording, trying
 from postroad.model import judging
 from postroad.protocol.smtp import values
 from postroad.services import audit, outcomes
-from postroad.storage import attempts, suppressions
+from postroad.storage import attempts, insisting, suppressions
 from tests.contexts import SECOND
 from tests.delivery import parts
 
@@ -30,7 +30,7 @@ async def record(made: parts.Parts, job: preparing.Job, *results: values.Result)
     started_at = made.clock()
     made.clock.pass_seconds(2)
     await made.tools.recording.attempted(job, attempted(*results), pool="mx.example.net", started_at=started_at)
-    await made.tools.recording.close()
+    await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
 
 
 async def log_of(made: parts.Parts, message_id: str) -> list[attempts.Attempt]:
@@ -99,7 +99,7 @@ async def test_an_attempt_that_got_nowhere_is_logged_without_a_host(url: str) ->
         await made.tools.recording.nowhere(missing.claims, preparing.MISSING)
         (broken,) = await made.jobs(route=ROUTE)
         await made.tools.recording.nowhere(broken.claims, preparing.BROKEN)
-        await made.tools.recording.close()
+        await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
         assert await made.statuses(missing.message[1]) == ["bounced"]
         assert await made.statuses(broken.message[1]) == ["deferred"]
         for job in (missing, broken):
@@ -113,7 +113,7 @@ async def test_what_is_decided_here_is_no_attempt(url: str) -> None:
     async with parts.opened(url) as made:
         (job,) = await made.jobs(route=ROUTE)
         await made.tools.recording.decided(job.claims, judging.Verdict.BOUNCED, ["not tried"])
-        await made.tools.recording.close()
+        await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
         (recipient,) = await made.recipients(job.message[1])
         assert (recipient.status, recipient.attempt_count, recipient.last_smtp_response) == ("bounced", 0, "not tried")
         assert await log_of(made, job.message[1]) == []
@@ -123,7 +123,7 @@ async def test_what_is_decided_here_is_no_attempt(url: str) -> None:
 async def test_a_result_is_offered_until_the_store_takes_it_and_is_held_meanwhile(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(insisting, "FIRST_WAIT_SECONDS", 0.001)
     async with parts.opened(url) as made:
         (job,) = await made.jobs(route=ROUTE)
         start, held = made.ctx.record.start, list[int]()
@@ -138,7 +138,8 @@ async def test_a_result_is_offered_until_the_store_takes_it_and_is_held_meanwhil
         await record(made, job, TAKEN)
         assert held == [1, 1, 1]
         assert await made.statuses(job.message[1]) == ["delivered"]
-        assert made.events() == ["results_not_recorded_yet"] * 2 + ["recipient_delivered"]
+        assert made.events() == ["results_not_recorded_yet", "recipient_delivered"]
+        assert (made.log[0]["results"], made.log[0]["error"]) == (1, "service_unavailable")
 
 
 async def test_a_bug_in_recording_is_loud_and_leaves_the_recipient_to_the_end_of_its_lease(
@@ -180,5 +181,32 @@ async def test_only_so_many_results_may_be_unrecorded_then_whoever_sends_waits(
         assert made.ctx.metrics.unrecorded.values == {(): 2}
         go_on.set()
         await asyncio.wait(tasks)
-        await made.tools.recording.close()
+        await made.tools.recording.close(seconds=parts.PATIENCE_SECONDS)
         assert [await made.statuses(job.message[1]) for job in jobs] == [["delivered"]] * 3
+
+
+async def test_whoever_waits_for_room_is_let_through_and_what_the_store_does_not_take_in_time_is_given_up(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "MOST_UNRECORDED", 1)
+    async with parts.opened(url) as made:
+        jobs = await made.jobs(count=4, route=ROUTE)
+
+        async def refuse(_: object) -> int:
+            raise errors.ServiceUnavailable("away", retry_after=1)
+
+        monkeypatch.setattr(made.ctx.record, "start", lambda ended: asyncio.ensure_future(refuse(ended)))
+        results = made.tools.recording
+        tasks = [
+            asyncio.create_task(results.attempted(job, attempted(TAKEN), pool="", started_at=0)) for job in jobs[:3]
+        ]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert [task.done() for task in tasks] == [True, False, False]
+        results.let_through()
+        await asyncio.gather(*tasks)
+        await results.attempted(jobs[3], attempted(TAKEN), pool="", started_at=0)
+        await results.close(seconds=0.01)
+        assert made.events() == ["results_not_recorded_yet", "results_given_up"]
+        assert made.log[-1]["results"] == 4
+        assert len(made.held) == 4  # until their leases are over

@@ -77,6 +77,7 @@ REFUSED = {
         "https://example.com/\ud800",
     ],
     "longer than 2,048": [
+        "https://ü.example.com/".ljust(2_048, "x"),
         "https://example.com/" + "a" * 10_000,
         "https://" + "a" * 10_000,
         "https://example.com/" + "ü" * 3000,

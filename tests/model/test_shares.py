@@ -1,4 +1,4 @@
-"""Shares: quick accounts get more, slow ones less, and those that hang leave half of the places to the others."""
+"""Shares: quick accounts get more, slow ones less, and those that hang leave three quarters to the others."""
 
 import pytest
 from hypothesis import given
@@ -28,6 +28,11 @@ def prove(made: shares.Shares, account_id: str, *, attempts: int = 1) -> None:
         finish(made, take(made, account_id, 1), QUICK)
 
 
+def hang(made: shares.Shares, account_id: str) -> None:
+    """Let an attempt of the account take too long."""
+    finish(made, take(made, account_id, 1), SLOW)
+
+
 def test_a_new_account_begins_with_two_places() -> None:
     made = shares.Shares(places=100, per_account=20)
     assert made.room("new") == 2
@@ -48,26 +53,45 @@ def test_quick_attempts_double_a_share_with_every_round_up_to_the_limit() -> Non
     assert made.free == 100
 
 
-def test_slow_attempts_halve_a_share_down_to_one() -> None:
+def test_slow_attempts_halve_a_share_down_to_four() -> None:
     made = shares.Shares(places=100, per_account=20)
     prove(made, "slow", attempts=18)
     rooms = []
     for _ in range(6):
         rooms.append(made.room("slow"))
-        finish(made, take(made, "slow", 1), SLOW)
-    assert rooms == [20, 10, 5, 2, 1, 1]
+        hang(made, "slow")
+    assert rooms == [20, 10, 5, 4, 4, 4]
+
+
+def test_a_receiver_that_works_and_was_never_quick_has_four_places() -> None:
+    made = shares.Shares(places=100, per_account=20)
+    rooms = []
+    for _ in range(3):
+        places = take(made, "slow", 100)
+        rooms.append(len(places))
+        finish(made, places, SLOW)
+    assert rooms == [2, 4, 4]
+
+
+def test_no_account_has_more_than_the_limit_for_one() -> None:
+    made = shares.Shares(places=100, per_account=1)
+    assert made.room("one") == 1
+    hang(made, "one")
+    assert made.room("one") == 1
+    prove(made, "one")
+    assert made.room("one") == 1
 
 
 def test_a_slow_account_that_recovers_grows_again() -> None:
     made = shares.Shares(places=100, per_account=20)
     for _ in range(3):
-        finish(made, take(made, "ill", 1), SLOW)
-    assert made.room("ill") == 1
+        hang(made, "ill")
+    assert made.room("ill") == 4
     prove(made, "ill", attempts=4)
-    assert made.room("ill") == 5
+    assert made.room("ill") == 8
 
 
-@pytest.mark.parametrize("seconds, room", [(0.999, 3), (1.0, 1)])
+@pytest.mark.parametrize("seconds, room", [(0.999, 3), (1.0, 4)])
 def test_quick_is_less_than_a_second(seconds: float, room: int) -> None:
     made = shares.Shares(places=100, per_account=20)
     finish(made, take(made, "one", 1), seconds)
@@ -98,6 +122,46 @@ def test_any_number_of_hanging_accounts_leaves_half_of_the_places_to_proven_ones
     assert len(take(made, "quick", 8)) == 8
 
 
+def test_any_number_of_slow_accounts_leaves_a_quarter_of_the_places_to_new_ones() -> None:
+    made = shares.Shares(places=20, per_account=8)
+    prove(made, "quick", attempts=20)
+    names = [f"slow {number}" for number in range(50)]
+    for name in names:
+        hang(made, name)
+    held = [place for name in names for place in take(made, name, 8)]
+    assert len(held) == 5
+    new = [place for number in range(50) for place in take(made, f"new {number}", 8)]
+    assert len(new) == 5
+    assert len(take(made, "quick", 8)) == 8
+    finish(made, held[:1], SLOW)
+    assert (made.room("another new one"), made.room(names[-1])) == (1, 1)
+
+
+def test_a_new_account_is_slow_when_its_first_attempt_is_under_way_for_a_second() -> None:
+    made = shares.Shares(places=20, per_account=8)
+    hang(made, "slow")
+    for number in range(3):
+        take(made, f"hanging {number}", 1)
+    made.look(now=0.9)
+    assert made.room("slow") == 4
+    made.look(now=1.0)
+    assert made.room("slow") == 2, "three of a quarter are taken"
+    assert made.room("hanging 0") == 1
+    assert made.room("new") == 2
+
+
+def test_new_accounts_that_all_hang_let_slow_ones_wait_until_a_quarter_is_theirs_again() -> None:
+    made = shares.Shares(places=8, per_account=2)
+    hang(made, "slow")
+    places = [place for number in range(4) for place in take(made, f"hanging {number}", 1)]
+    made.look(now=SLOW)
+    assert (made.room("slow"), made.room("new")) == (0, 0)
+    finish(made, places[:2], SLOW)
+    assert (made.room("slow"), made.room("new")) == (0, 2)
+    finish(made, places[2:3], SLOW)
+    assert (made.room("slow"), made.room("new")) == (1, 2)
+
+
 def test_an_account_that_begins_to_hang_counts_as_not_proven_before_its_attempts_end() -> None:
     made = shares.Shares(places=20, per_account=8)
     for name in ("first", "second"):
@@ -106,10 +170,10 @@ def test_an_account_that_begins_to_hang_counts_as_not_proven_before_its_attempts
     made.look(now=0.9)
     assert (made.room("first"), made.room("new")) == (1, 2)
     made.look(now=1.0)
-    assert (made.room("first"), made.room("new")) == (1, 2)
-    take(made, "first", 1, now=1.0)
+    assert (made.room("first"), made.room("new")) == (0, 2)
     take(made, "new", 2, now=1.0)
-    assert made.room("another") == 0, "eight places of the first and two of the new one are half of them"
+    take(made, "newer", 2, now=1.0)
+    assert made.room("another") == 0, "seven places of the first and three of new ones are half of them"
     assert made.room("second") == 8
     finish(made, places[:1], QUICK)
     assert made.room("another") == 2, "the first is proven again"
@@ -137,11 +201,15 @@ def test_the_only_place_is_for_everybody() -> None:
     assert len(take(made, "new", 5)) == 1
 
 
-def test_who_has_waited_longest_comes_first_and_new_accounts_before_all() -> None:
+def test_new_accounts_come_first_and_then_who_has_waited_longest() -> None:
     made = shares.Shares(places=100, per_account=20)
     for name in ("a", "b", "c", "a"):
         prove(made, name)
-    assert made.in_turn(["a", "b", "c", "new"]) == ["new", "b", "c", "a"]
+    hang(made, "slow")
+    prove(made, "d")
+    take(made, "tried just now", 1)
+    asked = ["a", "b", "c", "d", "slow", "tried just now", "new"]
+    assert made.in_turn(asked) == ["new", "tried just now", "b", "c", "a", "slow", "d"]
 
 
 def test_more_hanging_accounts_than_places_all_get_their_turn() -> None:
@@ -174,6 +242,7 @@ Step = tuple[str, int, float]
 def test_places_are_never_given_twice_and_all_come_back(steps: list[Step]) -> None:
     made = shares.Shares(places=8, per_account=5)
     held: list[shares.Place] = []
+    hang(made, "known to be slow")
     for account_id, most, seconds in steps:
         held += take(made, account_id, most)
         made.look(now=seconds / 2)
@@ -182,4 +251,5 @@ def test_places_are_never_given_twice_and_all_come_back(steps: list[Step]) -> No
             finish(made, [held.pop(0)], seconds)
     finish(made, held, SLOW)
     assert made.free == 8
-    assert sum(len(take(made, name, 9)) for name in "uvwxyz") == 4
+    assert len(take(made, "known to be slow", 9)) == 2
+    assert sum(len(take(made, name, 9)) for name in "uvwxyz") == 2

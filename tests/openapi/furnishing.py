@@ -9,6 +9,7 @@ request to do so is pointed at something made for it.
 import copy
 import itertools
 import re
+import time
 import uuid
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
@@ -101,8 +102,8 @@ class Furnisher:
             "POST /v1/templates/{alias}/preview": self._preview,
             "PUT /v1/webhook": self._name_receiver,
             "DELETE /v1/webhook": lambda _: self._save_webhook(),
-            "POST /v1/webhook/rotate-secret": lambda _: self._new_webhook(),
-            "POST /v1/webhook/ping": lambda _: self._new_webhook(),
+            "POST /v1/webhook/rotate-secret": lambda _: self._save_webhook(),
+            "POST /v1/webhook/ping": lambda _: self._save_webhook(),
             "POST /v1/webhook/deliveries/{id}/replay": self._replay,
         }
 
@@ -189,7 +190,7 @@ class Furnisher:
     def _replay(self, case: Case[Any]) -> None:
         """Name a delivery that is there: what another request has made may have gone with its webhook."""
         if _is_name(case.path_parameters.get("id"), "id") and next(self._numbers) % 4:
-            case.path_parameters["id"] = self._new_delivery()
+            case.path_parameters["id"] = self._delivery()
 
     def _point(self, case: Case[Any], name: str, existing: str) -> None:
         """Name something that exists; every fourth time, what was generated stays, and is not found."""
@@ -224,14 +225,15 @@ class Furnisher:
     def _save_webhook(self) -> None:
         self._made("PUT", "/v1/webhook", {"url": RECEIVER})
 
-    def _new_webhook(self) -> None:
-        """One that was not pinged yet and has no old secrets."""
-        self._client.delete("/v1/webhook", headers={"Authorization": self._given.owner})
+    def _delivery(self) -> str:
+        """One of the log; when that is empty, a new one, for which the last ping must be some seconds ago."""
         self._save_webhook()
-
-    def _new_delivery(self) -> str:
-        self._new_webhook()
-        return str(self._made("POST", "/v1/webhook/ping", {})["delivery"]["id"])
+        headers = {"Authorization": self._given.owner}
+        for one in self._client.get("/v1/webhook/deliveries?limit=1", headers=headers).json()["deliveries"]:
+            return str(one["id"])
+        while (pinged := self._client.post("/v1/webhook/ping", headers=headers)).status_code == 429:
+            time.sleep(int(pinged.headers["Retry-After"]))
+        return str(pinged.json()["delivery"]["id"])
 
     def _made(self, method: str, path: str, body: dict[str, str]) -> dict[str, Any]:
         headers = {"Authorization": self._given.owner, "Idempotency-Key": f"made-{uuid.uuid4()}"}

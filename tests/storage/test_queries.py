@@ -43,7 +43,7 @@ WITHOUT_INDEX = {
     "queue.lanes",
     "users.sweep_tokens",
     "webhook_deliveries.endpoints",
-    "webhook_deliveries.sweep_held",
+    "webhook_deliveries.sweep_untold",
 }
 BATCHED = {"fetch_many", "execute_many"}
 DIALECTS = ("sqlite", "postgres")

@@ -9,7 +9,7 @@ from postroad.model import cursors, identifiers
 from postroad.storage import opening, webhook_attempts, webhook_deliveries, webhooks
 from postroad.storage.store import ConstraintViolated, Store
 from tests.storage import samples
-from tests.storage.webhook_samples import LAST, NOW, SECOND, add, attempt, claim, delivery, log, record, result, webhook
+from tests.storage.webhook_samples import LAST, NOW, add, attempt, claim, delivery, log, record, result, webhook
 
 
 @pytest.fixture
@@ -50,10 +50,10 @@ async def sweep_removed(store: Store, webhook_id: str = "whk_1") -> int:
         return await webhook_deliveries.sweep_removed(tx, "acc_1", webhook_id)
 
 
-async def sweep_held(store: Store, before: int) -> int:
+async def sweep_untold(store: Store, before: int) -> int:
     place = cursors.at(identifiers.WEBHOOK_DELIVERY, before)
     async with store.transaction() as tx:
-        return await webhook_deliveries.sweep_held(tx, unchanged_since=before, created_before=place)
+        return await webhook_deliveries.sweep_untold(tx, created_before=place)
 
 
 async def test_a_delivery_is_read_as_it_was_written(store: Store) -> None:
@@ -159,35 +159,21 @@ async def test_all_of_a_removed_endpoint_goes_some_at_a_time_and_nothing_of_its_
 
 
 @pytest.mark.usefixtures("_two_a_batch")
-async def test_what_disabled_endpoints_have_held_for_long_goes_some_at_a_time(store: Store) -> None:
-    disabled = webhook(enabled=0, updated_at=NOW)
+@pytest.mark.parametrize("enabled", [0, 1])
+async def test_what_could_not_be_told_for_long_goes_some_at_a_time(store: Store, enabled: int) -> None:
     old = [delivery(-3), delivery(-2, state="waiting"), delivery(-1)]
     kept = [delivery(-9, state="failed", ended_at=NOW - 8), delivery(0)]
-    await add(store, disabled, *old, *kept, *(attempt(one) for one in (*old, *kept)))
-    assert [await sweep_held(store, NOW) for _ in range(3)] == [2, 1, 0]
+    await add(store, webhook(enabled=enabled), *old, *kept, *(attempt(one) for one in (*old, *kept)))
+    assert [await sweep_untold(store, NOW) for _ in range(3)] == [2, 1, 0]
     assert await log(store) == kept
     assert await samples.count(store, "webhook_attempts") == 2
 
 
-async def test_what_enabled_and_removed_endpoints_hold_is_not_swept_as_held(store: Store) -> None:
-    await add(
-        store,
-        webhook(),
-        webhook("whk_2", "acc_2", enabled=0),
-        delivery(-1),
-        delivery(-1, "whk_2", "acc_2"),
-    )
-    async with store.transaction() as tx:
-        await webhooks.remove(tx, "whk_2", now=NOW)
-    assert await sweep_held(store, NOW) == 0
-
-
-async def test_an_endpoint_that_was_disabled_a_moment_ago_holds_even_what_is_old(store: Store) -> None:
+async def test_what_removed_endpoints_have_left_is_swept_with_them(store: Store) -> None:
     await add(store, webhook(), delivery(-1))
     async with store.transaction() as tx:
-        await webhooks.update(tx, webhook(enabled=0, updated_at=NOW + SECOND))
-    assert await sweep_held(store, NOW) == 0
-    assert await sweep_held(store, NOW + SECOND) == 1
+        await webhooks.remove(tx, "whk_1", now=NOW)
+    assert await sweep_untold(store, NOW) == 0
 
 
 async def test_a_sweep_on_postgres_waits_for_nobody_and_leaves_no_attempt_behind(postgres_url: str) -> None:

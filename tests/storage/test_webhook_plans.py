@@ -8,7 +8,7 @@ from postroad.storage import opening, postgres, queries
 
 FILES = ("webhooks.", "webhook_deliveries.", "webhook_attempts.")
 # These read a small index from its beginning, or every endpoint once a minute.
-READING_ON = {"webhooks.removed", "webhook_deliveries.sweep_held"}
+READING_ON = {"webhooks.removed", "webhook_deliveries.sweep_untold"}
 SCAN = re.compile(r"(?:Index|Index Only|Seq|Bitmap Index) Scan(?: Backward)? (?:using \w+ )?on ")
 
 

@@ -24,7 +24,6 @@ def webhook(webhook_id: str = "whk_1", account_id: str = "acc_1", **changes: Any
         "events": "email.delivered email.bounced",
         "enabled": 1,
         "secret_hint": "whsec_…abcd",
-        "pinged_at": None,
         "created_at": NOW,
         "updated_at": NOW,
     }

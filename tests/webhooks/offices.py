@@ -195,7 +195,7 @@ class Parts:
     async def finish(self) -> None:
         """Let everything end that is under way."""
         await self.attempting.finish(grace_seconds=PATIENCE_SECONDS)
-        await self.recording.close()
+        await self.recording.close(seconds=PATIENCE_SECONDS)
 
 
 async def until(is_so: Callable[[], bool | Awaitable[bool]]) -> None:

@@ -2,6 +2,11 @@
 
 import asyncio
 
+import pytest
+
+from postroad.model import shares
+from postroad.services import receivers
+from postroad.webhooks import dispatching
 from tests import webhook_receivers
 from tests.webhooks import offices
 
@@ -57,6 +62,32 @@ async def test_hanging_receivers_on_more_than_half_of_the_places_do_not_stop_a_p
                 assert (await office.settle(proven, delivery_id)).standing == ("succeeded", 1)
             hanging.released.set()
             await slow.received(36)
+
+
+async def test_a_new_receiver_is_told_while_all_others_hang_on_more_endpoints_than_a_step_looks_at(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatching, "ENDPOINTS", 3)
+    monkeypatch.setattr(shares, "QUICK_SECONDS", 0.0)  # nobody is quick
+    monkeypatch.setattr(receivers, "ATTEMPT_SECONDS", 10 * offices.PATIENCE_SECONDS)  # who hangs does not end
+    hanging = Hanging()
+    async with (
+        webhook_receivers.receiving(tls=False) as slow,
+        webhook_receivers.receiving(tls=False) as good,
+        offices.opened(url, connections=8) as office,
+    ):
+        others = [await office.endpoint(slow.url) for _ in range(11)]
+        async with office.telling():
+            await office.all_succeed([(endpoint, await office.write(endpoint)) for endpoint in others])
+            slow.answer = hanging
+            written = [(endpoint, await office.write(endpoint)) for endpoint in others for _ in range(5)]
+            await slow.received(13)
+            office.pass_seconds(1)  # ids sort by time: it stands behind all the others
+            new = await office.endpoint(good.url)
+            assert (await office.settle(new, await office.write(new))).standing == ("succeeded", 1)
+            assert len(slow.requests) == 13, "eleven that ended, and two on a quarter of the places"
+            hanging.released.set()
+            await office.all_succeed(written)
 
 
 async def test_with_more_endpoints_than_places_everybodys_turn_comes(url: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from postroad import errors
 from postroad.services import receivers, telling
-from postroad.storage import webhook_deliveries, webhooks
+from postroad.storage import insisting, webhook_deliveries, webhooks
 from postroad.webhooks import recording
 from tests.contexts import SECOND
 from tests.webhooks import offices
@@ -80,7 +80,7 @@ async def test_a_result_that_comes_after_the_lease_changes_nothing_and_is_logged
 
 
 async def test_a_result_is_offered_until_the_store_takes_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(insisting, "FIRST_WAIT_SECONDS", 0.001)
     async with offices.opened(url) as office:
         endpoint, (row,) = await claimed(office)
         parts, offers = office.parts(), 0
@@ -101,7 +101,28 @@ async def test_a_result_is_offered_until_the_store_takes_it(url: str, monkeypatc
         parts.recording.attempted(row, URL, attempted(office, YES))
         await parts.finish()
         assert (await office.settle(endpoint, row.id)).standing == ("succeeded", 1)
-        assert office.events() == ["webhook_result_not_recorded_yet"] * 2 + ["webhook_delivered"]
+        assert office.events() == ["webhook_result_not_recorded_yet", "webhook_delivered"]
+        assert (office.log[0]["results"], office.log[0]["error"]) == (1, "temporary_failure")
+
+
+async def test_while_a_result_waits_that_the_store_has_refused_nothing_is_claimed_and_a_stop_gives_it_up(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with offices.opened(url) as office:
+        endpoint, (row,) = await claimed(office)
+        parts = office.parts()
+
+        def refuse(_: recording.Ended) -> asyncio.Future[bool]:
+            raise errors.ServiceUnavailable("away", retry_after=1)
+
+        monkeypatch.setattr(parts.recording._commits, "start", refuse)
+        parts.recording.attempted(row, URL, attempted(office, YES))
+        assert parts.recording.is_full
+        await parts.recording.close(seconds=0.01)
+        assert office.events() == ["webhook_result_not_recorded_yet", "webhook_results_given_up"]
+        assert office.log[-1]["results"] == 1
+        assert (await office.see(endpoint, row.id)).standing == ("waiting", 1)
+        assert await office.is_due(at=office.clock.now + 30 * SECOND)
 
 
 async def test_when_results_no_longer_wait_the_walk_is_woken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """The delivery engine of one process: builds its parts, and runs them until it is told to stop.
 
 One task walks the queue, one renews leases, one tells the store how pools stand. On a stop nothing more is claimed,
-what is being sent gets the grace time, what was not begun is handed back, and every result is recorded before it ends.
+what is being sent gets the grace time, what was not begun is handed back, and every result is recorded before it ends,
+unless the store is away for longer than that.
 """
 
 import asyncio
@@ -35,6 +36,8 @@ CLAIM_SECONDS: Final = 0.005
 REST: Final = 4
 LONGEST_REST_SECONDS: Final = 1.0
 TROUBLE_SECONDS: Final = 1.0
+# Recording gets what is left of the grace time, but at least this: a store that works needs a few milliseconds.
+RECORDING_SECONDS: Final = 2.0
 MILLISECONDS: Final = 1_000
 
 
@@ -90,19 +93,20 @@ class Engine:
             for task in done:
                 task.result()  # one that ended by itself ended by a bug, which is for the role to tell
         finally:
-            await self._end_walk(walk)
+            stop_by = asyncio.get_running_loop().time() + self._ctx.settings.delivery.grace_seconds
+            await self._end_walk(walk, stop_by)
             await self._cancel(stop)
             await self._cancel(reports)
             try:
-                await self._stop()
+                await self._stop(stop_by)
             finally:
                 await self._cancel(renewals)
 
-    async def _end_walk(self, walk: asyncio.Task[None]) -> None:
+    async def _end_walk(self, walk: asyncio.Task[None], stop_by: float) -> None:
         """Let the step under way end: what it has just claimed would else wait for the end of its lease."""
         self._is_stopping = True
         self._ctx.arrivals.set()
-        await asyncio.wait([walk], timeout=self._ctx.settings.delivery.grace_seconds)
+        await asyncio.wait([walk], timeout=self._left(stop_by))
         await self._cancel(walk)
 
     async def _walk(self) -> None:
@@ -125,15 +129,16 @@ class Engine:
                     await self._ctx.arrivals.wait()
             self._ctx.arrivals.clear()
 
-    async def _stop(self) -> None:
+    async def _stop(self, stop_by: float) -> None:
         stop = asyncio.create_task(self._dispatching.stop())
-        await asyncio.wait([stop], timeout=self._ctx.settings.delivery.grace_seconds)
+        await asyncio.wait([stop], timeout=self._left(stop_by))
         if not stop.done():
             self._log.warning("grace_time_over", recipients=len(self._held))
             for one in self._dispatching.pools.values():
                 one.cut()
+            self._recording.let_through()
         await stop
-        await self._recording.close()
+        await self._recording.close(seconds=max(RECORDING_SECONDS, self._left(stop_by)))
         await self._reporting.close()
         await self._router.close()
         if self._signing is not None:
@@ -152,6 +157,11 @@ class Engine:
             if source is None or (":" in source) == (":" in host.address):
                 return source
         return None
+
+    @staticmethod
+    def _left(stop_by: float) -> float:
+        """How many seconds there are until then."""
+        return max(0.0, stop_by - asyncio.get_running_loop().time())
 
     @staticmethod
     async def _cancel(task: asyncio.Task[object]) -> None:

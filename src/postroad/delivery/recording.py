@@ -1,11 +1,11 @@
 """From what happened to what is recorded: the outcome for each recipient, the next attempt, and the record itself.
 
 A result is never forgotten: while the store is away it is kept and offered again. How many may wait is bounded; beyond
-that workers stop sending, so that a crash leaves little in doubt.
+that workers stop sending, so that a crash leaves little in doubt. Only a stop ends the waiting: results that the store
+does not take in the grace time are left to the ends of their leases.
 """
 
 import asyncio
-import functools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +16,11 @@ from postroad.delivery import leases, preparing, trying
 from postroad.model import identifiers, judging, retry, times
 from postroad.protocol.smtp import values
 from postroad.services import context, outcomes
-from postroad.storage import attempts, group_commit, queue
+from postroad.storage import attempts, insisting, queue
 from postroad.telemetry import logs, metrics
 
 # Deliveries whose record is on its way to disk: the most that a crash can leave in doubt.
 MOST_UNRECORDED: Final = 256
-FIRST_WAIT_SECONDS: Final = 0.1
-LONGEST_WAIT_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +45,10 @@ class Recording:
         self._log = log
         self._schedule = ctx.settings.delivery.retry_seconds
         self._room = asyncio.Semaphore(MOST_UNRECORDED)
-        self._unrecorded = 0
-        self._all_recorded = asyncio.Event()
-        self._all_recorded.set()
+        self._is_open = False
+        self._insisting: insisting.Insisting[Sequence[outcomes.Outcome], int] = insisting.Insisting(
+            ctx.record, settled=self._settled, refused=self._refused
+        )
 
     async def attempted(self, job: preparing.Job, attempted: trying.Attempted, *, pool: str, started_at: int) -> None:
         """Record what a job came to; returns when it is on its way."""
@@ -95,46 +94,35 @@ class Recording:
     async def record(self, ended: Sequence[outcomes.Outcome]) -> None:
         """Record outcomes; waits only while too many others are unrecorded."""
         await self._room.acquire()
+        if self._is_open:
+            self._room.release()  # which lets the next one through
         self._ctx.metrics.unrecorded.change(1)
-        self._unrecorded += 1
-        self._all_recorded.clear()
-        self._offer(ended, FIRST_WAIT_SECONDS)
+        self._insisting.offer(ended)
 
-    async def close(self) -> None:
-        """Wait until everything is recorded."""
-        await self._all_recorded.wait()
-
-    def _offer(self, ended: Sequence[outcomes.Outcome], wait: float) -> None:
-        """Give outcomes to the store; should it refuse them, `wait` is how long to leave it alone."""
-        try:
-            recorded = self._ctx.record.start(ended)
-        except group_commit.TROUBLE as trouble:
-            self._offer_later(ended, wait, trouble)
-        else:
-            recorded.add_done_callback(functools.partial(self._hear, ended, wait))
-
-    def _hear(self, ended: Sequence[outcomes.Outcome], wait: float, recorded: asyncio.Future[int]) -> None:
-        try:
-            if recorded.result():
-                self._ctx.tidings.set()
-        except group_commit.TROUBLE as trouble:
-            self._offer_later(ended, wait, trouble)
-            return
-        except Exception:  # noqa: BLE001 - the log gets it
-            # A bug, and the log says so. The lease ends, and the recipients are tried again.
-            self._log.exception("results_not_recorded", message_id=ended[0].key[1])
-        else:
-            self._tell(ended)
-        self._held.drop(outcome.key for outcome in ended)
-        self._ctx.metrics.unrecorded.change(-1)
-        self._unrecorded -= 1
+    def let_through(self) -> None:
+        """Let nobody wait any more: after a stop nothing is begun, and each connection has one more result at most."""
+        self._is_open = True
         self._room.release()
-        if not self._unrecorded:
-            self._all_recorded.set()
 
-    def _offer_later(self, ended: Sequence[outcomes.Outcome], wait: float, trouble: errors.PostroadError) -> None:
-        self._log.warning("results_not_recorded_yet", recipients=len(ended), error=trouble.message)
-        asyncio.get_running_loop().call_later(wait, self._offer, ended, min(2 * wait, LONGEST_WAIT_SECONDS))
+    async def close(self, *, seconds: float) -> None:
+        """Wait until everything is recorded, at most so long."""
+        if left := await self._insisting.close(seconds=seconds):
+            self._log.warning("results_given_up", results=left)
+
+    def _settled(self, ended: Sequence[outcomes.Outcome], outcome: int | Exception) -> None:
+        if isinstance(outcome, Exception):
+            # A bug, and the log says so. The lease ends, and the recipients are tried again.
+            self._log.error("results_not_recorded", message_id=ended[0].key[1], exc_info=outcome)
+        else:
+            if outcome:
+                self._ctx.tidings.set()
+            self._tell(ended)
+        self._held.drop(one.key for one in ended)
+        self._ctx.metrics.unrecorded.change(-1)
+        self._room.release()
+
+    def _refused(self, waiting: int, trouble: errors.PostroadError) -> None:
+        self._log.warning("results_not_recorded_yet", results=waiting, error=trouble.code)
 
     def _outcome(
         self,

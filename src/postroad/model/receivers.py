@@ -91,8 +91,10 @@ def parse(url: str, rules: Rules) -> Receiver:
         _judge_literal(literal, rules)
     else:
         _judge_name(name, rules)
+    normal = f"{scheme}://{_authority(scheme, name, port)}{rest}"
+    _check_length(normal)  # A-labels are longer than what was written
     return Receiver(
-        url=f"{scheme}://{_authority(scheme, name, port)}{rest}",
+        url=normal,
         scheme=scheme,
         host=name,
         port=port,
@@ -122,10 +124,14 @@ def is_below(host: str, name: str) -> bool:
     return host == name or host.endswith(f".{name}")
 
 
-def _parts(url: str) -> tuple[str, str, str]:
-    """Scheme, authority and the rest, each of characters that may stand in it."""
+def _check_length(url: str) -> None:
     if len(url) > MOST_CHARACTERS:
         raise _refusal(f"it is longer than {MOST_CHARACTERS:,} characters")
+
+
+def _parts(url: str) -> tuple[str, str, str]:
+    """Scheme, authority and the rest, each of characters that may stand in it."""
+    _check_length(url)
     if _UNSAFE.search(url):
         raise _refusal("it holds a blank, a control character or a backslash; remove it, or write it percent-encoded")
     match = _URL.fullmatch(url)

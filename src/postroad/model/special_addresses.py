@@ -19,6 +19,7 @@ _IPV4: Final = tuple(
         ("100.64.0.0/10", "a provider's internal address"),  # carrier-grade NAT, RFC 6598; clouds use it inside
         ("127.0.0.0/8", "a loopback address"),  # RFC 1122 section 3.2.1.3
         ("169.254.0.0/16", "a link-local address"),  # RFC 3927; where clouds keep their metadata
+        ("168.63.129.16/32", "a provider's internal address"),  # Azure's platform, on every virtual machine
         ("172.16.0.0/12", "a private address"),  # RFC 1918
         ("192.0.0.0/24", "a reserved address"),  # RFC 6890 section 2.1
         ("192.0.2.0/24", "an address for documentation"),  # RFC 5737

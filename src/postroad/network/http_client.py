@@ -4,8 +4,9 @@
     in use  --cancelled, cut, unreadable, or the peer asks for it--> closed
     idle    --a byte or an end that nobody asked for, its time, one too many--> closed
 
-Redirects are responses. Nothing is sent twice, with one exception: the other side may close a kept connection at the
-moment of its use (RFC 9112 section 9.3.1). An exchange costs one future and no task, and one timer serves all.
+Redirects are responses. Nothing is sent twice: when the other side closes a kept connection at the moment of its use,
+whether it has read the request is not known, and who may ask again is for the caller to know (RFC 9110 section 9.2.2).
+An exchange costs one future and no task, and one timer serves all.
 """
 
 import asyncio
@@ -44,18 +45,20 @@ class Client:
         self, place: Place, request: bytes, *, most_body: int, connect_seconds: float | None = None
     ) -> Response:
         """The final response, with as much of its body. Raises Trouble. Connecting may have a bound of its own."""
-        kept = self._take(place)
-        if kept is not None:
+        connection = self._take(place)
+        if connection is None:
             try:
-                return await self._exchange_on(kept, request, most_body=most_body)
-            except http_client_connection.Silence:
-                pass  # the other side closed it at the same moment: once more, on a new one
-        try:
-            async with asyncio.timeout(connect_seconds):
-                fresh = await self._connect(place)
-        except TimeoutError:
-            raise Unreached("connection_failed", f"{place.host} at {place.address}: no connection in time") from None
-        return await self._exchange_on(fresh, request, most_body=most_body)
+                async with asyncio.timeout(connect_seconds):
+                    connection = await self._connect(place)
+            except TimeoutError:
+                where = f"{place.host} at {place.address}"
+                raise Unreached("connection_failed", f"{where}: no connection in time") from None
+        response = await connection.exchange(request, most_body=most_body)
+        if connection.is_reusable and not self._is_closed:
+            self._keep(connection)
+        else:
+            connection.abort()
+        return response
 
     async def close(self) -> None:
         """Close everything; what is under way ends in Trouble."""
@@ -84,16 +87,6 @@ class Client:
     def _check_open(self) -> None:
         if self._is_closed:
             raise Trouble("connection_failed", "the client is closed")
-
-    async def _exchange_on(
-        self, connection: http_client_connection.Connection, request: bytes, *, most_body: int
-    ) -> Response:
-        response = await connection.exchange(request, most_body=most_body)
-        if connection.is_reusable and not self._is_closed:
-            self._keep(connection)
-        else:
-            connection.abort()
-        return response
 
     # The idle ones.
 

@@ -32,10 +32,6 @@ class Unreached(http_client_reading.Trouble):
     """No connection came about, so nothing was sent: another address of the same host may be tried."""
 
 
-class Silence(http_client_reading.Trouble):
-    """The connection ended before a byte of the response came: when it was a kept one, nothing may be wrong."""
-
-
 def client_context(ca_file: str = "") -> ssl.SSLContext:
     """Checks chain and host; `ca_file` takes the place of the system's authorities. Making it takes milliseconds."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -105,7 +101,7 @@ class Connection(asyncio.Protocol):
     async def exchange(self, request: bytes, *, most_body: int) -> http_client_reading.Response:
         """The response to these bytes, with as much of its body."""
         if not self.is_usable:
-            raise self._silence("the connection was closed")
+            raise self._closed("the connection was closed")
         self._reader.begin(most_body=most_body)
         waiter: asyncio.Future[http_client_reading.Response | http_client_reading.Trouble] = self._loop.create_future()
         self._waiter = waiter
@@ -165,16 +161,14 @@ class Connection(asyncio.Protocol):
         if self._is_over or self._waiter is None or self._waiter.done():
             self.abort()
         elif self._reader.is_silent and not isinstance(problem, ssl.SSLError):  # an alert is not silence
-            self._over(
-                self._silence(_words(problem) if problem else "the connection was closed before a response came")
-            )
+            self._over(self._closed(_words(problem) if problem else "the connection was closed before a response came"))
         elif problem is not None:
             self._over(_trouble(self.place, problem))
         else:
             self._over(self._reader.end())
 
-    def _silence(self, words: str) -> Silence:
-        return Silence("connection_failed", f"{_where(self.place)}: {words}")
+    def _closed(self, words: str) -> http_client_reading.Trouble:
+        return http_client_reading.Trouble("connection_failed", f"{_where(self.place)}: {words}")
 
     def _over(self, result: http_client_reading.Response | http_client_reading.Trouble) -> None:
         if self._is_over:

@@ -20,7 +20,6 @@ from postroad.telemetry import metrics as telemetry
 
 # A batch is bounded so that one commit stays short: the first in it waits for the last.
 BATCH_ITEMS = 256
-BATCH_BYTES = 32 * 1024 * 1024
 
 
 def system_clock() -> int:
@@ -70,7 +69,6 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
         database,
         accepting.accept,
         most_items=BATCH_ITEMS,
-        most_bytes=BATCH_BYTES,
         most_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,
     )
@@ -79,7 +77,6 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
         database,
         functools.partial(outcomes.record, outbox=outbox),
         most_items=BATCH_ITEMS,
-        most_bytes=BATCH_BYTES,
         most_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,
     )

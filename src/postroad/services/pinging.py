@@ -48,8 +48,8 @@ async def _begin(ctx: context.Context, account_id: str) -> tuple[stored.Webhook,
     async with ctx.store.transaction() as tx:
         webhook = await webhooks.hold(tx, account_id)
         now = ctx.clock()
-        if not await stored.mark_pinged(tx, webhook.id, now=now, not_since=now - PING_SECONDS * times.SECOND):
-            left = PING_SECONDS + ((webhook.pinged_at or now) - now) / times.SECOND
+        if not await stored.mark_pinged(tx, account_id, now=now, not_since=now - PING_SECONDS * times.SECOND):
+            left = PING_SECONDS + ((await stored.pinged_at(tx, account_id) or now) - now) / times.SECOND
             raise errors.RateLimited(
                 f"there was a ping a moment ago; wait {PING_SECONDS} seconds between them",
                 retry_after=max(1, math.ceil(left)),

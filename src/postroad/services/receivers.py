@@ -104,10 +104,13 @@ class Receivers:
         # Reading the authorities takes milliseconds: in a thread, and only when somebody is told something.
         self._tls = _Once(lambda: asyncio.to_thread(http_client.client_context, webhooks.ca_file))
 
-    async def check(self, url: str) -> str:
-        """The URL to save, in its normal form. Raises InvalidRequest; a host that does not resolve yet is fine."""
+    async def check(self, url: str, *, is_used: bool = True) -> str:
+        """The URL to save, in its normal form. Raises InvalidRequest; a host that does not resolve yet is fine.
+
+        Where the host of one that is not used leads does not matter: who disables a webhook must not be refused.
+        """
         receiver = model.parse(url, (await self._guard.get()).rules)
-        if receiver.literal is None:
+        if receiver.literal is None and is_used:
             try:
                 async with asyncio.timeout(QUESTION_SECONDS):
                     _refuse_blocked(await self._look_up(receiver.host))
@@ -234,7 +237,8 @@ def _obstacle(host: str, answer: resolver.Answer[str], rules: model.Rules) -> tu
     for address in answer.records:
         kind = model.why_blocked(address, host, rules)
         if kind is not None:
-            return Code.BLOCKED_DESTINATION, f"{host} leads to {address}, which is {kind}"
+            # Which one is not said: a customer who may ask for any name should not learn the addresses of inside.
+            return Code.BLOCKED_DESTINATION, f"{host} leads to {kind}"
     return None
 
 
@@ -257,7 +261,7 @@ def _request(receiver: model.Receiver, body: bytes, headers: Sequence[tuple[str,
 def _answer(response: http_client.Response) -> Answer:
     error = None
     if 300 <= response.status <= 399:  # noqa: PLR2004 - redirections, RFC 9110 section 15.4
-        error = f"{Code.REDIRECT_NOT_FOLLOWED}: the receiver answered {response.status}; save the URL that it points to"
+        error = f"{Code.REDIRECT_NOT_FOLLOWED}: the receiver answered {response.status}; save the final URL"
     return Answer(response.status, _text(response), error)
 
 

@@ -44,19 +44,19 @@ async def sweep(ctx: context.Context) -> Swept:
 
 
 async def _sweep_log(ctx: context.Context, *, before: int) -> int:
-    """Deliveries that ended, those that a disabled endpoint has held all the time, and all of removed endpoints."""
+    """Deliveries that ended, those that could not be told in all the time, and all of removed endpoints.
+
+    The schedule takes a day. What is left after a week waits for an endpoint that is disabled, or behind more than its
+    receiver will ever take.
+    """
     rows = webhook_deliveries.SWEEP_ROWS
     place = cursors.at(identifiers.WEBHOOK_DELIVERY, before)
     ended = await _in_batches(ctx, lambda tx: webhook_deliveries.sweep(tx, ended_before=before), rows=rows)
-    held = await _in_batches(
-        ctx,
-        lambda tx: webhook_deliveries.sweep_held(tx, unchanged_since=before, created_before=place),
-        rows=rows,
-    )
+    untold = await _in_batches(ctx, lambda tx: webhook_deliveries.sweep_untold(tx, created_before=place), rows=rows)
     async with ctx.store.reading() as tx:
         gone = await webhooks.removed(tx, most=MOST_REMOVED)
     removed = [await _in_batches(ctx, functools.partial(_sweep_removed, endpoint), rows=rows) for endpoint in gone]
-    return ended + held + sum(removed)
+    return ended + untold + sum(removed)
 
 
 async def _sweep_removed(endpoint: webhooks.Removed, tx: store.Transaction) -> int:

@@ -41,7 +41,7 @@ async def save(
 ) -> Saved:
     """Make the account's endpoint, or replace what it says. Without events it gets all of them."""
     names = _events(wanted)
-    checked = await ctx.receivers.check(url)
+    checked = await ctx.receivers.check(url, is_used=enabled)
     async with ctx.store.transaction() as tx:
         existing = await find_held(tx, account_id)
         now = ctx.clock()
@@ -111,7 +111,6 @@ def _new(ctx: context.Context, account_id: str, *, url: str, names: str, enabled
         events=names,
         enabled=int(enabled),
         secret_hint="",
-        pinged_at=None,
         created_at=now,
         updated_at=now,
     )

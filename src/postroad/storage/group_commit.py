@@ -24,6 +24,8 @@ Operation = Callable[[store.Transaction, Sequence[Item]], Awaitable[Sequence[Res
 
 # What a store raises when it is away, full or slow: the next item would fare no better.
 TROUBLE = (errors.ServiceUnavailable, errors.TemporaryFailure)
+# For items whose size is told: one commit stays short, for the first in it waits for the last.
+MOST_BYTES = 32 * 1024 * 1024
 # Large items fill the memory long before the line is long: at most this many full batches wait.
 WAITING_BATCHES = 8
 
@@ -47,7 +49,7 @@ class GroupCommit(Generic[Item, Result]):
         operation: Operation[Item, Result],
         *,
         most_items: int,
-        most_bytes: int,
+        most_bytes: int = MOST_BYTES,
         most_waiting: int,
         wait_seconds: float,
     ) -> None:

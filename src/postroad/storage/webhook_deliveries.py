@@ -182,11 +182,9 @@ async def sweep_removed(tx: store.Transaction, account_id: str, webhook_id: str)
     return await _forget(tx, await tx.fetch("webhook_deliveries.sweep_removed", account_id, webhook_id, SWEEP_ROWS))
 
 
-async def sweep_held(tx: store.Transaction, *, unchanged_since: int, created_before: str) -> int:
-    """Forget deliveries that wait for an endpoint which has been disabled, and left alone, since a time."""
-    return await _forget(
-        tx, await tx.fetch("webhook_deliveries.sweep_held", unchanged_since, created_before, SWEEP_ROWS)
-    )
+async def sweep_untold(tx: store.Transaction, *, created_before: str) -> int:
+    """Forget deliveries from before a place that have not ended, some at a time, and their attempts."""
+    return await _forget(tx, await tx.fetch("webhook_deliveries.sweep_untold", created_before, SWEEP_ROWS))
 
 
 async def _forget(tx: store.Transaction, rows: Sequence[store.Row]) -> int:

@@ -20,7 +20,6 @@ class Webhook(msgspec.Struct, frozen=True):
     events: str
     enabled: int
     secret_hint: str
-    pinged_at: int | None
     created_at: int
     updated_at: int
 
@@ -71,9 +70,15 @@ async def update(tx: store.Transaction, webhook: Webhook) -> None:
     await tx.execute("webhooks.update", webhook.id, webhook.url, webhook.events, webhook.enabled, webhook.updated_at)
 
 
-async def mark_pinged(tx: store.Transaction, webhook_id: str, *, now: int, not_since: int) -> bool:
-    """Note a ping, unless there was one after `not_since`; False then."""
-    return await tx.execute("webhooks.mark_pinged", webhook_id, now, not_since) == 1
+async def mark_pinged(tx: store.Transaction, account_id: str, *, now: int, not_since: int) -> bool:
+    """Note a ping of an account, unless there was one after `not_since`; False then."""
+    return await tx.execute("webhooks.mark_pinged", account_id, now, not_since) == 1
+
+
+async def pinged_at(tx: store.Transaction, account_id: str) -> int | None:
+    """When an account was last pinged."""
+    row = await tx.fetch_one("webhooks.pinged_at", account_id)
+    return int(row[0]) if row else None
 
 
 async def remove(tx: store.Transaction, webhook_id: str, *, now: int) -> None:

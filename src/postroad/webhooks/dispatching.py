@@ -2,7 +2,8 @@
 
 Only what can be begun at once is claimed, so that a claim is an attempt. URL and secrets are read in the same
 transaction: nobody is told at an address that was changed before. The walk through the endpoints goes on behind those
-that got something last, and within a step those come first who have waited longest, so that everybody's turn comes.
+that got something last. Within a step new accounts come first, then those that have waited longest. A step whose
+accounts can have no place takes nothing, and the walk goes on: so everybody's turn comes, whoever stands before them.
 """
 
 import collections

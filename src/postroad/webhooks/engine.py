@@ -1,7 +1,8 @@
 """The webhook engine of one process: builds its parts, and runs them until it is told to stop.
 
 One task walks through what is to be told; each attempt is a task of its own. On a stop nothing more is claimed, what is
-under way gets the grace time, what needs longer is recorded as interrupted, and no result is left when it ends.
+under way gets the grace time, what needs longer is recorded as interrupted, and no result is left when it ends, unless
+the store is away for longer than that.
 """
 
 import asyncio
@@ -20,6 +21,8 @@ from postroad.webhooks import attempting, dispatching, recording
 CLAIM_SECONDS: Final = 0.005
 LONGEST_REST_SECONDS: Final = 1.0
 TROUBLE_SECONDS: Final = 1.0
+# Recording gets what is left of the grace time, but at least this: a store that works needs a few milliseconds.
+RECORDING_SECONDS: Final = 2.0
 MILLISECONDS: Final = 1_000
 
 
@@ -51,17 +54,18 @@ class Engine:
             if walk.done():
                 walk.result()  # it ended by a bug, which is for the role to tell
         finally:
-            await self._end_walk(walk)
+            stop_by = asyncio.get_running_loop().time() + self._ctx.settings.webhooks.grace_seconds
+            await self._end_walk(walk, stop_by)
             await self._cancel(stop)
-            await self._attempting.finish(grace_seconds=self._ctx.settings.webhooks.grace_seconds)
-            await self._recording.close()
+            await self._attempting.finish(grace_seconds=self._left(stop_by))
+            await self._recording.close(seconds=max(RECORDING_SECONDS, self._left(stop_by)))
 
-    async def _end_walk(self, walk: asyncio.Task[None]) -> None:
+    async def _end_walk(self, walk: asyncio.Task[None], stop_by: float) -> None:
         """Let the step under way end: what it has just claimed would else wait for the end of its lease."""
         self._is_stopping = True
         self._dispatching.stop()
         self._ctx.tidings.set()
-        await asyncio.wait([walk], timeout=self._ctx.settings.webhooks.grace_seconds)
+        await asyncio.wait([walk], timeout=self._left(stop_by))
         await self._cancel(walk)
 
     async def _walk(self) -> None:
@@ -80,6 +84,11 @@ class Engine:
                 async with asyncio.timeout(self._ctx.settings.webhooks.poll_milliseconds / MILLISECONDS):
                     await self._ctx.tidings.wait()
             self._ctx.tidings.clear()
+
+    @staticmethod
+    def _left(stop_by: float) -> float:
+        """How many seconds there are until then."""
+        return max(0.0, stop_by - asyncio.get_running_loop().time())
 
     @staticmethod
     async def _cancel(task: asyncio.Task[object]) -> None:

@@ -4,11 +4,10 @@ A result is never forgotten: while the store is away it is kept and offered agai
 that nothing more is claimed (`is_full`), so that a crash leaves little in doubt. Nor is anything claimed while a result
 waits that the store has refused: it comes first, or its own worker might find its lease over and tell the receiver
 again. A result counts only while its lease holds: one that comes later is logged, and the delivery belongs to whoever
-has it now.
+has it now. Only a stop ends the waiting: results that the store does not take in the grace time are left to the ends of
+their leases.
 """
 
-import asyncio
-import functools
 import random
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -18,16 +17,13 @@ import msgspec
 from postroad import errors
 from postroad.model import times, webhook_schedule
 from postroad.services import context, telling
-from postroad.storage import group_commit, store, webhook_attempts, webhook_deliveries
+from postroad.storage import group_commit, insisting, store, webhook_attempts, webhook_deliveries
 from postroad.telemetry import logs
 
 # Attempts whose record is on its way to disk: with those under way, the most that a crash can leave in doubt.
 MOST_UNRECORDED: Final = 500
 # A batch is bounded so that one commit stays short; a result is 2 KB at the most.
 BATCH_ITEMS: Final = 256
-BATCH_BYTES: Final = 32 * 1024 * 1024
-FIRST_WAIT_SECONDS: Final = 0.1
-LONGEST_WAIT_SECONDS: Final = 5.0
 
 # What is said of an attempt, in the log and in the metrics.
 TOLD: Final = {
@@ -65,19 +61,17 @@ class Recording:
             ctx.store,
             record,
             most_items=BATCH_ITEMS,
-            most_bytes=BATCH_BYTES,
             most_waiting=ctx.settings.limits.accept_waiting,
             wait_seconds=ctx.settings.limits.accept_seconds,
         )
-        self._unrecorded = 0
-        self._refused: set[webhook_deliveries.Key] = set()
-        self._all_recorded = asyncio.Event()
-        self._all_recorded.set()
+        self._insisting: insisting.Insisting[Ended, bool] = insisting.Insisting(
+            self._commits, settled=self._settled, refused=self._refused
+        )
 
     @property
     def is_full(self) -> bool:
         """Whether too many results wait for the store, or one that it has refused."""
-        return self._unrecorded >= MOST_UNRECORDED or bool(self._refused)
+        return self._insisting.waiting >= MOST_UNRECORDED or self._insisting.is_refusing
 
     def attempted(self, claimed: webhook_deliveries.Claimed, url: str, attempted: telling.Attempted) -> None:
         """Record an attempt that has just ended; it is on its way when this returns."""
@@ -92,14 +86,13 @@ class Recording:
             due_at=now + wait,
             ended_at=None if state is webhook_deliveries.State.WAITING else now,
         )
-        self._unrecorded += 1
-        self._all_recorded.clear()
         attempt = telling.log_entry(claimed.key, claimed.attempt_count, attempted)
-        self._offer(Ended(claimed, result, attempt), FIRST_WAIT_SECONDS)
+        self._insisting.offer(Ended(claimed, result, attempt))
 
-    async def close(self) -> None:
-        """Wait until everything is recorded."""
-        await self._all_recorded.wait()
+    async def close(self, *, seconds: float) -> None:
+        """Wait until everything is recorded, at most so long."""
+        if left := await self._insisting.close(seconds=seconds):
+            self._log.warning("webhook_results_given_up", results=left)
         await self._commits.close()
 
     def _judge(
@@ -114,37 +107,17 @@ class Recording:
             return webhook_deliveries.State.FAILED, 0
         return webhook_deliveries.State.WAITING, wait
 
-    def _offer(self, ended: Ended, wait: float) -> None:
-        """Give a result to the store; should it refuse it, `wait` is how long to leave it alone."""
-        try:
-            recorded = self._commits.start(ended)
-        except group_commit.TROUBLE as trouble:
-            self._offer_later(ended, wait, trouble)
-        else:
-            recorded.add_done_callback(functools.partial(self._hear, ended, wait))
-
-    def _hear(self, ended: Ended, wait: float, recorded: asyncio.Future[bool]) -> None:
-        try:
-            is_taken = recorded.result()
-        except group_commit.TROUBLE as trouble:
-            self._offer_later(ended, wait, trouble)
-            return
-        except Exception:  # noqa: BLE001 - the log gets it
+    def _settled(self, ended: Ended, outcome: bool | Exception) -> None:  # noqa: FBT001 - a result of `record`
+        if isinstance(outcome, Exception):
             # A bug, and the log says so. The lease ends, and the receiver is told again.
-            self._log.exception("webhook_result_not_recorded", delivery_id=ended.claimed.id)
+            self._log.error("webhook_result_not_recorded", delivery_id=ended.claimed.id, exc_info=outcome)
         else:
-            self._tell(ended, is_taken=is_taken)
-        if self.is_full:
+            self._tell(ended, is_taken=outcome)
+        if self.is_full:  # this one still counts
             self._wake()
-        self._refused.discard(ended.claimed.key)
-        self._unrecorded -= 1
-        if not self._unrecorded:
-            self._all_recorded.set()
 
-    def _offer_later(self, ended: Ended, wait: float, trouble: errors.PostroadError) -> None:
-        self._refused.add(ended.claimed.key)
-        self._log.warning("webhook_result_not_recorded_yet", delivery_id=ended.claimed.id, error=trouble.message)
-        asyncio.get_running_loop().call_later(wait, self._offer, ended, min(2 * wait, LONGEST_WAIT_SECONDS))
+    def _refused(self, waiting: int, trouble: errors.PostroadError) -> None:
+        self._log.warning("webhook_result_not_recorded_yet", results=waiting, error=trouble.code)
 
     def _tell(self, ended: Ended, *, is_taken: bool) -> None:
         claimed, attempt = ended.claimed, ended.attempt

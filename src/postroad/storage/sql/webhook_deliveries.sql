@@ -84,10 +84,10 @@ DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
     SELECT account_id, webhook_id, id FROM webhook_deliveries WHERE account_id = $1 AND webhook_id = $2 LIMIT $3)
 RETURNING account_id, webhook_id, id;
 
--- name: sweep_held
--- What was made before a place and waits for an endpoint that is disabled and unchanged since a time, some at a time.
+-- name: sweep_untold
+-- What was made before a place and has not ended, some at a time.
 DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
     SELECT one.account_id, one.webhook_id, one.id FROM webhooks CROSS JOIN webhook_deliveries AS one
-    WHERE enabled = 0 AND removed_at IS NULL AND updated_at <= $1 AND one.account_id = webhooks.account_id
-        AND one.webhook_id = webhooks.id AND one.id < $2 AND ended_at IS NULL LIMIT $3)
+    WHERE removed_at IS NULL AND one.account_id = webhooks.account_id AND one.webhook_id = webhooks.id AND one.id < $1
+        AND ended_at IS NULL LIMIT $2)
 RETURNING account_id, webhook_id, id;

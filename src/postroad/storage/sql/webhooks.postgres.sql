@@ -2,13 +2,13 @@
 -- The endpoints of accounts, those that are enabled. LIMIT has PostgreSQL look up one account after the other: a plan that
 -- was made while there were few endpoints would else go on to read all of them.
 SELECT found.* FROM unnest($1::text[]) AS wanted (account_id) CROSS JOIN LATERAL (
-    SELECT id, account_id, url, events, enabled, secret_hint, pinged_at, created_at, updated_at FROM webhooks
+    SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at FROM webhooks
     WHERE webhooks.account_id = wanted.account_id AND removed_at IS NULL AND enabled = 1 LIMIT 1) AS found;
 
 -- name: enabled
 -- Endpoints, those that are enabled; looked up one after the other, as above.
 SELECT found.* FROM unnest($1::text[]) AS wanted (id) CROSS JOIN LATERAL (
-    SELECT id, account_id, url, events, enabled, secret_hint, pinged_at, created_at, updated_at FROM webhooks
+    SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at FROM webhooks
     WHERE webhooks.id = wanted.id AND removed_at IS NULL AND enabled = 1 LIMIT 1) AS found;
 
 -- name: secrets

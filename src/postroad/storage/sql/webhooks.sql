@@ -1,21 +1,21 @@
 -- name: insert
 -- An account's endpoint.
-INSERT INTO webhooks (id, account_id, url, events, enabled, secret_hint, pinged_at, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+INSERT INTO webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: of_account
 -- The account's endpoint.
-SELECT id, account_id, url, events, enabled, secret_hint, pinged_at, created_at, updated_at FROM webhooks
+SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at FROM webhooks
 WHERE account_id = $1 AND removed_at IS NULL;
 
 -- name: enabled_of
 -- The endpoints of accounts, those that are enabled.
-SELECT id, account_id, url, events, enabled, secret_hint, pinged_at, created_at, updated_at FROM webhooks
+SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at FROM webhooks
 WHERE account_id = $1 AND removed_at IS NULL AND enabled = 1;
 
 -- name: enabled
 -- Endpoints, those that are enabled.
-SELECT id, account_id, url, events, enabled, secret_hint, pinged_at, created_at, updated_at FROM webhooks
+SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at FROM webhooks
 WHERE id = $1 AND removed_at IS NULL AND enabled = 1;
 
 -- name: update
@@ -23,9 +23,14 @@ WHERE id = $1 AND removed_at IS NULL AND enabled = 1;
 UPDATE webhooks SET url = $2, events = $3, enabled = $4, updated_at = $5 WHERE id = $1;
 
 -- name: mark_pinged
--- Note a ping, unless there was one a moment ago.
-UPDATE webhooks SET pinged_at = $2
-WHERE id = $1 AND removed_at IS NULL AND (pinged_at IS NULL OR pinged_at <= $3);
+-- Note a ping of an account, unless there was one a moment ago. One from the future says that the clock was set back.
+INSERT INTO webhook_pings (account_id, pinged_at) VALUES ($1, $2)
+ON CONFLICT (account_id) DO UPDATE SET pinged_at = excluded.pinged_at
+WHERE webhook_pings.pinged_at <= $3 OR webhook_pings.pinged_at > excluded.pinged_at;
+
+-- name: pinged_at
+-- When an account was last pinged.
+SELECT pinged_at FROM webhook_pings WHERE account_id = $1;
 
 -- name: remove
 -- Hide an endpoint from everybody but the sweep.

@@ -9,13 +9,18 @@ CREATE TABLE webhooks (
     events TEXT COLLATE "C" NOT NULL,
     enabled BIGINT NOT NULL CHECK (enabled IN (0, 1)),
     secret_hint TEXT COLLATE "C" NOT NULL,
-    pinged_at BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     removed_at BIGINT
 );
 CREATE UNIQUE INDEX webhooks_of_account ON webhooks (account_id) WHERE removed_at IS NULL;
 CREATE INDEX webhooks_removed ON webhooks (removed_at) WHERE removed_at IS NOT NULL;
+
+-- When an account has last sent itself a test: a new endpoint does not end the wait for the next one.
+CREATE TABLE webhook_pings (
+    account_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    pinged_at BIGINT NOT NULL
+);
 
 -- Signing secrets, encrypted with a key of the installation. The newest has no end; older ones sign beside it until theirs.
 CREATE TABLE webhook_secrets (

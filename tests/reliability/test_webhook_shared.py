@@ -1,0 +1,79 @@
+"""Several hosts tell from one store: each event once while nothing happens, and none is lost when one of them dies."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from postroad.webhooks import dispatching
+from tests import webhook_receivers
+from tests.reliability import serving, telling
+from tests.webhook_receivers import Receiver
+
+HOSTS = ("one", "two", "three")
+COUNT = 400
+PATIENT = telling.sections(lease_seconds=600)
+
+pytestmark = pytest.mark.parametrize("url", ["postgres"], indirect=True)
+
+
+@contextlib.asynccontextmanager
+async def hosts(
+    folder: Path, url: str, tables: dict[str, dict[str, object]]
+) -> AsyncIterator[tuple[Receiver, telling.Desk, Sequence[serving.Service]]]:
+    """Processes on one store, all at work."""
+    async with contextlib.AsyncExitStack() as stack:
+        receiver = await stack.enter_async_context(webhook_receivers.receiving(tls=False))
+        desk = await stack.enter_async_context(telling.desk(url, tables, receiver.url))
+        services = [await stack.enter_async_context(telling.process(folder / name, url, tables)) for name in HOSTS]
+        await asyncio.gather(*(service.start() for service in services))
+        yield receiver, desk, services
+
+
+async def held_by(desk: telling.Desk, service: serving.Service) -> set[str]:
+    """What a process holds."""
+    name = f":{service.process.pid}:"
+    return {one.id for one in await desk.deliveries() if telling.is_held(one) and name in str(one.worker)}
+
+
+async def all_hold_some(desk: telling.Desk, services: Sequence[serving.Service]) -> None:
+    async def is_so() -> bool:
+        return all([await held_by(desk, service) for service in services])
+
+    await serving.until(is_so)
+
+
+async def test_three_processes_tell_each_event_once(url: str, tmp_path: Path) -> None:
+    async with hosts(tmp_path, url, PATIENT) as (receiver, desk, services):
+        receiver.answer = gate = telling.Gate()
+        written = await desk.write(COUNT)
+        await all_hold_some(desk, services)
+        gate.open()
+        await desk.finished()
+        assert [await service.stop() for service in services] == [0, 0, 0]
+        assert [service.errors() for service in services] == [[], [], []]
+        await desk.prove(written, receiver)
+        assert telling.copies(receiver) == {1: COUNT}
+        told = [len(telling.logged_events(service, "webhook_delivered")) for service in services]
+        assert sum(told) == COUNT
+        assert all(told)
+
+
+async def test_what_a_killed_process_held_is_told_by_the_others_when_its_leases_end(url: str, tmp_path: Path) -> None:
+    async with hosts(tmp_path, url, telling.sections()) as (receiver, desk, services):
+        killed, *others = services
+        receiver.answer = gate = telling.Gate()
+        written = await desk.write(COUNT)
+        await all_hold_some(desk, services)
+        await killed.kill()
+        lost = await held_by(desk, killed)
+        assert lost
+        gate.open()
+        await desk.finished()
+        assert [await service.stop() for service in others] == [0, 0]
+        assert [service.errors() for service in services] == [[], [], []]
+        await desk.prove(written, receiver)
+        logs = await desk.attempts()
+        assert {log[0].delivery_id for log in logs if dispatching.LOST in {attempt.error for attempt in log}} == lost

@@ -1,0 +1,108 @@
+"""The whole service around one scene: the API, the engine, a name server, a receiver outside and a listener inside."""
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import trustme
+
+from postroad import config
+from postroad.services import context
+from tests import contexts, dns_server, webhook_receivers
+from tests.api.management import Office, mine, served, switch, theirs
+from tests.contexts import clock, ctx
+from tests.security import scenes
+from tests.webhooks import offices
+
+__all__ = ["clock", "ctx", "mine", "served", "switch", "theirs"]
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """SQLite, unless a test asks for more by an indirect parameter: the guard knows no store."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return f"sqlite:///{tmp_path}/postroad.db"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    """Whom the service trusts."""
+    return trustme.CA()
+
+
+@pytest.fixture
+def ca_file(authority: trustme.CA) -> Iterator[str]:
+    with webhook_receivers.authority_file(authority) as path:
+        yield path
+
+
+@pytest_asyncio.fixture
+async def dns() -> AsyncIterator[dns_server.DnsServer]:
+    """Answers without a lifetime: what it says counts at once."""
+    async with dns_server.running({webhook_receivers.NAME: {"A": [scenes.PUBLIC]}}, ttl=0) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def twins(authority: trustme.CA) -> AsyncIterator[tuple[webhook_receivers.Receiver, webhook_receivers.Receiver]]:
+    """Receivers on one port, outside and inside, and both could prove who they are."""
+    for _ in range(scenes.PORT_TRIES):
+        async with contextlib.AsyncExitStack() as stack:
+            receiving = webhook_receivers.receiving
+            public = await stack.enter_async_context(receiving(host=scenes.PUBLIC, authority=authority))
+            try:
+                inside = await stack.enter_async_context(
+                    receiving(host=scenes.INSIDE, authority=authority, port=public.port)
+                )
+            except OSError:
+                continue
+            yield public, inside
+            return
+    raise RuntimeError("no port is free on both addresses")
+
+
+@pytest.fixture
+def settings(database_url: str, dns: dns_server.DnsServer, ca_file: str) -> config.Settings:
+    return config.load(
+        environment={},
+        overrides={
+            "database": {"url": database_url},
+            "security": {"secret_key": contexts.SECRET_KEY},
+            "http": {"base_url": f"https://{scenes.OWN_NAME}"},
+            "delivery": {"resolvers": [dns.address], "hostname": scenes.OWN_HOST},
+            "webhooks": {"allow_private": scenes.CALLED_PUBLIC, "ca_file": ca_file, "poll_milliseconds": 20},
+        },
+    )
+
+
+@pytest.fixture
+def dialled(monkeypatch: pytest.MonkeyPatch, dns: dns_server.DnsServer) -> list[str]:
+    """The addresses to which this process opens TCP connections, or tries to; but for long answers of DNS."""
+    found: list[str] = []
+    connect = socket.socket.connect
+
+    def note(sock: socket.socket, address: tuple[str, int]) -> None:
+        is_tcp = sock.type == socket.SOCK_STREAM and sock.family in {socket.AF_INET, socket.AF_INET6}
+        if is_tcp and address[:2] != (dns_server.LOOPBACK, dns.port):
+            found.append(address[0])
+        connect(sock, address)
+
+    monkeypatch.setattr(socket.socket, "connect", note)
+    return found
+
+
+@pytest.fixture
+def scene(
+    ctx: context.Context,
+    clock: contexts.Clock,
+    dns: dns_server.DnsServer,
+    twins: tuple[webhook_receivers.Receiver, webhook_receivers.Receiver],
+    mine: Office,
+    dialled: list[str],
+) -> scenes.Scene:
+    public, inside = twins
+    return scenes.Scene(offices.Office(ctx, clock), dns, public, inside, mine, dialled)

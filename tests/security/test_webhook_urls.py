@@ -1,0 +1,241 @@
+"""Security cases A: no URL leads inside, whether it is saved, changed, pinged, told, tried again or replayed.
+
+One table: a case's number, and what is tried. `N` are neighbours of the written cases. `{port}` is where somebody
+listens inside. Each URL is refused when a webhook is made and when it is changed; then it is put into the store, as if
+it had been saved under other rules, and used in every way. No TCP connection is even tried.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests import dns_server
+from tests.api.webhook_calls import WEBHOOK, check_refusal
+from tests.security.scenes import INSIDE, OWN_HOST, OWN_NAME, PUBLIC, Scene
+from tests.webhook_receivers import NAME, OK
+
+CASES = {
+    "A1": [
+        "http://example.com/",
+        "http://127.0.0.1:{port}/",
+        "ftp://example.com/",
+        "file:///etc/passwd",
+        "gopher://example.com/",
+    ],
+    "A2": [
+        "https://127.0.0.1/",
+        "https://127.0.0.1:{port}/",
+        "https://[::1]/",
+        "https://0.0.0.0/",
+        "https://0.0.0.0:{port}/",
+        "https://10.0.0.1/",
+        "https://192.168.1.1/",
+        "https://172.16.0.1/",
+        "https://169.254.169.254/",
+    ],
+    "A3": [
+        "https://127.1/",
+        "https://127.1:{port}/",
+        "https://2130706433/",
+        "https://2130706433:{port}/",
+        "https://0x7f000001/",
+        "https://0x7f000001:{port}/",
+        "https://0177.0.0.1/",
+        "https://0177.0.0.1:{port}/",
+        "https://0/",
+        "https://0:{port}/",
+    ],
+    "A4": [
+        "https://[::ffff:127.0.0.1]/",
+        "https://[::ffff:127.0.0.1]:{port}/",
+        "https://[64:ff9b::a9fe:a9fe]/",
+        "https://[2002:7f00:1::1]/",
+        "https://[::127.0.0.1]/",
+        "https://[fec0::1]/",
+    ],
+    "A5": ["https://100.64.0.1/", "https://198.18.0.1/", "https://240.0.0.1/", "https://224.0.0.1/"],
+    "A6": [
+        "https://localhost/",
+        "https://localhost:{port}/",
+        "https://LOCALHOST:{port}/",
+        "https://localhost.:{port}/",
+        "https://foo.localhost:{port}/",
+        "https://ｌocalhost:{port}/",
+        "https://loc\u00adalhost:{port}/",
+        "https://①②⑦.0.0.1:{port}/",
+        "https://db/",
+    ],
+    "A9": [
+        " https://127.0.0.1:{port}/",
+        "\thttps://hooks.example.org:{port}/",
+        "https://hooks.example.org:{port}/\t",
+        "https://hooks.example.org:{port}/\r\nX-Injected: yes",
+        "https://hooks.exa\nmple.org:{port}/",
+        "https://hooks.example.org\0.example.com:{port}/",
+        "https://hooks.example.org:{port}/" + "a" * 10_000,
+        "https://[not-ip]/",
+        "https://hooks.example.org:0/",
+        "https://hooks.example.org:99999/",
+    ],
+    "A10": [
+        "https://10.0.0.1.nip.example.org/",
+        "https://127.0.0.1.nip.example.org:{port}/",
+        "https://metadata.example.org/latest/meta-data/",
+    ],
+    "N1 userinfo": [
+        "https://hooks.example.org@127.0.0.1:{port}/",
+        "https://hooks.example.org:443@127.0.0.1:{port}/",
+        "https://hooks.example.org\\@127.0.0.1:{port}/",
+        "https://127.0.0.1:{port}\\@hooks.example.org/",
+        "https://user:password@hooks.example.org:{port}/",
+    ],
+    "N2 a host that ends early": [
+        "https://127.0.0.1:{port}#@hooks.example.org/",
+        "https://127.0.0.1:{port}?@hooks.example.org/",
+        "https://127.0.0.1:{port};@hooks.example.org/",
+        "https:127.0.0.1:{port}/",
+        "https:///127.0.0.1:{port}/",
+        "//127.0.0.1:{port}/",
+    ],
+    "N3 percent": [
+        "https://%31%32%37.0.0.1:{port}/",
+        "https://127.0.0.1%2ehooks.example.org:{port}/",
+        "https://127.0.0.1%00.hooks.example.org:{port}/",
+        "https://loc%61lhost:{port}/",
+    ],
+    "N4 digits and dots of other scripts": [
+        "https://127。0。0。1:{port}/",
+        "https://１２７.０.０.１:{port}/",
+        "https://127.0.0.1.:{port}/",
+        "https://127.0.0.1..:{port}/",
+        "https://localhost\u200b:{port}/",
+    ],
+    "N5 zones and spellings of IPv6": [
+        "https://[fe80::1%25lo]/",
+        "https://[::1%lo]:{port}/",
+        "https://[0:0:0:0:0:0:0:1]:{port}/",
+        "https://[::ffff:7f00:1]:{port}/",
+        "https://[::ffff:0:127.0.0.1]:{port}/",
+        "https://[64:ff9b:1::7f00:1]:{port}/",
+        "https://[2001::f5ff:fffe]/",
+        "https://::1:{port}/",
+        "https://[::]:{port}/",
+    ],
+    "N6 names of inside": [
+        "https://metadata.google.internal/",
+        "https://kubernetes.default.svc.cluster.local/",
+        "https://printer.local/",
+        "https://1.0.0.127.in-addr.arpa/",
+    ],
+    "N7 this service itself": [f"https://{OWN_NAME}/", f"https://api.{OWN_NAME.upper()}./", f"https://{OWN_HOST}/"],
+    "N8 aliases": ["https://alias.example.org:{port}/", "https://chain.example.org:{port}/"],
+    "N9 one address of several": [
+        "https://both.example.org:{port}/",
+        "https://mapped.example.org:{port}/",
+        "https://many.example.org:{port}/",
+    ],
+    "N10 names that mean this host": ["https://zero.example.org:{port}/", "https://unspecified.example.org:{port}/"],
+    "N11 a search list is not used": ["https://hooks:{port}/"],
+}
+
+ZONES: dns_server.Zones = {
+    "10.0.0.1.nip.example.org": {"A": ["10.0.0.1"]},
+    "127.0.0.1.nip.example.org": {"A": [INSIDE]},
+    "metadata.example.org": {"A": ["169.254.169.254"]},
+    "alias.example.org": {"CNAME": ["inside.example.org."]},
+    "chain.example.org": {"CNAME": ["link-1.example.org."]},
+    **{f"link-{number}.example.org": {"CNAME": [f"link-{number + 1}.example.org."]} for number in range(1, 6)},
+    "link-6.example.org": {"CNAME": ["inside.example.org."]},
+    "inside.example.org": {"A": [INSIDE]},
+    "both.example.org": {"A": [PUBLIC], "AAAA": ["::1"]},
+    "mapped.example.org": {"A": [PUBLIC], "AAAA": [f"::ffff:{INSIDE}"]},
+    "many.example.org": {"TC": [], "A": [*(f"127.2.0.{last}" for last in range(99)), INSIDE]},
+    "zero.example.org": {"A": ["0.0.0.0"]},
+    "unspecified.example.org": {"AAAA": ["::"]},
+    # If anybody asked for these, a name server of the attacker could say what it likes.
+    "localhost": {"A": [PUBLIC]},
+    "hooks": {"A": [PUBLIC]},
+    "db": {"A": [PUBLIC]},
+}
+
+
+TABLE = [pytest.param(url, id=f"{case} {ascii(url)[1:-1]:.70}") for case, urls in CASES.items() for url in urls]
+
+
+def blocked(uses: dict[str, str | None]) -> dict[str, str | None]:
+    """Those uses that did not fail as a forbidden destination does."""
+    return {use: error for use, error in uses.items() if not (error or "").startswith("blocked_destination: ")}
+
+
+def changing(scene: Scene, addresses: list[str]) -> Callable[[], Awaitable[None]]:
+    """What somebody does who owns the name's zone."""
+
+    async def change() -> None:
+        scene.dns.zones[NAME] = {
+            "A": [address for address in addresses if ":" not in address],
+            "AAAA": [address for address in addresses if ":" in address],
+        }
+
+    return change
+
+
+@pytest.mark.parametrize("url", TABLE)
+async def test_a_url_that_leads_inside_is_refused_and_never_connected(scene: Scene, url: str) -> None:
+    scene.dns.zones |= ZONES
+    bad = url.replace("{port}", str(scene.inside.port))
+    check_refusal(await scene.save(bad), 400, "invalid_request")
+    await scene.subscribe()
+    sentence = check_refusal(await scene.save(bad), 400, "invalid_request")
+    assert sentence.startswith("url: ")
+    assert (await scene.call("GET", WEBHOOK)).json()["webhook"]["url"] == scene.public.literal_url
+
+    async def plant() -> None:
+        await scene.plant(bad)
+
+    assert blocked(await scene.every_use(plant)) == {}
+    assert scene.dialled == []
+    assert (scene.inside.connections, len(scene.public.requests)) == (0, 1)
+
+
+async def test_what_is_not_even_text_is_refused(scene: Scene) -> None:
+    """A9: what JSON can say and no store could keep."""
+    for url in (
+        b'"https://\\ud800.example.org/"',
+        b'"https://example.org/\\udfff"',
+        b"127001",
+        b"null",
+        b'["https://x"]',
+    ):
+        refused = await scene.call("PUT", WEBHOOK, content=b'{"url": %s}' % url)
+        check_refusal(refused, 400, "invalid_request")
+    assert (await scene.call("GET", WEBHOOK)).json()["webhook"] is None
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [[INSIDE], ["10.0.0.1"], ["169.254.169.254"], ["::1"], ["fd00::1"], [PUBLIC, INSIDE], [PUBLIC, "::1"]],
+    ids=lambda addresses: f"A11 {' '.join(addresses)}",
+)
+async def test_a_name_that_turns_private_is_never_connected_again(scene: Scene, addresses: list[str]) -> None:
+    """A connection that was kept from before is not used either."""
+    await scene.subscribe(scene.public.url)
+    assert blocked(await scene.every_use(changing(scene, addresses))) == {}
+    assert scene.dialled == []
+    assert (scene.inside.connections, len(scene.public.requests)) == (0, 1)
+    check_refusal(await scene.save(scene.public.url), 400, "invalid_request")
+    # And when the name is public again, everything goes on.
+    await changing(scene, [PUBLIC])()
+    scene.public.answer = OK
+    assert (await scene.ping())["status"] == "succeeded"
+
+
+async def test_what_is_dialled_is_seen(scene: Scene) -> None:
+    """The control: with a URL that may be used, the same uses reach the receiver, over TCP that is noticed."""
+    await scene.subscribe(scene.public.url)
+
+    async def close_connections() -> None:
+        scene.public.answer = b"HTTP/1.1 500 Broken\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+    assert set((await scene.every_use(close_connections)).values()) == {None}
+    assert set(scene.dialled) == {PUBLIC}
+    assert len(scene.public.requests) == 5
