@@ -1,7 +1,8 @@
 """What every test may ask for: PostgreSQL, and a process environment that is the same on every machine.
 
 Each pytest worker starts one server when its first test asks, and stops it at the end; each test gets a database of its
-own on it. A test that stops and restarts a server makes its own `PostgresServer`.
+own on it, new and empty or with the schema in it. A test that stops and restarts a server makes its own
+`PostgresServer`.
 """
 
 import os
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from tests.clean_databases import CleanDatabases
 from tests.postgres_server import PostgresServer
 
 # Settings of whoever runs the tests must not reach the service under test.
@@ -46,3 +48,17 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     url = postgres_server.create_database()
     yield url
     postgres_server.drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def clean_databases(postgres_server: PostgresServer) -> CleanDatabases:
+    """The databases of this worker that are used again."""
+    return CleanDatabases(postgres_server)
+
+
+@pytest.fixture
+def clean_postgres_url(clean_databases: CleanDatabases) -> Iterator[str]:
+    """The address of a database with the current schema and without rows."""
+    url = clean_databases.take()
+    yield url
+    clean_databases.give_back(url)

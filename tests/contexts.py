@@ -41,10 +41,10 @@ def clock() -> Clock:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty store, on each engine in turn."""
+    """The address of a store without rows, on each engine in turn."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/postroad.db"
-    return str(request.getfixturevalue("postgres_url"))
+    return str(request.getfixturevalue("clean_postgres_url"))
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """SQLite, unless a test asks for more by an indirect parameter: the guard knows no store."""
     if getattr(request, "param", "sqlite") == "sqlite":
         return f"sqlite:///{tmp_path}/postroad.db"
-    return str(request.getfixturevalue("postgres_url"))
+    return str(request.getfixturevalue("clean_postgres_url"))
 
 
 @pytest.fixture
