@@ -12,16 +12,26 @@ from tests.cli import operating
 from tests.cli.operating import Installation
 
 
-def test_migrate_brings_a_new_store_up_to_date_and_then_has_nothing_to_do(tmp_path: Path, database_url: str) -> None:
-    installation = Installation.at(tmp_path, url=database_url)
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a store in which there is nothing, not even a schema."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/postroad.db"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+def test_migrate_brings_a_new_store_up_to_date_and_then_has_nothing_to_do(
+    tmp_path: Path, new_database_url: str
+) -> None:
+    installation = Installation.at(tmp_path, url=new_database_url)
     applied = installation.json("migrate")["applied"]
     assert applied[0] == {"version": 1, "name": "foundation"}
     assert installation.json("migrate") == {"applied": []}
     assert installation.text("migrate") == "The schema is up to date; nothing to do.\n"
 
 
-def test_people_are_told_what_was_applied(tmp_path: Path, database_url: str) -> None:
-    assert Installation.at(tmp_path, url=database_url).text("migrate").startswith("Applied: 0001 foundation")
+def test_people_are_told_what_was_applied(tmp_path: Path, new_database_url: str) -> None:
+    assert Installation.at(tmp_path, url=new_database_url).text("migrate").startswith("Applied: 0001 foundation")
 
 
 def test_a_schema_from_the_future_is_refused_by_every_command(empty: Installation) -> None:
@@ -34,8 +44,8 @@ def test_a_schema_from_the_future_is_refused_by_every_command(empty: Installatio
         assert empty.refusal(*words).endswith("use a newer Postroad")
 
 
-def test_an_older_schema_is_refused_when_it_is_to_be_migrated_by_hand(tmp_path: Path, database_url: str) -> None:
-    installation = Installation.at(tmp_path, url=database_url)
+def test_an_older_schema_is_refused_when_it_is_to_be_migrated_by_hand(tmp_path: Path, new_database_url: str) -> None:
+    installation = Installation.at(tmp_path, url=new_database_url)
     text = installation.file.read_text().replace("[security]", "migrate_at_start = false\n[security]")
     installation.file.write_text(text)
     result = installation.run("account", "list")
