@@ -6,7 +6,6 @@ unless the store is away for longer than that.
 """
 
 import asyncio
-import contextlib
 import itertools
 import random
 import secrets
@@ -25,20 +24,14 @@ from postroad.delivery import (
     trying,
 )
 from postroad.network import resolver, smtp_connection, this_host
-from postroad.services import context, signing
+from postroad.services import context, signing, walking
 from postroad.storage import group_commit
 from postroad.telemetry import logs
 
-# Between two claims, so that under load each takes many: a transaction costs the same for one row as for a hundred.
-CLAIM_SECONDS: Final = 0.005
 # After a round in which nothing could be taken, this many times as long as it took: a long list of blocked lanes does
 # not become a busy loop.
 REST: Final = 4
-LONGEST_REST_SECONDS: Final = 1.0
 TROUBLE_SECONDS: Final = 1.0
-# Recording gets what is left of the grace time, but at least this: a store that works needs a few milliseconds.
-RECORDING_SECONDS: Final = 2.0
-MILLISECONDS: Final = 1_000
 
 
 class Engine:
@@ -93,21 +86,16 @@ class Engine:
             for task in done:
                 task.result()  # one that ended by itself ended by a bug, which is for the role to tell
         finally:
-            stop_by = asyncio.get_running_loop().time() + self._ctx.settings.delivery.grace_seconds
-            await self._end_walk(walk, stop_by)
-            await self._cancel(stop)
-            await self._cancel(reports)
+            grace = walking.Grace(self._ctx.settings.delivery.grace_seconds)
+            self._is_stopping = True
+            self._ctx.arrivals.set()
+            await walking.end(walk, grace)
+            await walking.cancel(stop)
+            await walking.cancel(reports)
             try:
-                await self._stop(stop_by)
+                await self._stop(grace)
             finally:
-                await self._cancel(renewals)
-
-    async def _end_walk(self, walk: asyncio.Task[None], stop_by: float) -> None:
-        """Let the step under way end: what it has just claimed would else wait for the end of its lease."""
-        self._is_stopping = True
-        self._ctx.arrivals.set()
-        await asyncio.wait([walk], timeout=self._left(stop_by))
-        await self._cancel(walk)
+                await walking.cancel(renewals)
 
     async def _walk(self) -> None:
         """Take work again and again. A store that is away is asked again a little later."""
@@ -116,29 +104,26 @@ class Engine:
             began = loop.time()
             try:
                 while await self._dispatching.step() and not self._is_stopping:
-                    await asyncio.sleep(CLAIM_SECONDS)
+                    await asyncio.sleep(walking.CLAIM_SECONDS)
                     if self._dispatching.is_round_over:
                         began = loop.time()
             except group_commit.TROUBLE as trouble:
                 self._log.warning("queue_not_reached", error=trouble.message)
                 await asyncio.sleep(TROUBLE_SECONDS)
                 continue
-            await asyncio.sleep(max(CLAIM_SECONDS, min(REST * (loop.time() - began), LONGEST_REST_SECONDS)))
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._ctx.settings.delivery.poll_milliseconds / MILLISECONDS):
-                    await self._ctx.arrivals.wait()
-            self._ctx.arrivals.clear()
+            await walking.rest(REST * (loop.time() - began))
+            await walking.wait(self._ctx.arrivals, milliseconds=self._ctx.settings.delivery.poll_milliseconds)
 
-    async def _stop(self, stop_by: float) -> None:
+    async def _stop(self, grace: walking.Grace) -> None:
         stop = asyncio.create_task(self._dispatching.stop())
-        await asyncio.wait([stop], timeout=self._left(stop_by))
+        await asyncio.wait([stop], timeout=grace.left)
         if not stop.done():
             self._log.warning("grace_time_over", recipients=len(self._held))
             for one in self._dispatching.pools.values():
                 one.cut()
             self._recording.let_through()
         await stop
-        await self._recording.close(seconds=max(RECORDING_SECONDS, self._left(stop_by)))
+        await self._recording.close(seconds=grace.left_for_recording)
         await self._reporting.close()
         await self._router.close()
         if self._signing is not None:
@@ -157,16 +142,6 @@ class Engine:
             if source is None or (":" in source) == (":" in host.address):
                 return source
         return None
-
-    @staticmethod
-    def _left(stop_by: float) -> float:
-        """How many seconds there are until then."""
-        return max(0.0, stop_by - asyncio.get_running_loop().time())
-
-    @staticmethod
-    async def _cancel(task: asyncio.Task[object]) -> None:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def open_engine(ctx: context.Context, *, log: logs.Logger) -> Engine:
