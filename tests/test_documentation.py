@@ -31,7 +31,7 @@ API = (ROOT / "docs" / "api.md").read_text()
 README = (ROOT / "README.md").read_text()
 PAGES = [
     path
-    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "tests/**/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "clients/**/*.md", "benchmarks/*.md", "tests/**/*.md")
     for path in sorted(ROOT.glob(pattern))
 ]
 EXAMPLE = re.compile(r"<!-- example: (\w+) -->\n```json\n(.*?)\n```", re.DOTALL)
