@@ -21,12 +21,12 @@ SOURCES := src tests benchmarks
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check format lock bench-accept bench-deliver bench-webhooks clean
+.PHONY: help run test check format lock bench-accept bench-submission bench-deliver bench-webhooks clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
 	@echo
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F '|' '{ printf "  %-14s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F '|' '{ printf "  %-17s %s\n", $$1, $$2 }'
 
 run: $(RUNTIME) ## Start the service for development on this machine; needs nothing but Python
 	@$(BIN)/postroad dev $(ARGS)
@@ -54,6 +54,9 @@ lock: $(BIN)/python ## Renew the lock files from requirements/*.in; UPGRADE=1 ta
 
 bench-accept: $(DEVELOPMENT) ## Measure durable accepts a second over HTTP, beside Postfix when it is installed
 	@$(BIN)/python -m benchmarks.accept $(ARGS)
+
+bench-submission: $(DEVELOPMENT) ## Measure durable accepts a second over SMTP, beside Postfix
+	@$(BIN)/python -m benchmarks.submission $(ARGS)
 
 bench-deliver: $(DEVELOPMENT) ## Measure messages a second from the POST to the destination, beside Postfix
 	@$(BIN)/python -m benchmarks.deliver $(ARGS)

@@ -1,50 +1,42 @@
 """Databases with the current schema and without rows, used by one test after the other.
 
-To make one takes several times as long as to empty one, and there are more than a thousand tests that need one. A
-database that a test has changed beyond its rows (columns, constraints, indexes, functions, statistics) is not used
-again.
+To make one takes many times as long as to empty one, and there are more than a thousand tests that need one. A
+database of PostgreSQL that a test has changed beyond its rows (columns, constraints, indexes, functions, statistics) is
+not used again. One of SQLite is a file: each test gets a copy.
 """
 
 import asyncio
 import concurrent.futures
+from pathlib import Path
 from typing import Final
 
 from postroad.storage import opening
-from tests.postgres_server import PostgresServer
+from tests.postgres_server import Administrator, PostgresServer
 
-TABLES: Final = """
-SELECT string_agg(quote_ident(relname), ', ') FROM pg_class
-WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'schema_migrations'
-"""
-# Whoever is still connected is of the test that has ended. The access version is the row that a schema begins with.
+# Whoever is still connected is of the test that has ended. A table without a file's first page has not been written to,
+# and most have not: to empty them all takes ten times as long. The access version is the row that a schema begins with.
 EMPTY: Final = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
-TRUNCATE {tables};
+SELECT 'TRUNCATE ' || string_agg(quote_ident(relname), ', ') FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'schema_migrations'
+AND pg_relation_size(oid) > 0 HAVING count(*) > 0 \\gexec
 INSERT INTO access_version VALUES (1, 0);
 """
-SCHEMA: Final = """
-SELECT md5(string_agg(line, ' ' ORDER BY line)) FROM (
-    SELECT format('%s %s %s %s', relname, attname, atttypid, attnotnull) AS line
-    FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-    WHERE relnamespace = 'public'::regnamespace AND attnum > 0
-    UNION ALL SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
-    UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
-    UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
-    UNION ALL SELECT tgname FROM pg_trigger WHERE NOT tgisinternal
-    UNION ALL SELECT format('%s %s', relname, staattnum)
-    FROM pg_statistic JOIN pg_class ON pg_class.oid = starelid WHERE relnamespace = 'public'::regnamespace
-    UNION ALL SELECT version::text FROM schema_migrations) AS lines;
-"""
+# How many rows each catalog has and which transaction wrote the last of them: every change of a schema shows in one.
+CATALOGS: Final = ("pg_attribute", "pg_constraint", "pg_index", "pg_proc", "pg_trigger", "pg_statistic")
+SCHEMA: Final = "".join(
+    f"SELECT '{catalog}', count(*), max(xmin::text::bigint) FROM {catalog};"  # noqa: S608 - names of ours
+    for catalog in (*CATALOGS, "schema_migrations")
+)
 
 
 class CleanDatabases:
-    """The databases of one server."""
+    """The databases of one server. To be closed, because each keeps a connection."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
         self._free: list[str] = []
-        self._tables = ""
-        self._schema = ""
+        self._made: dict[str, tuple[Administrator, str]] = {}
 
     def take(self) -> str:
         """The address of one."""
@@ -52,21 +44,55 @@ class CleanDatabases:
 
     def give_back(self, url: str) -> None:
         """Empty it for the next test."""
-        emptied = self._server.execute(EMPTY.format(tables=self._tables) + SCHEMA, url=url)
-        if emptied.splitlines()[-1] == self._schema:
+        administrator, schema = self._made[url]
+        if _empty(administrator) == schema:
             self._free.append(url)
         else:
+            administrator.close()
+            del self._made[url]
             self._server.drop_database(url)
+
+    def close(self) -> None:
+        """End the connections."""
+        for administrator, _ in self._made.values():
+            administrator.close()
 
     def _make(self) -> str:
         url = self._server.create_database()
-        # In a thread, because the one of the test may have an event loop already.
-        with concurrent.futures.ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, _migrate(url)).result()
-        if not self._schema:
-            self._tables = self._server.execute(TABLES, url=url)
-            self._schema = self._server.execute(SCHEMA, url=url)
+        _run_apart(url)
+        administrator = self._server.administrator(url)
+        self._made[url] = administrator, administrator.execute(SCHEMA)
         return url
+
+
+class CleanFile:
+    """The file of one worker, of which each test gets a copy."""
+
+    def __init__(self, folder: Path) -> None:
+        original = folder / "postroad.db"
+        _run_apart(f"sqlite:///{original}")
+        self._content = original.read_bytes()
+
+    def copy_to(self, folder: Path) -> str:
+        """The address of a new copy."""
+        path = folder / "postroad.db"
+        path.write_bytes(self._content)
+        return f"sqlite:///{path}"
+
+
+def _empty(administrator: Administrator) -> str:
+    """The schema after all rows are gone; nothing when the test has cut off the administrator as well."""
+    try:
+        administrator.execute(EMPTY)
+        return administrator.execute(SCHEMA)
+    except RuntimeError:
+        return ""
+
+
+def _run_apart(url: str) -> None:
+    # In a thread, because the one of the test may have an event loop already.
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, _migrate(url)).result()
 
 
 async def _migrate(url: str) -> None:

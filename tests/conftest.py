@@ -5,14 +5,19 @@ own on it, new and empty or with the schema in it. A test that stops and restart
 `PostgresServer`.
 """
 
+import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 
-from tests.clean_databases import CleanDatabases
+from tests.clean_databases import CleanDatabases, CleanFile
 from tests.postgres_server import PostgresServer
+from tests.shortcuts import _shortcuts, real_keys, real_passwords
+
+__all__ = ["_shortcuts", "real_keys", "real_passwords"]
 
 # Settings of whoever runs the tests must not reach the service under test.
 FOREIGN_PREFIXES = ("POSTROAD_", "PG")
@@ -51,9 +56,16 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def clean_databases(postgres_server: PostgresServer) -> CleanDatabases:
+def clean_databases(postgres_server: PostgresServer) -> Iterator[CleanDatabases]:
     """The databases of this worker that are used again."""
-    return CleanDatabases(postgres_server)
+    with contextlib.closing(CleanDatabases(postgres_server)) as databases:
+        yield databases
+
+
+@pytest.fixture(scope="session")
+def clean_file(tmp_path_factory: pytest.TempPathFactory) -> CleanFile:
+    """The file of this worker that is copied."""
+    return CleanFile(tmp_path_factory.mktemp("clean"))
 
 
 @pytest.fixture
@@ -62,3 +74,9 @@ def clean_postgres_url(clean_databases: CleanDatabases) -> Iterator[str]:
     url = clean_databases.take()
     yield url
     clean_databases.give_back(url)
+
+
+@pytest.fixture
+def clean_sqlite_url(clean_file: CleanFile, tmp_path: Path) -> str:
+    """The same in a file of SQLite."""
+    return clean_file.copy_to(tmp_path)

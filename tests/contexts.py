@@ -5,7 +5,6 @@ second process: `context.open_context(settings, clock=clock)`.
 """
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -40,18 +39,21 @@ def clock() -> Clock:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database_url(request: pytest.FixtureRequest) -> str:
     """The address of a store without rows, on each engine in turn."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/postroad.db"
-    return str(request.getfixturevalue("clean_postgres_url"))
+    return str(request.getfixturevalue(f"clean_{request.param}_url"))
 
 
 @pytest.fixture
 def settings(database_url: str) -> config.Settings:
+    """The defaults, but for warm-up: tests that are not about it send as much as they like."""
     return config.load(
         environment={},
-        overrides={"database": {"url": database_url}, "security": {"secret_key": SECRET_KEY}},
+        overrides={
+            "database": {"url": database_url},
+            "security": {"secret_key": SECRET_KEY},
+            "warmup": {"enabled": False},
+        },
     )
 
 

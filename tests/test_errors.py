@@ -51,8 +51,13 @@ def refusals() -> Iterator[type[errors.PostroadError]]:
         yield kind
 
 
+def with_own_code() -> Iterator[type[errors.PostroadError]]:
+    """Others are special kinds of one of these, such as a wrong method, and share its code."""
+    return (kind for kind in refusals() if "code" in vars(kind))
+
+
 def by_code() -> dict[str, type[errors.PostroadError]]:
-    return {kind.code: kind for kind in refusals() if kind is not errors.MethodNotAllowed}
+    return {kind.code: kind for kind in with_own_code()}
 
 
 def page_rows() -> dict[str, tuple[str, ...]]:
@@ -64,7 +69,7 @@ def test_the_codes_are_those_that_callers_know_and_no_others() -> None:
 
 
 def test_each_code_has_one_class() -> None:
-    codes = [kind.code for kind in refusals() if kind is not errors.MethodNotAllowed]
+    codes = [kind.code for kind in with_own_code()]
     assert len(codes) == len(set(codes))
 
 
@@ -90,6 +95,11 @@ def test_a_temporary_condition_is_never_permanent_over_smtp_and_the_other_way_ro
 def test_a_wrong_method_is_an_invalid_request_that_names_the_right_ones() -> None:
     error = errors.MethodNotAllowed("PUT is not a method of this path", allowed=("GET", "HEAD"))
     assert (error.code, error.status, error.allowed) == ("invalid_request", 405, ("GET", "HEAD"))
+
+
+def test_a_mail_loop_is_an_invalid_request_with_a_reply_of_its_own() -> None:
+    error = errors.MailLoop("Received: 100 fields")
+    assert (error.code, error.status, error.smtp_reply) == ("invalid_request", 400, "554 5.4.6")
 
 
 def test_a_refusal_carries_its_public_message() -> None:

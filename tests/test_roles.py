@@ -1,6 +1,8 @@
 """Roles: started together, stopped together, and one that fails takes the others down in order."""
 
 import asyncio
+import dataclasses
+import itertools
 import os
 import signal
 import socket
@@ -8,11 +10,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 
 from postroad import config, roles
-from postroad.services import context, sweeping
+from postroad.roles import maintenance
+from postroad.services import accounts, context, domain_watch, domains, sweeping
+from postroad.storage import accounts as stored_accounts
 from postroad.storage import users
+from tests import dns_server
 from tests.api import door
 
 SECRET_KEY = "of the tests: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm3Pg"
@@ -166,7 +172,7 @@ async def test_a_signal_asks_to_stop_and_the_handlers_of_before_come_back(
 async def test_maintenance_forgets_what_has_expired(
     settings: config.Settings, lines: door.Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roles, "SWEEP_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(maintenance, "SWEEP_EVERY_SECONDS", 0.01)
 
     async def prepare(ctx: context.Context) -> None:
         async with ctx.store.transaction() as tx:
@@ -182,6 +188,50 @@ async def test_maintenance_forgets_what_has_expired(
     await run(settings, with_role(monkeypatch, work), lines, prepare=prepare)
 
 
+async def test_maintenance_lets_accounts_send_again_that_have_cooled_down(
+    settings: config.Settings, lines: door.Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "SWEEP_EVERY_SECONDS", 0.01)
+    guard = msgspec.structs.replace(settings.bounce_guard, cooldown_hours=1)
+    made: list[str] = []
+
+    async def prepare(ctx: context.Context) -> None:
+        account = await accounts.create(ctx, "Shop")
+        made.append(account.id)
+        two_hours_ago = ctx.clock() - 2 * 3600 * 1_000_000
+        async with ctx.store.transaction() as tx:
+            by = stored_accounts.BOUNCE_GUARD
+            await stored_accounts.suspend(tx, account.id, reason="bounces", by=by, now=two_hours_ago)
+
+    async def work(duty: roles.Duty) -> None:
+        while "account_resumed" not in events(lines):
+            await asyncio.sleep(0.01)
+        assert (await accounts.find(duty.context, made[0])).status == stored_accounts.ACTIVE
+        duty.stopping.set()
+
+    chosen = msgspec.structs.replace(settings, bounce_guard=guard)
+    await run(chosen, with_role(monkeypatch, work), lines, prepare=prepare)
+    assert [line["account_id"] for line in lines.kept if line["event"] == "account_resumed"] == made
+
+
+async def test_maintenance_goes_on_at_once_when_there_is_more_than_one_sweep_has_time_for(
+    settings: config.Settings, lines: door.Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "SWEEP_AGAIN_SECONDS", 0.01)
+    sweep, times = sweeping.sweep, itertools.count()
+
+    async def sweep_a_part(ctx: context.Context) -> sweeping.Swept:
+        return dataclasses.replace(await sweep(ctx), has_more=next(times) < 2)
+
+    async def work(duty: roles.Duty) -> None:
+        while events(lines).count("swept") < 3:
+            await asyncio.sleep(0.01)
+        duty.stopping.set()
+
+    monkeypatch.setattr(sweeping, "sweep", sweep_a_part)
+    await run(settings, with_role(monkeypatch, work), lines)
+
+
 async def _is_revoked(ctx: context.Context, token_id: str) -> bool:
     async with ctx.store.reading() as tx:
         return await users.is_token_revoked(tx, token_id)
@@ -191,7 +241,7 @@ async def _is_revoked(ctx: context.Context, token_id: str) -> bool:
 async def test_a_sweep_that_fails_is_logged_and_tried_again(
     settings: config.Settings, lines: door.Lines, monkeypatch: pytest.MonkeyPatch, problem: Exception
 ) -> None:
-    monkeypatch.setattr(roles, "SWEEP_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(maintenance, "SWEEP_EVERY_SECONDS", 0.01)
     sweep = sweeping.sweep
     swept = asyncio.Event()
     outcomes = [problem, None]
@@ -216,3 +266,69 @@ def test_no_path_is_offered_twice_and_every_part_of_the_api_is_there() -> None:
     offered = [(route.method, route.path) for route in roles.ROUTES]
     assert len(offered) == len(set(offered))
     assert {route.tag for route in roles.ROUTES} >= {"Emails", "Account", "Domains", "Templates"}
+
+
+async def test_maintenance_asks_dns_about_domains_and_a_stop_does_not_wait_for_the_answer(
+    settings: config.Settings, lines: door.Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prepare(ctx: context.Context) -> None:
+        account = await accounts.create(ctx, "Shop")
+        await domains.add(ctx, account.id, "example.com", verified=False)
+
+    async def work(duty: roles.Duty) -> None:
+        while not server.questions:
+            await asyncio.sleep(0.01)
+        duty.stopping.set()
+
+    with_role(monkeypatch, work)
+    async with dns_server.running({}) as server:
+        delivery = msgspec.structs.replace(settings.delivery, resolvers=(server.address,), hostname="mail.example.net")
+        asking = msgspec.structs.replace(settings, delivery=delivery)
+        with server.holding():
+            await run(asking, ["maintenance", "test"], lines, prepare=prepare)
+    assert ("_dmarc.example.com", "TXT") in server.questions
+    assert events(lines)[-1] == "stopped"
+    assert "domain_not_checked" not in events(lines)
+
+
+async def test_maintenance_tidies_up_while_dns_does_not_answer(
+    settings: config.Settings, lines: door.Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "SWEEP_EVERY_SECONDS", 0.01)
+    asked = asyncio.Event()
+
+    async def hang(_ctx: context.Context, *, log: object) -> int:
+        asked.set()
+        await asyncio.Event().wait()
+        return 0
+
+    async def work(duty: roles.Duty) -> None:
+        await asked.wait()
+        before = events(lines).count("swept")
+        while events(lines).count("swept") < before + 2:
+            await asyncio.sleep(0.01)
+        duty.stopping.set()
+
+    monkeypatch.setattr(domain_watch, "check_due", hang)
+    await run(settings, with_role(monkeypatch, work), lines)
+
+
+async def test_a_round_over_domains_that_fails_is_logged_and_stops_nothing(
+    settings: config.Settings, lines: door.Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = asyncio.Event()
+
+    async def fail(_ctx: context.Context, *, log: object) -> int:
+        failed.set()
+        raise LookupError("out of order")
+
+    async def work(duty: roles.Duty) -> None:
+        await failed.wait()
+        while "domain_checks_failed" not in events(lines):
+            await asyncio.sleep(0.01)
+        duty.stopping.set()
+
+    monkeypatch.setattr(domain_watch, "check_due", fail)
+    with_role(monkeypatch, work)
+    await run(settings, ["maintenance", "test"], lines)
+    assert events(lines).count("domain_checks_failed") == 1

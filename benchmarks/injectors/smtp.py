@@ -1,7 +1,7 @@
 """Mail by SMTP with `smtp-source`, Postfix's own load generator.
 
 It sends a number of messages, not for a time, so a short run finds the rate and the measured run gets the number that
-fills its seconds. Sessions are kept (`-d`), as HTTP connections are kept; it does not pipeline. It stops at the first
+fills its seconds. Sessions are kept (`-d`), or each message has its own; it does not pipeline. It stops at the first
 reply that is not the expected one, which is an error here: no message of a run may be refused.
 """
 
@@ -18,17 +18,29 @@ from benchmarks import message
 from benchmarks.injectors import injection
 
 
-def send(*, port: int, messages: int, sessions: int, mime: pathlib.Path) -> injection.Injection:
-    """Send `messages` copies of the file `mime` over `sessions` kept connections and wait until all are accepted."""
-    with sending(port=port, messages=messages, sessions=sessions, mime=mime) as under_way:
+def send(*, port: int, messages: int, sessions: int, mime: pathlib.Path, keep: bool = True) -> injection.Injection:
+    """Send `messages` copies of the file `mime` over `sessions` connections and wait until all are accepted."""
+    with sending(port=port, messages=messages, sessions=sessions, mime=mime, keep=keep) as under_way:
         pass
     return under_way.ended()
 
 
 @contextlib.contextmanager
-def sending(*, port: int, messages: int, sessions: int, mime: pathlib.Path) -> typing.Iterator[injection.Sending]:
+def sending(
+    *, port: int, messages: int, sessions: int, mime: pathlib.Path, keep: bool = True
+) -> typing.Iterator[injection.Sending]:
     """The same while the block runs; its end waits for the last accept."""
-    command = ["smtp-source", "-4", "-d", "-s", str(sessions), "-m", str(messages), "-F", str(mime)]
+    command = [
+        "smtp-source",
+        "-4",
+        "-s",
+        str(sessions),
+        "-m",
+        str(messages),
+        "-F",
+        str(mime),
+        *(["-d"] if keep else []),
+    ]
     command += ["-M", "client.example.com", "-f", message.SENDER, "-t", f"customer@{message.RECIPIENT_DOMAIN}"]
     began = time.monotonic()
     process = subprocess.Popen([*command, f"127.0.0.1:{port}"])

@@ -1,9 +1,10 @@
 """Postroad itself, started as an operator starts it: `postroad serve` with a configuration file.
 
 Without more words only the `api` role runs, because a peer that holds its mail delivers nothing either. With a `Relay`
-all mail goes to a fixed next hop; a `Teller` only tells receivers of events. Everything that a request needs is made
-by the operator's commands. The limits that would refuse a flood from one credential, or slow one next hop, are raised;
-everything else stays at its default, and durability above all. Its log goes to a file, as in production.
+all mail goes to a fixed next hop; a `Teller` only tells receivers of events; a `Door` takes mail over SMTP. Everything
+that a request needs is made by the operator's commands. The limits that would refuse a flood from one credential or
+domain, or slow one next hop, are raised; everything else stays at its default, and durability above all. Its log goes
+to a file, as in production.
 """
 
 import contextlib
@@ -32,6 +33,9 @@ listen = "127.0.0.1:{port}"
 request_rate = 1000000
 request_burst = 1000000
 
+[warmup]
+enabled = false
+
 [security]
 secret_key = "{secret_key}"
 """
@@ -57,11 +61,22 @@ ca_file = "{authority}"
 [metrics]
 listen = "127.0.0.1:{port}"
 """
+# `smtp-source` speaks no TLS, so nobody does here; and the door has no health of its own to ask about.
+DOOR_CONFIGURATION = """
+[submission]
+listen = "127.0.0.1:{smtp_port}"
+auth_without_tls = true
+connections_per_address = 1000
+
+[metrics]
+listen = "127.0.0.1:{port}"
+"""
 Processes = typing.Sequence[typing.Sequence[str]]
 ACCEPTING: Processes = (("api",),)
 ONE_PROCESS: Processes = (("api", "delivery", "maintenance"),)
 TWO_PROCESSES: Processes = (("api",), ("delivery", "maintenance"))
 TELLING: Processes = (("webhooks",),)
+SUBMITTING: Processes = (("submission",),)
 ACCOUNT = "Benchmark"
 CREDITS = 1_000_000_000
 PROGRAM = (sys.executable, "-m", "postroad")
@@ -88,6 +103,14 @@ class Teller:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """Where mail comes in over SMTP, by which processes' roles."""
+
+    smtp_port: int
+    processes: Processes = SUBMITTING
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Postroad:
     """A running service of one process or more, with an account that may send."""
 
@@ -107,7 +130,7 @@ def running(
     folder: pathlib.Path,
     *,
     database_url: str,
-    work: Relay | Teller | None = None,
+    work: Relay | Teller | Door | None = None,
     prepare: typing.Callable[[pathlib.Path], None] | None = None,
 ) -> typing.Iterator[Postroad]:
     """A service on an empty database, ready for requests; stopped and its folder deleted at the end.
@@ -133,7 +156,7 @@ def running(
         yield Postroad(pids=pids, port=port, api_key=api_key, configuration=configuration)
 
 
-def _settings(*, database_url: str, port: int, work: Relay | Teller | None) -> str:
+def _settings(*, database_url: str, port: int, work: Relay | Teller | Door | None) -> str:
     settings = CONFIGURATION.format(database_url=database_url, port=port, secret_key=secrets.token_urlsafe(48))
     match work:
         case None:
@@ -147,6 +170,8 @@ def _settings(*, database_url: str, port: int, work: Relay | Teller | None) -> s
             return settings + TELLER_CONFIGURATION.format(
                 network=work.network, authority=work.authority, name_server=work.name_server, port=port
             )
+        case Door():
+            return settings + DOOR_CONFIGURATION.format(smtp_port=work.smtp_port, port=port)
 
 
 def _start(
@@ -166,6 +191,12 @@ def create_sender(configuration: pathlib.Path) -> str:
     domain = message.SENDER.partition("@")[2]
     operate(configuration, "domain", "add", "--account", account, "--verified", domain)
     return str(operate(configuration, "apikey", "create", "--account", account)["api_key"]["key"])
+
+
+def create_login(configuration: pathlib.Path) -> tuple[str, str]:
+    """An SMTP username of the account, and its password."""
+    made = operate(configuration, "credential", "create", "--account", ACCOUNT)["credential"]
+    return str(made["username"]), str(made["password"])
 
 
 def operate(configuration: pathlib.Path, *words: str, accept: tuple[int, ...] = (0,)) -> dict[str, typing.Any]:

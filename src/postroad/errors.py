@@ -19,6 +19,8 @@ class PostroadError(Exception):
         super().__init__(message)
         self.message = message
         self.retry_after = retry_after
+        # What a door has to say beside it, as header fields of HTTP.
+        self.headers: tuple[tuple[str, str], ...] = ()
 
 
 class InvalidRequest(PostroadError):
@@ -37,6 +39,12 @@ class MethodNotAllowed(InvalidRequest):
     def __init__(self, message: str, *, allowed: tuple[str, ...]) -> None:
         super().__init__(message)
         self.allowed = allowed
+
+
+class MailLoop(InvalidRequest):
+    """The message has passed so many hosts that it must be going in circles."""
+
+    smtp_reply = "554 5.4.6"
 
 
 class Unauthorized(PostroadError):

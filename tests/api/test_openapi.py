@@ -64,7 +64,7 @@ ROUTES = (
         idempotent=True,
         answers={202: Stored},
         errors=(errors.RateLimited, errors.IdempotencyInProgress, errors.IdempotencyConflict),
-        answer_headers={"Idempotent-Replayed": "Whether it was."},
+        answer_headers={"RateLimit": "What is left.", "Idempotent-Replayed": "Whether it was."},
     ),
     route("GET", "/notes", caller.Permission.VIEW, query=Filter, answers={200: Stored}),
     route(
@@ -76,6 +76,7 @@ ROUTES = (
     ),
     route("POST", "/notes/{id}/touch", caller.Permission.READ, body=Note, body_required=False, answers={200: Stored}),
     route("GET", "/raw", None, answers={200: bytes}, content_type="message/rfc822"),
+    route("POST", "/file", None, body=bytes, body_type="text/csv", body_rules={"examples": ["a"]}, answers={204: None}),
 )
 
 
@@ -94,6 +95,7 @@ def test_the_document_is_valid_openapi(document: dict[str, Any]) -> None:
         "DELETE /notes/{id}",
         "POST /notes/{id}/touch",
         "GET /raw",
+        "POST /file",
     ]
     assert document["openapi"].startswith("3.1")
     assert document["info"]["version"] == "1.2.3"
@@ -142,6 +144,11 @@ def test_words_to_choose_from_are_strings(document: dict[str, Any]) -> None:
 
 def test_a_body_may_be_optional(document: dict[str, Any]) -> None:
     assert document["paths"]["/notes/{id}/touch"]["post"]["requestBody"]["required"] is False
+
+
+def test_a_body_that_is_not_json_is_text_of_its_type(document: dict[str, Any]) -> None:
+    content = {"text/csv": {"schema": {"type": "string", "examples": ["a"]}}}
+    assert document["paths"]["/file"]["post"]["requestBody"] == {"required": True, "content": content}
 
 
 def test_parameters_are_described(document: dict[str, Any]) -> None:
@@ -193,6 +200,16 @@ def test_refusals_name_their_codes(document: dict[str, Any]) -> None:
     assert "Retry-After" in responses["429"]["headers"]
     assert "Retry-After" in responses["409"]["headers"]
     assert responses["401"]["headers"]["WWW-Authenticate"]["required"] is True
+
+
+def test_what_is_left_of_a_rate_is_told_with_refusals_as_well(document: dict[str, Any]) -> None:
+    responses = document["paths"]["/notes"]["post"]["responses"]
+    told = {status: "RateLimit" in response["headers"] for status, response in responses.items()}
+    assert {status for status, is_told in told.items() if not is_told} == {"401", "500"}
+    assert {"202", "409", "429"} < told.keys()
+    assert [status for status, response in responses.items() if "Idempotent-Replayed" in response["headers"]] == ["202"]
+    others = document["paths"]["/notes"]["get"]["responses"].values()
+    assert not any("RateLimit" in response["headers"] for response in others)
 
 
 def test_every_response_carries_the_request_id(document: dict[str, Any]) -> None:

@@ -124,6 +124,14 @@ def test_another_content_type_is_refused(value: str) -> None:
         reader().check_type(headers(content_type=value), b"{}")
 
 
+def test_a_route_may_take_another_type_and_reads_it_itself() -> None:
+    taking = reader(body=bytes, body_type="text/csv")
+    taking.check_type(headers(content_type="text/CSV; charset=utf-8"), b"a,b")
+    assert taking.decode(b"\xff,b") == (None, b"\xff,b")
+    with pytest.raises(errors.InvalidRequest, match=r"^Content-Type: must be text/csv$"):
+        taking.check_type(headers(content_type="application/json"), b"{}")
+
+
 def test_a_missing_content_type_is_refused() -> None:
     with pytest.raises(errors.InvalidRequest, match="Content-Type"):
         reader().check_type(headers(), b"{}")

@@ -17,12 +17,14 @@ from postroad.api import (
     v1_credentials,
     v1_domains,
     v1_messages,
+    v1_suppressions,
     v1_templates,
     v1_webhook,
 )
 from postroad.model import caller
-from postroad.services import api_keys, context, credentials, domains, templates, webhooks
+from postroad.services import api_keys, context, credentials, domains, suppressions, templates, webhooks
 from postroad.storage import accounts as stored_accounts
+from postroad.storage import suppressions as stored_suppressions
 from tests import mailing, webhook_rows
 from tests.api.management import Office
 
@@ -32,6 +34,7 @@ ROUTES = (
     *v1_credentials.ROUTES,
     *v1_domains.ROUTES,
     *v1_messages.ROUTES,
+    *v1_suppressions.ROUTES,
     *v1_templates.ROUTES,
     *v1_webhook.ROUTES,
 )
@@ -40,10 +43,15 @@ BODIES: Mapping[Key, dict[str, Any]] = {
     ("POST", "/v1/credentials"): {"name": "New"},
     ("POST", "/v1/api-keys"): {"name": "New"},
     ("POST", "/v1/domains"): {"name": "new.example"},
+    ("POST", "/v1/suppressions"): {"email": "new@example.net"},
     ("PUT", "/v1/templates/{alias}"): {"subject": "New", "text": "x"},
     ("POST", "/v1/templates/{alias}/preview"): {},
     ("PUT", "/v1/webhook"): {"url": webhook_rows.URL},
     ("POST", "/v1/webhook/rotate-secret"): {},
+}
+# What is not JSON, and its type.
+FILES: Mapping[Key, tuple[bytes, str]] = {
+    ("POST", "/v1/suppressions/import"): (b"email\r\nnew@example.net\r\n", "text/csv"),
 }
 # The kind of thing that stands in the path. A PUT makes what does not exist: it has a test of its own below.
 NAMED: Mapping[Key, str] = {
@@ -52,8 +60,11 @@ NAMED: Mapping[Key, str] = {
     ("DELETE", "/v1/credentials/{id}"): "credential",
     ("GET", "/v1/domains/{id}"): "domain",
     ("DELETE", "/v1/domains/{id}"): "domain",
+    ("POST", "/v1/domains/{id}/check"): "domain",
     ("GET", "/v1/messages/{id}"): "message",
     ("GET", "/v1/messages/{id}/raw"): "message",
+    ("GET", "/v1/suppressions/{email}"): "suppression",
+    ("DELETE", "/v1/suppressions/{email}"): "suppression",
     ("GET", "/v1/templates/{alias}"): "template",
     ("DELETE", "/v1/templates/{alias}"): "template",
     ("POST", "/v1/templates/{alias}/preview"): "template",
@@ -64,6 +75,7 @@ UNKNOWN = {
     "credential": "cred_" + "0" * 28,
     "domain": "dom_" + "0" * 28,
     "message": "em_" + "0" * 28,
+    "suppression": "nobody@example.net",
     "template": "nothing-here",
     "webhook_delivery": "whd_" + "0" * 28,
 }
@@ -74,6 +86,7 @@ LISTS: Mapping[str, tuple[str, str, str | None]] = {
     "/v1/credentials": ("credentials", "cursor", "next_cursor"),
     "/v1/api-keys": ("api_keys", "cursor", "next_cursor"),
     "/v1/domains": ("domains", "cursor", "next_cursor"),
+    "/v1/suppressions": ("suppressions", "cursor", "next_cursor"),
     "/v1/templates": ("templates", "cursor", "next_cursor"),
     "/v1/messages": ("messages", "cursor", "next_cursor"),
     "/v1/webhook/deliveries": ("deliveries", "before", None),
@@ -103,15 +116,26 @@ async def furnish(ctx: context.Context, account_id: str, *, domain: str) -> dict
         "credential": credential.id,
         "domain": owned.id,
         "message": await mailing.accept(ctx, account_id, sender=f"shop@{domain}"),
+        "suppression": await suppress(ctx, account_id, f"furniture@{domain}"),
         "template": "furniture",
         "webhook_delivery": (await webhook_rows.put_ended(ctx, account_id)).id,
     }
 
 
+async def suppress(ctx: context.Context, account_id: str, email: str) -> str:
+    source = stored_suppressions.Source.ACCOUNT
+    added, _ = await suppressions.add(ctx, account_id, email, reason="Furniture", source=source)
+    return added.email_key
+
+
 async def call(client: httpx.AsyncClient, key: Key, name: str = "x", **more: Any) -> httpx.Response:
     method, path = key
-    body = {"json": BODIES[key]} if key in BODIES else {}
-    url = path.replace("{id}", name).replace("{alias}", name)
+    body: dict[str, Any] = {"json": BODIES[key]} if key in BODIES else {}
+    if key in FILES:
+        content, content_type = FILES[key]
+        body = {"content": content}
+        more["headers"] = {"Content-Type": content_type, **more.get("headers", {})}
+    url = path.replace("{id}", name).replace("{alias}", name).replace("{email}", name)
     return await client.request(method, url, **{**body, **more})
 
 
@@ -125,7 +149,7 @@ def assert_refused(response: httpx.Response, status: int, code: str) -> None:
 def test_every_route_with_a_name_in_its_path_has_a_case() -> None:
     named = {key_of(route) for route in ROUTES if routing.parameters(route.path)}
     assert named - {("PUT", "/v1/templates/{alias}")} == NAMED.keys()
-    assert {key_of(route) for route in ROUTES if route.body} == BODIES.keys()
+    assert {key_of(route) for route in ROUTES if route.body} == BODIES.keys() | FILES.keys()
     assert {route.path for route in ROUTES if route.query} == LISTS.keys()
 
 
@@ -183,7 +207,7 @@ async def test_a_list_shows_the_callers_own_rows_whatever_the_cursor(
     foreign = await furnish(ctx, theirs.account_id, domain="theirs.example")
     assert (await mine.owner.get(path)).json()[member] == []
     (row, *_) = (await theirs.owner.get(path)).json()[member]
-    tampered = row.get("alias") or row["id"]
+    tampered = row.get("alias") or row.get("id") or row["email"].encode().hex()
     for place in (tampered, tampered[:-1] + "0", tampered[:-1] + "f"):
         answer = (await mine.owner.get(path, params={cursor: place})).json()
         assert answer[member] == []
@@ -287,7 +311,7 @@ async def everything(office: Office) -> dict[str, object]:
 async def test_a_suspended_account_still_reads_and_tidies_up(ctx: context.Context, mine: Office) -> None:
     things = await furnish(ctx, mine.account_id, domain="mine.example")
     async with ctx.store.transaction() as tx:
-        await stored_accounts.set_status(tx, mine.account_id, status=stored_accounts.SUSPENDED, reason="spam")
+        await stored_accounts.suspend(tx, mine.account_id, reason="spam", by=stored_accounts.OPERATOR, now=1)
     assert (await mine.owner.get("/v1/account")).json()["account"]["status"] == "suspended"
     assert (await mine.owner.get(f"/v1/messages/{things['message']}")).status_code == 200
     assert (await mine.owner.delete(f"/v1/credentials/{things['credential']}")).status_code == 204

@@ -1,7 +1,10 @@
 """`/v1/account` shows the caller's account, its credits and the ledger behind them."""
 
+import pytest
+
+from postroad import errors
 from postroad.services import accounts, context, credits
-from tests import contexts, mailing
+from tests import contexts, mailing, sending
 from tests.api.management import Office
 
 
@@ -16,8 +19,23 @@ async def test_the_account_is_shown_with_its_credits(ctx: context.Context, mine:
             "name": "Mine",
             "status": "active",
             "suspended_reason": None,
+            "suspended_by": None,
             "credits": {"available": 8, "reserved": 2},
             "created_at": "2027-01-15T08:00:00.000Z",
+            "sending": {
+                "state": "ok",
+                "days": 7,
+                "recipients": 0,
+                "bounces": 0,
+                "bounce_percent": 0.0,
+                "complaints": 0,
+                "complaint_percent": 0.0,
+                "least_recipients": 200,
+                "warn_percent": 4.0,
+                "suspend_percent": 8.0,
+                "complaint_warn_percent": 0.08,
+                "complaint_suspend_percent": 0.3,
+            },
         },
         "request_id": response.headers["x-request-id"],
     }
@@ -27,6 +45,32 @@ async def test_a_suspension_is_shown_with_its_reason(ctx: context.Context, mine:
     await accounts.suspend(ctx, mine.account_id, "too many bounces")
     account = (await mine.reader.get("/v1/account")).json()["account"]
     assert (account["status"], account["suspended_reason"]) == ("suspended", "too many bounces")
+    assert (account["suspended_by"], account["sending"]["state"]) == ("operator", "ok")
+
+
+async def test_what_the_bounce_guard_has_counted_is_shown_and_its_suspension_is_told_to_senders(
+    ctx: context.Context, mine: Office
+) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    await sending.count(ctx, mine.account_id, recipients=199, bounces=15)
+    account = (await mine.reader.get("/v1/account")).json()["account"]
+    assert (account["status"], account["sending"]["state"]) == ("active", "ok")
+    await sending.count(ctx, mine.account_id, recipients=1)
+    stands = (await mine.reader.get("/v1/account")).json()["account"]["sending"]
+    assert (stands["state"], stands["recipients"], stands["bounces"], stands["bounce_percent"]) == (
+        "warned",
+        200,
+        15,
+        7.5,
+    )
+    await sending.count(ctx, mine.account_id, bounces=1, complaints=1)
+    account = (await mine.reader.get("/v1/account")).json()["account"]
+    assert (account["status"], account["suspended_by"]) == ("suspended", "bounce_guard")
+    assert account["sending"]["state"] == "suspended"
+    assert account["sending"]["complaint_percent"] == 0.5
+    assert "16 of the last 200 recipients (8.00 %) do not exist" in account["suspended_reason"]
+    with pytest.raises(errors.AccountSuspended, match="16 of the last 200"):
+        await mailing.accept(ctx, mine.account_id)
 
 
 async def test_the_ledger_is_read_in_parts_newest_first(

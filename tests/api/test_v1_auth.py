@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
-from pathlib import Path
 
 import httpx
 import pytest
@@ -24,9 +23,9 @@ LOG_IN = {"email": "owner@example.com", "password": PASSWORD}
 
 
 @pytest.fixture
-def database_url(tmp_path: Path) -> str:
+def database_url(clean_sqlite_url: str) -> str:
     """The services are tested on both engines; the door is the same in front of either."""
-    return f"sqlite:///{tmp_path}/postroad.db"
+    return clean_sqlite_url
 
 
 @pytest.fixture

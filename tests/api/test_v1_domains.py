@@ -1,6 +1,7 @@
 """`/v1/domains`: registered, listed, read and removed."""
 
 import re
+from typing import Any
 
 import hypothesis
 from hypothesis import strategies
@@ -9,6 +10,11 @@ from postroad.protocol import address, address_syntax
 from postroad.services import context, domains
 from tests import contexts, mailing
 from tests.api.management import Office
+
+
+def light(domain: dict[str, Any]) -> dict[str, Any]:
+    """A domain as lists show it."""
+    return {name: value for name, value in domain.items() if name not in {"records", "warmup"}}
 
 
 async def test_a_domain_is_registered_and_not_proven_yet(mine: Office) -> None:
@@ -20,11 +26,16 @@ async def test_a_domain_is_registered_and_not_proven_yet(mine: Office) -> None:
         "name": "xn--bcher-kva.example",
         "verified": False,
         "verified_at": None,
+        "verified_by": None,
+        "failing_since": None,
+        "warm": False,
         "created_at": "2027-01-15T08:00:00.000Z",
         "dkim": domain["dkim"],
+        "records": domain["records"],
+        "warmup": None,
     }
     assert (await mine.reader.get(f"/v1/domains/{domain['id']}")).json()["domain"] == domain
-    assert (await mine.reader.get("/v1/domains")).json()["domains"] == [domain]
+    assert (await mine.reader.get("/v1/domains")).json()["domains"] == [light(domain)]
 
 
 async def test_a_domain_comes_with_the_record_to_publish(mine: Office) -> None:
@@ -46,15 +57,16 @@ async def test_a_domain_from_before_there_were_keys_gets_its_record_when_it_is_r
     assert (await mine.reader.get("/v1/domains")).json()["domains"][0]["dkim"] is None
     shown = (await mine.reader.get(f"/v1/domains/{domain.id}")).json()["domain"]
     assert shown["dkim"]["name"].endswith("._domainkey.example.com")
-    assert (await mine.reader.get("/v1/domains")).json()["domains"] == [shown]
+    assert (await mine.reader.get("/v1/domains")).json()["domains"] == [light(shown)]
 
 
 async def test_a_proven_domain_says_since_when(ctx: context.Context, mine: Office, clock: contexts.Clock) -> None:
     domain = (await mine.owner.post("/v1/domains", json={"name": "example.com"})).json()["domain"]
     clock.pass_seconds(1.5)
-    await domains.verify(ctx, mine.account_id, domain["id"])
+    await domains.verify(ctx, mine.account_id, domain["id"], by="operator")
     shown = (await mine.owner.get(f"/v1/domains/{domain['id']}")).json()["domain"]
-    assert shown == {**domain, "verified": True, "verified_at": "2027-01-15T08:00:01.500Z"}
+    proof = {"verified": True, "verified_at": "2027-01-15T08:00:01.500Z", "verified_by": "operator"}
+    assert shown == {**domain, **proof}
 
 
 async def test_a_name_that_is_registered_already_or_proven_by_another_account_is_a_conflict(

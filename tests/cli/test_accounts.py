@@ -54,6 +54,15 @@ def test_a_suspended_account_shows_the_reason_until_it_is_resumed(installation: 
     assert (resumed["status"], resumed["suspended_reason"]) == ("active", None)
 
 
+def test_an_account_is_shown_with_how_much_of_its_mail_bounces(installation: Installation) -> None:
+    shown = installation.json("account", "show", "Shop")["account"]
+    assert (shown["sending"]["state"], shown["sending"]["recipients"], shown["suspended_by"]) == ("ok", 0, None)
+    assert "sending: 0 recipients in 7 days, 0 do not exist (0.00 %), 0 complaints (0.00 %): ok\n" in installation.text(
+        "account", "show", "Shop"
+    )
+    assert installation.json("account", "suspend", "Shop", "--reason", "x")["account"]["suspended_by"] == "operator"
+
+
 @pytest.mark.parametrize("action", [("show",), ("suspend", "--reason", "x"), ("resume",)], ids=lambda words: words[0])
 def test_an_unknown_account_is_refused_with_a_sentence(installation: Installation, action: tuple[str, ...]) -> None:
     for name in ("Nobody", "acc_" + "0" * 28, "acc_x", ""):

@@ -12,7 +12,7 @@ from postroad.cli.data_folder import DataFolder, FolderError, Handover
 
 HANDOVER = Handover(
     base_url="http://127.0.0.1:1",
-    smtp=data_folder.Smtp("user", "password"),
+    smtp=data_folder.Smtp(username="user", password="password"),
     api_key="key",
     login=data_folder.Login("jo@example.com", "password"),
     domain="example.com",
@@ -87,11 +87,12 @@ def test_a_path_that_cannot_be_a_folder_is_refused_with_the_reason(tmp_path: Pat
 
 
 def test_settings_are_those_of_development(folder: DataFolder) -> None:
-    settings = folder.settings(environment={}, http={"listen": "127.0.0.1:0"})
+    settings = folder.settings(environment={}, listen={"http": "127.0.0.1:0", "submission": "127.0.0.1:1"})
     assert settings.database.url == f"sqlite:///{folder.database}"
     assert settings.domains.require_verified is False
     assert settings.logs.format == "console"
     assert settings.http.listen == "127.0.0.1:0"
+    assert (settings.submission.listen, settings.submission.auth_without_tls) == ("127.0.0.1:1", True)
     assert settings.delivery.retry_seconds == (2, 3, 5, 5, 5, 5, 5, 5, 5)
     assert settings.delivery.poll_milliseconds == 50
     assert settings.webhooks.allow_insecure is True
@@ -169,3 +170,9 @@ def test_a_damaged_handover_counts_as_none(folder: DataFolder, content: bytes) -
     folder.handover.write_bytes(content)
     with folder.last_handover() as before:
         assert before is None
+
+
+def test_recipients_in_the_simulator_never_count_for_the_bounce_guard(tmp_path: Path) -> None:
+    folder = data_folder.DataFolder(tmp_path / "data")
+    folder.prepare()
+    assert not folder.settings(environment={"POSTROAD_BOUNCE_GUARD__ENABLED": "true"}).bounce_guard.enabled

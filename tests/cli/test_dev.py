@@ -4,10 +4,12 @@ import email
 import json
 import re
 import shlex
+import shutil
 import signal
 import smtplib
 import socket
 import stat
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +26,9 @@ KEYS = {"base_url", "smtp", "api_key", "login", "domain", "template", "sink"}
 
 
 def start(folder: Path, *words: str, environment: dict[str, str] | None = None) -> Service:
-    return Service("dev", "--http", "127.0.0.1:0", *words, folder=folder, environment=environment)
+    return Service(
+        "dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", *words, folder=folder, environment=environment
+    )
 
 
 def handover(service: Service, folder: Path) -> dict[str, Any]:
@@ -52,6 +56,10 @@ def send_to(running: "Running", *recipients: str) -> str:
     return str(answer.json()["id"])
 
 
+def credential(told: dict[str, Any]) -> tuple[str, str]:
+    return told["smtp"]["username"], told["smtp"]["password"]
+
+
 def log_in(told: dict[str, Any]) -> str:
     answer = httpx.post(f"{told['base_url']}/v1/auth/login", json=told["login"])
     assert answer.status_code == 200, answer.text
@@ -69,7 +77,7 @@ class Running:
 
     @property
     def smtp(self) -> tuple[str, str]:
-        return self.told["smtp"]["username"], self.told["smtp"]["password"]
+        return credential(self.told)
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +175,41 @@ def test_the_simulator_listens_where_dev_json_says(running: Running) -> None:
     assert [message["envelope_from"] for message in found.json()["messages"]] == ["a@example.org"]
 
 
+def test_mail_goes_in_over_smtp_where_dev_json_says(running: Running) -> None:
+    smtp = running.told["smtp"]
+    assert list(smtp) == ["host", "port", "username", "password"]
+    head = b"From: shop@example.com\r\nTo: over-smtp@door.test\r\nBcc: hidden@door.test\r\nSubject: By hand\r\n"
+    with smtplib.SMTP(smtp["host"], smtp["port"]) as client:
+        client.login(*running.smtp)
+        client.sendmail("shop@example.com", ["over-smtp@door.test", "hidden@door.test"], head + b"\r\nHello\r\n")
+    inbox = f"{running.told['base_url']}/v1/inbox"
+
+    def received() -> list[dict[str, Any]] | None:
+        found = httpx.get(inbox, params={"to": "hidden@door.test"}, auth=running.smtp).json()["messages"]
+        return found or None
+
+    (message,) = running.service.wait_for(received, what="the delivery")
+    raw = httpx.get(f"{inbox}/{message['id']}/raw", auth=running.smtp).content
+    assert email.message_from_bytes(raw)["Subject"] == "By hand"
+    assert b"hidden@door.test" not in raw
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_printed_command_for_smtp_can_be_pasted_and_works(running: Running) -> None:
+    (command,) = re.findall(r"^  (curl smtp://\S+ (?:.*\\\n)*.*)$", running.printed, re.MULTILINE)
+    words = shlex.split(command.replace("\\\n", "").replace("you@example.net", "pasted@door.test"))
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=operating.PATIENCE_SECONDS)
+    assert ended.returncode == 0, ended.stderr
+    inbox = f"{running.told['base_url']}/v1/inbox"
+
+    def received() -> list[dict[str, Any]] | None:
+        found = httpx.get(inbox, params={"to": "pasted@door.test"}, auth=running.smtp).json()["messages"]
+        return found or None
+
+    (message,) = running.service.wait_for(received, what="the delivery")
+    assert message["subject"] == "Hello"
+
+
 def test_what_it_writes_is_private(running: Running) -> None:
     folder = running.folder / ".postroad"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -183,7 +226,9 @@ def test_mail_may_come_from_a_domain_that_is_not_verified(running: Running) -> N
 
 
 def test_a_folder_in_use_is_refused_with_a_sentence(running: Running) -> None:
-    result = operating.run("dev", "--http", "127.0.0.1:0", "--data", str(running.folder / ".postroad"))
+    result = operating.run(
+        "dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", "--data", str(running.folder / ".postroad")
+    )
     assert operating.sentence(result).endswith(
         ".postroad is in use by another 'postroad dev'; stop that one, or name a folder with --data"
     )
@@ -193,7 +238,7 @@ def test_a_folder_in_use_is_refused_with_a_sentence(running: Running) -> None:
 def test_a_second_start_finds_data_and_credentials_again_even_after_a_kill(tmp_path: Path) -> None:
     with start(tmp_path) as service:
         first = handover(service, tmp_path)
-        smtp = (first["smtp"]["username"], first["smtp"]["password"])
+        smtp = credential(first)
         sent = send(first, auth=smtp)
         service.process.send_signal(signal.SIGKILL)
         service.process.wait(operating.PATIENCE_SECONDS)
@@ -201,7 +246,9 @@ def test_a_second_start_finds_data_and_credentials_again_even_after_a_kill(tmp_p
         service.wait_for(lambda: "started" in service.errors.read_text() or None, what="the start")
         second = handover(service, tmp_path)
         # The ports are free ones, and others at each start.
-        assert {**second, "base_url": first["base_url"], "sink": first["sink"]} == first
+        assert credential(second) == smtp
+        ports = ("base_url", "smtp", "sink")
+        assert {**second, **{name: first[name] for name in ports}} == first
         replayed = send(second, auth=smtp)
         assert (replayed.status_code, replayed.content) == (202, sent.content)
         assert replayed.headers["Idempotent-Replayed"] == "true"
@@ -210,14 +257,14 @@ def test_a_second_start_finds_data_and_credentials_again_even_after_a_kill(tmp_p
 def test_deleting_the_handover_changes_the_locks_and_keeps_the_mail(tmp_path: Path) -> None:
     with start(tmp_path) as service:
         first = handover(service, tmp_path)
-        sent = send(first, auth=(first["smtp"]["username"], first["smtp"]["password"]))
+        sent = send(first, auth=credential(first))
         service.stop()
     (tmp_path / ".postroad" / "dev.json").unlink()
     with start(tmp_path) as service:
         second = handover(service, tmp_path)
-        refused = send({**first, "base_url": second["base_url"]}, auth=tuple(first["smtp"].values()))
+        refused = send({**first, "base_url": second["base_url"]}, auth=credential(first))
         assert refused.status_code == 401
-        shown = httpx.get(f"{second['base_url']}/emails/{sent.json()['id']}", auth=tuple(second["smtp"].values()))
+        shown = httpx.get(f"{second['base_url']}/emails/{sent.json()['id']}", auth=credential(second))
         assert shown.status_code == 200
 
 
@@ -231,7 +278,7 @@ def test_operator_commands_work_beside_the_running_service_and_are_felt_by_it(tm
         shown = httpx.get(f"{told['base_url']}/v1/account", headers={"Authorization": f"Bearer {token}"})
         assert shown.json()["account"] == account
         operating.run("account", "suspend", "Demo", "--reason", "unpaid", *data)
-        smtp = tuple(told["smtp"].values())
+        smtp = credential(told)
 
         def refusal() -> httpx.Response | None:
             answer = send(told, key="suspended", auth=smtp)
@@ -249,7 +296,9 @@ def test_a_port_in_use_is_refused_with_a_sentence_and_costs_no_credentials(tmp_p
         other.bind(("127.0.0.1", 0))
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        code, stdout, stderr = operating.finish(operating.start("dev", "--http", address, folder=tmp_path))
+        code, stdout, stderr = operating.finish(
+            operating.start("dev", "--smtp", "127.0.0.1:0", "--http", address, folder=tmp_path)
+        )
     assert (code, stdout) == (1, "")
     assert (
         stderr == f"Error: cannot listen on {address}: another program listens there; choose an address with --http\n"
@@ -257,17 +306,19 @@ def test_a_port_in_use_is_refused_with_a_sentence_and_costs_no_credentials(tmp_p
     assert json.loads((tmp_path / ".postroad" / "dev.json").read_text()) == first
 
 
-def test_a_port_of_the_simulator_that_is_in_use_is_refused_with_its_option(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--sink", "--smtp"])
+def test_another_port_that_is_in_use_is_refused_with_its_option(tmp_path: Path, option: str) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        process = operating.start("dev", "--http", "127.0.0.1:0", "--sink", address, folder=tmp_path)
+        chosen = {"--http": "127.0.0.1:0", "--smtp": "127.0.0.1:0", option: address}
+        process = operating.start("dev", *(word for pair in chosen.items() for word in pair), folder=tmp_path)
         code, stdout, stderr = operating.finish(process)
     assert (code, stdout) == (1, "")
-    assert (
-        stderr == f"Error: cannot listen on {address}: another program listens there; choose an address with --sink\n"
-    )
+    # The door comes after others, which say that they rest.
+    sentence = f"Error: cannot listen on {address}: another program listens there; choose an address with {option}"
+    assert stderr.splitlines()[-1] == sentence
 
 
 def test_a_smarthost_of_the_developers_own_is_used_instead_of_the_simulator(tmp_path: Path) -> None:
@@ -278,12 +329,12 @@ def test_a_smarthost_of_the_developers_own_is_used_instead_of_the_simulator(tmp_
         chosen = {"POSTROAD_DELIVERY__SMARTHOST": f"127.0.0.1:{other.getsockname()[1]}"}
         with start(tmp_path, environment=chosen) as service:
             told = handover(service, tmp_path)
-            send(told, auth=(told["smtp"]["username"], told["smtp"]["password"]))
+            send(told, auth=credential(told))
             connection, _ = other.accept()
             connection.close()
 
 
-@pytest.mark.parametrize("option", ["--http", "--sink"])
+@pytest.mark.parametrize("option", ["--http", "--smtp", "--sink"])
 @pytest.mark.parametrize("address", ["8025", "127.0.0.1", "127.0.0.1:x", ":0", "[::1:0"])
 def test_an_address_that_is_none_is_a_wrong_use_before_anything_is_made(
     tmp_path: Path, address: str, option: str

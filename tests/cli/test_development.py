@@ -95,7 +95,7 @@ async def test_a_start_without_the_last_handover_makes_new_credentials_and_revok
 async def test_a_handover_of_another_database_is_replaced(ctx: context.Context) -> None:
     foreign = data_folder.Handover(
         base_url="http://127.0.0.1:1",
-        smtp=data_folder.Smtp("smtp_unknown", "x" * 36),
+        smtp=data_folder.Smtp(username="smtp_unknown", password="x" * 36),
         api_key="pr_live_unknown",
         login=data_folder.Login(development.EMAIL, "x" * 20),
         domain="example.com",

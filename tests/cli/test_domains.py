@@ -1,7 +1,21 @@
 """`postroad domain`, on both engines."""
 
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
 from postroad.services import accounts, context, domains
+from tests import dns_server
 from tests.cli.operating import Installation
+from tests.services import onboarding
+
+
+def light(domain: dict[str, Any]) -> dict[str, Any]:
+    """A domain as lists show it."""
+    return {name: value for name, value in domain.items() if name not in {"records", "warmup"}}
 
 
 def test_a_domain_is_registered_and_proven_only_when_the_operator_says_so(installation: Installation) -> None:
@@ -9,7 +23,7 @@ def test_a_domain_is_registered_and_proven_only_when_the_operator_says_so(instal
     claimed = installation.json("domain", "add", "Example.NET")["domain"]
     assert (proven["name"], proven["verified"]) == ("example.org", True)
     assert (claimed["name"], claimed["verified"]) == ("example.net", False)
-    assert installation.json("domain", "list")["domains"] == [proven, claimed]
+    assert installation.json("domain", "list")["domains"] == [light(proven), light(claimed)]
 
 
 def test_people_see_whether_a_domain_is_verified(installation: Installation) -> None:
@@ -28,8 +42,9 @@ def test_the_record_to_publish_is_shown_for_people_and_for_programs(installation
     assert record["type"] == "TXT"
     assert record["value"].startswith("v=DKIM1; k=rsa; p=")
     assert installation.json("domain", "show", "bücher.EXAMPLE")["domain"] == added
-    assert installation.json("domain", "list")["domains"] == [added]
-    line = installation.text("domain", "show", "bücher.example").splitlines()[-1]
+    assert installation.json("domain", "list")["domains"] == [light(added)]
+    lines = installation.text("domain", "show", "bücher.example").splitlines()
+    line = lines[lines.index("DKIM: pending. Not checked yet.") + 1].strip()
     assert line.startswith(f'{record["name"]}. IN TXT ( "v=DKIM1; ')
     assert "".join(line.split('"')[1::2]) == record["value"]
 
@@ -44,7 +59,7 @@ def test_a_domain_from_before_there_were_keys_gets_one_when_it_is_shown(installa
     assert installation.text("domain", "list").splitlines()[1].endswith("  -")
     shown = installation.json("domain", "show", "old.example")["domain"]
     assert shown["dkim"]["name"].endswith("._domainkey.old.example")
-    assert installation.json("domain", "list")["domains"] == [shown]
+    assert installation.json("domain", "list")["domains"] == [light(shown)]
 
 
 def test_a_registered_domain_is_verified_by_any_writing_of_its_name(installation: Installation) -> None:
@@ -63,6 +78,123 @@ def test_an_unregistered_or_impossible_domain_is_refused_with_a_sentence(install
 
 def test_a_domain_can_be_registered_once_and_proven_by_one_account(installation: Installation) -> None:
     installation.text("domain", "add", "example.org", "--verified")
-    assert "is a domain of this account already" in installation.refusal("domain", "add", "example.org")
+    assert installation.refusal("domain", "add", "example.org").endswith("is a domain of this account already")
     installation.text("account", "create", "--name", "Other")
     assert "proven by another" in installation.refusal("domain", "add", "example.org", "--account", "Other")
+
+
+def test_an_operator_is_told_who_has_proven_a_domain_and_takes_it_away(installation: Installation) -> None:
+    other = installation.json("account", "create", "--name", "Other")["account"]["id"]
+    (mine,) = [one["id"] for one in installation.json("account", "list")["accounts"] if one["id"] != other]
+    installation.text("domain", "add", "example.org", "--account", other)
+    installation.text("domain", "add", "example.org", "--account", mine, "--verified")
+    refused = installation.refusal("domain", "verify", "Example.org", "--account", other)
+    assert refused.startswith("name: example.org is proven by another account: ")
+    assert f"({mine}); 'postroad domain remove' takes it away" in refused
+    kept = installation.refusal("domain", "remove", "example.org", "--account", mine)
+    assert kept.endswith("if you mean it, add --yes")
+    assert installation.json("domain", "show", "example.org", "--account", mine)["domain"]["verified"]
+    removed = installation.json("domain", "remove", "Example.ORG", "--account", mine, "--yes")
+    assert removed == {"removed": "example.org"}
+    assert installation.json("domain", "list", "--account", mine) == {"domains": []}
+    assert installation.json("domain", "verify", "example.org", "--account", other)["domain"]["verified"]
+
+
+def test_a_domain_that_is_not_verified_is_removed_at_once(installation: Installation) -> None:
+    installation.text("domain", "add", "example.org")
+    said = installation.text("domain", "remove", "example.org")
+    assert said == "example.org is not a domain of this account any more; its key is gone.\n"
+    assert installation.refusal("domain", "remove", "example.org") == "the account has no domain example.org"
+
+
+@pytest.fixture
+def server() -> Iterator[dns_server.DnsServer]:
+    """A name server in a thread: commands have an event loop of their own."""
+    running: list[dns_server.DnsServer] = []
+    started, ended = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with dns_server.running({}) as server:
+            running.append(server)
+            started.set()
+            await asyncio.to_thread(ended.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    started.wait(60)
+    try:
+        yield running[0]
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.fixture
+def asking(installation: Installation, server: dns_server.DnsServer) -> Installation:
+    """An installation that asks this name server, with a domain."""
+    settings = '[domains]\nspf = "include:spf.example.net"\n[delivery]\nhostname = "mail.example.net"\n'
+    with installation.file.open("a") as file:
+        file.write(f'{settings}resolvers = ["{server.address}"]\n')
+    installation.text("domain", "add", onboarding.DOMAIN)
+    return installation
+
+
+def publish(installation: Installation, server: dns_server.DnsServer) -> None:
+    async def put(ctx: context.Context) -> None:
+        (account,) = await accounts.page(ctx, "", 1)
+        await onboarding.publish_all(ctx, server, await domains.by_name(ctx, account.id, onboarding.DOMAIN))
+
+    installation.ask(put)
+
+
+def test_a_check_says_what_is_missing_and_fails_until_it_is_there(
+    asking: Installation, server: dns_server.DnsServer
+) -> None:
+    server.zones["example.com"] = {"TXT": ['"v=spf1 mx -all"'], "MX": ["10 mx.example.org."]}
+    result = asking.run("domain", "check", "Example.com")
+    assert (result.exit_code, result.stderr) == (1, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("example.com is registered, not verified yet: dom_")
+    assert lines[1:3] == ["Warm-up: 0 of 200 recipients today, tomorrow 200.", "What its DNS should say:"]
+    assert lines[3] == "DKIM: missing. There is no TXT record of this name; add it."
+    assert "._domainkey.example.com. IN TXT ( " in lines[4]
+    assert lines[5] == "SPF: wrong. Found v=spf1 mx -all; add include:spf.example.net before -all."
+    assert lines[6] == '    example.com. IN TXT ( "v=spf1 mx include:spf.example.net -all" )'
+    assert lines[7].startswith("Return path (advice): wrong. Found mx.example.org; ")
+    assert lines[8] == "    example.com. IN MX 10 mail.example.net."
+    assert lines[9].startswith("DMARC (advice): missing. ")
+    assert lines[10] == '    _dmarc.example.com. IN TXT ( "v=DMARC1; p=none" )'
+    publish(asking, server)
+    lines = asking.text("domain", "check", "example.com").splitlines()
+    assert lines[0].startswith("example.com is registered, verified by DNS: dom_")
+    assert [line.partition(".")[0] for line in lines[3:]] == [
+        "DKIM: ok",
+        "SPF: ok",
+        "Return path (advice): ok",
+        "DMARC (advice): ok",
+    ]
+    # Whoever moves the zone still finds everything to copy.
+    assert asking.text("domain", "show", "example.com").count(" IN ") == 4
+
+
+def test_advice_alone_does_not_make_a_check_fail(asking: Installation, server: dns_server.DnsServer) -> None:
+    publish(asking, server)
+    server.zones.pop("_dmarc.example.com")
+    checked = asking.json("domain", "check", "example.com")["domain"]
+    assert (checked["verified"], checked["verified_by"]) == (True, "dns")
+    assert [record["state"] for record in checked["records"]] == ["ok", "ok", "ok", "missing"]
+    assert asking.json("domain", "show", "example.com")["domain"] == checked
+
+
+def test_a_check_of_nobodys_domain_is_refused(installation: Installation) -> None:
+    assert installation.refusal("domain", "check", "example.org") == "the account has no domain example.org"
+    assert installation.refusal("domain", "warm", "example.org") == "the account has no domain example.org"
+
+
+def test_an_operator_says_that_a_domain_is_warm_and_takes_it_back(installation: Installation) -> None:
+    added = installation.json("domain", "add", "example.com")["domain"]
+    assert (added["warm"], added["warmup"]["cap"]) == (False, 200)
+    warm = installation.json("domain", "warm", "example.com")["domain"]
+    assert (warm["warm"], warm["warmup"]) == (True, None)
+    assert "It needs no warm-up." in installation.text("domain", "show", "example.com")
+    assert installation.json("domain", "warm", "example.com", "--off")["domain"] == added

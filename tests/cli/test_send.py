@@ -134,7 +134,7 @@ def test_without_a_service_the_wait_ends_with_the_right_question(shop: Installat
 def dev(tmp_path: Path) -> Iterator[Path]:
     """The data folder of a running `postroad dev`."""
     handover = tmp_path / ".postroad" / "dev.json"
-    with operating.Service("dev", "--http", "127.0.0.1:0", folder=tmp_path) as service:
+    with operating.Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=tmp_path) as service:
         service.wait_for(lambda: handover.exists() or None, what="dev.json")
         yield handover.parent
         assert service.stop()[0] == 0

@@ -55,9 +55,9 @@ def test_the_service_answers_and_ends_in_order(empty: Installation) -> None:
         assert httpx.get(f"http://{host}:{port}/openapi.json").json()["paths"]["/emails"]
         assert service.stop() == (0, "")
         lines = [json.loads(line) for line in service.errors.read_text().splitlines()]
-        events = ["started", "inbound_closed", "request", "request", "stopping", "stopped"]
+        events = ["started", "inbound_closed", "submission_closed", "request", "request", "stopping", "stopped"]
         assert [line["event"] for line in lines] == events
-        assert lines[0]["roles"] == ["api", "delivery", "inbound", "maintenance", "webhooks"]
+        assert lines[0]["roles"] == ["api", "delivery", "inbound", "maintenance", "submission", "webhooks"]
 
 
 def test_an_interrupt_from_the_keyboard_ends_it_in_order_too(local: Installation) -> None:
@@ -147,8 +147,7 @@ def test_an_address_in_use_is_refused(local: Installation) -> None:
         with local.file.open("a") as file:
             file.write(f'[http]\nlisten = "{where}"\n')
         assert refused(local) == (
-            f"Error: cannot listen on {where}: another program listens there; choose an address with "
-            "http.listen, inbound.listen or metrics.listen\n"
+            f"Error: cannot listen on {where}: another program listens there; choose an address with http.listen\n"
         )
 
 

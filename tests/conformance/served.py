@@ -7,8 +7,8 @@ import pytest
 from tests.conformance import running, telling
 from tests.postgres_server import PostgresServer
 
-# Nothing but the tests of the rate is to meet its limit; those start a service of their own.
-FAST = "[limits]\nrequest_rate = 100000\nrequest_burst = 100000\n"
+# Nothing but the tests of rate and warm-up is to meet their limits; those start a service of their own.
+FAST = "[limits]\nrequest_rate = 100000\nrequest_burst = 100000\n[warmup]\nenabled = false\n"
 # Webhooks may go to one address of this machine; all others stay private.
 SETTINGS = f'{FAST}[webhooks]\nallow_private = ["127.0.0.2/32"]\n'
 

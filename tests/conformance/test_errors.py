@@ -1,8 +1,8 @@
 """The interface, "Error object" and "Errors": each code that sending and reading can meet, with its status.
 
-Not to be met here: `warmup_limited` (warm-up does not exist yet), `internal_error` (a bug, by definition),
-`temporary_failure` and `idempotency_in_progress` (a matter of moments: tests/services/test_submit.py), `rate_limited`
-(test_limits.py) and `service_unavailable` (test_unavailability.py).
+Not to be met here: `internal_error` (a bug, by definition), `temporary_failure` and `idempotency_in_progress` (a matter
+of moments: tests/services/test_submit.py), `rate_limited` and `warmup_limited` (test_limits.py) and
+`service_unavailable` (test_unavailability.py).
 """
 
 from collections.abc import Callable

@@ -200,6 +200,23 @@ def test_the_request_rate(tmp_path: Path) -> None:
         assert service.post(running.message(text="Another body"), key=limited_key).status_code == 202
 
 
+def test_the_warm_up(tmp_path: Path) -> None:
+    """Daily volumes behind `warmup_limited`: 429 with `Retry-After`, nothing is stored, the rate is told as ever."""
+    young = "[warmup]\nrecipients_per_day = [50, 50, 50]\n"
+    with running.running(tmp_path, url=f"sqlite:///{tmp_path}/postroad.db", settings=young) as service:
+        before = service.counts()["messages"]
+        # Three, because midnight may come between two of them.
+        answers = [service.post(running.message(to=people(30))) for _ in range(3)]
+        refused = [answer for answer in answers if answer.status_code != 202]
+        assert refused
+        for answer in refused:
+            error = running.check_refusal(answer, 429, "warmup_limited")
+            assert error.startswith("from: example.com is new and warms up: 30 of today's 50 recipients are used")
+            assert 1 <= int(answer.headers["retry-after"]) <= 24 * 3600
+            assert answer.headers["ratelimit"].startswith('"credential";r=')
+        assert service.counts()["messages"] == before + len(answers) - len(refused)
+
+
 def _exceed(service: running.Service) -> tuple[str, int]:
     """Send, many at once, until one is refused; its key, and how many were accepted before."""
     accepted = 0
@@ -212,6 +229,7 @@ def _exceed(service: running.Service) -> tuple[str, int]:
         for _, answer in refused:
             running.check_refusal(answer, 429, "rate_limited")
             assert answer.headers["retry-after"] == "1"
+            assert answer.headers["ratelimit"].startswith('"credential";r=')
         if refused:
             return refused[0][0], accepted
     raise AssertionError("the rate was never exceeded")

@@ -1,7 +1,5 @@
 """Deliveries are tested on a real store: SQLite (`url`), or both engines where it matters (`database_url`)."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.contexts import database_url
@@ -10,6 +8,6 @@ __all__ = ["database_url", "url"]
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
+def url(clean_sqlite_url: str) -> str:
     """The address of an empty store."""
-    return f"sqlite:///{tmp_path}/postroad.db"
+    return clean_sqlite_url

@@ -222,6 +222,7 @@ async def delivering(
                 "security": {"secret_key": contexts.SECRET_KEY},
                 "delivery": {**QUICK, "mx_port": port, "resolvers": [dns.address], **delivery},
                 "pools": pools or {},
+                "warmup": {"enabled": False},
             },
         )
         async with context.open_context(settings, clock=clock) as ctx:

@@ -2,13 +2,14 @@
 
 from typing import Final
 
-from postroad.model import identifiers, mail
+from postroad.model import identifiers, mail, throttle
 from postroad.services import accepting, accounts, context
 from postroad.storage import messages, recipients
 from tests import mailing
 
 BATCH: Final = 2_000
-# What the store has to keep of each message is not what these tests are about.
+# What the store has to keep of each message, and how many may come, is not what these tests are about.
+POLICIES: Final = accepting.Policies(rate=throttle.Policy(rate=1_000_000, burst=1_000_000), warmup_caps=())
 MIME: Final = b"From: shop@example.com\r\nMessage-ID: <%s@example.com>\r\nSubject: Hello\r\n\r\nHello\r\n"
 
 
@@ -31,7 +32,7 @@ async def pile(
     size = max(1, BATCH // each)
     for start in range(0, len(submissions), size):
         async with ctx.store.transaction() as tx:
-            await accepting.accept(tx, submissions[start : start + size])
+            await accepting.accept(tx, submissions[start : start + size], policies=POLICIES)
     ctx.arrivals.set()
     return emails
 

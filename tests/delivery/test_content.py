@@ -9,8 +9,8 @@ import random
 import pytest
 
 from postroad.model import mail
-from postroad.services import messages
-from tests import smtp_peers
+from postroad.services import messages, submit_raw
+from tests import mailing, smtp_peers
 from tests.delivery import engines
 
 HEADER = b"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: x\r\n\r\n"
@@ -85,7 +85,7 @@ async def test_bcc_recipients_are_in_nothing_that_arrives(url: str) -> None:
     _, taken = peer.transactions
     assert len(taken.recipients) == 4
     assert b"hidden" not in taken.content
-    assert b"bcc" not in taken.content.lower()
+    assert b"bcc:" not in taken.content.lower()
     parsed = email.message_from_bytes(taken.content, policy=email.policy.default)
     assert (parsed["To"], parsed["Cc"]) == ("ada@example.net", "bob@example.net")
 
@@ -129,21 +129,15 @@ async def test_plain_mail_needs_no_extension(extensions: tuple[str, ...], url: s
     assert peer.verbs() == ["EHLO", "MAIL", "RCPT", "DATA", "CONTENT", "QUIT"]
 
 
-@pytest.mark.parametrize(
-    "extensions, status",
-    [(smtp_peers.ALL_EXTENSIONS, "delivered"), (("PIPELINING",), "bounced")],
-    ids=["with", "without"],
-)
-async def test_8_bit_content_needs_8bitmime(extensions: tuple[str, ...], status: str, url: str) -> None:
+@pytest.mark.parametrize("extensions", [smtp_peers.ALL_EXTENSIONS, ("PIPELINING",)], ids=["with", "without"])
+async def test_8_bit_content_arrives_as_it_is_and_is_announced_where_8bitmime_is_offered(
+    extensions: tuple[str, ...], url: str
+) -> None:
     async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
-        seen = await post.settle(await post.send_bytes(EIGHT_BIT))
-        assert (seen.recipient.status, seen.recipient.attempt_count) == (status, 1)
-        if status == "bounced":
-            expected = "the message has 8-bit content, and the destination does not offer 8BITMIME"
-            assert seen.recipient.last_smtp_response == expected
-            assert (seen.attempt.stage, seen.attempt.reason) == ("mail", "extension_missing")
-    assert [taken.content for taken in peer.transactions] == ([EIGHT_BIT] if status == "delivered" else [])
-    assert all("BODY=8BITMIME" in taken.mail for taken in peer.transactions)
+        assert (await post.settle(await post.send_bytes(EIGHT_BIT))).standing == ("delivered", 1, 250)
+    (taken,) = peer.transactions
+    assert taken.content == EIGHT_BIT
+    assert ("BODY=8BITMIME" in taken.mail) is ("8BITMIME" in extensions)
 
 
 @pytest.mark.parametrize(
@@ -191,3 +185,50 @@ async def test_a_message_beyond_the_size_that_is_offered_is_not_sent(url: str) -
         assert (seen.attempt.reason, seen.attempt.fault) == ("message_too_large", "content")
         assert (await post.settle(await post.send(text="short"))).standing == ("delivered", 1, 250)
     assert len(peer.transactions) == 1
+
+
+# Finished messages, from the door for them to the wire.
+
+
+async def send_raw(post: engines.Post, content: str, *to: str) -> str:
+    """Accept a message as it comes over SMTP, and return its id."""
+    raw = mail.RawMessage("shop@example.com", to or ("ada@example.net",), content.encode(), "by mx.example.com; now")
+    who = mailing.caller_of(post.account_id)
+    return (await submit_raw.submit_raw(post.ctx, who, raw, request_id="req_1")).message_id
+
+
+@pytest.mark.parametrize("extensions", [smtp_peers.ALL_EXTENSIONS, ()], ids=["all", "none"])
+async def test_a_finished_message_arrives_with_doubled_dots_and_nothing_else_changed(
+    extensions: tuple[str, ...], url: str
+) -> None:
+    body = ".\r\n..two\r\nsüß \r\n.RCPT TO:<eve@example.net>\r\n\r\n.\r\n.end\r\n"
+    head = "From: Büro <shop@example.com>\r\nBcc: eve@example.net\r\nX-Kept:  as\t it\r\n  is\r\n"
+    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
+        sent = await send_raw(post, f"{head}\r\n{body}", "ada@example.net", "eve@example.net")
+        assert [one.status for one in (await post.settle(sent)).recipients] == ["delivered"] * 2
+        stored = await messages.raw(post.ctx, post.account_id, sent)
+    (taken,) = peer.transactions
+    assert taken.recipients == ["RCPT TO:<ada@example.net>", "RCPT TO:<eve@example.net>"]
+    assert taken.content == stored
+    assert stored.endswith(b"\r\nX-Kept:  as\t it\r\n  is\r\n\r\n" + body.encode())
+    assert taken.wire.endswith(body.replace("\r\n.", "\r\n..").encode().join([b"\r\n\r\n.", b""]))
+    assert b"eve" not in stored.partition(b"\r\n\r\n")[0]
+    assert stored.partition(b"\r\n\r\n")[0].isascii()
+    assert ("BODY=8BITMIME" in taken.mail) is bool(extensions)
+    assert "SMTPUTF8" not in taken.mail
+
+
+@pytest.mark.parametrize(
+    "extensions, status",
+    [(smtp_peers.ALL_EXTENSIONS, "delivered"), (("PIPELINING", "8BITMIME"), "bounced")],
+    ids=["with", "without"],
+)
+async def test_an_internationalised_address_in_a_field_needs_smtputf8(
+    extensions: tuple[str, ...], status: str, url: str
+) -> None:
+    content = "From: shop@example.com\r\nTo: jörg@example.net\r\n\r\nHi\r\n"
+    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
+        seen = await post.settle(await send_raw(post, content))
+        assert (seen.recipient.status, seen.recipient.attempt_count) == (status, 1)
+    assert all("SMTPUTF8" in taken.mail for taken in peer.transactions)
+    assert len(peer.transactions) == (status == "delivered")

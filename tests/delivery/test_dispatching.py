@@ -104,7 +104,7 @@ async def test_a_suppressed_address_ends_without_an_attempt(url: str) -> None:
         async with made.ctx.store.transaction() as tx:
             await suppressions.add(
                 tx,
-                [suppressions.Suppression(made.account_id, "ada@example.net", "operator", "asked us", None, 1)],
+                [suppressions.Suppression(made.account_id, "ada@example.net", "operator", "asked us", None, None, 1)],
             )
         one = made.dispatching()
         message_id = await made.accept("ada@example.net", "bob@example.net")

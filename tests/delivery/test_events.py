@@ -6,6 +6,7 @@ import pytest
 
 from postroad.model import mail
 from postroad.services import suppressions
+from postroad.storage import suppressions as stored_suppressions
 from postroad.storage import webhooks
 from tests import endpoints, smtp_peers
 from tests.delivery import engines
@@ -38,7 +39,9 @@ async def test_from_is_the_sender_that_the_destination_was_given(database_url: s
 async def test_an_address_on_the_suppression_list_bounces_without_a_code_and_says_why(url: str) -> None:
     async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
         webhook = await endpoints.subscribe(post.ctx, post.account_id)
-        await suppressions.add(post.ctx, post.account_id, "ada@example.net", reason="asked to be left alone")
+        operator = stored_suppressions.Source.OPERATOR
+        why = "asked to be left alone"
+        await suppressions.add(post.ctx, post.account_id, "ada@example.net", reason=why, source=operator)
         await post.settle(await post.send("ada@example.net"))
         (event,) = await endpoints.told(post.ctx, webhook)
     assert event["type"] == "email.bounced"

@@ -1,5 +1,6 @@
 """Destinations that ask for time, and recipients that run out of it: when mail is tried again, and when no more."""
 
+from postroad.services import suppressions
 from tests import dns_server, smtp_peers
 from tests.delivery import engines
 
@@ -119,6 +120,16 @@ async def test_an_address_that_does_not_exist_is_not_tried_again(database_url: s
         assert (second.message.status, second.message.billing_status) == ("failed", "released")
         assert await post.credits() == (0, 0)
     assert peer.verbs().count("RCPT") == 1
+
+
+async def test_an_address_that_is_taken_off_the_list_gets_the_next_message(url: str) -> None:
+    script: smtp_peers.Script = {"RCPT": ["550 5.1.1 no such user", "250 2.1.5 ok"]}
+    async with smtp_peers.serving(script) as peer, engines.delivering(url, port=peer.port) as post:
+        await post.settle(await post.send("ada@example.net"))
+        assert (await post.settle(await post.send("ada@example.net"))).standing == ("bounced", 0, None)
+        await suppressions.remove(post.ctx, post.account_id, "ADA@Example.net")
+        assert (await post.settle(await post.send("ada@example.net"))).standing == ("delivered", 1, 250)
+    assert len(peer.transactions) == 1
 
 
 async def test_a_suppressed_recipient_does_not_keep_others_from_their_copy(url: str) -> None:

@@ -11,8 +11,10 @@ from postroad.model import judging
 from postroad.protocol.smtp import values
 from postroad.services import audit, outcomes
 from postroad.storage import attempts, insisting, suppressions
+from tests import sending
 from tests.contexts import SECOND
 from tests.delivery import parts
+from tests.model import test_judging
 
 ROUTE = parts.route_to(parts.host_at(25))
 TAKEN = values.Result(values.Stage.CONTENT, values.Reply(250, "taken", "2.0.0"))
@@ -93,6 +95,24 @@ async def test_an_address_that_does_not_exist_is_left_alone_later_when_the_setti
         assert not await suppressed(made, job.claims[1].email_key)
 
 
+async def test_of_all_faults_only_that_of_the_address_puts_it_onto_the_list(url: str) -> None:
+    """One real refusal for each fault and verdict that there is."""
+    kinds: dict[tuple[judging.Verdict, judging.Fault | None], values.Result] = {}
+    for _, stage, wire in test_judging.read_corpus():
+        result = values.Result(stage, test_judging.read_reply(wire))
+        judgement = judging.judge(result)
+        kinds.setdefault((judgement.verdict, judgement.fault), result)
+    bounced = {fault for verdict, fault in kinds if verdict is judging.Verdict.BOUNCED}
+    assert bounced >= {judging.Fault.ADDRESS, judging.Fault.CONTENT, judging.Fault.POLICY, judging.Fault.REPUTATION}
+    assert {fault for _, fault in kinds} >= {judging.Fault.RATE, judging.Fault.NETWORK, judging.Fault.OURS}
+    async with parts.opened(url) as made:
+        (job,) = await made.jobs(*(f"{number}@example.net" for number in range(len(kinds))), route=ROUTE)
+        await record(made, job, *kinds.values())
+        found = [await suppressed(made, claim.email_key) for claim in job.claims]
+    expected = (judging.Verdict.BOUNCED, judging.Fault.ADDRESS)
+    assert found == [kind == expected for kind in kinds]
+
+
 async def test_an_attempt_that_got_nowhere_is_logged_without_a_host(url: str) -> None:
     async with parts.opened(url) as made:
         (missing,) = await made.jobs(route=ROUTE)
@@ -128,11 +148,11 @@ async def test_a_result_is_offered_until_the_store_takes_it_and_is_held_meanwhil
         (job,) = await made.jobs(route=ROUTE)
         start, held = made.ctx.record.start, list[int]()
 
-        async def submit_the_third_time(ended: Sequence[outcomes.Outcome]) -> None:
+        async def submit_the_third_time(ended: Sequence[outcomes.Outcome]) -> outcomes.Recorded:
             held.append(len(made.held))
             if len(held) < 3:
                 raise errors.ServiceUnavailable("away", retry_after=1)
-            await start(ended)
+            return await start(ended)
 
         monkeypatch.setattr(made.ctx.record, "start", lambda ended: asyncio.ensure_future(submit_the_third_time(ended)))
         await record(made, job, TAKEN)
@@ -166,9 +186,9 @@ async def test_only_so_many_results_may_be_unrecorded_then_whoever_sends_waits(
         jobs = await made.jobs(count=3, route=ROUTE)
         start, go_on = made.ctx.record.start, asyncio.Event()
 
-        async def submit_later(ended: Sequence[outcomes.Outcome]) -> None:
+        async def submit_later(ended: Sequence[outcomes.Outcome]) -> outcomes.Recorded:
             await go_on.wait()
-            await start(ended)
+            return await start(ended)
 
         monkeypatch.setattr(made.ctx.record, "start", lambda ended: asyncio.ensure_future(submit_later(ended)))
         tasks = [
@@ -192,7 +212,7 @@ async def test_whoever_waits_for_room_is_let_through_and_what_the_store_does_not
     async with parts.opened(url) as made:
         jobs = await made.jobs(count=4, route=ROUTE)
 
-        async def refuse(_: object) -> int:
+        async def refuse(_: object) -> outcomes.Recorded:
             raise errors.ServiceUnavailable("away", retry_after=1)
 
         monkeypatch.setattr(made.ctx.record, "start", lambda ended: asyncio.ensure_future(refuse(ended)))
@@ -210,3 +230,13 @@ async def test_whoever_waits_for_room_is_let_through_and_what_the_store_does_not
         assert made.events() == ["results_not_recorded_yet", "results_given_up"]
         assert made.log[-1]["results"] == 4
         assert len(made.held) == 4  # until their leases are over
+
+
+async def test_what_the_bounce_guard_does_is_logged_and_counted_once(url: str) -> None:
+    async with parts.opened(url) as made:
+        await sending.count(made.ctx, made.account_id, recipients=199, bounces=15)
+        (job,) = await made.jobs(route=ROUTE)
+        await record(made, job, NOBODY)
+        assert made.events() == ["recipient_bounced", "account_suspended"]
+        assert (made.log[-1]["account_id"], made.log[-1]["bounces"]) == (made.account_id, 16)
+        assert made.ctx.metrics.guard.values["suspended", "bounces"] == 1

@@ -1,17 +1,21 @@
 """The inbound door, over real SMTP: tokens are let in, strangers are not, and 250 means that the report is kept."""
 
+import contextlib
+import dataclasses
 from collections.abc import AsyncIterator
 
 import aiosmtplib
+import msgspec
 import pytest
 
 from postroad import errors
 from postroad.inbound import return_paths
 from postroad.services import context, late_bounces, return_path
-from postroad.storage import accounts
+from postroad.storage import accounts, suppressions
 from postroad.storage import late_bounces as stored
-from tests import mailing, reports
+from tests import mailing, reports, sending
 from tests.api import door
+from tests.protocol import complaints
 
 ADA = "ada@example.net"
 REPORT = reports.report(reports.group(ADA)).replace(b"\n", b"\r\n")
@@ -22,8 +26,8 @@ def lines() -> door.Lines:
     return door.Lines()
 
 
-@pytest.fixture
-async def client(ctx: context.Context, lines: door.Lines) -> AsyncIterator[aiosmtplib.SMTP]:
+@contextlib.asynccontextmanager
+async def connected(ctx: context.Context, lines: door.Lines) -> AsyncIterator[aiosmtplib.SMTP]:
     listener = return_paths.listener(ctx, name="mx.example.com", log=lines.logger())
     await listener.start("127.0.0.1", 0)
     host, port = listener.address
@@ -32,6 +36,12 @@ async def client(ctx: context.Context, lines: door.Lines) -> AsyncIterator[aiosm
             yield client
     finally:
         await listener.stop(grace_seconds=10)
+
+
+@pytest.fixture
+async def client(ctx: context.Context, lines: door.Lines) -> AsyncIterator[aiosmtplib.SMTP]:
+    async with connected(ctx, lines) as client:
+        yield client
 
 
 @pytest.fixture
@@ -166,3 +176,75 @@ async def test_what_is_too_large_is_said_before_it_is_sent(client: aiosmtplib.SM
     with pytest.raises(aiosmtplib.SMTPSenderRefused) as refused:
         await client.mail("", options=[f"SIZE={return_paths.MESSAGE_OCTETS + 1}"])
     assert refused.value.code == 552
+
+
+@pytest.fixture
+def complaining(ctx: context.Context) -> context.Context:
+    """An installation with a domain of its own for return paths, and so with an address for complaints."""
+    delivery = msgspec.structs.replace(ctx.settings.delivery, return_path_domain="return.example.com")
+    return dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
+
+
+async def suppressed(ctx: context.Context, account_id: str) -> list[str]:
+    async with ctx.store.reading() as tx:
+        return [row.source for row in await suppressions.of_account(tx, account_id, after="", limit=10)]
+
+
+async def test_a_complaint_is_kept_before_it_is_acknowledged(
+    complaining: context.Context, account: accounts.Account, message_id: str, lines: door.Lines
+) -> None:
+    content = complaints.report(complaints.FULL, path(complaining, message_id))
+    async with connected(complaining, lines) as client:
+        assert await send(client, "Complaints@return.example.com", content, sender="fbl@provider.example") == 250
+        assert await send(client, "complaints@return.example.com", content) == 250
+    assert [row.action for row in await kept_of(complaining, account.id, message_id)] == ["complaint"]
+    assert await suppressed(complaining, account.id) == ["complaint"]
+    told = [line for line in lines.kept if line["event"] == "complaint"]
+    assert [(line["level"], line["fate"], line["feedback_type"]) for line in told] == [
+        ("info", "recorded", "abuse"),
+        ("debug", "repeated", "abuse"),
+    ]
+    assert told[0]["message_id"] == message_id
+    assert ADA not in str(lines.kept)
+
+
+async def test_a_complaint_may_come_to_the_return_path_itself(
+    ctx: context.Context, account: accounts.Account, client: aiosmtplib.SMTP, message_id: str
+) -> None:
+    await client.ehlo()
+    hidden = complaints.report(complaints.REDACTED, "")
+    assert await send(client, path(ctx, message_id), hidden) == 250
+    assert await suppressed(ctx, account.id) == ["complaint"]
+
+
+async def test_other_mail_to_the_address_for_complaints_is_taken_and_dropped(
+    complaining: context.Context, account: accounts.Account, message_id: str, lines: door.Lines
+) -> None:
+    forged = complaints.report(complaints.FULL, "bounces+" + "0" * 52 + "@return.example.com")
+    async with connected(complaining, lines) as client:
+        for content in (b"Subject: hello\r\n\r\nhello\r\n", REPORT, forged):
+            assert await send(client, "complaints@return.example.com", content) == 250
+        with pytest.raises(aiosmtplib.SMTPRecipientRefused):
+            await send(client, "complaints@example.com")
+    assert await kept_of(complaining, account.id, message_id) == []
+    assert {line["level"] for line in lines.kept if line["event"] != "started"} == {"debug"}
+
+
+async def test_without_a_domain_for_return_paths_there_is_no_address_for_complaints(client: aiosmtplib.SMTP) -> None:
+    await client.ehlo()
+    for domain in ("example.com", "return.example.com"):
+        await client.mail("")
+        with pytest.raises(aiosmtplib.SMTPRecipientRefused):
+            await client.rcpt(f"complaints@{domain}")
+        await client.rset()
+
+
+async def test_what_the_bounce_guard_does_because_of_a_report_is_logged(
+    ctx: context.Context, account: accounts.Account, client: aiosmtplib.SMTP, message_id: str, lines: door.Lines
+) -> None:
+    await sending.count(ctx, account.id, recipients=200, bounces=15)
+    await client.ehlo()
+    assert await send(client, path(ctx, message_id)) == 250
+    (line,) = [line for line in lines.kept if line["event"] == "account_suspended"]
+    assert (line["account_id"], line["recipients"], line["bounces"]) == (account.id, 200, 16)
+    assert ctx.metrics.guard.values["suspended", "bounces"] == 1

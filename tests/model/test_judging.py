@@ -274,7 +274,11 @@ def test_a_connection_lost_after_the_content_is_in_doubt_and_tried_again() -> No
             "the destination takes messages of at most 1000 octets, and this one has 1001",
             "message_too_large",
         ),
-        (Stage.MAIL, "the message has 8-bit content, and the destination does not offer 8BITMIME", "extension_missing"),
+        (
+            Stage.MAIL,
+            "the message has an internationalised address, and the destination does not offer SMTPUTF8",
+            "extension_missing",
+        ),
         (Stage.MAIL, "the sender's address cannot be sent by SMTP", "refused_here"),
         (Stage.RECIPIENT, "the recipient's address cannot be sent by SMTP", "refused_here"),
     ],

@@ -80,3 +80,95 @@ def test_no_window_lets_more_through_than_burst_and_rate_allow(rate: int, burst:
     for first in range(len(passed)):
         for last in range(first, len(passed)):
             assert last - first + 1 <= burst + (passed[last] - passed[first]) // policy.interval
+
+
+def test_no_rate_is_rounded_up() -> None:
+    assert throttle.Policy(rate=3, burst=1).interval == 333_334
+
+
+# Buckets that hosts share
+
+
+def take_shared(
+    policy: throttle.Policy, nows: list[int], bucket: throttle.Shared | None = None
+) -> tuple[list[throttle.Verdict], throttle.Shared]:
+    bucket, verdicts = bucket or throttle.Shared(), []
+    for now in nows:
+        verdict, bucket = throttle.take_shared(policy, bucket, now=now)
+        verdicts.append(verdict)
+    return verdicts, bucket
+
+
+def test_a_shared_bucket_is_like_any_other_where_the_clocks_agree() -> None:
+    nows = [NOON, NOON, NOON + 5, NOON + SECOND // 10, NOON + SECOND // 5, NOON + SECOND // 5, NOON + SECOND // 5]
+    verdicts, bucket = take_shared(POLICY, nows)
+    assert verdicts == take_many(POLICY, nows)
+    assert (bucket.full_at, bucket.seen_at) == (verdicts[-1].full_at, NOON + SECOND // 5)
+
+
+@pytest.mark.parametrize("behind", [SECOND // 100, SECOND, throttle.MOST_CLOCK_DIFFERENCE])
+def test_a_host_that_is_behind_gets_what_is_left_and_no_more(behind: int) -> None:
+    verdicts, bucket = take_shared(POLICY, [NOON, NOON] + 4 * [NOON - behind])
+    assert [verdict.allowed for verdict in verdicts] == 5 * [True] + [False]
+    assert verdicts[-1].wait == behind + POLICY.interval
+    assert [verdict.wait for verdict in verdicts[:-1]] == 5 * [0]
+    assert bucket == throttle.Shared(full_at=NOON + POLICY.window, seen_at=NOON)
+
+
+def test_a_verdict_tells_the_time_of_the_host_that_asked() -> None:
+    (_, verdict), bucket = take_shared(POLICY, [NOON, NOON - SECOND])
+    assert verdict.full_at == NOON - SECOND + 2 * POLICY.interval
+    assert throttle.full_at(bucket, now=NOON - SECOND) == verdict.full_at
+    assert throttle.full_at(bucket, now=NOON) == NOON + 2 * POLICY.interval
+    assert throttle.full_at(bucket, now=NOON + 1) == NOON + 2 * POLICY.interval
+
+
+def test_a_clock_that_was_wrong_by_an_hour_leaves_an_empty_bucket_that_fills_at_its_rate() -> None:
+    _, bucket = take_shared(POLICY, [NOON + 3600 * SECOND])
+    verdicts, bucket = take_shared(POLICY, [NOON, NOON + POLICY.interval, NOON + POLICY.interval], bucket)
+    assert [verdict.allowed for verdict in verdicts] == [False, True, False]
+    assert bucket.seen_at == NOON + POLICY.interval
+
+
+@pytest.mark.parametrize("back", [SECOND // 10, SECOND, 2 * SECOND, 2 * SECOND + 1, 5 * SECOND, 59 * SECOND])
+def test_a_clock_that_is_set_back_refuses_for_moments_and_tells_how_long(back: int) -> None:
+    policy = throttle.Policy(rate=100, burst=200)
+    _, bucket = take_shared(policy, [NOON])
+    refusals: list[tuple[int, int]] = []
+    # A customer that sends at half of the rate, for a minute.
+    for now in range(NOON - back, NOON - back + 60 * SECOND, SECOND // 50):
+        verdict, bucket = throttle.take_shared(policy, bucket, now=now)
+        if not verdict.allowed:
+            refusals.append((now, verdict.wait))
+    assert all(now + wait <= NOON - back + 3 * SECOND for now, wait in refusals)
+
+
+def test_who_is_behind_and_waits_as_it_was_told_is_let_through() -> None:
+    verdicts, bucket = take_shared(POLICY, [NOON] * 5 + [NOON - SECOND])
+    refused = verdicts[-1]
+    assert not refused.allowed
+    just_before, _ = throttle.take_shared(POLICY, bucket, now=NOON - SECOND + refused.wait - 1)
+    in_time, _ = throttle.take_shared(POLICY, bucket, now=NOON - SECOND + refused.wait)
+    assert (just_before.allowed, in_time.allowed) == (False, True)
+
+
+@given(
+    st.integers(1, 1000),
+    st.integers(1, 20),
+    st.lists(st.integers(0, throttle.MOST_CLOCK_DIFFERENCE), min_size=3, max_size=3),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, SECOND)), max_size=100),
+)
+def test_hosts_let_no_more_through_than_one_would_but_for_what_their_clocks_are_apart(
+    rate: int, burst: int, ahead: list[int], requests: list[tuple[int, int]]
+) -> None:
+    policy = throttle.Policy(rate=rate, burst=burst)
+    apart = max(ahead) - min(ahead)
+    now, bucket, passed = NOON, throttle.Shared(), []
+    for host, gap in requests:
+        now += gap
+        verdict, bucket = throttle.take_shared(policy, bucket, now=now + ahead[host])
+        if verdict.allowed:
+            passed.append(now)
+    for first in range(len(passed)):
+        for last in range(first, len(passed)):
+            assert last - first + 1 <= burst + (passed[last] - passed[first] + apart) / policy.interval

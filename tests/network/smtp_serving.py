@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,12 +134,12 @@ class Connection:
 
 
 @contextlib.asynccontextmanager
-async def connect(address: tuple[str, int]) -> AsyncIterator[Connection]:
+async def connect(address: tuple[str, int], *, tls: ssl.SSLContext | None = None) -> AsyncIterator[Connection]:
     """A new connection before its banner, closed at the end."""
-    reader, writer = await asyncio.open_connection(*address)
+    reader, writer = await asyncio.open_connection(*address, ssl=tls)
     try:
         yield Connection(reader, writer)
     finally:
         writer.close()
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
             await writer.wait_closed()

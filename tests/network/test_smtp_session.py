@@ -1,7 +1,9 @@
 """One connection of an SMTP server: foreign clients are served, answers come in order, and nobody holds it up."""
 
 import asyncio
+import base64
 import email.message
+import itertools
 import smtplib
 import socket
 import ssl
@@ -31,7 +33,7 @@ def server_tls(authority: trustme.CA) -> ssl.SSLContext:
 
 @pytest.fixture(scope="module")
 def client_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     authority.configure_trust(context)
     return context
 
@@ -70,7 +72,7 @@ async def test_a_client_secures_the_session_and_authenticates(
     server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
 ) -> None:
     features = server_events.Features("mx.example.test", 1000, starttls=True, auth=True)
-    async with listening(features, tls=server_tls) as server:
+    async with listening(features, tls=lambda: server_tls) as server:
         host, port = server.address
         client = aiosmtplib.SMTP(hostname=host, port=port, start_tls=True, tls_context=client_tls)
         async with client:
@@ -85,7 +87,7 @@ async def test_a_client_secures_the_session_and_authenticates(
 
 
 async def test_tls_may_be_there_from_the_first_byte(server_tls: ssl.SSLContext, client_tls: ssl.SSLContext) -> None:
-    async with listening(tls=server_tls, implicit_tls=True) as server:
+    async with listening(tls=lambda: server_tls, implicit_tls=True) as server:
         host, port = server.address
         async with aiosmtplib.SMTP(hostname=host, port=port, use_tls=True, tls_context=client_tls) as client:
             await client.sendmail("a@example.org", ["b@example.net"], b"x\r\n")
@@ -94,7 +96,7 @@ async def test_tls_may_be_there_from_the_first_byte(server_tls: ssl.SSLContext, 
 
 async def test_a_client_that_cannot_shake_hands_is_let_go(server_tls: ssl.SSLContext) -> None:
     features = server_events.Features("mx.example.test", 1000, starttls=True)
-    async with listening(features, tls=server_tls) as server:
+    async with listening(features, tls=lambda: server_tls) as server:
         async with connect(server.address) as client:
             await client.ask(b"EHLO x\r\nSTARTTLS\r\n", replies=3)
             await client.send(b"MAIL FROM:<a@example.org>\r\n" * 10)
@@ -107,7 +109,7 @@ async def test_a_client_that_cannot_shake_hands_is_let_go(server_tls: ssl.SSLCon
 
 async def test_commands_injected_before_tls_are_never_obeyed(server_tls: ssl.SSLContext) -> None:
     features = server_events.Features("mx.example.test", 1000, starttls=True)
-    async with listening(features, tls=server_tls) as server, connect(server.address) as client:
+    async with listening(features, tls=lambda: server_tls) as server, connect(server.address) as client:
         await client.ask(b"EHLO x\r\n", replies=2)
         await client.send(b"STARTTLS\r\nRSET\r\n")
         assert (await client.rest()).startswith(b"421 ")
@@ -124,6 +126,38 @@ async def test_answers_that_take_their_time_come_in_order() -> None:
         said = (await client.rest()).split(b"\r\n")
         assert said[:3] == [b"250 2.0.0 taken", b"250 2.0.0 OK", b"250 2.1.0 sender taken"]
         assert said[3].startswith(b"221 ")
+
+
+async def test_a_client_that_has_said_all_still_hears_its_answers() -> None:
+    gate = Gate()
+    async with listening(take=gate) as server, connect(server.address) as client:
+        await client.ask(TRANSACTION, replies=5)
+        await client.send(b"x\r\n.\r\nNOOP\r\n")
+        client.writer.write_eof()
+        await gate.reached.wait()
+        gate.opened.set()
+        assert await client.rest() == b"250 2.0.0 taken\r\n250 2.0.0 OK\r\n"
+
+
+class Wordy(smtp_session.Policy):
+    """A policy with words of its own for what cannot be taken."""
+
+    async def refused(self, verb: str, reply: values.Reply) -> smtp_session.Answer:
+        return values.Reply(reply.code, "not that", reply.enhanced)
+
+    def message(self, envelope: values.Envelope) -> smtp_session.Verdict:
+        raise AssertionError(envelope)
+
+
+async def test_a_policy_has_its_own_words_for_what_cannot_be_taken() -> None:
+    async with listening(make_policy=lambda _session: Wordy()) as server, connect(server.address) as client:
+        replies = await client.ask(TRANSACTION + b"a\nb\r\n.\r\n", replies=6)
+        assert replies[-1] == b"550 5.6.0 not that"
+        assert await client.ask(b"MAIL FROM:<> SIZE=1000001\r\n") == [b"552 5.3.4 not that"]
+        assert await client.ask(b"MAIL FROM:<a>\r\n") == [b"553 5.1.7 not that"]
+    async with listening() as server, connect(server.address) as client:
+        replies = await client.ask(TRANSACTION + b"a\nb\r\n.\r\n", replies=6)
+        assert replies[-1].startswith(b"550 5.6.0 the message has a bare CR or LF")
 
 
 async def test_a_client_that_runs_ahead_of_its_answers_is_held_back() -> None:
@@ -143,6 +177,93 @@ async def test_a_client_that_runs_ahead_of_its_answers_is_held_back() -> None:
                     blocked += 1
                 await asyncio.sleep(0)
             assert len(server.kept.messages) == 1
+
+
+async def test_a_client_with_much_to_say_lets_others_have_their_turn() -> None:
+    patient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
+    turns: list[int] = []
+    count = 0
+
+    class Counting(smtp_session.Policy):
+        def hello(self, name: str) -> smtp_session.Verdict:
+            nonlocal count
+            count += 1
+            return super().hello(name)
+
+        def message(self, envelope: values.Envelope) -> smtp_session.Verdict:
+            raise AssertionError(envelope)
+
+    async def watch() -> None:
+        while True:
+            turns.append(count)
+            await asyncio.sleep(0)
+
+    async with listening(patient, make_policy=lambda _session: Counting()) as server, connect(server.address) as client:
+        watching = asyncio.create_task(watch())
+        replies = await client.ask(b"HELO x\r\n" * 1000 + b"NOOP\r\n", replies=1002)
+        watching.cancel()
+        assert replies[-1] == b"250 2.0.0 OK"
+    longest = max(after - before for before, after in itertools.pairwise(turns))
+    assert (count, longest) == (1000, smtp_session.EVENTS_AT_ONCE)
+
+
+async def test_who_has_said_much_and_hangs_up_is_still_answered() -> None:
+    patient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
+    async with listening(patient) as server, connect(server.address) as client:
+        await client.reply()
+        await client.send(b"HELO x\r\n" * 1000)
+        client.writer.write_eof()
+        assert (await client.rest()).count(b"250 ") == 1000
+
+
+async def test_who_is_gone_is_obeyed_no_more() -> None:
+    heard: list[str] = []
+    gone = asyncio.Event()
+
+    class Hearing(smtp_session.Policy):
+        def hello(self, name: str) -> smtp_session.Verdict:
+            heard.append(name)
+            if name == "last":
+                (connection,) = server.listener._connections
+                connection.transport.abort()
+            return super().hello(name)
+
+        def closed(self) -> None:
+            gone.set()
+
+        def message(self, envelope: values.Envelope) -> smtp_session.Verdict:
+            raise AssertionError(envelope)
+
+    async with listening(make_policy=lambda _session: Hearing()) as server, connect(server.address) as client:
+        await client.send(b"HELO x\r\nHELO last\r\n" + b"HELO never\r\n" * 10)
+        await client.rest()
+        await gone.wait()
+    assert heard == ["x", "last"]
+
+
+async def test_a_stranger_who_does_not_log_in_is_let_go_and_a_customer_may_stay() -> None:
+    features = server_events.Features("mx.example.test", 1000, auth=True, auth_without_tls=True)
+    limits = smtp_session.Limits(login_seconds=0.2)
+    async with (
+        listening(features, limits=limits) as server,
+        connect(server.address) as customer,
+        connect(server.address) as stranger,
+    ):
+        login = base64.b64encode(b"\0jo\0secret")
+        replies = await customer.ask(b"EHLO x\r\nAUTH PLAIN " + login + b"\r\n", replies=3)
+        assert replies[-1].startswith(b"235 ")
+
+        async def ask_on() -> None:
+            while True:
+                await stranger.send(b"NOOP\r\n")
+                await asyncio.sleep(0.02)
+
+        asking = asyncio.create_task(ask_on())
+        said = await stranger.rest()
+        asking.cancel()
+        await asyncio.wait({asking})
+        assert b"421 4.4.2 nobody has logged in in time" in said
+        assert await customer.ask(b"NOOP\r\n") == [b"250 2.0.0 OK"]
 
 
 class Broken(smtp_session.Policy):
@@ -221,7 +342,8 @@ async def test_bytes_that_trickle_in_buy_no_time() -> None:
 
 async def test_a_client_that_does_not_read_is_cut() -> None:
     limits = smtp_session.Limits(write_seconds=0.1)
-    async with listening(limits=limits) as server:
+    patient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
+    async with listening(patient, limits=limits) as server:
         with socket.create_connection(server.address) as client:
             client.settimeout(0)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -34,6 +34,7 @@ LOG_IN = "POST /v1/auth/login"
 TEMPLATE = "welcome"
 # A receiver that the service under test allows. Nobody is there, which is an answer as well.
 RECEIVER = "https://127.0.0.2:9/hook"
+SUPPRESSED = "suppressed@example.net"
 PLACEHOLDERS = ("name",)
 MESSAGE = {"to": "ada@example.org", "subject": "Hello", "text": "Hi"}
 # A bound for a machine that is busy with other tests.
@@ -80,7 +81,8 @@ class Furnisher:
         credentials, api_keys, domains = (self._listed(name) for name in ("credentials", "api-keys", "domains"))
         self._credential, self._domain = credentials[0], domains[0]
         # Removing one of these would end the tests, not the thing.
-        self._kept = {*credentials, *api_keys, *domains, TEMPLATE}
+        self._kept = {*credentials, *api_keys, *domains, TEMPLATE, SUPPRESSED}
+        self._suppress(SUPPRESSED)
         self._known = {self._message, *self._kept}
         self._ways: dict[str, Callable[[Case[Any]], None]] = {
             "POST /emails": self._send,
@@ -96,6 +98,9 @@ class Furnisher:
             "DELETE /v1/api-keys/{id}": lambda case: self._sacrifice(case, self._new_api_key),
             "GET /v1/domains/{id}": lambda case: self._point(case, "id", self._domain),
             "DELETE /v1/domains/{id}": lambda case: self._sacrifice(case, self._new_domain),
+            "GET /v1/suppressions/{email}": lambda case: self._point(case, "email", SUPPRESSED),
+            "DELETE /v1/suppressions/{email}": lambda case: self._sacrifice(case, self._new_suppression),
+            "POST /v1/suppressions/import": self._import,
             "GET /v1/templates/{alias}": lambda case: self._point(case, "alias", TEMPLATE),
             "PUT /v1/templates/{alias}": self._spare,
             "DELETE /v1/templates/{alias}": lambda case: self._sacrifice(case, self._new_template),
@@ -180,6 +185,11 @@ class Furnisher:
         if isinstance(case.body, dict):
             _give_variables(case.body, self._placeholders(case.path_parameters.get("alias")))
 
+    def _import(self, case: Case[Any]) -> None:
+        """A schema knows of texts, and not of tables."""
+        if isinstance(case.body, str) and case.headers.get("Content-Type", "text/csv").startswith("text/csv"):
+            case.body = f"email,reason\r\n{next(self._numbers)}@example.net,generated\r\n"
+
     def _name_receiver(self, case: Case[Any]) -> None:
         if not isinstance(case.body, dict):
             return
@@ -221,6 +231,17 @@ class Furnisher:
     def _new_template(self) -> str:
         path = f"/v1/templates/removed-{self._run}-{next(self._numbers)}"
         return str(self._made("PUT", path, {"subject": "Hello", "text": "Hi"})["template"]["alias"])
+
+    def _new_suppression(self) -> str:
+        email = f"removed-{self._run}-{next(self._numbers)}@example.net"
+        self._suppress(email)
+        return email
+
+    def _suppress(self, email: str) -> None:
+        """Put an address onto the list, unless it is there from another run."""
+        headers = {"Authorization": self._given.owner}
+        response = self._client.post("/v1/suppressions", json={"email": email}, headers=headers)
+        assert response.status_code in {201, 409}, response.text
 
     def _save_webhook(self) -> None:
         self._made("PUT", "/v1/webhook", {"url": RECEIVER})
@@ -278,7 +299,8 @@ def _is_identifier(value: object) -> bool:
 
 
 def _is_name(value: object, parameter: str) -> bool:
-    return _is_alias(value) if parameter == "alias" else _is_identifier(value)
+    known = {"alias": _is_alias, "email": _is_address}
+    return known.get(parameter, _is_identifier)(value)
 
 
 def _is_password(value: object) -> bool:

@@ -41,10 +41,11 @@ def parts(value: object) -> Iterator[dict[str, Any]]:
 
 
 def bodies() -> dict[str, dict[str, Any]]:
+    """What operations take as JSON."""
     return {
         name: operation["requestBody"]["content"]["application/json"]["schema"]
         for name, operation in OPERATIONS.items()
-        if "requestBody" in operation
+        if "application/json" in operation.get("requestBody", {}).get("content", {})
     }
 
 
@@ -141,7 +142,7 @@ def test_a_body_has_examples_that_its_own_schema_accepts(name: str) -> None:
 
 
 def test_the_document_stays_small_enough_to_read() -> None:
-    assert len(json.dumps(DOCUMENT)) < 175_000
+    assert len(json.dumps(DOCUMENT)) < 200_000
     patterns = [part["pattern"] for part in parts(DOCUMENT) if isinstance(part.get("pattern"), str)]
     long = [pattern for pattern in patterns if len(pattern) > 1000]
     assert len(long) == len(set(long)), "a long pattern stands in one place, which others refer to"

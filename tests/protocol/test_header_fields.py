@@ -4,12 +4,13 @@ import email
 import email.header
 import email.utils
 import re
+from collections.abc import Callable
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol import address, header_fields, header_text, mime
+from postroad.protocol import address, encoded_words, header_fields, header_text, mime
 from tests.protocol import reading
 
 # Words of all kinds; the judge reads white space other than a space, and signs of Unicode's, as they are.
@@ -136,3 +137,49 @@ def test_a_long_quoted_name_is_folded_at_its_spaces() -> None:
     field = header_fields.addresses("To", [address.parse(f"{name} <x@example.com>")])
     assert all(len(line) <= 78 for line in lines(field))
     assert field.replace("\r\n", "") == f'To: "{name}" <x@example.com>'
+
+
+@hypothesis.given(
+    st.lists(st.text("abc", min_size=1, max_size=100), min_size=1, max_size=20),
+    st.lists(st.text(" \t", min_size=1, max_size=90), min_size=20, max_size=20),
+)
+def test_ascii_words_are_folded_the_same_the_short_way_and_the_long_way(words: list[str], spaces: list[str]) -> None:
+    value = "".join(space + word for space, word in zip(spaces, words, strict=False)).strip(" \t")
+    pieces = [header_fields.Piece(space or " ", word) for space, word in header_fields._SPACES_AND_WORD.findall(value)]
+    assert header_fields._fold_ascii("X-A", value) == header_fields.fold("X-A", pieces)
+
+
+@pytest.mark.parametrize(
+    "value, field",
+    [
+        ("Grüße", "X: =?utf-8?b?R3LDvMOfZQ==?=\r\n"),
+        ("Re: Grüße an  alle", "X: Re: =?utf-8?b?R3LDvMOfZQ==?= an  alle\r\n"),
+        ("für  dich ü", "X: =?utf-8?q?f=C3=BCr?=  dich =?utf-8?b?w7w=?=\r\n"),
+        ("ü\tü x", "X: =?utf-8?b?w7wJw7w=?= x\r\n"),
+        ("=?utf-8?q?a?= ü", "X: =?utf-8?q?a?= =?utf-8?b?IMO8?=\r\n"),
+        ("ü =?utf-8?q?a?=", "X: =?utf-8?b?w7wg?= =?utf-8?q?a?=\r\n"),
+        ("?= ü =?", "X: ?= =?utf-8?b?w7w=?= =?\r\n"),
+        ("=?utf-8?q?=0D=0ABcc:?= ü", "X: =?utf-8?q?=0D=0ABcc:?= =?utf-8?b?IMO8?=\r\n"),
+        ("ü\u2028\u0085x", "X: =?utf-8?b?w7zigKjChXg=?=\r\n"),
+    ],
+)
+def test_what_others_wrote_in_utf_8_is_encoded_and_their_own_encoded_words_stay(value: str, field: str) -> None:
+    assert header_fields.reencoded("X", value) == field
+    before, after = encoded_words.decode(value), encoded_words.decode(field.removeprefix("X: ").removesuffix("\r\n"))
+    assert before == after
+
+
+# An expression that looked from each quote for its end would take hours for these.
+@pytest.mark.parametrize("pattern", ['\\"', '"\\"', "<", '"', '"@', "\\", "=", "<\\", '=\\"'])
+@pytest.mark.parametrize("encode", [header_fields.structured, header_fields.parameters])
+def test_hostile_structured_fields_are_read_in_one_pass(encode: Callable[[str, str], str], pattern: str) -> None:
+    with pytest.raises(header_text.HeaderError, match="a line may have 998 octets"):
+        encode("X", "ü@" + pattern * 200_000)
+
+
+@hypothesis.given(VALUES)
+def test_a_reader_sees_the_same_before_and_after_encoding(value: str) -> None:
+    value = value.strip(" ")
+    field = header_fields.reencoded("X", value)
+    assert field.isascii()
+    assert encoded_words.decode("".join(lines(field)).removeprefix("X:").strip(" ")) == encoded_words.decode(value)

@@ -1,4 +1,4 @@
-"""A new and empty store for each story, on both engines; whatever happens in it, no library reports a bug of ours."""
+"""An empty store for each story, on both engines; whatever happens in it, no library reports a bug of ours."""
 
 import itertools
 import logging
@@ -17,19 +17,16 @@ def _nothing_is_reported(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def url(request: pytest.FixtureRequest) -> str:
     """The address of an empty store."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/postroad.db"
-    return str(request.getfixturevalue("postgres_url"))
+    return str(request.getfixturevalue(f"clean_{request.param}_url"))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def make_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], engines.Engine]:
     """Makes a new and empty store whenever it is called; the one before has to be closed."""
     if request.param == "postgres":
-        url = str(request.getfixturevalue("postgres_url"))
-        engines.migrate(url)
+        url = str(request.getfixturevalue("clean_postgres_url"))
         return lambda: engines.PostgresEngine(url)
     numbers, template = itertools.count(), tmp_path / "template.db"
     engines.migrate(f"sqlite:///{template}")

@@ -195,7 +195,12 @@ async def open_context(
     clock: Callable[[], int] = context.system_clock,
 ) -> AsyncIterator[context.Context]:
     """One more context on the store, as another process would have it."""
-    overrides = {"database": {"url": url}, "security": {"secret_key": SECRET_KEY}, **tables}
+    overrides: dict[str, Mapping[str, object]] = {
+        "database": {"url": url},
+        "security": {"secret_key": SECRET_KEY},
+        "warmup": {"enabled": False},
+        **tables,
+    }
     async with context.open_context(config.load(environment={}, overrides=overrides), clock=clock) as ctx:
         yield ctx
 

@@ -39,6 +39,7 @@ def settings_of(url: str) -> config.Settings:
             "database": {"url": url, "connections": 4},
             "security": {"secret_key": SECRET_KEY},
             "limits": {"request_rate": RATE, "request_burst": BURST},
+            "warmup": {"enabled": False},
         },
     )
 

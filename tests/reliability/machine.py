@@ -15,7 +15,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import caller, mail, receipt
-from postroad.services import accepting, accounts, audit, credits, domains, messages, submit, sweeping
+from postroad.services import accepting, accounts, audit, credits, domains, messages, submit, submit_raw, sweeping
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import audit as stored_audit
 from postroad.storage import messages as stored_messages
@@ -44,14 +44,15 @@ class World:
         self.account_ids: dict[str, str] = {}
         self.domain_ids: dict[tuple[str, str], str] = {}
         self.books = model.Books({}, {})
-        self._buckets: dict[tuple[int, str], model.Bucket] = {}
+        # What is left of each credential's rate if every request counts, whatever became of it.
+        self._asked: dict[str, model.Bucket] = {}
         self._numbers = itertools.count()
 
     async def open(self) -> None:
         """An empty store, the processes, the accounts."""
         await self.engine.open()
-        for place in range(PROCESSES):
-            self.processes.append(await self._start(place))
+        for _ in range(PROCESSES):
+            self.processes.append(await self._start())
         for name, owned in DOMAINS.items():
             account = await accounts.create(self.processes[0].ctx, name)
             self.account_ids[name] = account.id
@@ -60,17 +61,17 @@ class World:
                 await self.add_domain(0, name, domain)
             await self.grant(0, name, FIRST_CREDITS)
         self.books.owners = {credential: self.account_ids[owner] for credential, owner in CREDENTIALS.items()}
+        interval = model.SECOND // engines.RATE
+        full = model.Bucket(interval, interval * engines.BURST, interval * engines.BURST, self.clock.now)
+        self.books.rates = dict.fromkeys(CREDENTIALS, full)
+        self._asked = dict.fromkeys(CREDENTIALS, full)
 
     async def close(self) -> None:
         for process in self.processes:
             await process.stop()
         await self.engine.close()
 
-    async def _start(self, place: int) -> engines.Process:
-        for credential in CREDENTIALS:
-            interval = model.SECOND // engines.RATE
-            full = interval * engines.BURST
-            self._buckets[place, credential] = model.Bucket(interval, full, full, self.clock.now)
+    async def _start(self) -> engines.Process:
         return await engines.Process.start(self.engine.url, clock=self.clock)
 
     # What operators do.
@@ -125,7 +126,7 @@ class World:
         first.cancel()
         (answer,) = await asyncio.gather(first, return_exceptions=True)
         left = answer if isinstance(answer, str | accepting.Accepted) else None
-        gone = model.Outcome(send, request_id, self._within_rate(place, send) if turns else True, left)
+        (gone,) = self._outcomes([(send, request_id, left)])
         outcomes = await self._answers([(place, send)])
         runner = self.processes[place].ctx.accept._runner
         if runner is not None:
@@ -181,7 +182,7 @@ class World:
             await self.processes[place].stop()
         await self.engine.bury()
         for place in dead:
-            self.processes[place] = await self._start(place)
+            self.processes[place] = await self._start()
 
     async def repeat_everything(self, place: int) -> None:
         """Every key that was used in the last day is answered as it was."""
@@ -199,10 +200,24 @@ class World:
             )
         self._check_in_progress(requests, answers)
         self._check_away(requests, answers)
+        return self._outcomes(
+            [
+                (send, request_id, answer)
+                for (_, send), request_id, answer in zip(requests, ids, answers, strict=True)
+                if answer != model.IN_PROGRESS
+            ]
+        )
+
+    def _outcomes(self, answered: Sequence[tuple[model.Send, str, model.Answer | None]]) -> list[model.Outcome]:
+        """Of requests that ran at once, the rate may refuse any, if it has not enough for all of them."""
+        short = set()
+        for send, _, _ in answered:
+            bucket = self._asked[send.credential]
+            if not bucket.has_one(self.clock.now):
+                short.add(send.credential)
+            self._asked[send.credential] = bucket.take(self.clock.now)
         return [
-            model.Outcome(send, request_id, self._within_rate(place, send), answer)
-            for (place, send), request_id, answer in zip(requests, ids, answers, strict=True)
-            if answer != model.IN_PROGRESS
+            model.Outcome(send, request_id, send.credential in short, answer) for send, request_id, answer in answered
         ]
 
     async def _ask(self, place: int, send: model.Send, request_id: str) -> model.Answer | None:
@@ -212,7 +227,10 @@ class World:
         )
         answer: model.Answer
         try:
-            answer = await submit.submit(process.ctx, who, request_of(send), envelope_of(send, request_id))
+            if send.is_raw:
+                answer = await submit_raw.submit_raw(process.ctx, who, raw_of(send, request_id), request_id=request_id)
+            else:
+                answer = await submit.submit(process.ctx, who, request_of(send), envelope_of(send, request_id))
         except Exception as refusal:
             if process.store.is_dead:
                 return None
@@ -226,10 +244,6 @@ class World:
 
     def _new_id(self) -> str:
         return f"req_{next(self._numbers):028x}"
-
-    def _within_rate(self, place: int, send: model.Send) -> bool:
-        """Requests are counted in the order in which they start; those that a forerunner keeps out are not."""
-        return self._buckets[place, send.credential].take(self.clock.now)
 
     # What must be true.
 
@@ -325,11 +339,34 @@ def envelope_of(send: model.Send, request_id: str) -> submit.Envelope:
     return submit.Envelope(request_id=request_id, source=mail.Source.API, key=key)
 
 
+def raw_of(send: model.Send, request_id: str) -> mail.RawMessage:
+    """The same as a client renders it, each time with another Message-ID."""
+    fields = [
+        f"From: shop@{send.domain}",
+        *(f"{name}: {', '.join(people)}" for name, people in (("To", send.to), ("Cc", send.cc)) if people),
+        "Subject: Hello",
+        f"Message-ID: <{request_id}@client.example.org>",
+        *([] if send.key is None else [f"Idempotency-Key: {send.key}"]),
+    ]
+    return mail.RawMessage(
+        sender=f"shop@{send.domain}",
+        recipients=(*send.to, *send.cc, *send.bcc),
+        content="\r\n".join((*fields, "", *["Hello"] * send.words, "")).encode(),
+        trace=f"by here with ESMTPA id {request_id}; Thu, 1 Jan 1970 00:00:00 +0000",
+    )
+
+
 def check_receipt(outcome: model.Outcome) -> None:
     """What the caller is told is what was asked for."""
     send, answer = outcome.send, outcome.answer
     assert isinstance(answer, accepting.Accepted)
     told = msgspec.json.decode(answer.response, type=receipt.Receipt)
     assert (told.id, told.request_id) == (answer.message_id, answer.request_id) == (told.id, outcome.request_id)
-    assert (told.to, told.cc, told.bcc) == (send.to, send.cc, send.bcc)
+    if send.is_raw:
+        # Whoever no field names got a blind copy.
+        shown = {one.lower() for one in (*told.to, *told.cc)}
+        assert (told.source, told.to, told.cc) == (mail.Source.SMTP, send.to, send.cc)
+        assert {one.lower() for one in told.bcc} == send.recipients - shown
+    else:
+        assert (told.to, told.cc, told.bcc) == (send.to, send.cc, send.bcc)
     assert (told.recipient_count, told.credits_reserved) == (len(send.recipients), len(send.recipients))

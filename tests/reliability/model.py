@@ -2,7 +2,8 @@
 
 `Books.expected` is the order of checks of a send: key, suspension, rate, sender domain, credits. Requests that ran at
 the same time are right when there is some order, one after the other, in which the model gives every one of them the
-answer that it got: `explain` looks for it.
+answer that it got: `explain` looks for it. Of the rate it knows the two bounds: never are more accepted than the rate
+allows, by all processes together, and nobody is refused who asked no more often than that.
 """
 
 import dataclasses
@@ -36,6 +37,8 @@ class Send:
     bcc: tuple[str, ...] = ()
     # How long the text is.
     words: int = 1
+    # As a finished message, over SMTP.
+    is_raw: bool = False
 
     @property
     def scope(self) -> tuple[str, str] | None:
@@ -50,11 +53,11 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A request, the id it ran under, whether its rate allowed it, and what it was answered; None: nobody knows."""
+    """A request, the id it ran under, whether its rate may refuse it, and what it was answered; None: nobody knows."""
 
     send: Send
     request_id: str
-    within_rate: bool
+    may_be_limited: bool
     answer: Answer | None
 
 
@@ -78,23 +81,25 @@ class UsedKey:
     expires_at: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Bucket:
-    """The rate of a credential in one process: microseconds that have not been spent."""
+    """The rate of a credential, wherever it sends: microseconds that have not been spent."""
 
     interval: int
     most: int
     level: int
     filled_at: int
 
-    def take(self, now: int) -> bool:
-        """Spend one interval, if there is one."""
-        self.level = min(self.most, self.level + now - self.filled_at)
-        self.filled_at = now
-        if self.level < self.interval:
-            return False
-        self.level -= self.interval
-        return True
+    def at(self, now: int) -> "Bucket":
+        return dataclasses.replace(self, level=min(self.most, self.level + now - self.filled_at), filled_at=now)
+
+    def has_one(self, now: int) -> bool:
+        return self.at(now).level >= self.interval
+
+    def take(self, now: int) -> "Bucket":
+        """Spend one interval, or what there is."""
+        filled = self.at(now)
+        return dataclasses.replace(filled, level=max(0, filled.level - self.interval))
 
 
 @dataclass(slots=True)
@@ -106,10 +111,12 @@ class Books:
     accounts: dict[str, Account]
     keys: dict[tuple[str, str], UsedKey] = field(default_factory=dict)
     messages: dict[str, Send] = field(default_factory=dict)
+    # What accepted mail has left of each credential's rate.
+    rates: dict[str, Bucket] = field(default_factory=dict)
 
     def copy(self) -> "Books":
         """Books that can be changed without changing these; their entries never change."""
-        return Books(self.owners, dict(self.accounts), dict(self.keys), dict(self.messages))
+        return Books(self.owners, dict(self.accounts), dict(self.keys), dict(self.messages), dict(self.rates))
 
     def change(self, account_id: str, **changes: object) -> None:
         """Replace members of an account."""
@@ -127,14 +134,14 @@ class Books:
     def sweep(self, now: int) -> None:
         self.keys = {scope: used for scope, used in self.keys.items() if used.expires_at > now}
 
-    def expected(self, send: Send, *, now: int, within_rate: bool) -> str:
-        """The answer in one word."""
+    def expected(self, send: Send, *, now: int, limited: bool) -> str:
+        """The answer in one word, if the rate refuses it or does not."""
         used, account = self.used(send, now), self.accounts[self.owners[send.credential]]
         if used is not None:
             return REPLAYED if used.send == send else CONFLICT
         if account.suspended:
             return SUSPENDED
-        if not within_rate:
+        if limited:
             return RATE_LIMITED
         if send.domain not in account.domains:
             return FORBIDDEN
@@ -143,13 +150,14 @@ class Books:
     def agrees(self, outcome: Outcome, *, now: int) -> bool:
         """Whether a request that ran now would have got this answer."""
         send, answer = outcome.send, outcome.answer
-        expected = self.expected(send, now=now, within_rate=outcome.within_rate)
+        limited = answer == RATE_LIMITED and outcome.may_be_limited
+        expected = self.expected(send, now=now, limited=limited)
         if isinstance(answer, accepting.Accepted) and answer.replayed:
             used = self.used(send, now)
             first = repeated(used.answer) if used else None
             return expected == REPLAYED and answer == first
         if isinstance(answer, accepting.Accepted):
-            return expected == ACCEPTED
+            return expected == ACCEPTED and self.rates[send.credential].has_one(now)
         return expected == answer
 
     def apply(self, outcome: Outcome, *, now: int) -> None:
@@ -166,6 +174,7 @@ class Books:
             entries=account.entries + 1,
         )
         self.messages[answer.message_id] = send
+        self.rates[send.credential] = self.rates[send.credential].take(now)
         if send.scope is not None:
             self.keys[send.scope] = UsedKey(send, answer, now + KEY_LIFE)
 

@@ -245,11 +245,13 @@ def first_told(responses: list[httpx.Response]) -> Told:
     )
 
 
-async def test_two_hosts_that_get_the_same_key_at_once_make_one_message(postgres_url: str, tmp_path: Path) -> None:
+async def test_two_hosts_that_get_the_same_key_at_once_make_one_message(
+    clean_postgres_url: str, tmp_path: Path
+) -> None:
     (tmp_path / "other").mkdir()
     async with (
-        called(tmp_path, postgres_url) as callers,
-        serving.running(tmp_path / "other", postgres_url) as other,
+        called(tmp_path, clean_postgres_url) as callers,
+        serving.running(tmp_path / "other", clean_postgres_url) as other,
     ):
         hosts = (callers.service.base_url, other.base_url)
         for number in range(20):

@@ -226,6 +226,7 @@ async def test_every_recipient_stands_as_it_should_whatever_workers_do(url: str,
             "database": {"url": url},
             "security": {"secret_key": contexts.SECRET_KEY},
             "limits": {"request_rate": 1_000_000, "request_burst": 1_000_000},
+            "warmup": {"enabled": False},
         },
     )
     async with context.open_context(settings, clock=clock) as ctx:

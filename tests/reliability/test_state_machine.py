@@ -65,6 +65,7 @@ def new_sends(draw: st.DrawFn) -> model.Send:
         cc=draw(st.sampled_from(((), (), PEOPLE[:1]))),
         bcc=draw(st.sampled_from(((), (), PEOPLE[2:5]))),
         words=draw(st.sampled_from((1, 2, 4000))),
+        is_raw=draw(st.booleans()),
     )
 
 
@@ -189,7 +190,8 @@ async def test_the_service_and_the_model_know_the_same_answers(make_engine: Call
     await world.open()
     first = model.Send("cred_one", "a", "one.example", ("ada@example.net",))
     await world.send([(0, first)] * 3)
-    await world.send([(0, dataclasses.replace(first, words=2))])
+    await world.send([(0, dataclasses.replace(first, words=2)), (1, dataclasses.replace(first, is_raw=True))])
+    await world.send([(1, dataclasses.replace(first, key="e", is_raw=True))] * 3)
     await world.send([(0, dataclasses.replace(first, key="b", domain="three.example"))])
     await world.suspend(0, "first")
     await world.send([(1, first), (1, dataclasses.replace(first, key="c"))])

@@ -1,4 +1,7 @@
-"""The whole service around one scene: the API, the engine, a name server, a receiver outside and a listener inside."""
+"""The whole service around one scene: the API, the engine, a name server, a receiver outside and a listener inside.
+
+The cases of mail have a house instead: both doors, the engine that delivers, and a host that takes everything.
+"""
 
 import contextlib
 import socket
@@ -14,18 +17,16 @@ from postroad.services import context
 from tests import contexts, dns_server, webhook_receivers
 from tests.api.management import Office, mine, served, switch, theirs
 from tests.contexts import clock, ctx
-from tests.security import scenes
+from tests.security import houses, scenes
 from tests.webhooks import offices
 
 __all__ = ["clock", "ctx", "mine", "served", "switch", "theirs"]
 
 
 @pytest.fixture
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database_url(request: pytest.FixtureRequest) -> str:
     """SQLite, unless a test asks for more by an indirect parameter: the guard knows no store."""
-    if getattr(request, "param", "sqlite") == "sqlite":
-        return f"sqlite:///{tmp_path}/postroad.db"
-    return str(request.getfixturevalue("clean_postgres_url"))
+    return str(request.getfixturevalue(f"clean_{getattr(request, 'param', 'sqlite')}_url"))
 
 
 @pytest.fixture
@@ -106,3 +107,13 @@ def scene(
 ) -> scenes.Scene:
     public, inside = twins
     return scenes.Scene(offices.Office(ctx, clock), dns, public, inside, mine, dialled)
+
+
+@pytest_asyncio.fixture
+async def house(
+    request: pytest.FixtureRequest, tmp_path: Path, database_url: str, authority: trustme.CA
+) -> AsyncIterator[houses.House]:
+    """Both doors and the way out; an indirect parameter holds settings of submission."""
+    submission = getattr(request, "param", {})
+    async with houses.standing(database_url, folder=tmp_path, authority=authority, **submission) as standing:
+        yield standing

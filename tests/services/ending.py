@@ -41,6 +41,7 @@ def outcome(
     response: str = "Ok",
     tried: bool = True,
     suppress: bool = False,
+    fault: judging.Fault | None = None,
 ) -> outcomes.Outcome:
     """What became of a recipient just now."""
     now = ctx.clock()
@@ -54,7 +55,7 @@ def outcome(
         "TLSv1.3",
         "content",
         verdict,
-        None,
+        fault,
         "because",
         code,
         "2.0.0",

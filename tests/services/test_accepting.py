@@ -2,15 +2,18 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from postroad import errors
+from postroad.model import throttle, warmup
 from postroad.services import accepting, audit, context
 from postroad.services import credits as service_credits
 from postroad.storage import accounts, idempotency, messages, recipients
 
 NOW = 1_800_000_000_000_000
 DAY = 24 * 60 * 60 * 1_000_000
+POLICIES = accepting.Policies(rate=throttle.Policy(rate=1000, burst=1000), warmup_caps=(200, 400))
 BODY, OTHER_BODY = b"b" * 32, b"o" * 32
 
 
@@ -53,6 +56,16 @@ def stored_account(
     account_id: str = "acc_1", *, available: int = 10, status: str = accounts.ACTIVE, reason: str | None = None
 ) -> accounts.Account:
     return accounts.Account(account_id, "Shop", status, reason, available, reserved=0, created_at=NOW)
+
+
+def judge(
+    submissions: list[accepting.Submission],
+    *known: accounts.Account,
+    used: dict[Any, idempotency.StoredKey] | None = None,
+) -> list[accepting.Judgement]:
+    """The judgements of a batch, where neither rates nor warm-up are in the way."""
+    books = accepting.Books({account.id: account for account in known}, used or {}, {}, {})
+    return accepting.judge(submissions, books, policies=POLICIES)
 
 
 def words(judgements: list[accepting.Judgement]) -> list[str]:
@@ -194,24 +207,75 @@ TABLE: dict[
 @pytest.mark.parametrize("case", TABLE)
 def test_the_judge_knows(case: str) -> None:
     known, used, submissions, expected = TABLE[case]
-    judgements = accepting.judge(
-        submissions, accounts_by_id={account.id: account for account in known}, used=dict(used)
-    )
-    assert words(judgements) == expected
+    assert words(judge(submissions, *known, used=dict(used))) == expected
 
 
 def test_a_refusal_for_credits_tells_both_figures() -> None:
-    (refused,) = accepting.judge([submission(1, count=3)], accounts_by_id={"acc_1": POOR}, used={})
+    (refused,) = judge([submission(1, count=3)], POOR)
     assert isinstance(refused, errors.InsufficientCredits)
     assert "needs 3 credits" in refused.message
     assert "2 are available" in refused.message
 
 
 def test_a_refusal_for_a_suspension_tells_the_reason() -> None:
-    (refused,) = accepting.judge([submission(1)], accounts_by_id={"acc_1": SUSPENDED}, used={})
+    (refused,) = judge([submission(1)], SUSPENDED)
     assert isinstance(refused, errors.AccountSuspended)
     assert refused.message == "the account is suspended: too many bounces"
     assert accepting.suspended(None).message == "the account is suspended: ask the operator"
+
+
+# Rates and warm-up
+
+
+POLICIES_OF_A_YOUNG_DOMAIN = accepting.Policies(rate=POLICIES.rate, warmup_caps=(50, 100))
+TIGHT = accepting.Policies(rate=throttle.Policy(rate=1, burst=2), warmup_caps=(50, 100))
+
+
+def warming(number: int, **changes: Any) -> accepting.Submission:
+    return msgspec.structs.replace(submission(number, **changes), warming="example.com")
+
+
+def test_the_rate_is_judged_after_key_and_suspension_and_before_all_else() -> None:
+    books = accepting.Books(
+        {"acc_1": POOR, "acc_2": stored_account("acc_2", status=accounts.SUSPENDED)}, dict([key("used")]), {}, {}
+    )
+    judgements = accepting.judge(
+        [
+            submission(1, key="used"),
+            submission(2, account="acc_2"),
+            warming(3, count=51),
+            submission(4, count=3),
+            warming(5, count=51),
+            submission(6, credential="cred_2", key="b"),
+            submission(7, credential="cred_2", key="b"),
+            submission(8, credential="cred_2", key="c"),
+        ],
+        books,
+        policies=TIGHT,
+    )
+    assert words(judgements) == [
+        "replay em_first",
+        "account_suspended",
+        "warmup_limited",
+        "insufficient_credits",
+        "rate_limited",
+        "accept",
+        "idempotency_in_progress",
+        "accept",
+    ]
+    # Neither the replay nor the suspended nor the second of a key has taken anything.
+    assert {scope: bucket.full_at for scope, bucket in books.buckets.items()} == {
+        "cred_1": NOW + 2_000_000,
+        "cred_2": NOW + 2_000_000,
+    }
+
+
+def test_only_what_is_accepted_counts_for_the_warm_up() -> None:
+    books = accepting.Books({"acc_1": stored_account(available=49)}, {}, {}, {})
+    batch = [warming(1, count=50), warming(2, count=30), warming(3, count=21), warming(4, count=19), submission(5)]
+    judgements = accepting.judge(batch, books, policies=POLICIES_OF_A_YOUNG_DOMAIN)
+    assert words(judgements) == ["insufficient_credits", "accept", "warmup_limited", "accept", "insufficient_credits"]
+    assert books.warmups == {("acc_1", "example.com"): warmup.State(NOW // DAY, 0, 49)}
 
 
 # The transaction itself, on both engines
@@ -221,7 +285,7 @@ async def accept(
     ctx: context.Context, *submissions: accepting.Submission
 ) -> list[accepting.Accepted | errors.PostroadError]:
     async with ctx.store.transaction() as tx:
-        return list(await accepting.accept(tx, submissions))
+        return list(await accepting.accept(tx, submissions, policies=POLICIES))
 
 
 async def balance(ctx: context.Context, account_id: str) -> tuple[int, int]:

@@ -20,6 +20,7 @@ DAMAGE = {
     "missing_bodies": "DELETE FROM bodies",
     "body_sizes": "UPDATE messages SET size = size - 1",
     "wrong_statuses": "UPDATE recipients SET status = 'delivered'",
+    "message_ends": "UPDATE messages SET ended_at = 1",
     "unqueued": "DELETE FROM queue WHERE email_key LIKE 'a@%'",
     "queued_final": "UPDATE recipients SET status = 'failed' WHERE email_key LIKE 'a@%'",
     "wrong_billing": "UPDATE recipients SET status = 'bounced', billing_status = 'settled' WHERE email_key LIKE 'a@%'",

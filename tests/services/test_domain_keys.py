@@ -46,6 +46,7 @@ async def test_the_key_that_signs_belongs_to_the_record(ctx: context.Context, ac
     assert (record.selector, record.value) == (key.selector, dkim_record.value(public))
 
 
+@pytest.mark.usefixtures("real_keys")
 async def test_processes_that_need_the_first_key_at_one_moment_get_the_same(
     ctx: context.Context, account: stored_accounts.Account, settings: config.Settings, clock: contexts.Clock
 ) -> None:
@@ -58,6 +59,7 @@ async def test_processes_that_need_the_first_key_at_one_moment_get_the_same(
     assert key.selector == records[0].selector
 
 
+@pytest.mark.usefixtures("real_keys")
 async def test_accounts_that_claim_one_name_have_keys_of_their_own(
     ctx: context.Context, account: stored_accounts.Account
 ) -> None:
@@ -72,6 +74,7 @@ async def test_accounts_that_claim_one_name_have_keys_of_their_own(
     assert mine.private_key != theirs.private_key
 
 
+@pytest.mark.usefixtures("real_keys")
 async def test_a_removed_domain_has_no_key_and_a_new_one_gets_another(
     ctx: context.Context, account: stored_accounts.Account
 ) -> None:

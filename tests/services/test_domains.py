@@ -93,9 +93,9 @@ async def test_a_claim_by_two_accounts_is_settled_by_the_first_proof(
     other = await accounts.create(ctx, "Other")
     mine = await domains.add(ctx, account.id, "example.com", verified=False)
     theirs = await domains.add(ctx, other.id, "example.com", verified=False)
-    assert (await domains.verify(ctx, other.id, theirs.id)).verified_at is not None
+    assert (await domains.verify(ctx, other.id, theirs.id, by="operator")).verified_at is not None
     with pytest.raises(errors.Conflict, match="another account"):
-        await domains.verify(ctx, account.id, mine.id)
+        await domains.verify(ctx, account.id, mine.id, by="operator")
     assert (await domains.find(ctx, account.id, mine.id)).verified_at is None
 
 
@@ -118,7 +118,7 @@ async def test_accounts_that_prove_one_name_at_the_same_moment_cannot_both_have_
     claims = [await domains.add(ctx, rival.id, "example.com", verified=False) for rival in rivals]
     async with context.open_context(settings, clock=clock) as elsewhere:
         attempts = [
-            domains.verify(here, claim.account_id, claim.id)
+            domains.verify(here, claim.account_id, claim.id, by="operator")
             for here, claim in zip([ctx, elsewhere] * 3, claims, strict=True)
         ]
         results = await asyncio.gather(*attempts, return_exceptions=True)
@@ -130,9 +130,9 @@ async def test_proving_twice_changes_nothing(
     ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
 ) -> None:
     made = await domains.add(ctx, account.id, "example.com", verified=False)
-    first = await domains.verify(ctx, account.id, made.id)
+    first = await domains.verify(ctx, account.id, made.id, by="operator")
     clock.pass_seconds(60)
-    assert await domains.verify(ctx, account.id, made.id) == first
+    assert await domains.verify(ctx, account.id, made.id, by="operator") == first
     assert await domains.find(ctx, account.id, made.id) == first
 
 
@@ -145,7 +145,7 @@ async def test_mail_is_accepted_from_the_moment_of_the_proof_to_the_removal(
     made = await domains.add(ctx, account.id, "example.com", verified=False)
     with pytest.raises(errors.Forbidden):
         await mailing.accept(ctx, account.id, sender="shop@example.com")
-    await domains.verify(ctx, account.id, made.id)
+    await domains.verify(ctx, account.id, made.id, by="operator")
     assert await mailing.accept(ctx, account.id, sender="shop@example.com")
     await domains.remove(ctx, account.id, made.id)
     with pytest.raises(errors.Forbidden):
@@ -158,7 +158,7 @@ async def test_an_unknown_domain_is_not_found(
 ) -> None:
     for attempt in (
         domains.find(ctx, account.id, domain_id),
-        domains.verify(ctx, account.id, domain_id),
+        domains.verify(ctx, account.id, domain_id, by="operator"),
         domains.remove(ctx, account.id, domain_id),
     ):
         with pytest.raises(errors.NotFound):
@@ -172,7 +172,7 @@ async def test_a_domain_of_another_account_does_not_exist(
     foreign = await domains.add(ctx, other.id, "example.com", verified=False)
     for attempt in (
         domains.find(ctx, account.id, foreign.id),
-        domains.verify(ctx, account.id, foreign.id),
+        domains.verify(ctx, account.id, foreign.id, by="operator"),
         domains.remove(ctx, account.id, foreign.id),
     ):
         with pytest.raises(errors.NotFound):

@@ -32,6 +32,11 @@ async def statuses(ctx: context.Context, account_id: str, message_id: str) -> li
     return [recipient.status for recipient in reached]
 
 
+async def events_of(ctx: context.Context, ended: Sequence[outcomes.Outcome]) -> int:
+    """How many events these results make."""
+    return (await ctx.record.submit(ended)).events
+
+
 def all_of(
     ctx: context.Context, claimed: Sequence[queue.Claimed], verdict: judging.Verdict = DELIVERED
 ) -> list[outcomes.Outcome]:
@@ -46,7 +51,7 @@ async def test_a_final_result_writes_its_event(
     message_id, (claimed,) = await ending.accepted(ctx, account.id, "Ada@Example.net", subject="Hello")
     clock.pass_seconds(3.4567)
     written = await ctx.record.submit([ending.outcome(ctx, claimed, verdict, code=299, response="word for word")])
-    assert written == 1
+    assert written.events == 1
     (delivery,) = await endpoints.written(ctx, webhook)
     (_, (recipient,)) = await messages.find(ctx, account.id, message_id)
     event = json.loads(delivery.body)
@@ -92,7 +97,7 @@ async def test_a_deferral_writes_nothing_until_the_last_attempt(
     webhook = await endpoints.subscribe(ctx, account.id)
     _, (claimed,) = await ending.accepted(ctx, account.id, "ada@example.net")
     for _ in range(3):
-        assert await ctx.record.submit([ending.outcome(ctx, claimed, RETRY, code=451, response="later")]) == 0
+        assert await events_of(ctx, [ending.outcome(ctx, claimed, RETRY, code=451, response="later")]) == 0
         clock.pass_seconds(10)
         async with ctx.store.transaction() as tx:
             await queue.promote(tx, now=clock.now, most=10)
@@ -112,7 +117,7 @@ async def test_results_that_are_told_twice_write_one_event(
     if together:
         await asyncio.gather(ctx.record.submit(ended), ctx.record.submit(ended))
     else:
-        assert [await ctx.record.submit(ended), await ctx.record.submit(ended)] == [2, 0]
+        assert [await events_of(ctx, ended), await events_of(ctx, ended)] == [2, 0]
     assert len(await endpoints.written(ctx, webhook)) == 2
 
 
@@ -123,7 +128,7 @@ async def test_a_result_that_comes_too_late_writes_nothing(
     _, (claimed,) = await ending.accepted(ctx, account.id, "ada@example.net")
     await ctx.record.submit([ending.outcome(ctx, claimed, DELIVERED)])
     for verdict in judging.Verdict:
-        assert await ctx.record.submit([ending.outcome(ctx, claimed, verdict, worker="w2")]) == 0
+        assert await events_of(ctx, [ending.outcome(ctx, claimed, verdict, worker="w2")]) == 0
     assert [event["type"] for event in await endpoints.told(ctx, webhook)] == ["email.delivered"]
 
 
@@ -134,7 +139,8 @@ async def test_a_bounce_that_comes_after_the_delivery_writes_nothing(
     message_id, (claimed,) = await ending.accepted(ctx, account.id, "ada@example.net")
     await ctx.record.submit([ending.outcome(ctx, claimed, DELIVERED)])
     before = await endpoints.written(ctx, webhook)
-    (handled,) = await late_bounces.receive(ctx, message_id, reports.report(reports.group("ada@example.net")))
+    received = await late_bounces.receive(ctx, message_id, reports.report(reports.group("ada@example.net")))
+    (handled,) = received.handled
     assert handled.fate is late_bounces.Fate.RECORDED
     assert await endpoints.written(ctx, webhook) == before
 
@@ -150,7 +156,7 @@ async def test_every_recipient_of_a_message_has_an_event_of_its_own(
         ending.outcome(ctx, by_address[email], verdict, recipient_count=3)
         for email, verdict in zip(to, (DELIVERED, BOUNCED, FAILED), strict=True)
     ]
-    assert await ctx.record.submit(ended) == 3
+    assert await events_of(ctx, ended) == 3
     told = await endpoints.told(ctx, webhook)
     _, reached = await messages.find(ctx, account.id, message_id)
     assert {event["data"]["email_id"] for event in told} == {message_id}
@@ -169,7 +175,7 @@ async def test_only_what_is_subscribed_to_is_written(
     ended = [
         ending.outcome(ctx, claim, verdict, recipient_count=3) for claim, verdict in zip(claimed, KINDS, strict=True)
     ]
-    assert await ctx.record.submit(ended) == 1
+    assert await events_of(ctx, ended) == 1
     assert [event["type"] for event in await endpoints.told(ctx, webhook)] == [subscribed]
 
 
@@ -178,22 +184,22 @@ async def test_the_endpoint_counts_as_it_is_when_the_result_is_recorded(
 ) -> None:
     _, claimed = await ending.accepted(ctx, account.id, *(f"{number}@example.net" for number in range(6)))
     none, enabled, disabled, moved, removed, replaced = all_of(ctx, claimed)
-    assert await ctx.record.submit([none]) == 0
+    assert await events_of(ctx, [none]) == 0
     webhook = await endpoints.subscribe(ctx, account.id)
-    assert await ctx.record.submit([enabled]) == 1
+    assert await events_of(ctx, [enabled]) == 1
     await endpoints.subscribe(ctx, account.id, enabled=False)
-    assert await ctx.record.submit([disabled]) == 0
+    assert await events_of(ctx, [disabled]) == 0
     await endpoints.subscribe(ctx, account.id, url="https://elsewhere.example.org/")
-    assert await ctx.record.submit([moved]) == 1
+    assert await events_of(ctx, [moved]) == 1
     told = await endpoints.written(ctx, webhook)
     assert {(one.recipient_id, one.url) for one in told} == {
         (enabled.key[2], endpoints.URL),
         (moved.key[2], "https://elsewhere.example.org/"),
     }
     await endpoints.unsubscribe(ctx, webhook)
-    assert await ctx.record.submit([removed]) == 0
+    assert await events_of(ctx, [removed]) == 0
     again = await endpoints.subscribe(ctx, account.id)
-    assert await ctx.record.submit([replaced]) == 1
+    assert await events_of(ctx, [replaced]) == 1
     assert [one.recipient_id for one in await endpoints.written(ctx, again)] == [replaced.key[2]]
     assert len(await endpoints.written(ctx, webhook)) == 2
 
@@ -213,7 +219,7 @@ async def test_accounts_in_one_batch_get_their_own_events_and_nobody_elses(ctx: 
     claimed = await ending.claim_all(ctx, ending.WORKER)
     assert len(claimed) == 4
     ended = [[ending.outcome(ctx, claim, BOUNCED)] for claim in claimed]
-    assert await asyncio.gather(*map(ctx.record.submit, ended)) == [2] * 4
+    assert await asyncio.gather(*[events_of(ctx, one) for one in ended]) == [2] * 4
     for account, webhook in zip(made[:2], subscribed[:2], strict=True):
         assert webhook is not None
         (delivery,) = await endpoints.written(ctx, webhook)
@@ -231,7 +237,7 @@ async def test_when_the_transaction_fails_neither_result_nor_event_is_stored(
 
     async def record_and_fail() -> None:
         async with ctx.store.transaction() as tx:
-            assert await outcomes.record(tx, [all_of(ctx, claimed)], outbox=ctx.outbox) == [1]
+            assert await outcomes.record(tx, [all_of(ctx, claimed)], outbox=ctx.outbox) == [outcomes.Recorded(1)]
             raise RuntimeError("the plug")
 
     with pytest.raises(RuntimeError, match="the plug"):
@@ -254,7 +260,7 @@ async def test_when_the_event_cannot_be_written_the_result_is_not_stored_either(
     assert await endpoints.written(ctx, webhook) == []
     assert await statuses(ctx, account.id, message_id) == ["queued", "queued"]
     assert (await audit.run(ctx)).findings == []
-    assert await ctx.record.submit(all_of(ctx, claimed)) == 2
+    assert await events_of(ctx, all_of(ctx, claimed)) == 2
 
 
 async def test_a_recipient_that_an_operator_cancels_has_failed(
@@ -350,7 +356,7 @@ async def test_whoever_records_waits_for_whoever_changes_the_endpoint(
             recording = asyncio.ensure_future(other.record.submit(all_of(ctx, claimed)))
             while not recording.done() and not await tx.fetch_one("test.waiting"):
                 await asyncio.sleep(0)
-        assert await recording == 0
+        assert (await recording).events == 0
     assert await endpoints.written(ctx, webhook) == []
 
 

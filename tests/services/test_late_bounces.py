@@ -25,7 +25,7 @@ async def message_id(ctx: context.Context, account: accounts.Account) -> str:
 
 
 async def receive(ctx: context.Context, message_id: str, content: bytes) -> list[Fate]:
-    return [each.fate for each in await late_bounces.receive(ctx, message_id, content)]
+    return [each.fate for each in (await late_bounces.receive(ctx, message_id, content)).handled]
 
 
 async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored.LateBounce]:
@@ -42,7 +42,8 @@ async def test_a_failure_is_kept_and_its_address_left_alone(
     ctx: context.Context, account: accounts.Account, message_id: str
 ) -> None:
     before = await messages.find(ctx, account.id, message_id)
-    (handled,) = await late_bounces.receive(ctx, message_id, reports.report(reports.group("ada@EXAMPLE.net")))
+    received = await late_bounces.receive(ctx, message_id, reports.report(reports.group("ada@EXAMPLE.net")))
+    (handled,) = received.handled
     assert (handled.fate, handled.is_gone) == (Fate.RECORDED, True)
     (kept,) = await kept_of(ctx, account.id, message_id)
     assert handled.addressee is not None
@@ -51,7 +52,7 @@ async def test_a_failure_is_kept_and_its_address_left_alone(
     assert kept.response == "550 5.1.1 no such user"
     assert await suppressed(ctx, account.id) == [
         suppressions.Suppression(
-            account.id, "ada@example.net", "late_bounce", "550 5.1.1 no such user", message_id, ctx.clock()
+            account.id, "ada@example.net", "late_bounce", "550 5.1.1 no such user", 550, message_id, ctx.clock()
         )
     ]
     assert await messages.find(ctx, account.id, message_id) == before
@@ -124,7 +125,7 @@ async def test_an_address_behind_ours_is_told_of_but_ours_stays(
     ctx: context.Context, account: accounts.Account, message_id: str
 ) -> None:
     forwarded = reports.group("somebody@example.org") + "\nOriginal-Recipient: rfc822;bob@example.net"
-    (handled,) = await late_bounces.receive(ctx, message_id, reports.report(forwarded))
+    (handled,) = (await late_bounces.receive(ctx, message_id, reports.report(forwarded))).handled
     assert (handled.fate, handled.is_gone) == (Fate.RECORDED, False)
     assert handled.addressee is not None
     assert handled.addressee.email_key == "bob@example.net"
@@ -182,7 +183,7 @@ async def test_a_name_in_another_script_is_recognised(ctx: context.Context, acco
 
 @pytest.mark.parametrize("content", [b"", b"Subject: Out of office\n\nI am away.\n", b"\0\xff"])
 async def test_mail_that_is_no_report_is_nothing(ctx: context.Context, message_id: str, content: bytes) -> None:
-    assert await late_bounces.receive(ctx, message_id, content) == []
+    assert await receive(ctx, message_id, content) == []
 
 
 async def test_words_that_no_store_could_keep_are_kept_without_what_is_wrong(

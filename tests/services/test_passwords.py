@@ -74,6 +74,7 @@ async def test_a_password_matches_its_own_hash_only(hasher: passwords.Passwords)
     assert not await hasher.verify("correct house", password_hash)
 
 
+@pytest.mark.usefixtures("real_passwords")
 async def test_the_hash_is_argon2id_with_the_documented_cost_and_a_salt(hasher: passwords.Passwords) -> None:
     first, second = await hasher.hash("correct horse"), await hasher.hash("correct horse")
     assert first.startswith("$argon2id$v=19$m=19456,t=2,p=1$")

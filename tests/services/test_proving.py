@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import argon2
 import pytest
@@ -18,9 +17,9 @@ ELSEWHERE = "192.0.2.2"
 
 
 @pytest.fixture
-def database_url(tmp_path: Path) -> str:
+def database_url(clean_sqlite_url: str) -> str:
     """No query is made here: one engine will do."""
-    return f"sqlite:///{tmp_path}/postroad.db"
+    return clean_sqlite_url
 
 
 class Held:

@@ -12,9 +12,8 @@ import email.policy
 import hashlib
 import re
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from email.message import EmailMessage
-from pathlib import Path
 from typing import Any
 
 import apsw
@@ -43,7 +42,6 @@ from postroad.services import (
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import idempotency, ledger, messages, opening, recipients, store
 from tests.contexts import Clock
-from tests.postgres_server import PostgresServer
 
 DAY_SECONDS = 24 * 60 * 60
 REQUEST = mail.SendRequest(
@@ -107,36 +105,6 @@ async def row_counts(url: str) -> dict[str, int]:
         await server.close()
 
 
-EMPTY_ALL_TABLES = """
-DO $$ BEGIN
-    EXECUTE (SELECT 'TRUNCATE ' || string_agg(tablename, ', ') FROM pg_tables
-        WHERE schemaname = 'public' AND tablename NOT IN ('schema_migrations', 'access_version'));
-END $$
-"""
-
-
-@pytest.fixture(scope="module")
-def shared_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create_database()
-    asyncio.run(_migrate(url))
-    yield url
-    postgres_server.drop_database(url)
-
-
-async def _migrate(url: str) -> None:
-    await (await opening.open_current(url, migrate=True)).close()
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/postroad.db"
-    url = str(request.getfixturevalue("shared_postgres_url"))
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    server.execute(EMPTY_ALL_TABLES, url=url)
-    return url
-
-
 @pytest_asyncio.fixture
 async def shop(ctx: context.Context, clock: Clock, account: stored_accounts.Account) -> Shop:
     await credits.add(ctx, account.id, 100, None)
@@ -171,6 +139,7 @@ async def test_an_accepted_message_is_stored_with_all_that_belongs_to_it(shop: S
         "message_tags": 1,
         "ledger": 1,
         "idempotency_keys": 1,
+        "rates": 1,
     }
     assert await shop.balance() == (98, 2)
 
@@ -474,7 +443,7 @@ async def test_a_domain_that_is_not_verified_is_forbidden_until_it_is(shop: Shop
     request = msgspec.structs.replace(REQUEST, sender="shop@example.net")
     with pytest.raises(errors.Forbidden, match=r"example\.net is not verified yet"):
         await shop.send(request)
-    await domains.verify(shop.ctx, shop.account.id, domain.id)
+    await domains.verify(shop.ctx, shop.account.id, domain.id, by="operator")
     await shop.send(request)
 
 

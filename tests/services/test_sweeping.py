@@ -18,6 +18,10 @@ NOTHING: dict[str, Any] = {
     "pools": 0,
     "webhook_deliveries": 0,
     "webhook_secrets": 0,
+    "bodies": 0,
+    "messages": 0,
+    "has_more": False,
+    "rates": 0,
 }
 
 

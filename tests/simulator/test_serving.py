@@ -83,3 +83,16 @@ async def test_an_address_that_is_taken_is_an_error_for_who_starts_it(world: Wor
     with pytest.raises(OSError, match="in use"):
         async with serving.serve(world.mail, host=host, port=port, failed=world.problems.append):
             pass
+
+
+async def test_a_connection_may_meet_one_refusal_after_the_other(world: World) -> None:
+    def be_refused(client: smtplib.SMTP) -> list[int]:
+        client.ehlo()
+        told = []
+        for _ in range(200):
+            client.mail("a@example.org")
+            told.append(client.rcpt("bounce@example.net")[0])
+            client.rset()
+        return told
+
+    assert await world.with_client(be_refused) == [550] * 200

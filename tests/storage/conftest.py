@@ -1,7 +1,7 @@
 """The same tests on both engines: `store` is a migrated store on SQLite and, in a second run, on PostgreSQL.
 
-`database_url` is a new and empty database of that engine; `reopen` opens the same database once more, as another
-process would. `sqlite_store` is for what only a file can do.
+`database_url` is a database of that engine with the current schema, `new_database_url` one without any; `reopen` opens
+the first once more, as another process would. `sqlite_store` is for what only a file can do.
 """
 
 import contextlib
@@ -12,16 +12,18 @@ import pytest
 
 from postroad.storage import opening, sqlite
 from postroad.storage.store import Store
+from tests.contexts import database_url
+
+__all__ = ["database_url"]
 
 Reopen = Callable[[], Awaitable[Store]]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def new_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'postroad.db'}"
-    url: str = request.getfixturevalue("postgres_url")
-    return url
+    return str(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture
@@ -44,8 +46,8 @@ async def reopen(database_url: str) -> AsyncIterator[Reopen]:
 
 
 @pytest.fixture
-async def sqlite_store(tmp_path: Path) -> AsyncIterator[sqlite.SqliteStore]:
-    opened = await opening.open_current(f"sqlite:///{tmp_path / 'postroad.db'}", migrate=True)
+async def sqlite_store(clean_sqlite_url: str) -> AsyncIterator[sqlite.SqliteStore]:
+    opened = await opening.open_current(clean_sqlite_url, migrate=True)
     assert isinstance(opened, sqlite.SqliteStore)
     yield opened
     await opened.close()

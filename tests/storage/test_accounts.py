@@ -35,13 +35,14 @@ async def test_pages_follow_a_cursor_in_the_order_of_bytes(store: Store) -> None
 async def test_an_account_is_suspended_and_resumed(store: Store) -> None:
     async with store.transaction() as tx:
         await samples.add_account(tx)
-        assert await accounts.set_status(tx, "acc_1", status=accounts.SUSPENDED, reason="bounces")
+        assert await accounts.suspend(tx, "acc_1", reason="bounces", by=accounts.BOUNCE_GUARD, now=7)
         suspended = await accounts.by_id(tx, "acc_1")
-        assert await accounts.set_status(tx, "acc_1", status=accounts.ACTIVE, reason=None)
+        assert await accounts.resume(tx, "acc_1")
         resumed = await accounts.by_id(tx, "acc_1")
-        assert not await accounts.set_status(tx, "acc_2", status=accounts.ACTIVE, reason=None)
+        assert not await accounts.resume(tx, "acc_2")
     assert suspended is not None
     assert (suspended.status, suspended.suspended_reason) == ("suspended", "bounces")
+    assert (suspended.suspended_by, suspended.suspended_at) == ("bounce_guard", 7)
     assert resumed is not None
     assert (resumed.status, resumed.suspended_reason) == ("active", None)
 

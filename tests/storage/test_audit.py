@@ -16,6 +16,7 @@ DAMAGE = {
     "missing_bodies": "DELETE FROM bodies",
     "body_sizes": "UPDATE messages SET size = size + 1",
     "wrong_statuses": "UPDATE messages SET status = 'partial'",
+    "message_ends": "UPDATE messages SET ended_at = 1",
     "unqueued": "DELETE FROM queue WHERE recipient_id = 'rcp_em_1_0'",
     "queued_final": "UPDATE recipients SET billing_status = 'settled', status = 'delivered' WHERE id = 'rcp_em_1_0'",
     "wrong_billing": "UPDATE recipients SET status = 'bounced' WHERE id = 'rcp_em_1_0'",
@@ -36,12 +37,13 @@ ORPHANS = {
         "INSERT INTO attempts VALUES "
         "('acc_1', 'em_1', 'rcp_9', 0, 0, '', '', '', '', '', 'retry', NULL, '', NULL, '', '', 0)"
     ),
+    "late bounce": "INSERT INTO late_bounces VALUES ('acc_1', 'em_1', 'rcp_9', 0, 'failed', '5.1.1', 'address', '')",
     "message": "UPDATE messages SET account_id = 'acc_9'",
     "ledger entry": "UPDATE ledger SET account_id = 'acc_9'",
     "credential": "UPDATE credentials SET account_id = 'acc_9'",
     "user": "INSERT INTO users VALUES ('usr_1', 'acc_9', 'e', 'e', 'h', 'owner', 0, NULL, 0)",
     "API key": "INSERT INTO api_keys VALUES ('key_1', 'acc_9', 'cred_9', '', CAST('h' AS BLOB), '', '', 0, NULL, NULL)",
-    "domain": "INSERT INTO domains VALUES ('dom_1', 'acc_9', 'example.com', NULL, 0)",
+    "domain": "INSERT INTO domains (id, account_id, name, created_at) VALUES ('dom_1', 'acc_9', 'example.com', 0)",
     "template": "INSERT INTO templates VALUES ('tpl_1', 'acc_9', 'a', 's', NULL, NULL, 0, 0)",
     "webhook attempt": "UPDATE webhook_attempts SET delivery_id = 'whd_9' WHERE number = 2",
     "webhook delivery": "UPDATE webhook_deliveries SET webhook_id = 'whk_9'",

@@ -1,7 +1,5 @@
 """Late bounces: kept by message, and a message's account is found without knowing it."""
 
-import asyncio
-
 import pytest
 
 from postroad.storage import late_bounces, messages, recipients
@@ -50,25 +48,3 @@ async def test_a_recipient_has_one_report_a_microsecond(store: Store) -> None:
     with pytest.raises(ConstraintViolated):
         async with store.transaction() as tx:
             await late_bounces.insert(tx, [bounce("rcp_1"), bounce("rcp_1")])
-
-
-async def test_reports_about_one_message_wait_for_each_other(store: Store) -> None:
-    order: list[str] = []
-    is_held = asyncio.Event()
-
-    async def first() -> None:
-        async with store.transaction() as tx:
-            await late_bounces.lock(tx, "em_1")
-            is_held.set()
-            for _ in range(20):
-                await late_bounces.of_message(tx, "acc_1", "em_1")
-            order.append("first")
-
-    async def second() -> None:
-        await is_held.wait()
-        async with store.transaction() as tx:
-            await late_bounces.lock(tx, "em_1")
-            order.append("second")
-
-    await asyncio.gather(first(), second())
-    assert order == ["first", "second"]

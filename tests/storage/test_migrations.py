@@ -8,7 +8,19 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from postroad.storage import access, audit, ledger, messages, migrations, opening, queue, recipients
+from postroad.storage import (
+    access,
+    audit,
+    domains,
+    ledger,
+    messages,
+    migrations,
+    opening,
+    queue,
+    recipients,
+    retention,
+    suppressions,
+)
 from postroad.storage.store import ConstraintViolated, Store
 from tests.storage import samples, webhook_samples
 from tests.storage.conftest import Reopen
@@ -21,6 +33,11 @@ async def main():
     await store.close()
 asyncio.run(main())
 """
+
+
+@pytest.fixture
+def database_url(new_database_url: str) -> str:
+    return new_database_url
 
 
 @pytest.fixture
@@ -155,6 +172,44 @@ async def test_a_database_without_webhooks_gets_them_and_keeps_what_it_has(
     assert len(await webhook_samples.claim(empty)) == 1
     async with empty.scanning() as tx:
         assert await audit.findings(tx) == []
+
+
+async def test_domains_that_were_verified_before_the_guards_need_no_warm_up(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:3])
+    await migrations.apply(empty)
+    async with empty.transaction() as tx:
+        await tx.run_script("INSERT INTO domains VALUES ('dom_1', 'acc_1', 'old.example', 7, 1)")
+        await tx.run_script("INSERT INTO domains VALUES ('dom_2', 'acc_1', 'new.example', NULL, 1)")
+    monkeypatch.setattr(migrations, "known", known)
+    await migrations.apply(empty)
+    async with empty.reading() as tx:
+        old, new = await domains.of_account(tx, "acc_1")
+    assert (old.warm, old.verified_by) == (1, "operator")
+    assert (new.warm, new.verified_by) == (0, None)
+
+
+async def test_suppressions_and_ended_messages_come_through_the_guards(
+    empty: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrations.known
+    monkeypatch.setattr(migrations, "known", lambda dialect: known(dialect)[:3])
+    await migrations.apply(empty)
+    async with empty.transaction() as tx:
+        await tx.run_script("INSERT INTO suppressions VALUES ('acc_1', 'a@example.net', 'bounce', 'gone', 'em_1', 7)")
+        await messages.insert(tx, [samples.message("em_1"), samples.message("em_2")])
+        await tx.run_script("UPDATE messages SET status = 'failed', billing_status = 'released' WHERE id = 'em_1'")
+    monkeypatch.setattr(migrations, "known", known)
+    await migrations.apply(empty)
+    two_days = 2 * 24 * 3600 * 1_000_000
+    async with empty.transaction() as tx:
+        (kept,) = await suppressions.of_account(tx, "acc_1", after="", limit=10)
+        assert kept == suppressions.Suppression("acc_1", "a@example.net", "bounce", "gone", None, "em_1", 7)
+        assert await retention.remove_bodies(tx, ended_before=samples.NOW + two_days - 1) == 0
+        assert await retention.remove_bodies(tx, ended_before=samples.NOW + two_days) == 1
+        assert await messages.body(tx, "acc_1", "em_2") is not None
 
 
 def test_migrations_are_numbered_without_gaps_and_alike_on_both_engines() -> None:

@@ -44,7 +44,7 @@ async def test_each_scheme_has_its_engine(tmp_path: Path, postgres_url: str) -> 
         await store.close()
 
 
-async def test_a_store_that_is_refused_is_closed(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_is_refused_is_closed(new_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
     open_store = opening.open_store
 
@@ -54,7 +54,7 @@ async def test_a_store_that_is_refused_is_closed(database_url: str, monkeypatch:
 
     monkeypatch.setattr(opening, "open_store", remember)
     with pytest.raises(migrations.SchemaError):
-        await opening.open_current(database_url, migrate=False)
+        await opening.open_current(new_database_url, migrate=False)
     with pytest.raises(errors.ServiceUnavailable):
         async with opened[0].reading():
             pytest.fail("it is closed")

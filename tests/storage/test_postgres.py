@@ -21,8 +21,8 @@ KILL_THE_OTHERS = (
 
 
 @pytest.fixture
-async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
-    opened = await opening.open_current(postgres_url, migrate=True)
+async def store(clean_postgres_url: str) -> AsyncIterator[PostgresStore]:
+    opened = await opening.open_current(clean_postgres_url, migrate=True)
     assert isinstance(opened, PostgresStore)
     yield opened
     await opened.close()
@@ -116,20 +116,22 @@ async def test_a_mistake_in_the_url_is_told_as_such() -> None:
         await opening.open_store("postgresql://localhost/postroad?sslmode=perhaps")
 
 
-async def test_killed_connections_are_replaced(store: PostgresStore, postgres_url: str) -> None:
+async def test_killed_connections_are_replaced(store: PostgresStore, clean_postgres_url: str) -> None:
     await asyncio.gather(*[version(store) for _ in range(10)])
     for _ in range(3):
-        await administer(postgres_url, KILL_THE_OTHERS)
+        await administer(clean_postgres_url, KILL_THE_OTHERS)
         await recovers(store)
     await asyncio.gather(*[bump(store) for _ in range(20)])
     assert await version(store) == 20
 
 
-async def test_a_connection_killed_within_a_transaction_undoes_it(store: PostgresStore, postgres_url: str) -> None:
+async def test_a_connection_killed_within_a_transaction_undoes_it(
+    store: PostgresStore, clean_postgres_url: str
+) -> None:
     async def write() -> None:
         async with store.transaction() as tx:
             await access.bump(tx)
-            await administer(postgres_url, KILL_THE_OTHERS)
+            await administer(clean_postgres_url, KILL_THE_OTHERS)
             await access.bump(tx)
 
     with pytest.raises(errors.ServiceUnavailable):
@@ -139,12 +141,12 @@ async def test_a_connection_killed_within_a_transaction_undoes_it(store: Postgre
 
 
 async def test_the_first_error_is_the_one_that_is_told_when_the_connection_is_gone_too(
-    store: PostgresStore, postgres_url: str
+    store: PostgresStore, clean_postgres_url: str
 ) -> None:
     async def fail() -> None:
         async with store.transaction() as tx:
             await access.bump(tx)
-            await administer(postgres_url, KILL_THE_OTHERS)
+            await administer(clean_postgres_url, KILL_THE_OTHERS)
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -218,8 +220,8 @@ async def test_a_transaction_that_was_forgotten_loses_its_locks(
         async with store.transaction() as tx:
             await accounts.lock(tx, ["acc_1"])
             async with store.transaction() as other:  # waits until the server has ended the first
-                assert await accounts.set_status(other, "acc_1", status="suspended", reason=None)
-            await accounts.set_status(tx, "acc_1", status="active", reason=None)
+                assert await accounts.suspend(other, "acc_1", reason="bounces", by=accounts.OPERATOR, now=1)
+            await accounts.resume(tx, "acc_1")
 
     with pytest.raises((errors.TemporaryFailure, errors.ServiceUnavailable)):
         await forget()
@@ -265,8 +267,10 @@ async def test_a_dead_lock_is_a_temporary_failure_for_one_and_none_for_the_other
     assert await version(store) == 0
 
 
-async def test_too_few_connections_are_a_temporary_failure(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = await opening.open_store(postgres_url, connections=1)
+async def test_too_few_connections_are_a_temporary_failure(
+    clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await opening.open_store(clean_postgres_url, connections=1)
 
     async def enter(kind: str) -> None:
         async with getattr(store, kind)():
@@ -284,10 +288,10 @@ async def test_too_few_connections_are_a_temporary_failure(postgres_url: str, mo
 
 
 async def test_a_connection_in_use_does_not_keep_a_store_open_for_ever(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "CLOSE_SECONDS", 0.1)
-    store = await opening.open_current(postgres_url, migrate=True)
+    store = await opening.open_current(clean_postgres_url, migrate=True)
 
     async def hold() -> None:
         async with store.transaction() as tx:
@@ -297,19 +301,19 @@ async def test_a_connection_in_use_does_not_keep_a_store_open_for_ever(
 
     with pytest.raises(errors.ServiceUnavailable):
         await hold()
-    again = await opening.open_store(postgres_url)
+    again = await opening.open_store(clean_postgres_url)
     assert await version(again) == 0
     await again.close()
 
 
 async def test_a_schema_changed_by_another_host_costs_one_temporary_failure_a_connection(
-    store: PostgresStore, postgres_url: str
+    store: PostgresStore, clean_postgres_url: str
 ) -> None:
     async with store.transaction() as tx:
         await samples.add_account(tx)
     for _ in range(10):
         await samples.balances(store, "acc_1")
-    await administer(postgres_url, "ALTER TABLE accounts ALTER COLUMN created_at TYPE NUMERIC")
+    await administer(clean_postgres_url, "ALTER TABLE accounts ALTER COLUMN created_at TYPE NUMERIC")
     with contextlib.suppress(errors.TemporaryFailure):
         await samples.balances(store, "acc_1")
     assert await samples.balances(store, "acc_1") == (0, 0)
@@ -342,21 +346,21 @@ async def test_every_text_is_sorted_by_its_bytes_as_in_sqlite(store: PostgresSto
 
 
 async def test_a_service_runs_with_rights_that_do_not_allow_it_to_change_the_schema(
-    store: PostgresStore, postgres_url: str, postgres_server: PostgresServer
+    store: PostgresStore, clean_postgres_url: str, postgres_server: PostgresServer
 ) -> None:
-    role = "clerk_" + postgres_url.partition("test_")[2][:16]
+    role = "clerk_" + clean_postgres_url.partition("test_")[2][:16]
     await administer(
-        postgres_url,
+        clean_postgres_url,
         f"CREATE ROLE {role} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC; "
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}",
     )
     try:
         for migrate in (False, True):
-            clerk = await opening.open_current(postgres_url.replace("postgres@", f"{role}@"), migrate=migrate)
+            clerk = await opening.open_current(clean_postgres_url.replace("postgres@", f"{role}@"), migrate=migrate)
             await bump(clerk)
             await clerk.close()
     finally:
-        await administer(postgres_url, f"DROP OWNED BY {role}; DROP ROLE {role}")
+        await administer(clean_postgres_url, f"DROP OWNED BY {role}; DROP ROLE {role}")
     assert await version(store) == 2
 
 
@@ -372,10 +376,10 @@ async def test_a_sweep_does_not_wait_for_a_key_that_is_about_to_be_used_again(st
     assert await samples.count(store, "idempotency_keys") == 1
 
 
-async def test_a_plan_made_for_an_empty_queue_serves_a_long_one(store: PostgresStore, postgres_url: str) -> None:
+async def test_a_plan_made_for_an_empty_queue_serves_a_long_one(store: PostgresStore, clean_postgres_url: str) -> None:
     await turn_over(store, 20)  # more often than the server needs to keep a plan
     await administer(
-        postgres_url,
+        clean_postgres_url,
         "INSERT INTO queue SELECT 'acc_1', 'em_' || n, 'rcp_' || n, 'later.example acc_1', 'a', 'a', 1, 0, 0, 0, n, "
         "10^15, NULL FROM generate_series(1, 20000) AS n",
     )

@@ -139,9 +139,9 @@ async def test_a_violated_rule_undoes_its_transaction_and_does_not_kill_the_stor
             await tx.execute("test.wrong")
 
     for statement in (
-        "INSERT INTO accounts VALUES ('acc_1', 'again', 'active', NULL, 0, 0, 0)",  # the key exists
-        "INSERT INTO accounts VALUES ('acc_2', 'n', 'asleep', NULL, 0, 0, 0)",  # a CHECK refuses it
-        "INSERT INTO accounts VALUES ('acc_2', NULL, 'active', NULL, 0, 0, 0)",
+        "INSERT INTO accounts VALUES ('acc_1', 'again', 'active', NULL, 0, 0, 0, NULL, NULL)",  # the key exists
+        "INSERT INTO accounts VALUES ('acc_2', 'n', 'asleep', NULL, 0, 0, 0, NULL, NULL)",  # a CHECK refuses it
+        "INSERT INTO accounts VALUES ('acc_2', NULL, 'active', NULL, 0, 0, 0, NULL, NULL)",
         "UPDATE accounts SET available = available - 1",
     ):
         samples.teach(store, wrong=statement)

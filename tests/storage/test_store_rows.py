@@ -21,7 +21,7 @@ async def test_execute_counts_the_rows_it_touched(store: Store) -> None:
         assert await tx.execute("accounts.insert", "acc_2", "two", samples.NOW) == 1
         assert await tx.execute("test.rename") == 2
         assert await tx.execute("test.rename") == 2  # rows that match count, changed or not
-        assert await tx.execute("accounts.set_status", "acc_9", "active", None) == 0
+        assert await tx.execute("accounts.resume", "acc_9") == 0
         assert await tx.execute("test.remove") == 2
         assert await tx.execute("test.remove") == 0
         assert await tx.execute("users.revoke_token", "tok_1", "acc_1", samples.NOW) == 1

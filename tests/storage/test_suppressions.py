@@ -10,7 +10,7 @@ from tests.storage import samples
 
 def suppression(email_key: str, account_id: str = "acc_1", **changes: object) -> suppressions.Suppression:
     plain = suppressions.Suppression(
-        account_id, email_key, suppressions.Source.BOUNCE, "no such user", "em_1", samples.NOW
+        account_id, email_key, suppressions.Source.BOUNCE, "no such user", 550, "em_1", samples.NOW
     )
     return msgspec.structs.replace(plain, **changes)
 
@@ -41,6 +41,21 @@ async def test_the_first_reason_stays(store: Store) -> None:
         ("a@example.net", "first"),
         ("b@example.net", "no such user"),
     ]
+
+
+async def test_it_is_told_which_addresses_are_new(store: Store) -> None:
+    async with store.transaction() as tx:
+        assert await suppressions.add(tx, [suppression("a@example.net")]) == [("acc_1", "a@example.net")]
+        both = [suppression("a@example.net"), suppression("b@example.net"), suppression("a@example.net", "acc_2")]
+        assert sorted(await suppressions.add(tx, both)) == [("acc_1", "b@example.net"), ("acc_2", "a@example.net")]
+        assert await suppressions.add(tx, []) == []
+
+
+async def test_the_list_can_be_of_one_source(store: Store) -> None:
+    await add(store, suppression("a@example.net"), suppression("b@example.net", source=suppressions.Source.IMPORT))
+    async with store.reading() as tx:
+        listed = await suppressions.of_account(tx, "acc_1", after="", limit=10, source=suppressions.Source.IMPORT)
+    assert [row.email_key for row in listed] == ["b@example.net"]
 
 
 async def test_the_same_address_twice_in_a_batch_is_one(store: Store) -> None:

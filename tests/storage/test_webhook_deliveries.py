@@ -128,9 +128,9 @@ async def test_workers_that_claim_at_the_same_time_share_what_there_is(store: St
     assert len(keys) + len(rest) == 40
 
 
-async def test_on_postgres_what_another_host_is_taking_is_passed_over_without_waiting(postgres_url: str) -> None:
-    one = await opening.open_current(postgres_url, migrate=True)
-    other = await opening.open_store(postgres_url)
+async def test_on_postgres_what_another_host_is_taking_is_passed_over_without_waiting(clean_postgres_url: str) -> None:
+    one = await opening.open_current(clean_postgres_url, migrate=True)
+    other = await opening.open_store(clean_postgres_url)
     await add(one, webhook(), *(delivery(number) for number in range(5)))
     try:
         async with one.transaction() as taking:

@@ -176,9 +176,9 @@ async def test_what_removed_endpoints_have_left_is_swept_with_them(store: Store)
     assert await sweep_untold(store, NOW) == 0
 
 
-async def test_a_sweep_on_postgres_waits_for_nobody_and_leaves_no_attempt_behind(postgres_url: str) -> None:
-    one = await opening.open_current(postgres_url, migrate=True)
-    other = await opening.open_store(postgres_url)
+async def test_a_sweep_on_postgres_waits_for_nobody_and_leaves_no_attempt_behind(clean_postgres_url: str) -> None:
+    one = await opening.open_current(clean_postgres_url, migrate=True)
+    other = await opening.open_store(clean_postgres_url)
     try:
         await add(one, webhook(), delivery(1), delivery(2))
         held, _ = await claim(one)

@@ -217,6 +217,7 @@ async def opened(url: str, *, clock: contexts.Clock | None = None, **settings: A
             "database": {"url": url},
             "security": {"secret_key": contexts.SECRET_KEY},
             "webhooks": {**QUICK, **settings},
+            "warmup": {"enabled": False},
         },
     )
     clock = clock or contexts.Clock()

@@ -208,11 +208,11 @@ async def test_a_worker_lost_at_the_last_attempt_is_the_end(url: str) -> None:
         assert office.events() == ["webhook_tried", "webhook_failed"]
 
 
-async def test_two_engines_on_one_store_tell_each_event_once(postgres_url: str) -> None:
+async def test_two_engines_on_one_store_tell_each_event_once(clean_postgres_url: str) -> None:
     async with (
         webhook_receivers.receiving(tls=False) as receiver,
-        offices.opened(postgres_url) as here,
-        offices.opened(postgres_url, clock=here.clock) as there,
+        offices.opened(clean_postgres_url) as here,
+        offices.opened(clean_postgres_url, clock=here.clock) as there,
     ):
         endpoints = [await here.endpoint(receiver.url) for _ in range(4)]
         written = [(endpoint, await here.write(endpoint)) for endpoint in endpoints for _ in range(25)]

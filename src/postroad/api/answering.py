@@ -4,6 +4,7 @@ Every response carries `X-Request-ID` and the header fields that keep browsers f
 JSON answer is never cached. A refusal is always the error object `{error, code, request_id}` (docs/errors.md).
 """
 
+from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 import msgspec
@@ -64,9 +65,9 @@ def challenges(permission: caller.Permission | None) -> tuple[tuple[bytes, bytes
 
 
 def success(answer: routing.Answer, *, request_id: str) -> Response:
-    """The response to a request that a handler has answered."""
+    """The response to a request that a handler has answered; one in parts has no content and no length yet."""
     body = answer.body
-    content = body if isinstance(body, bytes) else b"" if body is None else _encoder.encode(body)
+    content = body if isinstance(body, bytes) else _encoder.encode(body) if isinstance(body, msgspec.Struct) else b""
     fields: Fields = [(b"x-request-id", (answer.request_id or request_id).encode())]
     if answer.headers:
         fields.extend((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers)
@@ -74,7 +75,7 @@ def success(answer: routing.Answer, *, request_id: str) -> Response:
         fields.extend(_JSON)
     else:
         fields.extend(_other_fields(answer))
-    if answer.status not in _WITHOUT_CONTENT:
+    if answer.status not in _WITHOUT_CONTENT and not isinstance(body, AsyncGenerator):
         fields.append((b"content-length", b"%d" % len(content)))
     return answer.status, fields, content
 
@@ -95,6 +96,7 @@ def refusal(
     fields: Fields = [*_JSON, (b"content-length", b"%d" % len(content)), (b"x-request-id", request_id.encode())]
     if error.retry_after is not None:
         fields.append((b"retry-after", b"%d" % error.retry_after))
+    fields.extend((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in error.headers)
     if isinstance(error, errors.MethodNotAllowed):
         fields.append((b"allow", ", ".join(error.allowed).encode()))
     if isinstance(error, errors.Unauthorized):

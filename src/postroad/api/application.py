@@ -7,8 +7,9 @@ log line names the route's pattern, never a path, a query, a header or a body: n
 """
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -52,7 +53,7 @@ class _Endpoint(Generic[routing.ContextT]):
 class _Exchange(Generic[routing.ContextT]):
     """One request under way, as far as it is known."""
 
-    __slots__ = ("account_id", "endpoint", "id", "method", "started")
+    __slots__ = ("account_id", "endpoint", "id", "method", "rest", "started")
 
     def __init__(self, request_id: str, *, method: str | None) -> None:
         self.id = request_id
@@ -60,6 +61,8 @@ class _Exchange(Generic[routing.ContextT]):
         self.started = time.perf_counter()
         self.endpoint: _Endpoint[routing.ContextT] | None = None
         self.account_id: str | None = None
+        # What is still to come of an answer in parts.
+        self.rest: routing.Parts | None = None
 
 
 class Application(Generic[routing.ContextT]):
@@ -124,8 +127,26 @@ class Application(Generic[routing.ContextT]):
             response = _refusal(exchange, errors.InternalError("something went wrong on our side, and was logged"))
         status, fields, content = response
         await send({"type": "http.response.start", "status": status, "headers": fields})
-        await send({"type": "http.response.body", "body": content})
+        await send({"type": "http.response.body", "body": content, "more_body": exchange.rest is not None})
+        if exchange.rest is not None:
+            await self._send_rest(exchange, exchange.rest, receive, send)
         self._write_line(exchange, status)
+
+    async def _send_rest(
+        self, exchange: _Exchange[routing.ContextT], rest: routing.Parts, receive: Receive, send: Send
+    ) -> None:
+        """The rest of an answer of any length, for as long as its caller is there. A broken one must not look whole."""
+        gone = asyncio.create_task(_disconnected(receive))
+        try:
+            async with contextlib.aclosing(rest):
+                while exchange.method != "HEAD" and not gone.done() and (part := await anext(rest, b"")):
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        except Exception:
+            self._log.exception("answer_broken_off", request_id=exchange.id, route=_pattern(exchange))
+            raise
+        finally:
+            gone.cancel()
 
     async def _respond(
         self, exchange: _Exchange[routing.ContextT], scope: Scope, receive: Receive
@@ -163,7 +184,12 @@ class Application(Generic[routing.ContextT]):
             document=document,
             idempotency_key=key,
         )
-        return answering.success(await route.handler(self._context, request), request_id=exchange.id)
+        answer = await route.handler(self._context, request)
+        status, fields, content = answering.success(answer, request_id=exchange.id)
+        if isinstance(answer.body, AsyncGenerator):
+            # What goes wrong before the first part can still be answered.
+            content, exchange.rest = await anext(answer.body, b""), answer.body
+        return status, fields, content
 
     def _new_id(self) -> str:
         return identifiers.make(
@@ -210,6 +236,11 @@ def _authorization(headers: routing.Headers) -> str | None:
     except errors.InvalidRequest as problem:
         raise errors.Unauthorized(problem.message) from None
     return None if value is None else value.decode("latin-1")
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _live(receive: Receive, send: Send) -> None:

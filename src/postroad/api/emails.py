@@ -18,7 +18,11 @@ async def send(ctx: context.Context, request: routing.Request) -> routing.Answer
         source=mail.Source.API,
         key=accepting.Key(scope, request.idempotency_key, body_hash),
     )
-    accepted = await submit.submit(ctx, request.caller, _send_request(request.body), envelope)
+    try:
+        accepted = await submit.submit(ctx, request.caller, _send_request(request.body), envelope)
+    except errors.PostroadError as refusal:
+        refusal.headers = ctx.rates.headers(scope, now=ctx.clock())
+        raise
     headers = ctx.rates.headers(scope, now=ctx.clock())
     if accepted.replayed:
         headers = (*headers, ("Idempotent-Replayed", "true"))

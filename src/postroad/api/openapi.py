@@ -57,11 +57,13 @@ TAGS: Final = {
     "API keys": "Keys for programs, each under an SMTP credential.",
     "Domains": "What the account may send from.",
     "Templates": "Mail with placeholders, sent by its alias.",
+    "Suppressions": "Addresses that get no mail of the account.",
     "Webhook": "Where the account is told what became of its mail, and the log of what it was told.",
     "Health": "For load balancers and supervisors; public.",
 }
 PATH_PARAMETERS: Final = {
     "id": "As an earlier answer gave it.",
+    "email": "An address, percent-encoded, in whatever case.",
     "alias": "1 to 64 of the characters a-z, 0-9, `_` and `-`.",
 }
 # Who may try again later hears when.
@@ -72,6 +74,9 @@ RETRIED: Final = (
     errors.ServiceUnavailable,
     errors.TemporaryFailure,
 )
+# What is left of a rate is told with a refusal as well; but not to strangers, nor when the service has failed.
+RATE_FIELDS: Final = ("RateLimit", "RateLimit-Policy")
+WITHOUT_RATE: Final = (errors.Unauthorized, errors.InternalError)
 
 
 def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
@@ -132,7 +137,7 @@ def _add_rules(
     routes: Sequence[routing.Route[Any]], *, schemas: Mapping[type, Schema], components: dict[str, Schema]
 ) -> None:
     for route in routes:
-        if route.body is not None and route.body_rules:
+        if route.body is not None and route.body is not bytes and route.body_rules:
             components[_name(schemas[route.body])].update(route.body_rules)
 
 
@@ -151,13 +156,14 @@ def _operation(
         "parameters": _parameters(route, schemas=schemas, components=components),
         "responses": {
             **{str(status): _success(route, status, schemas=schemas) for status in route.answers},
-            **_refusals(refusals(route)),
+            **_refusals(route),
         },
     }
     if route.description:
         operation["description"] = route.description
     if route.body is not None:
-        content = {routing.JSON: {"schema": schemas[route.body]}}
+        schema = {"type": "string", **route.body_rules} if route.body is bytes else schemas[route.body]
+        content = {route.body_type: {"schema": schema}}
         operation["requestBody"] = {"required": route.body_required, "content": content}
     return operation
 
@@ -195,8 +201,7 @@ def _parameter(name: str, place: str, schema: Schema, *, required: bool) -> Sche
 
 
 def _success(route: routing.Route[Any], status: int, *, schemas: Mapping[type, Schema]) -> Schema:
-    headers = {name: {"description": text, "schema": {"type": "string"}} for name, text in route.answer_headers.items()}
-    response = _response(http.HTTPStatus(status).phrase, headers)
+    response = _response(http.HTTPStatus(status).phrase, _answer_headers(route))
     kind = route.answers[status]
     if kind is not None:
         schema = {"type": "string"} if kind is bytes else schemas[kind]
@@ -204,15 +209,20 @@ def _success(route: routing.Route[Any], status: int, *, schemas: Mapping[type, S
     return response
 
 
-def _refusals(kinds: Sequence[type[errors.PostroadError]]) -> dict[str, Schema]:
+def _answer_headers(route: routing.Route[Any]) -> dict[str, Schema]:
+    return {name: {"description": text, "schema": {"type": "string"}} for name, text in route.answer_headers.items()}
+
+
+def _refusals(route: routing.Route[Any]) -> dict[str, Schema]:
     by_status: dict[int, list[type[errors.PostroadError]]] = {}
-    for kind in kinds:
+    for kind in refusals(route):
         by_status.setdefault(kind.status, []).append(kind)
-    return {str(status): _refusal(by_status[status]) for status in sorted(by_status)}
+    rate = {name: header for name, header in _answer_headers(route).items() if name in RATE_FIELDS}
+    return {str(status): _refusal(by_status[status], rate) for status in sorted(by_status)}
 
 
-def _refusal(kinds: Sequence[type[errors.PostroadError]]) -> Schema:
-    headers: dict[str, Schema] = {}
+def _refusal(kinds: Sequence[type[errors.PostroadError]], rate: Mapping[str, Schema]) -> Schema:
+    headers = {} if all(kind in WITHOUT_RATE for kind in kinds) else dict(rate)
     if any(kind in RETRIED for kind in kinds):
         headers["Retry-After"] = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
     if errors.Unauthorized in kinds:

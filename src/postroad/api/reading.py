@@ -35,7 +35,8 @@ class Reader:
 
     def __init__(self, route: routing.Route[Any]) -> None:
         self._route = route
-        self._body = inspect.type_info(route.body) if route.body else None
+        self._body = inspect.type_info(route.body) if route.body and route.body is not bytes else None
+        self._type = route.body_type.encode()
         self._query = inspect.type_info(route.query) if route.query else None
         self._parameters: dict[str, type] = {}
         if isinstance(self._query, inspect.StructType):
@@ -71,12 +72,12 @@ class Reader:
         return body
 
     def check_type(self, headers: routing.Headers, body: bytes) -> None:
-        """A body says that it is JSON, and is not compressed."""
+        """A body says that it is of the route's type, nearly always JSON, and is not compressed."""
         if not body and not self._route.body_required:
             return
         content_type = headers.get(b"content-type")
-        if content_type != b"application/json" and _media_type(content_type) != b"application/json":
-            raise errors.InvalidRequest("Content-Type: must be application/json")
+        if content_type != self._type and _media_type(content_type) != self._type:
+            raise errors.InvalidRequest(f"Content-Type: must be {self._route.body_type}")
         encoding = headers.get(b"content-encoding")
         if encoding is not None and encoding.strip().lower() != b"identity":
             raise errors.InvalidRequest("Content-Encoding: send the body uncompressed")
@@ -95,7 +96,9 @@ class Reader:
         return key
 
     def decode(self, body: bytes) -> tuple[object, Any]:
-        """The parsed document and the route's Struct made of it."""
+        """The parsed document and the route's Struct made of it; what is not JSON is the handler's to read."""
+        if self._route.body is bytes:
+            return None, body
         try:
             document = strict_json.read(body if body or self._route.body_required else b"{}")
         except strict_json.NotJson as problem:

@@ -5,7 +5,7 @@ document (which is generated from it) and people. Look-up follows RFC 3986: segm
 percent-decoded, so an encoded slash never makes a new segment. A literal segment wins over a parameter.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 from urllib import parse
@@ -24,6 +24,7 @@ SEND_BODY_BYTES: Final = 32 * 1024 * 1024
 # The deepest documented path has five segments; a longer one is unknown without a walk through it.
 SEGMENTS: Final = 12
 JSON: Final = "application/json"
+Parts = AsyncGenerator[bytes, None]
 NOTHING_THERE: Final = "there is nothing at this path; /docs lists what there is"
 
 
@@ -48,7 +49,10 @@ class Headers:
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What a handler gets. `body` and `query` are the route's Structs; `document` is the body as it was parsed."""
+    """What a handler gets. `body` and `query` are the route's Structs; `document` is the body as it was parsed.
+
+    Of a route whose body is not JSON, `body` is the bytes.
+    """
 
     id: str
     headers: Headers
@@ -71,11 +75,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Answer(msgspec.Struct, frozen=True):
     """What a handler gives back: a Struct to encode (it holds `request_id`), bytes to send as they are, or nothing.
 
+    Bytes may come in parts, none of them empty, for an answer of any length; what goes wrong after the first one cuts
+    the connection.
+
     `request_id` replaces the request's own id in the header: a replayed send answers with the id of the first one.
     """
 
     status: int
-    body: msgspec.Struct | bytes | None = None
+    body: msgspec.Struct | bytes | Parts | None = None
     headers: tuple[tuple[str, str], ...] = ()
     content_type: str = JSON
     request_id: str | None = None
@@ -90,7 +97,8 @@ class Route(Generic[ContextT]):
     """One method of one path. `permission` None means public; `answers` are the successes, `errors` the refusals.
 
     Refusals that the machinery itself makes (a body too large, a missing credential, …) need not be listed.
-    `content_type` is that of a success; where it is not JSON, the type in `answers` is `bytes`. `body_rules` are what
+    `content_type` is that of a success; where it is not JSON, the type in `answers` is `bytes`. `body_type` is that of
+    the body; where it is not JSON, `body` is `bytes`. `body_rules` are what
     JSON Schema can say of several members together; `path_patterns` and `answer_headers` are documentation as well.
     """
 
@@ -102,7 +110,8 @@ class Route(Generic[ContextT]):
     permission: caller.Permission | None
     answers: Mapping[int, type | None]
     description: str = ""
-    body: type[msgspec.Struct] | None = None
+    body: type[msgspec.Struct] | type[bytes] | None = None
+    body_type: str = JSON
     body_required: bool = True
     body_limit: int = BODY_BYTES
     body_rules: Mapping[str, Any] = field(default_factory=dict)

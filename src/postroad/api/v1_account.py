@@ -1,5 +1,6 @@
 """`/v1/account`: the account of whoever is logged in, its credits and its ledger."""
 
+import dataclasses
 from typing import Annotated, Literal
 
 import msgspec
@@ -25,14 +26,51 @@ class Account(msgspec.Struct, frozen=True):
     name: str
     status: Literal["active", "suspended"]
     suspended_reason: str | None
+    suspended_by: Annotated[
+        Literal["operator", "bounce_guard"] | None,
+        msgspec.Meta(description="Who has suspended it; null when nobody has."),
+    ]
     credits: Credits
     created_at: times.WireTime
+
+
+class Sending(msgspec.Struct, frozen=True, kw_only=True):
+    """What the bounce guard has counted of the last days, and how the account stands with it."""
+
+    state: Annotated[
+        accounts.State,
+        msgspec.Meta(
+            description="`warned`: a threshold for warnings is reached. `suspended`: the guard has suspended the "
+            "account. `off`: this installation has no bounce guard, and nothing is counted."
+        ),
+    ]
+    days: Annotated[int, msgspec.Meta(description="How many UTC days are looked at, today included.")]
+    recipients: Annotated[int, msgspec.Meta(description="Recipients of these days that were tried and are final.")]
+    bounces: Annotated[int, msgspec.Meta(description="Addresses among them that do not exist.")]
+    bounce_percent: Annotated[float, msgspec.Meta(description="`bounces` in percent of `recipients`.")]
+    complaints: Annotated[int, msgspec.Meta(description="Complaints that mailbox providers have reported.")]
+    complaint_percent: Annotated[float, msgspec.Meta(description="`complaints` in percent of `recipients`.")]
+    least_recipients: Annotated[
+        int, msgspec.Meta(description="With fewer recipients than this nobody is warned or suspended.")
+    ]
+    warn_percent: Annotated[float, msgspec.Meta(description="From this `bounce_percent` on the account is warned.")]
+    suspend_percent: Annotated[float, msgspec.Meta(description="From this `bounce_percent` on it is suspended.")]
+    complaint_warn_percent: Annotated[float, msgspec.Meta(description="The same for `complaint_percent`: warned.")]
+    complaint_suspend_percent: Annotated[
+        float, msgspec.Meta(description="The same for `complaint_percent`: suspended, from two complaints on.")
+    ]
+
+
+class AccountDetails(Account, frozen=True, kw_only=True):
+    """An account, and how much of its mail bounces."""
+
+    sending: Sending
 
 
 class AccountResponse(msgspec.Struct, frozen=True):
     """The account."""
 
-    account: Account
+    account: AccountDetails
     request_id: str
 
 
@@ -81,9 +119,16 @@ def account(row: stored_accounts.Account) -> Account:
         name=row.name,
         status="suspended" if row.status == stored_accounts.SUSPENDED else "active",
         suspended_reason=row.suspended_reason,
+        suspended_by=_suspended_by(row.suspended_by),
         credits=Credits(available=row.available, reserved=row.reserved),
         created_at=times.to_wire(row.created_at),
     )
+
+
+def _suspended_by(text: str | None) -> Literal["operator", "bounce_guard"] | None:
+    if text is None:
+        return None
+    return "bounce_guard" if text == stored_accounts.BOUNCE_GUARD else "operator"
 
 
 def _entry(row: ledger.Entry) -> LedgerEntry:
@@ -101,7 +146,9 @@ def _entry(row: ledger.Entry) -> LedgerEntry:
 async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """The caller's account."""
     found = await accounts.find(ctx, request.caller.account_id)
-    return routing.Answer(200, AccountResponse(account(found), request.id))
+    stands = Sending(**dataclasses.asdict(await accounts.sending(ctx, found)))
+    details = AccountDetails(**msgspec.structs.asdict(account(found)), sending=stands)
+    return routing.Answer(200, AccountResponse(details, request.id))
 
 
 async def show_ledger(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -118,7 +165,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/account",
         handler=show,
-        summary="Read the account and its credits",
+        summary="Read the account, its credits and its bounces",
         tag="Account",
         permission=caller.Permission.VIEW,
         answers={200: AccountResponse},

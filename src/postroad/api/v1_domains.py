@@ -1,14 +1,14 @@
 """`/v1/domains`: the sender domains of the account."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from postroad import errors
 from postroad.api import routing, v1_schemas
-from postroad.model import caller, cursors, identifiers, times
+from postroad.model import caller, cursors, domain_records, identifiers, times
 from postroad.protocol import address_syntax
-from postroad.services import context, domain_keys, domains
+from postroad.services import context, domain_checks, domain_keys, domains, warming
 from postroad.storage import domains as stored
 
 PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.DOMAIN)}
@@ -33,6 +33,17 @@ class Domain(msgspec.Struct, frozen=True):
     name: str
     verified: bool
     verified_at: times.WireTime | None
+    verified_by: Annotated[
+        Literal["operator", "dns"] | None,
+        msgspec.Meta(description="Whose word it is: what `dns` has proven is asked again, and taken back after days."),
+    ]
+    failing_since: Annotated[
+        times.WireTime | None,
+        msgspec.Meta(
+            description="Since when DNS denies what it has proven; after three days it is not verified any more."
+        ),
+    ]
+    warm: Annotated[bool, msgspec.Meta(description="The operator says that the domain needs no warm-up.")]
     created_at: times.WireTime
     dkim: Annotated[
         Dkim | None,
@@ -40,6 +51,45 @@ class Domain(msgspec.Struct, frozen=True):
             description="Null only in lists, for a domain whose key was not needed yet; reading it makes one."
         ),
     ]
+
+
+class DnsRecord(msgspec.Struct, frozen=True):
+    """A record that the domain's DNS should have, and what DNS last said of it."""
+
+    purpose: domain_records.RecordPurpose
+    name: Annotated[str, msgspec.Meta(description="The record's name, without a dot at the end.")]
+    type: Literal["TXT", "MX"]
+    value: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="What it should say. Where an SPF record stands already, this is it with what is missing; "
+            "replace it, because a second one would spoil both. Null when the service does not know it."
+        ),
+    ]
+    required: Annotated[bool, msgspec.Meta(description="Whether mail suffers without it; the others are advice.")]
+    managed: Annotated[bool, msgspec.Meta(description="It stands in the operator's DNS: there is nothing to do.")]
+    state: Annotated[
+        domain_records.RecordState,
+        msgspec.Meta(description="`pending`: not asked yet. `unknown`: DNS did not answer, and is asked again."),
+    ]
+    detail: Annotated[str, msgspec.Meta(description="What was found, and what to do, in a sentence.")]
+    checked_at: times.WireTime | None
+
+
+class Warmup(msgspec.Struct, frozen=True):
+    """How much of today's volume a young domain has used, in recipients (UTC days). A cap of null is none."""
+
+    used: int
+    cap: int | None
+    tomorrow: Annotated[int | None, msgspec.Meta(description="Tomorrow's cap, as things stand now.")]
+    next_at: Annotated[times.WireTime, msgspec.Meta(description="When tomorrow begins.")]
+
+
+class DomainDetails(Domain, frozen=True):
+    """A sender domain with all that DNS should say of it."""
+
+    records: list[DnsRecord]
+    warmup: Annotated[Warmup | None, msgspec.Meta(description="Null for a domain that needs no warm-up.")]
 
 
 class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +110,7 @@ class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DomainResponse(msgspec.Struct, frozen=True):
     """One domain."""
 
-    domain: Domain
+    domain: DomainDetails
     request_id: str
 
 
@@ -79,14 +129,44 @@ class DomainsResponse(msgspec.Struct, frozen=True):
     request_id: str
 
 
-def _domain(row: stored.Domain, record: domain_keys.Record | None) -> Domain:
-    return Domain(
-        id=row.id,
-        name=row.name,
-        verified=row.verified_at is not None,
-        verified_at=times.optional_to_wire(row.verified_at),
-        created_at=times.to_wire(row.created_at),
-        dkim=None if record is None else Dkim(record.selector, record.name, record.type, record.value),
+def _members(row: stored.Domain, record: domain_keys.Record | None) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "verified": row.verified_at is not None,
+        "verified_at": times.optional_to_wire(row.verified_at),
+        "verified_by": row.verified_by,
+        "failing_since": times.optional_to_wire(row.failing_since),
+        "warm": bool(row.warm),
+        "created_at": times.to_wire(row.created_at),
+        "dkim": None if record is None else Dkim(record.selector, record.name, record.type, record.value),
+    }
+
+
+def _record(shown: domain_checks.Shown) -> DnsRecord:
+    return DnsRecord(
+        purpose=shown.record.purpose,
+        name=shown.record.name,
+        type=shown.record.type,
+        value=shown.value,
+        required=shown.required,
+        managed=shown.record.managed,
+        state=shown.state,
+        detail=shown.detail,
+        checked_at=times.optional_to_wire(shown.checked_at),
+    )
+
+
+async def _details(ctx: context.Context, row: stored.Domain) -> DomainDetails:
+    """All of a domain. One from before there were keys gets its key now."""
+    key = await domain_keys.record(ctx, row)
+    warmth = await warming.view(ctx, row)
+    return DomainDetails(
+        **_members(row, key),
+        records=[_record(shown) for shown in await domain_checks.records(ctx, row)],
+        warmup=None
+        if warmth is None
+        else Warmup(warmth.used, warmth.cap, warmth.tomorrow, times.to_wire(warmth.next_at)),
     )
 
 
@@ -97,7 +177,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Answe
     found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
     following = cursors.following([row.id for row in found], limit=limit)
     records = await domain_keys.known_records(ctx, found[:limit])
-    listed = [_domain(row, records.get(row.id)) for row in found[:limit]]
+    listed = [Domain(**_members(row, records.get(row.id))) for row in found[:limit]]
     return routing.Answer(200, DomainsResponse(listed, following, request.id))
 
 
@@ -105,15 +185,19 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Answ
     """Register a domain, with a key that signs its mail; it is not proven yet."""
     body: NewDomain = request.body
     made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
-    record = await domain_keys.record(ctx, made)
-    return routing.Answer(201, DomainResponse(_domain(made, record), request.id))
+    return routing.Answer(201, DomainResponse(await _details(ctx, made), request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
-    """One domain of the account. One from before there were keys gets its key now."""
+    """One domain of the account."""
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
-    record = await domain_keys.record(ctx, found)
-    return routing.Answer(200, DomainResponse(_domain(found, record), request.id))
+    return routing.Answer(200, DomainResponse(await _details(ctx, found), request.id))
+
+
+async def check(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Ask DNS about a domain, and show what it says."""
+    checked = await domain_checks.check_now(ctx, request.caller.account_id, request.path["id"])
+    return routing.Answer(200, DomainResponse(await _details(ctx, checked.domain), request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -164,6 +248,20 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Domains",
         permission=caller.Permission.CHANGE,
         answers={204: None},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/domains/{id}/check",
+        handler=check,
+        summary="Check the DNS records of a sender domain",
+        description="DNS is asked at once. A domain whose DKIM record is there is verified by that. At most one check "
+        f"in {domain_checks.AGAIN_SECONDS} seconds for a domain, and {domain_checks.CHECKS.of_account} at once for an "
+        "account; the service also checks by itself.",
+        tag="Domains",
+        permission=caller.Permission.CHANGE,
+        answers={200: DomainResponse},
+        errors=(errors.RateLimited,),
         path_patterns=PATH_PATTERNS,
     ),
 )

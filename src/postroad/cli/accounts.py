@@ -1,5 +1,7 @@
 """`postroad account`: make, list, show, suspend and resume accounts."""
 
+import dataclasses
+
 import click
 
 from postroad.cli import command, naming, output, views
@@ -37,15 +39,31 @@ async def show_list(context: services_context.Context, after: str, limit: int) -
 async def show(context: services_context.Context, named: str) -> output.Report:
     """Show one account, named by its id or its unique name."""
     account = await naming.account(context, named)
+    sending = await services_accounts.sending(context, account)
     state = f"{account.status}: {account.suspended_reason}" if account.suspended_reason else account.status
     facts = {
         "id": account.id,
         "name": account.name,
         "status": state,
         "credits": f"{account.available} available, {account.reserved} reserved",
+        "sending": _sending(sending),
         "made": times.to_wire(account.created_at),
     }
-    return _report(account, "\n".join(f"{name + ':':9}{value}" for name, value in facts.items()))
+    text = "\n".join(f"{name + ':':9}{value}" for name, value in facts.items())
+    return output.Report(
+        data={"account": {**views.account(account), "sending": dataclasses.asdict(sending)}}, text=text
+    )
+
+
+def _sending(sending: services_accounts.Sending) -> str:
+    """What the bounce guard has counted, for people."""
+    if sending.state == "off":
+        return "not watched: bounce_guard.enabled is false"
+    return (
+        f"{sending.recipients} recipients in {sending.days} days, {sending.bounces} do not exist "
+        f"({sending.bounce_percent:.2f} %), {sending.complaints} complaints ({sending.complaint_percent:.2f} %): "
+        f"{sending.state}"
+    )
 
 
 @click.command("suspend", cls=command.StoreCommand)

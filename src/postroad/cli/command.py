@@ -40,6 +40,7 @@ PLAIN = (
     data_folder.FolderError,
     migrations.SchemaError,
     roles.RoleFailed,
+    roles.StartError,
 )
 
 
@@ -132,9 +133,11 @@ def tell_of_new_file(url: str) -> None:
 
 
 @contextlib.contextmanager
-def address_chosen_by(setting: str) -> Iterator[None]:
-    """Tell where the address is chosen, when nobody can listen there."""
+def address_chosen_by(option: str = "", **by_section: str) -> Iterator[None]:
+    """Tell where the address is chosen, when nobody can listen there: an option, else the setting."""
     try:
         yield
-    except roles.StartError as problem:
-        raise click.ClickException(f"{problem}; choose an address with {setting}") from problem
+    except roles.CannotListen as problem:
+        section = problem.setting.partition(".")[0]
+        chosen = by_section.get(section) or option or problem.setting
+        raise click.ClickException(f"{problem}; choose an address with {chosen}") from problem

@@ -24,7 +24,10 @@ KEY_BYTES: Final = 48
 # What suits a developer; the environment may say otherwise.
 PREFERRED: Final = {
     "POSTROAD_DOMAINS__REQUIRE_VERIFIED": "false",
+    "POSTROAD_WARMUP__ENABLED": "false",
     "POSTROAD_LOGS__FORMAT": "console",
+    # There is no certificate for loopback, and nobody else can listen to it.
+    "POSTROAD_SUBMISSION__AUTH_WITHOUT_TLS": "true",
     # Ten attempts, as in production, but all of them while somebody watches.
     "POSTROAD_DELIVERY__RETRY_SECONDS": "2,3,5,5,5,5,5,5,5",
     "POSTROAD_DELIVERY__POLL_MILLISECONDS": "50",
@@ -41,9 +44,12 @@ class FolderError(Exception):
     """The folder cannot be used; the message says why."""
 
 
-class Smtp(msgspec.Struct, frozen=True):
-    """An SMTP credential with its password."""
+class Smtp(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the SMTP door is, and a credential with its password."""
 
+    # Not in a `dev.json` of before there was this door.
+    host: str = ""
+    port: int = 0
     username: str
     password: str
 
@@ -131,15 +137,20 @@ class DataFolder:
                 ) from None
             yield
 
-    def settings(self, *, environment: Mapping[str, str], http: Mapping[str, object] | None = None) -> config.Settings:
-        """The settings of a development installation. Where its data lives is fixed; the rest can be set."""
+    def settings(self, *, environment: Mapping[str, str], listen: Mapping[str, str] | None = None) -> config.Settings:
+        """The settings of a development installation. Where its data lives is fixed; the rest can be set.
+
+        `listen` holds the addresses of those that listen, by their sections.
+        """
         if not self.key.exists():
             msg = f"{self.path} is not a data folder of 'postroad dev'; start 'postroad dev --data {self.path}' first"
             raise FolderError(msg)
         fixed: dict[str, Mapping[str, object]] = {
             "database": {"url": f"sqlite:///{self.database.absolute()}", "migrate_at_start": True},
             "security": {"secret_key": "", "secret_key_file": str(self.key.absolute())},
-            "http": http or {},
+            # Every recipient is in the simulator, and those never count.
+            "bounce_guard": {"enabled": False},
+            **{section: {"listen": where} for section, where in (listen or {}).items()},
         }
         return config.load(environment={**PREFERRED, **environment}, overrides=fixed)
 

@@ -36,6 +36,12 @@ Read its status, with the id from the answer:
 
   curl -u '{smtp_username}:{smtp_password}' {base_url}/emails/ID
 
+Or send over SMTP, as your application does, at {smtp_host}, port {smtp_port}, without TLS:
+
+  curl smtp://{smtp} -u '{smtp_username}:{smtp_password}' \\
+    --mail-from hello@{domain} --mail-rcpt you@example.net \\
+    -H 'From: hello@{domain}' -H 'To: you@example.net' -H 'Subject: Hello' -F '=It works.'
+
 A mailbox simulator on this machine takes all mail, and the name of a recipient decides what becomes of it: bounce@…,
 blocked@…, defer@… (taken at the third attempt), fail@…, slow@…, drop@… (hangs up); all others get it. See what came:
 
@@ -79,6 +85,14 @@ def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> con
     help="Where to listen; port 0 takes a free one.",
 )
 @click.option(
+    "--smtp",
+    callback=endpoint,
+    default="127.0.0.1:2525",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where to listen for mail over SMTP, without TLS; port 0 takes a free one.",
+)
+@click.option(
     "--sink",
     callback=endpoint,
     default="127.0.0.1:0",
@@ -86,15 +100,16 @@ def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> con
     metavar="HOST:PORT",
     help="Where the mailbox simulator listens; port 0 takes a free one.",
 )
-def dev(data: Path, http: config.Endpoint, sink: config.Endpoint) -> None:
+def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.Endpoint) -> None:
     """Run everything on this machine. It needs no configuration and has a demo account."""
     folder = data_folder.DataFolder(data)
     with command.plain_errors():
         folder.prepare()
         with folder.locked(), folder.last_handover() as before:
-            settings = folder.settings(environment=os.environ, http={"listen": str(http)})
+            listen = {"http": str(http), "submission": str(smtp)}
+            settings = folder.settings(environment=os.environ, listen=listen)
             log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
-            with command.store_named(settings), command.address_chosen_by("--http"):
+            with command.store_named(settings), command.address_chosen_by("--http", submission="--smtp"):
                 uvloop.run(_run(folder, before, settings=settings, sink=sink, log=log))
 
 
@@ -116,7 +131,9 @@ async def _run(
 
         def announce(addresses: roles.Addresses) -> None:
             base_url = settings.http.base_url or f"http://{_reached_at(addresses['http'])}"
-            handover = msgspec.structs.replace(prepared[0], base_url=base_url, sink=data_folder.Sink(*bound))
+            host, port = _reached_at(addresses["submission"])
+            smtp = msgspec.structs.replace(prepared[0].smtp, host=host, port=port)
+            handover = msgspec.structs.replace(prepared[0], base_url=base_url, smtp=smtp, sink=data_folder.Sink(*bound))
             folder.write_handover(handover)
             click.echo(_welcome(folder, handover))
 
@@ -157,6 +174,9 @@ def _welcome(folder: data_folder.DataFolder, handover: data_folder.Handover) -> 
         api_key=handover.api_key,
         domain=handover.domain,
         template=handover.template,
+        smtp=config.Endpoint(handover.smtp.host, handover.smtp.port),
+        smtp_host=handover.smtp.host,
+        smtp_port=handover.smtp.port,
         smtp_username=handover.smtp.username,
         smtp_password=handover.smtp.password,
         login_email=handover.login.email,

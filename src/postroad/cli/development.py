@@ -87,7 +87,7 @@ async def _smtp(ctx: context.Context, account_id: str, before: data_folder.Smtp 
         if old.name == CREDENTIAL_NAME and old.revoked_at is None:
             await credentials.revoke(ctx, account_id, old.id)
     credential, password = await credentials.create(ctx, account_id, CREDENTIAL_NAME)
-    return data_folder.Smtp(credential.username, password), credential.id
+    return data_folder.Smtp(username=credential.username, password=password), credential.id
 
 
 async def _api_key(ctx: context.Context, account_id: str, credential_id: str, before: str | None) -> str:

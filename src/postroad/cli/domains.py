@@ -1,12 +1,16 @@
 """`postroad domain`: the domains that an account may send from."""
 
+import contextlib
+from collections.abc import AsyncIterator
+
 import click
 
-from postroad.cli import command, naming, output, views
-from postroad.model import times
-from postroad.protocol import dkim_record
+from postroad import errors
+from postroad.cli import command, domain_texts, naming, output, views
+from postroad.model import domain_records, times
+from postroad.services import accounts as services_accounts
 from postroad.services import context as services_context
-from postroad.services import domain_keys
+from postroad.services import domain_checks, domain_keys, warming
 from postroad.services import domains as services_domains
 from postroad.storage import domains
 
@@ -18,7 +22,9 @@ from postroad.storage import domains
 async def add(context: services_context.Context, *, name: str, account: str | None, verified: bool) -> output.Report:
     """Register a domain that an account may send from."""
     found = await naming.account(context, account)
-    return await _report(context, await services_domains.add(context, found.id, name, verified=verified))
+    async with _holder_named(context, found.id, name):
+        domain = await services_domains.add(context, found.id, name, verified=verified)
+    return await _report(context, domain)
 
 
 @click.command("list", cls=command.StoreCommand)
@@ -38,7 +44,7 @@ async def show_list(context: services_context.Context, account: str | None) -> o
 @click.argument("name", metavar="DOMAIN")
 @naming.account_option
 async def show(context: services_context.Context, name: str, account: str | None) -> output.Report:
-    """Show a domain, with the record to publish in its DNS."""
+    """Show a domain, with the records to publish in its DNS and its warm-up."""
     found = await naming.account(context, account)
     return await _report(context, await services_domains.by_name(context, found.id, name))
 
@@ -50,18 +56,86 @@ async def verify(context: services_context.Context, name: str, account: str | No
     """Count a registered domain as proven, without asking DNS."""
     found = await naming.account(context, account)
     domain = await services_domains.by_name(context, found.id, name)
-    return await _report(context, await services_domains.verify(context, found.id, domain.id))
+    async with _holder_named(context, found.id, name):
+        domain = await services_domains.verify(context, found.id, domain.id, by=domains.OPERATOR)
+    return await _report(context, domain)
 
 
-async def _report(context: services_context.Context, domain: domains.Domain) -> output.Report:
-    record = await domain_keys.record(context, domain)
-    state = "verified" if domain.verified_at else "not verified yet"
-    text = (
-        f"{domain.name} is registered, {state}: {domain.id}\n"
-        "Its mail is signed (DKIM). Publish this record, so that receivers can check it:\n"
-        f"{dkim_record.zone_line(record.name, record.value)}"
+@click.command("check", cls=command.StoreCommand)
+@click.argument("name", metavar="DOMAIN")
+@naming.account_option
+async def check(context: services_context.Context, name: str, account: str | None) -> output.Report:
+    """Ask DNS about a domain's records. The exit code is 1 as long as one that mail needs is not right."""
+    found = await naming.account(context, account)
+    domain = await services_domains.by_name(context, found.id, name)
+    checked = await domain_checks.check(context, domain)
+    return await _report(context, checked.domain, is_check=True)
+
+
+@click.command("warm", cls=command.StoreCommand)
+@click.argument("name", metavar="DOMAIN")
+@naming.account_option
+@click.option("--off", is_flag=True, help="It needs its warm-up after all, and goes on where it was.")
+async def warm(context: services_context.Context, *, name: str, account: str | None, off: bool) -> output.Report:
+    """Let a domain send without warm-up, because receivers know it already."""
+    found = await naming.account(context, account)
+    domain = await services_domains.by_name(context, found.id, name)
+    return await _report(context, await services_domains.set_warm(context, found.id, domain.id, warm=not off))
+
+
+@click.command("remove", cls=command.StoreCommand)
+@click.argument("name", metavar="DOMAIN")
+@naming.account_option
+@click.option("--yes", is_flag=True, help="Remove one that is verified without asking back.")
+async def remove(context: services_context.Context, *, name: str, account: str | None, yes: bool) -> output.Report:
+    """Take a domain and its key from an account. Another account can then prove it."""
+    found = await naming.account(context, account)
+    domain = await services_domains.by_name(context, found.id, name)
+    if domain.verified_at is not None and not yes:
+        raise errors.InvalidRequest(
+            f"{found.name} ({found.id}) may send from {domain.name}, and could not any more; if you mean it, add --yes"
+        )
+    await services_domains.remove(context, found.id, domain.id)
+    text = f"{domain.name} is not a domain of this account any more; its key is gone."
+    return output.Report(data={"removed": domain.name}, text=text)
+
+
+@contextlib.asynccontextmanager
+async def _holder_named(context: services_context.Context, account_id: str, name: str) -> AsyncIterator[None]:
+    """Tell the operator, who has to settle it, which account has proven the name."""
+    try:
+        yield
+    except errors.Conflict as problem:
+        holder = await services_domains.proven_by(context, name)
+        if holder in (None, account_id):
+            raise
+        account = await services_accounts.find(context, holder)
+        msg = f"{problem.message}: {account.name} ({account.id}); 'postroad domain remove' takes it away from there"
+        raise errors.Conflict(msg) from problem
+
+
+async def _report(
+    context: services_context.Context, domain: domains.Domain, *, is_check: bool = False
+) -> output.Report:
+    """All of a domain. A check tells by its exit code, too, and shows only the lines that are still to be copied."""
+    key = await domain_keys.record(context, domain)
+    records = await domain_checks.records(context, domain)
+    warmth = await warming.view(context, domain)
+    text = "\n".join(
+        [
+            domain_texts.standing(domain),
+            domain_texts.warming(warmth),
+            "What its DNS should say:",
+            domain_texts.records(records, only_open=is_check),
+        ]
     )
-    return output.Report(data={"domain": views.domain(domain, record)}, text=text)
+    shown = {"records": [views.dns_record(one) for one in records], "warmup": views.warming(warmth)}
+    is_open = any(one.required and one.state != domain_records.RecordState.OK for one in records)
+    return output.Report(
+        data={"domain": views.domain(domain, key) | shown}, text=text, exit_code=1 if is_check and is_open else 0
+    )
 
 
-GROUP = click.Group("domain", commands=[add, show_list, show, verify], help="Domains that accounts send from.")
+GROUP = click.Group(
+    "domain", commands=[add, show_list, show, verify, check, warm, remove], help="Domains that accounts send from."
+)

@@ -24,10 +24,10 @@ class Report:
 
 
 def show(report: Report, *, as_json: bool) -> None:
-    """Print a report in one of its forms."""
+    """Print a report in one of its forms. A command that has printed what it was asked for has nothing to say."""
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(report.data), indent=2))
-    else:
+    elif report.text:
         click.echo(report.text)
 
 

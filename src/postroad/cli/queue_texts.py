@@ -127,7 +127,7 @@ def _course(course: queues.Course) -> str:
     for number, attempt in enumerate(course.attempts, start=1):
         lines += _attempt(number, attempt)
     lines += [
-        f"  reported later, at {times.to_wire(report.received_at)}: {report.action} {report.status}, "
+        f"  reported later, at {times.to_wire(report.received_at)}: {f'{report.action} {report.status}'.strip()}, "
         f"{queue_reasons.shortened(report.response)}"
         for report in course.late_bounces
     ]

@@ -28,5 +28,5 @@ def serve(file: Path | None, names: tuple[str, ...]) -> None:
         config.secret_key(settings.security)
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
         interpreter.settle()
-        with command.store_named(settings), command.address_chosen_by("http.listen, inbound.listen or metrics.listen"):
+        with command.store_named(settings), command.address_chosen_by():
             uvloop.run(roles.run(settings, list(dict.fromkeys(names)) or list(roles.ROLES), log=log))

@@ -1,11 +1,19 @@
-"""`postroad suppression`: the addresses that an account's mail is not sent to."""
+"""`postroad suppression`: the addresses that an account's mail is not sent to, one by one and as a CSV file."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
 
 import click
 
 from postroad.cli import command, naming, output, views
 from postroad.model import cursors, times
+from postroad.protocol import address
 from postroad.services import context as services_context
-from postroad.services import queue_reasons, suppressions
+from postroad.services import queue_reasons, suppression_files, suppressions
+from postroad.storage import suppressions as stored
 
 TITLES = ("address", "since", "source", "reason")
 
@@ -14,10 +22,16 @@ TITLES = ("address", "since", "source", "reason")
 @naming.account_option
 @click.option("--after", default="", metavar="EMAIL", help="Start behind this address.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at the most.")
-async def show_list(context: services_context.Context, account: str | None, *, after: str, limit: int) -> output.Report:
+@click.option(
+    "--source", type=click.Choice([one.value for one in stored.Source]), help="Only those that came this way."
+)
+async def show_list(
+    context: services_context.Context, account: str | None, *, after: str, limit: int, source: str | None
+) -> output.Report:
     """List the addresses that get no mail of an account, and why."""
     found = await naming.account(context, account)
-    listed = await suppressions.page(context, found.id, after, limit + 1)
+    place = address.key_of(after)
+    listed = await suppressions.page(context, found.id, after=place, limit=limit + 1, source=source)
     page, following = listed[:limit], cursors.following([one.email_key for one in listed], limit=limit)
     rows = [
         (one.email_key, times.to_wire(one.created_at), one.source, queue_reasons.shortened(one.reason)) for one in page
@@ -34,9 +48,9 @@ async def show_list(context: services_context.Context, account: str | None, *, a
 async def add(context: services_context.Context, *, email: str, account: str | None, reason: str) -> output.Report:
     """Let an address get no more mail of an account."""
     found = await naming.account(context, account)
-    stored = await suppressions.add(context, found.id, email, reason=reason)
-    text = f"{stored.email_key} gets no mail of this account: {queue_reasons.shortened(stored.reason)}"
-    return output.Report(data={"suppression": views.suppression(stored)}, text=text)
+    one, _ = await suppressions.add(context, found.id, email, reason=reason, source=stored.Source.OPERATOR)
+    text = f"{one.email_key} gets no mail of this account: {queue_reasons.shortened(one.reason)}"
+    return output.Report(data={"suppression": views.suppression(one)}, text=text)
 
 
 @click.command("remove", cls=command.StoreCommand)
@@ -45,8 +59,62 @@ async def add(context: services_context.Context, *, email: str, account: str | N
 async def remove(context: services_context.Context, email: str, account: str | None) -> output.Report:
     """Let an address get mail of an account again."""
     found = await naming.account(context, account)
-    removed = await suppressions.remove(context, found.id, email)
+    removed = await suppressions.remove(context, found.id, email, is_operator=True)
     return output.Report(data={"removed": removed}, text=f"{removed} can get mail of this account again.")
 
 
-GROUP = click.Group("suppression", commands=[show_list, add, remove], help="Addresses that get no mail.")
+@click.command("import", cls=command.StoreCommand)
+@click.argument("file", type=click.File("rb"))
+@naming.account_option
+async def import_file(context: services_context.Context, file: BinaryIO, account: str | None) -> output.Report:
+    """Let the addresses of a CSV file get no more mail of an account.
+
+    The first line of FILE names the columns, with email and perhaps reason among them; or FILE is a bare list of
+    addresses. When anything is wrong with it, nothing is stored. A FILE of - is the standard input.
+    """
+    found = await naming.account(context, account)
+    bounds = suppression_files.OF_OPERATORS
+    content = file.read(bounds.most_bytes + 1)
+    imported = await suppression_files.read(context, found.id, content, bounds=bounds)
+    data = {"added": imported.added, "already": imported.already}
+    return output.Report(
+        data=data, text=f"{imported.added} are new on the list; {imported.already} were there already."
+    )
+
+
+@click.command("export", cls=command.StoreCommand)
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@naming.account_option
+async def export_file(context: services_context.Context, file: Path | None, account: str | None) -> output.Report:
+    """Write all addresses that get no mail of an account as CSV, to FILE or to the standard output."""
+    if file is None and click.get_current_context().params["as_json"]:
+        raise click.UsageError("--json tells which file was written; give a FILE with it.")
+    found = await naming.account(context, account)
+    with _written(file) as target:
+        async for part in suppression_files.export(context, found.id):
+            target.write(part)
+    return output.Report(data={"file": str(file)}, text=f"Written: {file}" if file else "")
+
+
+@contextlib.contextmanager
+def _written(file: Path | None) -> Iterator[BinaryIO]:
+    """Where to write. A file is there when it is complete, and else stays as it was."""
+    if file is None:
+        yield sys.stdout.buffer
+        return
+    part = file.with_name(f"{file.name}.part")
+    try:
+        with part.open("wb") as target:
+            yield target
+        part.replace(file)
+    except OSError as problem:
+        raise click.FileError(str(file), hint=problem.strerror) from problem
+    finally:
+        part.unlink(missing_ok=True)
+
+
+GROUP = click.Group(
+    "suppression",
+    commands=[show_list, add, remove, import_file, export_file],
+    help="Addresses that get no mail.",
+)

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from postroad.model import times
-from postroad.services import domain_keys
+from postroad.model import times, warmup
+from postroad.services import domain_checks, domain_keys
 from postroad.storage import accounts, api_keys, credentials, domains, suppressions, templates, users
 
 View = dict[str, object]
@@ -16,6 +16,7 @@ def account(record: accounts.Account) -> View:
         "name": record.name,
         "status": record.status,
         "suspended_reason": record.suspended_reason,
+        "suspended_by": record.suspended_by,
         "credits": {"available": record.available, "reserved": record.reserved},
         "created_at": times.to_wire(record.created_at),
     }
@@ -69,18 +70,49 @@ def domain(record: domains.Domain, dkim: domain_keys.Record | None) -> View:
         "name": record.name,
         "verified": record.verified_at is not None,
         "verified_at": times.optional_to_wire(record.verified_at),
+        "verified_by": record.verified_by,
+        "failing_since": times.optional_to_wire(record.failing_since),
+        "warm": bool(record.warm),
         "created_at": times.to_wire(record.created_at),
         "dkim": None if dkim is None else dataclasses.asdict(dkim),
     }
 
 
+def dns_record(shown: domain_checks.Shown) -> View:
+    """A record of a sender domain, and what DNS last said of it."""
+    return {
+        "purpose": shown.record.purpose,
+        "name": shown.record.name,
+        "type": shown.record.type,
+        "value": shown.value,
+        "required": shown.required,
+        "managed": shown.record.managed,
+        "state": shown.state,
+        "detail": shown.detail,
+        "checked_at": times.optional_to_wire(shown.checked_at),
+    }
+
+
+def warming(view: warmup.View | None) -> View | None:
+    """How the warm-up of a domain stands; None when it needs none."""
+    if view is None:
+        return None
+    return {
+        "used": view.used,
+        "cap": view.cap,
+        "tomorrow": view.tomorrow,
+        "next_at": times.to_wire(view.next_at),
+    }
+
+
 def suppression(record: suppressions.Suppression) -> View:
-    """An address that gets no mail of an account; `message_id` is the message that found out why."""
+    """An address that gets no mail of an account; `smtp_code` and `message_id` tell of the reply that caused it."""
     return {
         "email": record.email_key,
         "account_id": record.account_id,
         "source": record.source,
         "reason": record.reason,
+        "smtp_code": record.smtp_code,
         "message_id": record.message_id,
         "created_at": times.to_wire(record.created_at),
     }

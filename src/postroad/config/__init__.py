@@ -12,172 +12,27 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 from urllib import parse
 
 import msgspec
 
-from postroad.config import sources
+from postroad.config import sections, sources
+from postroad.config.sections import Delivery as Delivery
+from postroad.config.sections import Pool as Pool
+from postroad.config.sections import Pools as Pools
+from postroad.config.sections import Security as Security
+from postroad.config.sections import Settings as Settings
 from postroad.config.sources import ConfigError as ConfigError
 
 # An HMAC key shorter than its hash weakens it; so does one that a person can remember.
 SECRET_KEY_BYTES: Final = 32
-
-MOST: Final = 1_000_000_000
-Positive = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
-Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
 HIGHEST_PORT: Final = 65_535
 DNS_PORT: Final = 53
 _TOKEN = re.compile(r"[!-~]{16,1000}")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
-
-
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of the configuration file."""
-
-
-class Database(Section, frozen=True):
-    """Where the data lives."""
-
-    url: str
-    connections: Positive
-    migrate_at_start: bool
-
-
-class Http(Section, frozen=True):
-    """The HTTP door."""
-
-    listen: str
-    base_url: str
-    grace_seconds: Positive
-    connections: Positive
-
-
-class Security(Section, frozen=True):
-    """Keys, tokens and passwords."""
-
-    secret_key: str
-    secret_key_file: str
-    token_seconds: Positive
-    password_threads: Positive
-
-
-class Domains(Section, frozen=True):
-    """Sender domains."""
-
-    require_verified: bool
-
-
-class Delivery(Section, frozen=True):
-    """The engine that brings mail to its destinations."""
-
-    hostname: str
-    smarthost: str
-    resolvers: tuple[str, ...]
-    mx_port: Port
-    source_addresses: tuple[str, ...]
-    tls: Literal["opportunistic", "required", "off"]
-    mta_sts: bool
-    dane: bool
-    return_path_domain: str
-    sign: bool
-    signers: Literal["auto", "threads", "processes"]
-    signer_workers: Annotated[int, msgspec.Meta(ge=1, le=256)]
-    retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=100)]
-    suppress: bool
-    lease_seconds: Annotated[int, msgspec.Meta(ge=10, le=3600)]
-    connections: Positive
-    connect_seconds: Positive
-    reply_seconds: Positive
-    content_seconds: Positive
-    idle_seconds: Positive
-    grace_seconds: Positive
-    poll_milliseconds: Positive
-
-
-class Pool(Section, frozen=True):
-    """How much at once goes to one mailbox provider."""
-
-    connections: Positive
-    messages_per_second: Positive
-    messages_per_connection: Positive
-
-
-class Pools(Section, frozen=True):
-    """The mailbox providers with a pool of their own, and all others."""
-
-    google: Pool
-    microsoft: Pool
-    yahoo: Pool
-    apple: Pool
-    smarthost: Pool
-    others: Pool
-
-
-class Inbound(Section, frozen=True):
-    """Mail that comes back to return paths."""
-
-    listen: str
-    connections: Positive
-    connections_per_address: Positive
-    grace_seconds: Positive
-
-
-class Webhooks(Section, frozen=True):
-    """The engine that tells customers what became of their mail."""
-
-    allow_insecure: bool
-    allow_private: tuple[str, ...]
-    ca_file: str
-    retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=6)]
-    connections: Positive
-    connections_per_account: Positive
-    idle_seconds: Positive
-    lease_seconds: Annotated[int, msgspec.Meta(ge=10, le=3600)]
-    grace_seconds: Positive
-    poll_milliseconds: Positive
-
-
-class Limits(Section, frozen=True):
-    """How much at once."""
-
-    request_rate: Positive
-    request_burst: Positive
-    accept_seconds: Positive
-    accept_waiting: Positive
-    queued_recipients: Positive
-
-
-class Metrics(Section, frozen=True):
-    """Who may read what the service counts."""
-
-    token: str
-    listen: str
-
-
-class Logs(Section, frozen=True):
-    """What the service writes about itself."""
-
-    format: Literal["json", "console"]
-    level: Literal["debug", "info", "warning", "error"]
-
-
-class Settings(Section, frozen=True):
-    """Every setting of the service."""
-
-    database: Database
-    http: Http
-    security: Security
-    domains: Domains
-    delivery: Delivery
-    pools: Pools
-    inbound: Inbound
-    webhooks: Webhooks
-    limits: Limits
-    metrics: Metrics
-    logs: Logs
 
 
 class Endpoint(NamedTuple):
@@ -265,6 +120,8 @@ def _refuse_impossible(settings: Settings) -> None:
     _refuse_impossible_metrics(settings.metrics)
     _refuse_impossible_delivery(settings.delivery)
     _refuse_impossible_webhooks(settings.webhooks)
+    _refuse_impossible_submission(settings.submission)
+    _refuse_impossible_guards(settings)
     if settings.inbound.listen:
         endpoint(settings.inbound.listen, name="inbound.listen")
     address = settings.http.base_url
@@ -277,7 +134,7 @@ def _refuse_impossible(settings: Settings) -> None:
         raise ConfigError("security: secret_key and secret_key_file are both set; keep one of them")
 
 
-def _refuse_impossible_metrics(metrics: Metrics) -> None:
+def _refuse_impossible_metrics(metrics: sections.Metrics) -> None:
     if metrics.listen:
         endpoint(metrics.listen, name="metrics.listen")
     # What it is compared with is a token of RFC 6750; the value is not repeated, because it is a secret.
@@ -301,7 +158,7 @@ def _refuse_impossible_delivery(delivery: Delivery) -> None:
         raise ConfigError("delivery.retry_seconds: empty; give at least one delay, in seconds")
 
 
-def _refuse_impossible_webhooks(webhooks: Webhooks) -> None:
+def _refuse_impossible_webhooks(webhooks: sections.Webhooks) -> None:
     for entry in webhooks.allow_private:
         if not _is_network(entry) and not _HOST_NAME.fullmatch(entry.removeprefix("*.")):
             msg = (
@@ -309,6 +166,35 @@ def _refuse_impossible_webhooks(webhooks: Webhooks) -> None:
                 "write for example 10.1.0.0/16, hooks.internal or *.internal"
             )
             raise ConfigError(msg)
+
+
+def _refuse_impossible_submission(submission: sections.Submission) -> None:
+    for name in ("listen", "tls_listen"):
+        if getattr(submission, name):
+            endpoint(getattr(submission, name), name=f"submission.{name}")
+    has_certificate = bool(submission.tls_certificate)
+    if has_certificate != bool(submission.tls_key):
+        raise ConfigError("submission: tls_certificate and tls_key belong together; give both or none")
+    if submission.tls_listen and not has_certificate:
+        raise ConfigError("submission.tls_listen: needs tls_certificate and tls_key")
+    if submission.listen and not has_certificate and not submission.auth_without_tls:
+        msg = (
+            "submission.listen: nobody could log in there; give tls_certificate and tls_key, "
+            "or set auth_without_tls = true on a network that nobody else can listen to"
+        )
+        raise ConfigError(msg)
+
+
+def _refuse_impossible_guards(settings: Settings) -> None:
+    guard = settings.bounce_guard
+    for kind in ("", "complaint_"):
+        if getattr(guard, f"{kind}warn_percent") > getattr(guard, f"{kind}suspend_percent"):
+            raise ConfigError(f"bounce_guard.{kind}warn_percent: more than {kind}suspend_percent; warn first")
+    caps = settings.warmup.recipients_per_day
+    if list(caps) != sorted(caps):
+        raise ConfigError("warmup.recipients_per_day: a day may not allow less than the one before")
+    if settings.retention.body_days > settings.retention.message_days:
+        raise ConfigError("retention.body_days: more than message_days; a body is kept no longer than its message")
 
 
 def dns_server(text: str) -> Endpoint:

@@ -15,7 +15,7 @@ from postroad import errors
 from postroad.delivery import leases, preparing, trying
 from postroad.model import identifiers, judging, retry, times
 from postroad.protocol.smtp import values
-from postroad.services import context, outcomes
+from postroad.services import context, guarding, outcomes
 from postroad.storage import attempts, insisting, queue
 from postroad.telemetry import logs, metrics
 
@@ -46,7 +46,7 @@ class Recording:
         self._schedule = ctx.settings.delivery.retry_seconds
         self._room = asyncio.Semaphore(MOST_UNRECORDED)
         self._is_open = False
-        self._insisting: insisting.Insisting[Sequence[outcomes.Outcome], int] = insisting.Insisting(
+        self._insisting: insisting.Insisting[Sequence[outcomes.Outcome], outcomes.Recorded] = insisting.Insisting(
             ctx.record, settled=self._settled, refused=self._refused
         )
 
@@ -109,14 +109,15 @@ class Recording:
         if left := await self._insisting.close(seconds=seconds):
             self._log.warning("results_given_up", results=left)
 
-    def _settled(self, ended: Sequence[outcomes.Outcome], outcome: int | Exception) -> None:
+    def _settled(self, ended: Sequence[outcomes.Outcome], outcome: outcomes.Recorded | Exception) -> None:
         if isinstance(outcome, Exception):
             # A bug, and the log says so. The lease ends, and the recipients are tried again.
             self._log.error("results_not_recorded", message_id=ended[0].key[1], exc_info=outcome)
         else:
-            if outcome:
+            if outcome.events:
                 self._ctx.tidings.set()
             self._tell(ended)
+            guarding.tell(outcome.notices, log=self._log, counted=self._ctx.metrics)
         self._held.drop(one.key for one in ended)
         self._ctx.metrics.unrecorded.change(-1)
         self._room.release()

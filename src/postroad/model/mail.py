@@ -56,6 +56,20 @@ class Attachment(msgspec.Struct, frozen=True):
     content_id: str | None = None
 
 
+class RawMessage(msgspec.Struct, frozen=True):
+    """A finished message with its envelope, as it came over SMTP. Nothing is checked yet.
+
+    An empty `sender` is the null reverse-path; `trace` is the value of the Received field that the door adds;
+    `is_utf8` says that the client asked for SMTPUTF8 (RFC 6531).
+    """
+
+    sender: str
+    recipients: tuple[str, ...]
+    content: bytes
+    trace: str
+    is_utf8: bool = False
+
+
 class SendRequest(msgspec.Struct, frozen=True):
     """What a caller wants sent: the fields of `POST /emails`, with lone values made lists. Nothing is checked yet."""
 

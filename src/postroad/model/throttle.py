@@ -2,11 +2,23 @@
 
 The number is the theoretical arrival time: when the bucket would be full again. A request moves it by one interval;
 it is refused when that would put it further ahead than the burst allows. All times are microseconds.
+
+Hosts may share a bucket, though no two clocks agree. A shared bucket keeps the latest time that any host has seen, and
+its own time never runs back: a host that is behind counts from there. So it gets what is left like everybody else, and
+clocks that are apart by d let at most d's worth of requests more through, in a window of any length. That holds while
+they are apart by no more than MOST_CLOCK_DIFFERENCE; a time that is further ahead is not believed, so that a clock that
+is set back does not refuse what is lawful for longer than that.
 """
 
 from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
 
 from postroad.model import times
+
+# Clocks that are looked after differ by milliseconds. A time from further ahead was told by a clock that was wrong.
+MOST_CLOCK_DIFFERENCE: Final = 2 * times.SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,19 +32,25 @@ class Policy:
     window: int = field(init=False)
 
     def __post_init__(self) -> None:
-        # A rate beyond one a microsecond is no limit in practice.
-        object.__setattr__(self, "interval", max(1, times.SECOND // self.rate))
+        # Rounded up, so that no rate is exceeded; one beyond a request a microsecond is no limit in practice.
+        object.__setattr__(self, "interval", -(-times.SECOND // self.rate))
         object.__setattr__(self, "window", self.interval * self.burst)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What became of one request: `full_at` is the bucket's new state, to be kept whether allowed or not."""
 
     allowed: bool
     full_at: int
     remaining: int
     wait: int
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """A bucket that several hosts share: when it is full again, and the latest time that one of them has seen."""
+
+    full_at: int = 0
+    seen_at: int = 0
 
 
 def take(policy: Policy, *, full_at: int, now: int) -> Verdict:
@@ -48,3 +66,26 @@ def take(policy: Policy, *, full_at: int, now: int) -> Verdict:
     if room < 0:
         return Verdict(allowed=False, full_at=full_at, remaining=0, wait=-room)
     return Verdict(allowed=True, full_at=after, remaining=room // policy.interval, wait=0)
+
+
+def take_shared(policy: Policy, bucket: Shared, *, now: int) -> tuple[Verdict, Shared]:
+    """The same against a shared bucket. The verdict is in this host's time, the bucket in its own.
+
+    Who is behind waits for that as well: perhaps no other host moves the bucket's time on.
+    """
+    there = _time_of(bucket, now=now)
+    verdict = take(policy, full_at=bucket.full_at, now=there)
+    after = Shared(full_at=verdict.full_at, seen_at=there)
+    if there != now:
+        wait = 0 if verdict.allowed else verdict.wait + (there - now)
+        verdict = msgspec.structs.replace(verdict, full_at=verdict.full_at - (there - now), wait=wait)
+    return verdict, after
+
+
+def full_at(bucket: Shared, *, now: int) -> int:
+    """When a shared bucket is full again, in this host's time."""
+    return bucket.full_at - (_time_of(bucket, now=now) - now)
+
+
+def _time_of(bucket: Shared, *, now: int) -> int:
+    return now if bucket.seen_at - now > MOST_CLOCK_DIFFERENCE else max(now, bucket.seen_at)

@@ -5,21 +5,31 @@ ahead of its answers. `None` instead of a reply hangs up. A policy that fails is
 and the client hears a temporary error, because nothing was accepted.
 
 Deadlines are plain numbers that the listener's `sweep` compares once a second. A command or a content has its time
-from the reply before it, however slowly its bytes trickle in.
+from the reply before it, however slowly its bytes trickle in. However much comes at once, other connections have their
+turn after some of it.
 """
 
 import abc
 import asyncio
+import contextlib
 import math
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Final
 
+from postroad.model import slowing
+from postroad.network import listening
 from postroad.protocol.smtp import server, server_commands, server_events, values
 
 Answer = values.Reply | None
 Verdict = Answer | Awaitable[Answer]
+
+# About a millisecond's work; a transaction that is sent in one go seldom has as many.
+EVENTS_AT_ONCE: Final = 50
+# A client that does not say good-bye under TLS, when we do, has nothing left to lose.
+TLS_FAREWELL_SECONDS: Final = 2.0
 
 
 class Policy(abc.ABC):
@@ -45,6 +55,13 @@ class Policy(abc.ABC):
         """DATA, before the content; 354 asks for it. It is not asked when the content comes by BDAT."""
         return values.Reply(354, "end with a line of a single dot")
 
+    def refused(self, verb: str, reply: values.Reply) -> Verdict:  # noqa: ARG002
+        """An address, a recipient more, a size or a content cannot be taken; `reply` says why."""
+        return reply
+
+    def closed(self) -> None:  # noqa: B027 - for those that count connections
+        """The connection is gone; a message that is complete may still be on its way to the disk."""
+
     @abc.abstractmethod
     def message(self, envelope: values.Envelope) -> Verdict:
         """The message is complete; 250 takes the responsibility for it."""
@@ -55,6 +72,7 @@ class Limits:
     """The bounds of a listener and of each of its connections."""
 
     connections: int = 1000
+    # An IPv6 network counts as one address.
     connections_per_address: int = 50
     # RFC 5321 section 4.5.3.2.7.
     command_seconds: float = 300
@@ -63,6 +81,8 @@ class Limits:
     handshake_seconds: float = 30
     # A client that does not read its replies for this long is gone.
     write_seconds: float = 60
+    # How long a client may stay that has not logged in, where one has to.
+    login_seconds: float = math.inf
 
 
 @dataclass(slots=True)
@@ -73,12 +93,38 @@ class Shared:
     make_policy: Callable[[server_events.Session], Policy]
     failed: Callable[[Exception], None]
     limits: Limits
-    tls: ssl.SSLContext | None = None
-    connections: set["SmtpSession"] = field(default_factory=set)
-    per_address: Counter[str] = field(default_factory=Counter)
+    # Asked for each handshake, because a certificate may be renewed.
+    tls: Callable[[], ssl.SSLContext] | None = None
+    connections: set[listening.Connection] = field(default_factory=set)
+    per_network: Counter[str] = field(default_factory=Counter)
     working: set[asyncio.Task[None]] = field(default_factory=set)
     # There while the listener stops; set when a connection or a task has ended.
     changed: asyncio.Event | None = None
+
+    def enter(self, connection: listening.Connection, address: str) -> None:
+        """Count a connection."""
+        self.connections.add(connection)
+        self.per_network[slowing.network_of(address)] += 1
+
+    def leave(self, connection: listening.Connection, address: str) -> bool:
+        """Count it no more; whether it was counted."""
+        if connection not in self.connections:
+            return False
+        self.connections.discard(connection)
+        network = slowing.network_of(address)
+        self.per_network[network] -= 1
+        if not self.per_network[network]:
+            del self.per_network[network]
+        self.note_change()
+        return True
+
+    def refusal(self, address: str) -> values.Reply | None:
+        """Why the newest connection, which is from this address, is one too many."""
+        if len(self.connections) > self.limits.connections:
+            return values.Reply(421, "too many connections; try again later", "4.3.2")
+        if self.per_network[slowing.network_of(address)] > self.limits.connections_per_address:
+            return values.Reply(421, "too many connections from your address; try again later", "4.7.0")
+        return None
 
     def note_change(self) -> None:
         """Wake the listener, if it waits for the end."""
@@ -93,15 +139,23 @@ class SmtpSession(asyncio.Protocol):
     _server: server.Server
     _policy: Policy
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, *, arrived: Callable[[], None] | None = None) -> None:
+        """`arrived` is called first, to give up the place that the handshake has held."""
         self._shared = shared
+        self._arrived = arrived
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
+        self._next_turn: asyncio.Handle | None = None
         self._deadline = math.inf
         self._was_content = False
+        self._is_let_in = False
+        self._is_shaking_hands = False
+        self._is_ahead = False
+        self._has_said_all = False
         self._is_paused = False
         self._is_unwritable = False
         self._stuck_since = math.inf
+        self._stranger_since = math.inf
 
     # What the transport calls.
 
@@ -109,38 +163,38 @@ class SmtpSession(asyncio.Protocol):
         """A new connection; one too many is turned away at once."""
         shared = self._shared
         self.transport = transport
-        session = server_events.Session(
-            _host(transport.get_extra_info("peername")),
-            is_secure=transport.get_extra_info("sslcontext") is not None,
-        )
+        session = server_events.Session(host(transport), is_secure=transport.get_extra_info("sslcontext") is not None)
         self._server = server.Server(shared.features, session)
-        shared.connections.add(self)
-        shared.per_address[session.client_address] += 1
-        if len(shared.connections) > shared.limits.connections:
-            self._server.greet(values.Reply(421, "too many connections; try again later", "4.3.2"))
-        elif shared.per_address[session.client_address] > shared.limits.connections_per_address:
-            self._server.greet(values.Reply(421, "too many connections from your address; try again later", "4.7.0"))
-        else:
+        if self._arrived is not None:
+            self._arrived()
+        shared.enter(self, session.client_address)
+        refusal = shared.refusal(session.client_address)
+        if refusal is None:
             self._policy = shared.make_policy(session)
-            self._server.greet(values.Reply(220, f"{shared.features.name} ESMTP"))
+            self._is_let_in = True
+        self._server.greet(refusal or values.Reply(220, f"{shared.features.name} ESMTP"))
         self._rest()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
         """The connection is gone. A message that is being accepted is accepted all the same."""
-        if self in self._shared.connections:
-            address = self._server.session.client_address
-            self._shared.connections.discard(self)
-            self._shared.per_address[address] -= 1
-            if not self._shared.per_address[address]:
-                del self._shared.per_address[address]
+        if self._shared.leave(self, self._server.session.client_address) and self._is_let_in:
+            self._policy.closed()
         self._server.close()
-        self._shared.note_change()
 
     def data_received(self, data: bytes) -> None:
         """Bytes of commands and content."""
         self._server.receive(data)
-        if self._task is None:
+        if not self._is_busy:
             self._work()
+        else:
+            # Only now, because most clients wait for their answers and need not be held back.
+            self._is_ahead = True
+            self._regulate()
+
+    def eof_received(self) -> bool:
+        """The client will say no more; what it waits for is still told, where the transport allows that."""
+        self._has_said_all = True
+        return self._is_busy and not self._server.session.is_secure
 
     def pause_writing(self) -> None:
         """The client does not read its replies."""
@@ -156,8 +210,10 @@ class SmtpSession(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """Close when no transaction is under way, which may be now."""
-        if self._task is None:
+        if not self._is_busy:
             self._rest()
+        elif self._is_shaking_hands and self._task is not None:
+            self._task.cancel()
 
     def sweep(self, now: float) -> None:
         """End the connection if a deadline has passed."""
@@ -167,17 +223,31 @@ class SmtpSession(asyncio.Protocol):
                 self.transport.abort()
             return
         self._stuck_since = math.inf
-        if now >= self._deadline and self._task is None:
+        self._stranger_since = math.inf if self._server.session.is_authenticated else min(self._stranger_since, now)
+        if self._is_busy:
+            return
+        if now >= self._deadline:
             self._server.close(values.Reply(421, "nothing came in time", "4.4.2"))
+            self._rest()
+        elif now - self._stranger_since >= self._shared.limits.login_seconds:
+            self._server.close(values.Reply(421, "nobody has logged in in time", "4.4.2"))
             self._rest()
 
     # Our own.
 
+    @property
+    def _is_busy(self) -> bool:
+        return self._task is not None or self._next_turn is not None
+
     def _work(self) -> None:
-        """Go through what has come, until it is used up or an answer takes its time."""
-        while (event := self._server.next_event()) is not None:
+        """Go through what has come, until it is used up, an answer takes its time, or others should have their turn."""
+        self._next_turn = None
+        for _ in range(EVENTS_AT_ONCE):
+            if self.transport.is_closing() or (event := self._server.next_event()) is None:
+                self._rest()
+                return
             if isinstance(event, server_events.StartTls):
-                self._begin(self._secure())
+                self._shake_hands()
                 return
             try:
                 verdict = self._ask(event)
@@ -188,28 +258,37 @@ class SmtpSession(asyncio.Protocol):
             else:
                 self._begin(self._wait_for(verdict))
                 return
-        self._rest()
+        self._flush()
+        self._is_ahead = True
+        self._regulate()
+        self._next_turn = self._loop.call_soon(self._work)
 
     def _ask(self, event: server_events.Event) -> Verdict:
         policy = self._policy
         match event:
-            case server_events.Hello(name):
-                return policy.hello(name)
-            case server_events.Authenticate(credentials):
-                return policy.authenticate(credentials.username, credentials.password)
-            case server_events.Mail(path):
-                return policy.mail(path.address, path.parameters)
             case server_events.Recipient(path):
                 return policy.recipient(path.address, path.parameters)
+            case server_events.Mail(path):
+                return policy.mail(path.address, path.parameters)
             case server_events.Data():
                 return policy.data()
             case server_events.Message(envelope):
                 return policy.message(envelope)
+            case server_events.Refused(verb, reply):
+                return policy.refused(verb, reply)
+            case server_events.Hello(name):
+                return policy.hello(name)
+            case server_events.Authenticate(credentials):
+                return policy.authenticate(credentials.username, credentials.password)
             case server_events.StartTls():
                 raise RuntimeError("no policy decides on TLS")
 
+    def _shake_hands(self) -> None:
+        self._is_shaking_hands = True
+        self._begin(self._secure())
+
     def _begin(self, work: Coroutine[None, None, None]) -> None:
-        """What takes its time; the replies before it are sent, and nothing is read meanwhile."""
+        """What takes its time; the replies before it are sent, and nothing is looked at meanwhile."""
         self._flush()
         self._task = self._loop.create_task(work)
         self._shared.working.add(self._task)
@@ -249,30 +328,36 @@ class SmtpSession(asyncio.Protocol):
 
     async def _secure(self) -> None:
         """Shake hands; a client that cannot is let go without a word, for no word would be understood."""
-        context, seconds = self._shared.tls, self._shared.limits.handshake_seconds
-        if context is None:
-            raise RuntimeError("STARTTLS is offered without a certificate")
+        tls, seconds = self._shared.tls, self._shared.limits.handshake_seconds
+        if tls is None:
+            raise RuntimeError("TLS is offered without a certificate")
+        transport = None
         try:
-            transport = await self._loop.start_tls(
-                self.transport, self, context, server_side=True, ssl_handshake_timeout=seconds
-            )
-        except OSError:
-            transport = None
-        if transport is None:
-            # The transport tells nobody about a connection that it loses in the handshake.
-            self.transport.abort()
-            self.connection_lost(None)
-            return
-        self.transport = transport
-        self._is_paused = False
-        self._server.secured()
+            with contextlib.suppress(OSError):
+                transport = await self._loop.start_tls(
+                    self.transport,
+                    self,
+                    tls(),
+                    server_side=True,
+                    ssl_handshake_timeout=seconds,
+                    ssl_shutdown_timeout=TLS_FAREWELL_SECONDS,
+                )
+        finally:
+            if transport is None:
+                # Nobody is told of a connection that is lost in the handshake.
+                self.transport.abort()
+                self.connection_lost(None)
+        if transport is not None:
+            self.transport = transport
+            self._is_shaking_hands = self._is_paused = False
+            self._server.secured()
 
     def _rest(self) -> None:
         """All that has come is answered: wait for more, or close."""
         if self._shared.changed is not None and self._server.is_idle:
             self._server.close(values.Reply(421, "the service is stopping; try again later", "4.3.2"))
         has_replied = self._flush()
-        if self._server.is_closed:
+        if self._server.is_closed or self._has_said_all:
             self.transport.close()
             return
         is_content = self._server.is_reading_content
@@ -280,6 +365,7 @@ class SmtpSession(asyncio.Protocol):
             limits = self._shared.limits
             self._deadline = self._loop.time() + (limits.content_seconds if is_content else limits.command_seconds)
         self._was_content = is_content
+        self._is_ahead = False
         self._regulate()
 
     def _flush(self) -> bool:
@@ -290,7 +376,8 @@ class SmtpSession(asyncio.Protocol):
 
     def _regulate(self) -> None:
         """Read only while somebody has time for what comes, and the client reads what it is told."""
-        pause = self._task is not None or self._is_unwritable
+        # What a client sends before its handshake must not be taken for what it says under TLS.
+        pause = self._is_ahead or self._is_unwritable or self._is_shaking_hands
         if pause == self._is_paused or self.transport.is_closing():
             return
         self._is_paused = pause
@@ -300,5 +387,8 @@ class SmtpSession(asyncio.Protocol):
             self.transport.resume_reading()
 
 
-def _host(name: object) -> str:
-    return str(name[0]) if isinstance(name, tuple) else ""
+def host(transport: asyncio.BaseTransport) -> str:
+    """The client's address; one of IPv4 is written as such where a socket takes both (RFC 4291 section 2.5.5.2)."""
+    name = transport.get_extra_info("peername")
+    address = str(name[0]) if isinstance(name, tuple) else ""
+    return address.removeprefix("::ffff:") if "." in address else address

@@ -6,18 +6,31 @@ gives the value back unchanged. ASCII words are never encoded: a long URL stays 
 addresses are folded between addresses. Every field comes out with its CRLF, and holds no other line end.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from postroad.protocol import address, encoded_words, header_text
+from postroad.protocol import address, address_syntax, encoded_words, header_text
 
 LINE_CHARACTERS: Final = 78  # RFC 5322 section 2.1.1
 MAXIMUM_LINE_OCTETS: Final = 998  # the same section
 FOLDED_LINE_CHARACTERS: Final = 76  # RFC 2047 section 2, for lines with encoded words; one width does for all
 _SPACES_AND_WORD: Final = re.compile(r"([ \t]*)([^ \t]+)")
+# As `fold` makes them: as many words as there is room for, or one that is longer.
+_FOLDED_LINE: Final = re.compile(rf".{{0,{FOLDED_LINE_CHARACTERS - 1}}}[^ \t](?![^ \t])|[ \t]*[^ \t]+")
 _ADDRESS: Final = re.compile(r'[^ "(),:;<>@\[\\\]]+@[^ "(),:;<>@\[\\\]]+')
 _QUOTABLE: Final = re.compile(r'(["\\])')
+# What stands between the marks of a structured field. Addresses and URLs between angle brackets are for programs. That
+# escaped characters are read outside of quotes too keeps it one pass: behind a quote that is never closed none follows.
+_PART: Final = re.compile(
+    r"""\\[ -~] | <[^<>]*+> | "(?:[^"\\]|\\.)*+"@ | "(?P<quoted>(?:[^"\\]|\\.)*+)" | (?P<words>[^"(),:;<>\[\]\\]++)""",
+    re.VERBOSE | re.DOTALL,
+)
+_BARE_PARAMETER: Final = re.compile(r'(?<!\*)=([^\s";]++)')
+_ENCODED_WORD: Final = "=?utf-8?q?a?="
+# Leaves a place for the field's name, or that of a parameter, before the first encoded word on a line.
+_STRUCTURED_ROOM: Final = 40
 
 
 class Piece(NamedTuple):
@@ -36,8 +49,47 @@ def unstructured(name: str, value: str) -> str:
         line = f"{name}: {value}"
         if len(line) <= LINE_CHARACTERS:
             return line + "\r\n"
-        return fold(name, [Piece(space or " ", word) for space, word in _SPACES_AND_WORD.findall(value)])
+        return _fold_ascii(name, value)
     return fold(name, _pieces(value))
+
+
+def reencoded(name: str, value: str) -> str:
+    """A field of free text that somebody else wrote in UTF-8, with the words encoded that are not ASCII.
+
+    What is ASCII stays as it is, encoded words too: nothing is decoded, so nothing hidden can come to light.
+    """
+    return fold(name, _reencoded_pieces(value))
+
+
+def structured(name: str, value: str) -> str:
+    """The same for a field with a syntax: its marks stay, and the words and quoted texts between them are encoded.
+
+    An address or a URL that is not ASCII has no such form; it stays, and with it the field is not ASCII.
+    """
+
+    def encoded(part: re.Match[str]) -> str:
+        if part.lastgroup is None or part[0].isascii():
+            return part[0]
+        if part.lastgroup == "quoted":
+            return _encoded_quotes(part)
+        if any("@" in word and not word.isascii() for word in part["words"].split()):
+            return part[0]
+        # RFC 2047 section 5 (3): white space stands between an encoded word and any mark.
+        return _encoded_words(part["words"]) + (" " if part.end() < len(value) else "")
+
+    return _folded(name, _PART.sub(encoded, value))
+
+
+def parameters(name: str, value: str) -> str:
+    """The same for a field of MIME with parameters: their values become encoded words in quotes.
+
+    RFC 2047 section 5 (3) forbids these, and RFC 2231 has a form of its own. But this one is what most programs write
+    and nearly all read, and which of the two a reader knows cannot be asked.
+    """
+    quoted = _BARE_PARAMETER.sub(lambda bare: bare[0] if bare[0].isascii() else f'="{bare[1]}"', value)
+    return _folded(
+        name, _PART.sub(lambda part: _encoded_quotes(part) if part.lastgroup == "quoted" else part[0], quoted)
+    )
 
 
 def addresses(name: str, mailboxes: Sequence[address.Mailbox]) -> str:
@@ -82,6 +134,16 @@ def quote(text: str) -> str:
     return f'"{text}"'
 
 
+def _fold_ascii(name: str, value: str) -> str:
+    """What `fold` makes of words that need no encoding, in one expression: every message has some such fields."""
+    # Behind the name stands something else than a space at first, so that no line ends there unless it must.
+    lines: list[str] = _FOLDED_LINE.findall(f"{name}:\0{value}")
+    space = " " if len(lines[0]) <= MAXIMUM_LINE_OCTETS else "\r\n "
+    lines[:1] = lines[0].replace("\0", space).split("\r\n")
+    _refuse_long_lines(lines)
+    return "\r\n".join(lines) + "\r\n"
+
+
 def _append_encoded(line: str, space: str, text: str, *, endless: bool) -> tuple[list[str], str]:
     """The lines that are full when the text has been put behind the line as encoded words, and the line that is not."""
     full: list[str] = []
@@ -120,6 +182,50 @@ def _pieces(value: str) -> list[Piece]:
         else:
             pieces.append(Piece(space or " ", word, encode))
     return pieces
+
+
+def _encoded_quotes(part: re.Match[str]) -> str:
+    if part["quoted"].isascii():
+        return part[0]
+    text = address_syntax.QUOTED_PAIR.sub(r"\1", part["quoted"])
+    return f'"{" ".join(encoded_words.encode(text, room=_STRUCTURED_ROOM))}"'
+
+
+def _encoded_words(text: str) -> str:
+    written: list[str] = []
+    for space, word, encode in _reencoded_pieces(text):
+        words = encoded_words.encode(word, room=_STRUCTURED_ROOM) if encode else [word]
+        written += [space, " ".join(words)]
+    return "".join(written)
+
+
+def _folded(name: str, text: str) -> str:
+    return fold(name, [Piece(space or " ", word) for space, word in _SPACES_AND_WORD.findall(text)])
+
+
+def _reencoded_pieces(value: str) -> list[Piece]:
+    pieces: list[Piece] = []
+    words = _SPACES_AND_WORD.findall(value)
+    for is_ascii, run in itertools.groupby(words, key=lambda found: found[1].isascii()):
+        (space, word), *others = run
+        # As in `_pieces`, white space between two encoded words has to be inside one of them.
+        if not is_ascii:
+            inside = space if pieces and _joins(pieces[-1].word, _ENCODED_WORD) else ""
+            text = "".join([inside, word, *itertools.chain.from_iterable(others)])
+            pieces.append(Piece(space or " ", text, encode=True))
+            continue
+        if pieces and _joins(_ENCODED_WORD, word):
+            before = pieces.pop()
+            pieces.append(Piece(before.space, before.word + space, encode=True))
+        pieces += [Piece(space or " ", word), *itertools.starmap(Piece, others)]
+    return pieces
+
+
+def _joins(left: str, right: str) -> bool:
+    """Whether a reader drops the white space between the words, because they are encoded words where they meet."""
+    if not (left.endswith("?=") and right.startswith("=?")):
+        return False
+    return encoded_words.decode(f"{left} {right}") != f"{encoded_words.decode(left)} {encoded_words.decode(right)}"
 
 
 def _address(mailbox: address.Mailbox) -> str:

@@ -12,8 +12,8 @@ from typing import Final
 from postroad import errors
 from postroad.model import caller, identifiers
 from postroad.protocol import authorization
-from postroad.services import context, passwords, people, proving, recognising, tokens
-from postroad.storage import access, accounts, users
+from postroad.services import context, passwords, people, proving, recognising, tokens, uses
+from postroad.storage import access, accounts, credentials, users
 
 _HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' with an API key or a token"
 
@@ -36,6 +36,48 @@ async def authenticate(ctx: context.Context, authorization_field: str | None, *,
     known: recognising.Known | None = ctx.memory.glance(fact, now=ctx.clock())
     if known is None:
         known = await _look_up(ctx, _parse(authorization_field), fact=fact, client_address=client_address)
+    return _admit(ctx, known)
+
+
+async def authenticate_pair(
+    ctx: context.Context, username: str, password: str, *, client_address: str
+) -> caller.Caller:
+    """The caller behind a username and a password, for doors that are given them without a field around them.
+
+    Failures are counted with those of the other doors. While they are slowed nothing is checked, so the answer is
+    RateLimited: a password that was not looked at must not be called wrong.
+    """
+    fact = ("pair", username, ctx.memory.digest(password))
+    known: recognising.Known | None = ctx.memory.glance(fact, now=ctx.clock())
+    if known is None:
+        seconds = ctx.memory.failures.wait(client_address, username, now=ctx.clock())
+        presented = authorization.Basic(username, password)
+        try:
+            known = await _look_up(ctx, presented, fact=fact, client_address=client_address)
+        except errors.Unauthorized:
+            if seconds:
+                msg = f"too many failed attempts to log in; try again in {seconds} seconds"
+                raise errors.RateLimited(msg, retry_after=seconds) from None
+            msg = "the username or the password is wrong, or the credential is revoked"
+            raise errors.Unauthorized(msg) from None
+    return _admit(ctx, known)
+
+
+async def renew(ctx: context.Context, who: caller.Caller) -> caller.Caller:
+    """The caller of a session that stays open, as long as its credential lives; no password is needed again."""
+    if who.credential_id is None:
+        raise errors.Unauthorized("log in with a username and a password")
+    used = (uses.CREDENTIAL, who.credential_id)
+    known: recognising.Known | None = ctx.memory.glance(used, now=ctx.clock())
+    if known is None:
+        facts = await ctx.memory.recall(ctx.clock())
+        known = facts.get(used)
+        if known is None:
+            async with ctx.store.reading() as tx:
+                credential = await credentials.by_id(tx, who.account_id, who.credential_id)
+            if credential is None or credential.revoked_at is not None:
+                raise errors.Unauthorized("the credential is revoked; log in with another one")
+            known = facts[used] = recognising.Known(who, used)
     return _admit(ctx, known)
 
 

@@ -4,13 +4,16 @@ Pure: ids and time are given. The same address in `to` and `cc` stands in both h
 in no header at all.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from postroad import errors
 from postroad.model import limits, mail, receipt
 from postroad.protocol import address, mime
 from postroad.services import accepting, rules
-from postroad.storage import messages, recipients
+from postroad.storage import messages
+from postroad.storage import recipients as stored_recipients
 
 TAG_HEADER = "X-Service-Tag"
 _encoder = msgspec.json.Encoder()
@@ -36,39 +39,63 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     source: mail.Source
     key: accepting.Key | None
     now: int
+    warming: str | None = None
 
 
 def compose(checked: rules.CheckedSend, content: Content, identity: Identity) -> accepting.Submission:
     """Everything that the accepting transaction stores. Raises PayloadTooLarge or InvalidRequest."""
     body = _build(checked, content, identity)
+    response = _encoder.encode(_receipt(checked, content, identity))
+    return submission(
+        identity,
+        sender=checked.sender,
+        recipients=checked.recipients,
+        subject=content.subject,
+        tags=checked.tags,
+        body=body,
+        response=response,
+    )
+
+
+def submission(
+    identity: Identity,
+    *,
+    sender: address.Mailbox,
+    recipients: Sequence[address.Mailbox],
+    subject: str,
+    tags: tuple[str, ...],
+    body: bytes,
+    response: bytes,
+) -> accepting.Submission:
+    """The rows of a message whose bytes are ready. Raises PayloadTooLarge."""
     if len(body) > limits.MIME_BYTES:
         raise errors.PayloadTooLarge(
             f"the message has {len(body)} bytes with headers and encoding; at most {limits.MIME_BYTES} (10 MiB)"
         )
-    count = len(checked.recipients)
     return accepting.Submission(
         message=messages.NewMessage(
             id=identity.message_id,
             account_id=identity.account_id,
             credential_id=identity.credential_id,
             source=identity.source,
-            sender=checked.sender.written,
-            sender_key=checked.sender.key,
-            subject=content.subject,
-            recipient_count=count,
+            sender=sender.written,
+            sender_key=sender.key,
+            subject=subject,
+            recipient_count=len(recipients),
             size=len(body),
             request_id=identity.request_id,
-            response=_encoder.encode(_receipt(checked, content, identity)),
+            response=response,
             created_at=identity.now,
             mime=body,
-            tags=checked.tags,
+            tags=tags,
         ),
         recipients=[
             _recipient(mailbox, recipient_id, identity)
-            for mailbox, recipient_id in zip(checked.recipients, identity.recipient_ids, strict=True)
+            for mailbox, recipient_id in zip(recipients, identity.recipient_ids, strict=True)
         ],
         ledger_id=identity.ledger_id,
         key=identity.key,
+        warming=identity.warming,
     )
 
 
@@ -98,8 +125,8 @@ def _build(checked: rules.CheckedSend, content: Content, identity: Identity) -> 
         raise errors.InvalidRequest(str(problem)) from None
 
 
-def _recipient(mailbox: address.Mailbox, recipient_id: str, identity: Identity) -> recipients.NewRecipient:
-    return recipients.NewRecipient(
+def _recipient(mailbox: address.Mailbox, recipient_id: str, identity: Identity) -> stored_recipients.NewRecipient:
+    return stored_recipients.NewRecipient(
         message_id=identity.message_id,
         id=recipient_id,
         account_id=identity.account_id,

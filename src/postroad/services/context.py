@@ -13,8 +13,20 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from postroad import config
-from postroad.model import identifiers
-from postroad.services import accepting, events, high_water, memory, outcomes, passwords, rates, receivers, secrets
+from postroad.model import identifiers, throttle
+from postroad.services import (
+    accepting,
+    domain_dns,
+    events,
+    guarding,
+    high_water,
+    memory,
+    outcomes,
+    passwords,
+    rates,
+    receivers,
+    secrets,
+)
 from postroad.storage import group_commit, opening, store
 from postroad.telemetry import metrics as telemetry
 
@@ -39,9 +51,10 @@ class Context:
     rates: rates.Rates
     high_water: high_water.HighWater
     accept: group_commit.GroupCommit[accepting.Submission, accepting.Accepted]
-    record: group_commit.GroupCommit[Sequence[outcomes.Outcome], int]
+    record: group_commit.GroupCommit[Sequence[outcomes.Outcome], outcomes.Recorded]
     outbox: events.Events
     receivers: receivers.Receivers
+    dns: domain_dns.DomainDns
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom
     in_flight: set[tuple[str, str]] = field(default_factory=set)
@@ -65,9 +78,11 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
         connections=settings.database.connections,
         migrate=settings.database.migrate_at_start,
     )
+    rate = throttle.Policy(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
+    policies = accepting.Policies(rate=rate, warmup_caps=settings.warmup.recipients_per_day)
     accept = group_commit.GroupCommit(
         database,
-        accepting.accept,
+        functools.partial(accepting.accept, policies=policies),
         most_items=BATCH_ITEMS,
         most_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,
@@ -75,7 +90,7 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
     outbox = events.Events(keys.return_path, settings.delivery.return_path_domain, os.urandom)
     record = group_commit.GroupCommit(
         database,
-        functools.partial(outcomes.record, outbox=outbox),
+        functools.partial(outcomes.record, outbox=outbox, guard=guarding.rules_of(settings.bounce_guard)),
         most_items=BATCH_ITEMS,
         most_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,
@@ -91,12 +106,13 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
             keys=keys,
             passwords=hasher,
             memory=remembered,
-            rates=rates.Rates(rate=settings.limits.request_rate, burst=settings.limits.request_burst),
+            rates=rates.Rates(rate),
             high_water=mark,
             accept=accept,
             record=record,
             outbox=outbox,
             receivers=told,
+            dns=domain_dns.DomainDns(settings),
             clock=clock,
         )
     finally:

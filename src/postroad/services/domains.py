@@ -7,10 +7,10 @@ by byte. Every change takes the access version's row first: that keeps two accou
 import dataclasses
 
 from postroad import errors
-from postroad.model import identifiers
+from postroad.model import identifiers, warmup
 from postroad.protocol import address
 from postroad.services import context
-from postroad.storage import access, dkim_keys, domains, store
+from postroad.storage import access, dkim_keys, domain_checks, domains, store, warmups
 
 
 async def add(ctx: context.Context, account_id: str, name: str, *, verified: bool) -> domains.Domain:
@@ -23,6 +23,7 @@ async def add(ctx: context.Context, account_id: str, name: str, *, verified: boo
         name=normal,
         verified_at=now if verified else None,
         created_at=now,
+        verified_by=domains.OPERATOR if verified else None,
     )
     async with ctx.store.transaction() as tx:
         await access.bump(tx)
@@ -58,29 +59,65 @@ async def by_name(ctx: context.Context, account_id: str, name: str) -> domains.D
     return domain
 
 
-async def verify(ctx: context.Context, account_id: str, domain_id: str) -> domains.Domain:
-    """Mark a domain as proven; one that is proven already stays as it is."""
+async def proven_by(ctx: context.Context, name: str) -> str | None:
+    """The account that has proven a name, however it is written. For operators: accounts are not told of each other."""
+    async with ctx.store.reading() as tx:
+        return await domains.verified_owner(tx, _parse(name))
+
+
+async def verify(ctx: context.Context, account_id: str, domain_id: str, *, by: str) -> domains.Domain:
+    """Mark a domain as proven, by an operator's word or by DNS; one that is proven already stays as it is.
+
+    Only an operator's word stands in for that of DNS, which is then not needed any more.
+    """
     _check_id(domain_id)
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
         await access.bump(tx)
         domain = await _existing(tx, account_id, domain_id)
-        if domain.verified_at is not None:
+        if domain.verified_at is not None and by in {domains.DNS, domain.verified_by}:
             return domain
         await _refuse_proven_by_another(tx, account_id, domain.name)
-        await domains.verify(tx, account_id, domain_id, now=now)
+        await domains.verify(tx, account_id, domain_id, by=by, now=now)
     ctx.memory.forget()
-    return dataclasses.replace(domain, verified_at=now)
+    return dataclasses.replace(domain, verified_at=domain.verified_at or now, verified_by=by, failing_since=None)
 
 
-async def remove(ctx: context.Context, account_id: str, domain_id: str) -> None:
-    """Forget a domain and its keys: nothing can be sent from it any more. Accepted mail is delivered, unsigned."""
+async def unverify(ctx: context.Context, account_id: str, domain_id: str, *, failing_before: int) -> bool:
+    """Take back what DNS has proven and denies since before that time; False when it is not so any more."""
     _check_id(domain_id)
     async with ctx.store.transaction() as tx:
         await access.bump(tx)
-        if not await domains.remove(tx, account_id, domain_id):
-            raise _unknown()
+        is_changed = await domains.unverify(tx, account_id, domain_id, failing_before=failing_before)
+    ctx.memory.forget()
+    return is_changed
+
+
+async def set_warm(ctx: context.Context, account_id: str, domain_id: str, *, warm: bool) -> domains.Domain:
+    """Say that a domain needs no warm-up, or that it does: then it goes on where it was."""
+    _check_id(domain_id)
+    async with ctx.store.transaction() as tx:
+        await access.bump(tx)
+        domain = await _existing(tx, account_id, domain_id)
+        await domains.set_warm(tx, account_id, domain_id, warm=warm)
+    ctx.memory.forget()
+    return dataclasses.replace(domain, warm=int(warm))
+
+
+async def remove(ctx: context.Context, account_id: str, domain_id: str) -> None:
+    """Forget a domain and its keys: nothing can be sent from it any more. Accepted mail is delivered, unsigned.
+
+    What it has sent today stays known: adding it again gives no second day.
+    """
+    _check_id(domain_id)
+    today = ctx.clock() // warmup.DAY
+    async with ctx.store.transaction() as tx:
+        await access.bump(tx)
+        domain = await _existing(tx, account_id, domain_id)
+        await domains.remove(tx, account_id, domain_id)
+        await warmups.forget(tx, (account_id, domain.name), before_day=today)
         await dkim_keys.remove(tx, account_id, domain_id)
+        await domain_checks.remove(tx, account_id, domain_id)
     ctx.memory.forget()
 
 

@@ -4,6 +4,9 @@ A report is matched to its message by the token that it was sent to, and to a re
 failure is written down beside the recipient, once however often it is told; the recipient's own state stays, because
 final is final. An address that does not exist is put onto the suppression list. Everything else is told to the caller,
 who may log it, and kept nowhere: delays, successes, reports about others, mail that is no report.
+
+Whoever got a message knows its token, and can claim this of all its recipients. So the bounce guard counts one late
+bounce for a message, ever, and none of an address that is on the list already.
 """
 
 from collections.abc import Sequence
@@ -12,11 +15,11 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import judging, mail
+from postroad.model import bounce_guard, judging, mail
 from postroad.protocol import address, dsn
 from postroad.protocol.smtp import values
-from postroad.services import context
-from postroad.storage import late_bounces, store, suppressions
+from postroad.services import context, guarding
+from postroad.storage import accounts, late_bounces, store, suppressions
 
 # Whoever got a message knows its token: nobody may fill the store with ever new reports about it.
 MOST_FOR_RECIPIENT: Final = 10
@@ -47,28 +50,36 @@ class Handled(msgspec.Struct, frozen=True):
     is_gone: bool = False
 
 
+class Received(msgspec.Struct, frozen=True):
+    """What became of each outcome of a report, and what the bounce guard did."""
+
+    handled: Sequence[Handled]
+    notices: Sequence[guarding.Notice] = ()
+
+
 # A failure as it is told: of whom, with which status, in which words.
 _Told = tuple[str, str, str]
 
 
-async def receive(ctx: context.Context, message_id: str, content: bytes) -> list[Handled]:
+async def receive(ctx: context.Context, message_id: str, content: bytes) -> Received:
     """Read mail that came to a message's return path. What has to be kept is on disk when this returns."""
     outcomes = dsn.read(content)
     if not any(outcome.action is dsn.Action.FAILED for outcome in outcomes):
-        return [Handled(Fate.NOT_A_FAILURE, outcome) for outcome in outcomes]
+        return Received([Handled(Fate.NOT_A_FAILURE, outcome) for outcome in outcomes])
     async with ctx.store.scanning() as tx:
         account_id = await late_bounces.account_of(tx, message_id)
     if account_id is None:
-        return [Handled(Fate.UNKNOWN_MESSAGE, outcome) for outcome in outcomes]
+        return Received([Handled(Fate.UNKNOWN_MESSAGE, outcome) for outcome in outcomes])
     async with ctx.store.transaction() as tx:
         return await _record(ctx, tx, outcomes, account_id=account_id, message_id=message_id)
 
 
 async def _record(
     ctx: context.Context, tx: store.Transaction, outcomes: Sequence[dsn.Outcome], *, account_id: str, message_id: str
-) -> list[Handled]:
+) -> Received:
     now = ctx.clock()
-    await late_bounces.lock(tx, message_id)
+    # Reports about one message wait for each other here, and those who count for each other too.
+    locked = await accounts.lock(tx, [account_id])
     addressees = await late_bounces.addressees(tx, account_id, message_id)
     known = await late_bounces.of_message(tx, account_id, message_id)
     handled = _handle_all(outcomes, addressees, [(b.recipient_id, b.status, b.response) for b in known])
@@ -83,10 +94,28 @@ async def _record(
             bounces.append(late_bounces.LateBounce(account_id, message_id, who.id, begin + len(bounces), *told))
             if each.is_gone and ctx.settings.delivery.suppress:
                 why = (suppressions.Source.LATE_BOUNCE, outcome.words or judgement.reason)
-                gone.append(suppressions.Suppression(account_id, who.email_key, *why, message_id, now))
+                gone.append(
+                    suppressions.Suppression(
+                        account_id, who.email_key, *why, outcome.reply.code or None, message_id, now
+                    )
+                )
     await late_bounces.insert(tx, bounces)
+    is_news = await _is_news(tx, handled, known, account_id=account_id)
     await suppressions.add(tx, gone)
-    return handled
+    counted = [guarding.Counted(account_id, bounce_guard.Counts(bounces=1))] if is_news else []
+    guard = guarding.rules_of(ctx.settings.bounce_guard)
+    return Received(handled, await guarding.count(tx, guard, counted, locked=locked, now=now))
+
+
+async def _is_news(
+    tx: store.Transaction, handled: Sequence[Handled], known: Sequence[late_bounces.LateBounce], *, account_id: str
+) -> bool:
+    """Whether the message bounces late for the first time, and at an address that nobody had given up before."""
+    if any(bounce.fault == judging.Fault.ADDRESS for bounce in known):
+        return False
+    gone = [each.addressee for each in handled if each.is_gone and each.addressee]
+    places = {(account_id, who.email_key) for who in gone if who.status != mail.RecipientStatus.BOUNCED}
+    return len(await suppressions.find(tx, sorted(places))) < len(places)
 
 
 def _handle_all(

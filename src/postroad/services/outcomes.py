@@ -4,7 +4,8 @@ Works on a batch (see storage/group_commit.py). The accounts are locked first, a
 them sees every result that was recorded before, so the last recipient of a message finishes it, on one host or on many.
 A final state never changes, and only who holds the lease can postpone. A result that comes after another one was
 recorded, or a wish to try again from a worker that lost its lease, is kept in the attempt log and changes nothing else.
-So the same results can be told twice, when it is not known whether the first time was recorded.
+So the same results can be told twice, when it is not known whether the first time was recorded. The bounce guard counts
+recipients whose end an attempt has brought; what was decided without one says nothing about the account's list.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import judging, mail, standing
-from postroad.services import events
+from postroad.model import bounce_guard, judging, mail, standing
+from postroad.services import events, guarding
 from postroad.storage import accounts, attempts, ledger, messages, queue, recipients, store, suppressions
 
 # What a recipient shows of the destination's words; the attempt log keeps more.
@@ -52,12 +53,26 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return STATUS[self.verdict]
 
 
+class Recorded(msgspec.Struct, frozen=True):
+    """What else came of recording: how many events receivers are to be told, and what the bounce guard did."""
+
+    events: int
+    notices: tuple[guarding.Notice, ...] = ()
+
+
 async def record(
-    tx: store.Transaction, batches: Sequence[Sequence[Outcome]], *, outbox: events.Events
-) -> Sequence[int]:
-    """Store the outcomes of several transactions with destinations; each answer is the events that all of them made."""
+    tx: store.Transaction,
+    batches: Sequence[Sequence[Outcome]],
+    *,
+    outbox: events.Events,
+    guard: bounce_guard.Rules | None = None,
+) -> Sequence[Recorded]:
+    """Store the outcomes of several transactions with destinations.
+
+    Each answer has the events that all of them made. What the guard did is in the first one, so that it is told once.
+    """
     outcomes = {outcome.key: outcome for batch in batches for outcome in batch}
-    await accounts.lock(tx, {key[0] for key in outcomes})
+    locked = await accounts.lock(tx, {key[0] for key in outcomes})
     postponed = await _postpone(tx, outcomes)
     final = [outcome for outcome in outcomes.values() if outcome.verdict is not judging.Verdict.RETRY]
     changed = await recipients.record(tx, [_standing(outcome) for outcome in (*final, *postponed)])
@@ -67,7 +82,11 @@ async def record(
     await ledger.record(tx, _entries(finished))
     await _finish_messages(tx, finished)
     await suppressions.add(tx, [_suppression(outcome) for outcome in finished if outcome.suppress])
-    return [await outbox.write(tx, finished)] * len(batches)
+    counted = [_counted(outcome) for outcome in finished if outcome.attempt]
+    now = max((outcome.at for outcome in finished), default=0)
+    notices = await guarding.count(tx, guard, counted, locked=locked, now=now)
+    written = await outbox.write(tx, finished)
+    return [Recorded(written, tuple(notices) if place == 0 else ()) for place in range(len(batches))]
 
 
 def _standing(outcome: Outcome) -> recipients.Standing:
@@ -122,12 +141,14 @@ async def _finish_messages(tx: store.Transaction, finished: Sequence[Outcome]) -
     lone = [_tally(outcome) for outcome in finished if outcome.recipient_count == 1]
     several = {outcome.key[:2] for outcome in finished if outcome.recipient_count != 1}
     counted = await recipients.tally(tx, sorted(several)) if several else []
+    ended = {outcome.key[:2]: outcome.at for outcome in finished}
     rows = [
         (
             tally.account_id,
             tally.message_id,
             standing.message_status(recipients=tally.recipients, delivered=tally.delivered),
             standing.message_billing(recipients=tally.recipients, released=tally.released),
+            ended[tally.account_id, tally.message_id],
         )
         for tally in (*lone, *counted)
         if tally.reserved == 0
@@ -141,8 +162,21 @@ def _tally(outcome: Outcome) -> recipients.Tally:
     return recipients.Tally(*outcome.key[:2], recipients=1, delivered=delivered, reserved=0, released=released)
 
 
+def _counted(outcome: Outcome) -> guarding.Counted:
+    """Only an address that does not exist counts as a bounce: other refusals may be anybody's fault."""
+    fault = outcome.attempt.fault if outcome.attempt else None
+    is_gone = outcome.verdict is judging.Verdict.BOUNCED and fault == judging.Fault.ADDRESS
+    return guarding.Counted(outcome.key[0], bounce_guard.Counts(recipients=1, bounces=int(is_gone)))
+
+
 def _suppression(outcome: Outcome) -> suppressions.Suppression:
     account_id, message_id, _ = outcome.key
     return suppressions.Suppression(
-        account_id, outcome.email_key, suppressions.Source.BOUNCE, outcome.response, message_id, outcome.at
+        account_id,
+        outcome.email_key,
+        suppressions.Source.BOUNCE,
+        outcome.response,
+        outcome.smtp_code,
+        message_id,
+        outcome.at,
     )

@@ -69,7 +69,7 @@ def check(request: mail.SendRequest) -> CheckedSend:
         template=request.template,
         variables=request.variables or {},
         headers=_headers(request.headers),
-        tags=_tags(request.tags),
+        tags=check_tags("tags", request.tags),
         attachments=attachment_rules.check(request.attachments),
     )
 
@@ -86,6 +86,20 @@ def check_alias(field: str, alias: str) -> str:
     if not is_alias(alias):
         raise errors.InvalidRequest(f"{field}: 1 to 64 of the characters a-z, 0-9, '_' and '-'")
     return alias
+
+
+def check_tags(field: str, tags: tuple[str, ...]) -> tuple[str, ...]:
+    """The tags, each once."""
+    if len(tags) > limits.TAGS:
+        raise errors.InvalidRequest(f"{field}: {len(tags)} tags; at most {limits.TAGS}")
+    for index, tag in enumerate(tags):
+        if not 1 <= len(tag) <= limits.TAG_CHARACTERS:
+            raise errors.InvalidRequest(f"{field}[{index}]: a tag is 1 to {limits.TAG_CHARACTERS} printable characters")
+        try:
+            header_text.check_label(tag)
+        except header_text.HeaderError as problem:
+            raise errors.InvalidRequest(f"{field}[{index}]: {problem}") from None
+    return tuple(dict.fromkeys(tags))
 
 
 def is_alias(text: str) -> bool:
@@ -169,17 +183,3 @@ def _check_header(name: str, value: str) -> None:
     if len(name) + 2 + len(value.encode()) > limits.HEADER_LINE_OCTETS:
         raise header_text.HeaderError(f"longer than {limits.HEADER_LINE_OCTETS} octets with its name")
     mime.check_custom_header(name, value)
-
-
-def _tags(tags: tuple[str, ...]) -> tuple[str, ...]:
-    if len(tags) > limits.TAGS:
-        raise errors.InvalidRequest(f"tags: {len(tags)} tags; at most {limits.TAGS}")
-    for index, tag in enumerate(tags):
-        field = f"tags[{index}]"
-        if not 1 <= len(tag) <= limits.TAG_CHARACTERS:
-            raise errors.InvalidRequest(f"{field}: a tag is 1 to {limits.TAG_CHARACTERS} printable characters")
-        try:
-            header_text.check_label(tag)
-        except header_text.HeaderError as problem:
-            raise errors.InvalidRequest(f"{field}: {problem}") from None
-    return tuple(dict.fromkeys(tags))

@@ -1,20 +1,21 @@
 """The only way in for mail.
 
 Every door hands its message here. The order of checks is fixed: the rules of the fields, the idempotency key, the
-account's state, rate, sender domain, credits. A key that was used before is answered as it was then, whatever the
-later checks would say today; that is why a refusal first looks for a replay, while a success needs no look-up before
-its transaction.
+account's state, rate, sender domain, warm-up, credits. A key that was used before is answered as it was then, whatever
+the later checks would say today; that is why a refusal first looks for a replay, while a success needs no look-up
+before its transaction.
 """
 
 import asyncio
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from postroad import errors
 from postroad.model import caller, identifiers, mail
 from postroad.protocol import address
-from postroad.services import accepting, compose, context, rules, templates
+from postroad.services import accepting, compose, context, rates, rules, templates, warming
 from postroad.storage import accounts, domains, idempotency
 from postroad.storage import templates as stored_templates
 
@@ -32,41 +33,105 @@ class Envelope:
     key: accepting.Key | None
 
 
+class Draft(Protocol):
+    """A message that keeps the rules of its door, before anything is asked about its account."""
+
+    @property
+    def sender(self) -> address.Mailbox:
+        """Whose domain decides whether the account may send it."""
+
+    @property
+    def recipient_count(self) -> int:
+        """How many unique recipients it has."""
+
+    async def compose(self, ctx: context.Context, identity: compose.Identity) -> accepting.Submission:
+        """Everything that will be stored of it."""
+
+
 async def submit(
     ctx: context.Context, who: caller.Caller, request: mail.SendRequest, envelope: Envelope
 ) -> accepting.Accepted:
-    """Accept a message: when this returns, it is on disk. Raises a PostroadError, and then nothing is stored."""
+    """Accept a message by its fields: when this returns, it is on disk.
+
+    Raises a PostroadError, and then nothing is stored.
+    """
+    large = _characters(request) > INLINE_CHARACTERS
+
+    async def make() -> tuple[Draft, Envelope]:
+        return FieldsDraft(await run(lambda: rules.check(request), threaded=large), is_large=large), envelope
+
+    return await submit_draft(ctx, who, make, source=envelope.source)
+
+
+async def submit_draft(
+    ctx: context.Context,
+    who: caller.Caller,
+    make: Callable[[], Awaitable[tuple[Draft, Envelope]]],
+    *,
+    source: mail.Source,
+) -> accepting.Accepted:
+    """Accept what a door makes of its bytes by its own rules; a refusal is counted by its code, whoever gave it."""
     try:
-        accepted = await _submit(ctx, who, request, envelope)
+        draft, envelope = await make()
+        accepted = await _submit(ctx, who, draft, envelope)
     except errors.PostroadError as refusal:
-        ctx.metrics.refused.add(envelope.source.value, refusal.code)
+        ctx.metrics.refused.add(source.value, refusal.code)
         raise
     counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
-    counter.add(envelope.source.value)
+    counter.add(source.value)
     return accepted
 
 
-async def _submit(
-    ctx: context.Context, who: caller.Caller, request: mail.SendRequest, envelope: Envelope
-) -> accepting.Accepted:
-    large = _characters(request) > INLINE_CHARACTERS
-    checked = await _run(lambda: rules.check(request), threaded=large)
+async def _submit(ctx: context.Context, who: caller.Caller, draft: Draft, envelope: Envelope) -> accepting.Accepted:
     with _InFlight(ctx.in_flight, envelope.key):
         try:
             ctx.rates.take(key_scope(who), now=ctx.clock())
-            await _check_sender_domain(ctx, who, checked.sender)
+            domain = await own_domain(ctx, who.account_id, draft.sender.domain)
             ctx.high_water.check()
-            content = await _content(ctx, who, checked)
-            # A template may repeat a value: a small request can become a large message.
-            large = large or len(content.text or "") + len(content.html or "") > INLINE_CHARACTERS
-            submission = await _run(
-                lambda: compose.compose(checked, content, _identity(ctx, who, envelope, checked)), threaded=large
-            )
+            submission = await draft.compose(ctx, _identity(ctx, who, envelope, draft, domain))
         except errors.PostroadError as refusal:
             return await _replay_or_refuse(ctx, who, envelope.key, refusal)
-        accepted = await ctx.accept.submit(submission, size=submission.message.size)
+        accepted = await _accept(ctx, submission)
         ctx.arrivals.set()
         return accepted
+
+
+async def _accept(ctx: context.Context, submission: accepting.Submission) -> accepting.Accepted:
+    """The transaction; what it says of the rate, this process remembers."""
+    try:
+        accepted = await ctx.accept.submit(submission, size=submission.message.size)
+    except rates.Exceeded as refusal:
+        ctx.rates.learn(submission.scope, refusal.full_at)
+        raise
+    if accepted.full_at is not None:
+        ctx.rates.learn(submission.scope, accepted.full_at)
+    return accepted
+
+
+@dataclass(frozen=True, slots=True)
+class FieldsDraft:
+    """A message that is given by its fields: Postroad writes its MIME."""
+
+    checked: rules.CheckedSend
+    is_large: bool
+
+    @property
+    def sender(self) -> address.Mailbox:
+        """The field `from`."""
+        return self.checked.sender
+
+    @property
+    def recipient_count(self) -> int:
+        """`to`, `cc` and `bcc` together."""
+        return len(self.checked.recipients)
+
+    async def compose(self, ctx: context.Context, identity: compose.Identity) -> accepting.Submission:
+        """Fill in the template, if there is one, and write the message."""
+        checked = self.checked
+        content = await _content(ctx, identity.account_id, checked)
+        # A template may repeat a value: a small request can become a large message.
+        large = self.is_large or len(content.text or "") + len(content.html or "") > INLINE_CHARACTERS
+        return await run(lambda: compose.compose(checked, content, identity), threaded=large)
 
 
 def key_scope(who: caller.Caller) -> str:
@@ -79,7 +144,8 @@ def _characters(request: mail.SendRequest) -> int:
     return bodies + sum(len(attachment.content) for attachment in request.attachments)
 
 
-async def _run(work: Callable[[], T], *, threaded: bool) -> T:
+async def run(work: Callable[[], T], *, threaded: bool) -> T:
+    """Work that may take long is done in a thread, so that nobody else waits for it."""
     return await asyncio.to_thread(work) if threaded else work()
 
 
@@ -103,29 +169,33 @@ class _InFlight:
             self._keys.discard(self._scope)
 
 
-async def _check_sender_domain(ctx: context.Context, who: caller.Caller, sender: address.Mailbox) -> None:
+async def own_domain(ctx: context.Context, account_id: str, name: str) -> domains.Domain:
+    """The domain, if the account may send from it; Forbidden if it may not."""
     known = await ctx.memory.recall(ctx.clock())
-    fact = ("domain", who.account_id, sender.domain)
+    fact = ("domain", account_id, name)
     domain: domains.Domain | None = known.get(fact)
     if domain is None:
         async with ctx.store.reading() as tx:
-            domain = await domains.by_name(tx, who.account_id, sender.domain)
-            owner = await domains.verified_owner(tx, sender.domain)
+            domain = await domains.by_name(tx, account_id, name)
+            owner = await domains.verified_owner(tx, name)
+            is_free = domain is not None and await warming.is_free(ctx, tx, domain)
         if domain is None:
-            raise errors.Forbidden(f"from: {sender.domain} is not a domain of this account; register it first")
-        if owner not in (None, who.account_id):
-            raise errors.Forbidden(f"from: the domain {sender.domain} belongs to another account, which has proven it")
-        known[fact] = domain
+            raise errors.Forbidden(f"from: {name} is not a domain of this account; register it first")
+        if owner not in (None, account_id):
+            raise errors.Forbidden(f"from: the domain {name} belongs to another account, which has proven it")
+        # Once through its warm-up a domain is as good as warm, and its mail need not ask again.
+        known[fact] = domain = dataclasses.replace(domain, warm=int(is_free))
     if domain.verified_at is None and ctx.settings.domains.require_verified:
-        raise errors.Forbidden(f"from: the domain {sender.domain} is not verified yet")
+        raise errors.Forbidden(f"from: the domain {name} is not verified yet")
+    return domain
 
 
-async def _content(ctx: context.Context, who: caller.Caller, checked: rules.CheckedSend) -> compose.Content:
+async def _content(ctx: context.Context, account_id: str, checked: rules.CheckedSend) -> compose.Content:
     """Subject and bodies, from the request or from its template."""
     if checked.template is None:
         return compose.Content(checked.subject or "", checked.text, checked.html)
     async with ctx.store.reading() as tx:
-        template = await stored_templates.by_alias(tx, who.account_id, checked.template)
+        template = await stored_templates.by_alias(tx, account_id, checked.template)
     if template is None:
         raise errors.InvalidRequest(f"template: {checked.template!r} is not a template of this account")
     rendered = templates.render(template, checked.variables, subject=checked.subject)
@@ -133,13 +203,11 @@ async def _content(ctx: context.Context, who: caller.Caller, checked: rules.Chec
 
 
 def _identity(
-    ctx: context.Context, who: caller.Caller, envelope: Envelope, checked: rules.CheckedSend
+    ctx: context.Context, who: caller.Caller, envelope: Envelope, draft: Draft, domain: domains.Domain
 ) -> compose.Identity:
     now = ctx.clock()
     # One microsecond apart: recipient ids sort in the order in which the recipients were written.
-    recipient_ids = tuple(
-        ctx.new_id(identifiers.RECIPIENT, now=now + index) for index, _ in enumerate(checked.recipients)
-    )
+    recipient_ids = tuple(ctx.new_id(identifiers.RECIPIENT, now=now + index) for index in range(draft.recipient_count))
     return compose.Identity(
         message_id=ctx.new_id(identifiers.MESSAGE, now=now),
         recipient_ids=recipient_ids,
@@ -150,6 +218,7 @@ def _identity(
         source=envelope.source,
         key=envelope.key,
         now=now,
+        warming=None if domain.warm else domain.name,
     )
 
 

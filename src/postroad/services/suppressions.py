@@ -16,29 +16,46 @@ from postroad.storage import suppressions
 REASON_CHARACTERS: Final = 200
 
 
-async def page(ctx: context.Context, account_id: str, after: str, limit: int) -> list[suppressions.Suppression]:
+async def page(
+    ctx: context.Context, account_id: str, *, after: str, limit: int, source: str | None = None
+) -> list[suppressions.Suppression]:
     """A part of the list in the order of the addresses, behind one of them; the first begins behind nothing."""
+    async with ctx.store.scanning() as tx:
+        return await suppressions.of_account(tx, account_id, after=after, limit=limit, source=source)
+
+
+async def find(ctx: context.Context, account_id: str, email: str) -> suppressions.Suppression:
+    """One address of the list, however it is written."""
+    place = (account_id, _known_key(email))
     async with ctx.store.reading() as tx:
-        return await suppressions.of_account(tx, account_id, after=address.key_of(after), limit=limit)
+        found = await suppressions.find(tx, [place])
+    if place not in found:
+        raise _unknown()
+    return found[place]
 
 
-async def add(ctx: context.Context, account_id: str, email: str, *, reason: str) -> suppressions.Suppression:
-    """Put an address onto the list. One that is there already stays as it is, with its first reason."""
+async def add(
+    ctx: context.Context, account_id: str, email: str, *, reason: str, source: suppressions.Source
+) -> tuple[suppressions.Suppression, bool]:
+    """Put an address onto the list, and say whether it is new. One that was there stays, with its first reason."""
     labels.check("reason", reason, most=REASON_CHARACTERS)
     place = (account_id, _key(email))
-    added = suppressions.Suppression(*place, suppressions.Source.OPERATOR, reason, None, ctx.clock())
+    wanted = suppressions.Suppression(*place, source, reason, None, None, ctx.clock())
     async with ctx.store.transaction() as tx:
-        await suppressions.add(tx, [added])
-        return (await suppressions.find(tx, [place]))[place]
+        added = await suppressions.add(tx, [wanted])
+        return (await suppressions.find(tx, [place]))[place], bool(added)
 
 
-async def remove(ctx: context.Context, account_id: str, email: str) -> str:
-    """Take an address off the list; returns it as the list had it."""
-    key = _key(email)
+async def remove(ctx: context.Context, account_id: str, email: str, *, is_operator: bool = False) -> str:
+    """Take an address off the list; returns it as the list had it. A complaint is lifted by an operator only."""
+    place = (account_id, _known_key(email))
     async with ctx.store.transaction() as tx:
-        if not await suppressions.remove(tx, account_id, key):
-            raise errors.NotFound(f"{key} is not on the suppression list of the account")
-    return key
+        found = (await suppressions.find(tx, [place])).get(place)
+        if found and found.source == suppressions.Source.COMPLAINT and not is_operator:
+            raise errors.Conflict("email: its owner has complained about your mail; ask the operator to take it off")
+        if not await suppressions.remove(tx, *place):
+            raise _unknown()
+    return place[1]
 
 
 def _key(email: str) -> str:
@@ -46,3 +63,15 @@ def _key(email: str) -> str:
         return address.parse(email).key
     except address.AddressError as problem:
         raise errors.InvalidRequest(f"email: {problem}") from None
+
+
+def _known_key(email: str) -> str:
+    """What is no address is on no list."""
+    try:
+        return address.parse(email).key
+    except address.AddressError:
+        raise _unknown() from None
+
+
+def _unknown() -> errors.NotFound:
+    return errors.NotFound("the address is not on the suppression list of this account")

@@ -1,13 +1,14 @@
 """Sweeping: what has expired is forgotten, a bounded number of rows at a time, so that mail never waits for it long."""
 
+import dataclasses
 import functools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.model import cursors, identifiers, times
-from postroad.services import context, webhook_log
-from postroad.storage import idempotency, pools, store, users, webhook_deliveries, webhooks
+from postroad.model import bounce_guard, cursors, identifiers, throttle, times
+from postroad.services import accounts, context, retaining, webhook_log
+from postroad.storage import idempotency, pools, rates, sending_days, store, users, webhook_deliveries, webhooks
 
 # A bound for one sweep: ten million rows. What is left over goes with the next one.
 MOST_BATCHES: Final = 10_000
@@ -19,28 +20,45 @@ MOST_REMOVED: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many rows a sweep removed."""
+    """How many rows a sweep removed, and the accounts that may send again."""
 
     idempotency_keys: int
     tokens: int
     pools: int
     webhook_deliveries: int
     webhook_secrets: int
+    rates: int
+    sending_days: int = 0
+    bodies: int = 0
+    messages: int = 0
+    # There is old mail that this sweep had no time for.
+    has_more: bool = False
+    resumed: tuple[str, ...] = ()
 
 
 async def sweep(ctx: context.Context) -> Swept:
-    """Forget all that has expired: keys, taken-back tokens, what dead workers said, old secrets and webhook logs."""
+    """Forget all that has expired; let those send again who have been suspended long enough."""
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
         forgotten = await pools.sweep(tx, before=now - POOL_MICROSECONDS)
         secrets = await webhooks.sweep_secrets(tx, now=now)
-    return Swept(
+    swept = Swept(
+        resumed=tuple(await accounts.cool_down(ctx)),
         idempotency_keys=await _in_batches(ctx, lambda tx: idempotency.sweep(tx, now=now), rows=idempotency.SWEEP_ROWS),
         tokens=await _in_batches(ctx, lambda tx: users.sweep_tokens(tx, now=now), rows=users.SWEEP_ROWS),
         pools=forgotten,
         webhook_deliveries=await _sweep_log(ctx, before=now - webhook_log.LOG_SECONDS * times.SECOND),
         webhook_secrets=secrets,
+        rates=await _in_batches(
+            ctx, lambda tx: rates.sweep(tx, before=now - throttle.MOST_CLOCK_DIFFERENCE), rows=rates.SWEEP_ROWS
+        ),
+        sending_days=await _in_batches(ctx, functools.partial(_sweep_days, ctx), rows=sending_days.SWEEP_ROWS),
     )
+    # The longest work comes last, after the keys that stand for messages. Bodies go before the rest of their messages.
+    bodies = await retaining.remove_bodies(ctx, now=now)
+    mail = await retaining.remove_messages(ctx, now=now)
+    has_more = bodies.has_more or mail.has_more
+    return dataclasses.replace(swept, bodies=bodies.count, messages=mail.count, has_more=has_more)
 
 
 async def _sweep_log(ctx: context.Context, *, before: int) -> int:
@@ -64,6 +82,12 @@ async def _sweep_removed(endpoint: webhooks.Removed, tx: store.Transaction) -> i
     if removed < webhook_deliveries.SWEEP_ROWS:
         await webhooks.forget(tx, endpoint.id)
     return removed
+
+
+async def _sweep_days(ctx: context.Context, tx: store.Transaction) -> int:
+    """Days that the bounce guard does not look at any more."""
+    today = bounce_guard.day_of(ctx.clock())
+    return await sending_days.sweep(tx, until_day=today - ctx.settings.bounce_guard.days)
 
 
 async def _in_batches(ctx: context.Context, work: Callable[[store.Transaction], Awaitable[int]], *, rows: int) -> int:

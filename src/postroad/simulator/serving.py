@@ -12,6 +12,8 @@ from postroad.simulator import mailbox
 NAME: Final = "mailbox-simulator.localhost"
 # Three times what the service accepts, so that nothing of its own is ever too large here.
 MESSAGE_OCTETS: Final = 32 * 1024 * 1024
+# To refuse one recipient after the other is its purpose; a connection of ours sends 10,000 messages at most.
+IDLE_COMMANDS: Final = 100_000
 # All clients come from one address, this machine.
 LIMITS: Final = smtp_session.Limits(connections=1000, connections_per_address=1000)
 # Whoever sends has stopped before.
@@ -31,7 +33,7 @@ async def serve(
     deferrals = mailbox.Deferrals()
     listener = smtp_listener.SmtpListener(
         lambda _session: mailbox.MailboxPolicy(mail, deferrals, slow_seconds=slow_seconds),
-        features=server_events.Features(NAME, MESSAGE_OCTETS),
+        features=server_events.Features(NAME, MESSAGE_OCTETS, idle_commands=IDLE_COMMANDS),
         failed=failed,
         limits=LIMITS,
     )

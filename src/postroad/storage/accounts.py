@@ -11,6 +11,9 @@ from postroad.storage import store
 
 ACTIVE = "active"
 SUSPENDED = "suspended"
+# Who suspends.
+OPERATOR = "operator"
+BOUNCE_GUARD = "bounce_guard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class Account:
     available: int
     reserved: int
     created_at: int
+    suspended_by: str | None = None
+    suspended_at: int | None = None
 
 
 async def insert(tx: store.Transaction, account_id: str, *, name: str, now: int) -> None:
@@ -47,9 +52,19 @@ async def page(tx: store.Transaction, *, after: str, limit: int) -> list[Account
     return [Account(*row) for row in await tx.fetch("accounts.page", after, limit)]
 
 
-async def set_status(tx: store.Transaction, account_id: str, *, status: str, reason: str | None) -> bool:
-    """Suspend or resume; False when there is no such account."""
-    return await tx.execute("accounts.set_status", account_id, status, reason) == 1
+async def suspend(tx: store.Transaction, account_id: str, *, reason: str, by: str, now: int) -> bool:
+    """Stop an account from sending, by `OPERATOR` or `BOUNCE_GUARD`; False when there is no such account."""
+    return await tx.execute("accounts.suspend", account_id, reason, by, now) == 1
+
+
+async def resume(tx: store.Transaction, account_id: str) -> bool:
+    """Let an account send again; False when there is no such account."""
+    return await tx.execute("accounts.resume", account_id) == 1
+
+
+async def cooled(tx: store.Transaction, *, suspended_until: int, most: int) -> list[str]:
+    """Accounts that the bounce guard suspended up to this time, the first ones first."""
+    return [str(row[0]) for row in await tx.fetch("accounts.cooled", suspended_until, most)]
 
 
 async def lock(tx: store.Transaction, account_ids: Iterable[str]) -> Mapping[str, Account]:

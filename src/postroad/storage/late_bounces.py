@@ -34,11 +34,6 @@ async def account_of(tx: store.Transaction, message_id: str) -> str | None:
     return str(row[0]) if row else None
 
 
-async def lock(tx: store.Transaction, message_id: str) -> None:
-    """Keep other reports about this message waiting until the transaction ends."""
-    await tx.fetch("late_bounces.lock", message_id)
-
-
 async def addressees(tx: store.Transaction, account_id: str, message_id: str) -> list[Addressee]:
     """The recipients of one message."""
     return [Addressee(*row) for row in await tx.fetch("late_bounces.addressees", account_id, message_id)]

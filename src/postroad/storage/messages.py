@@ -130,6 +130,6 @@ async def about(tx: store.Transaction, recipients: Sequence[tuple[str, str, str]
     return {(row[0], row[1], row[2]): About(*row[3:]) for row in rows}
 
 
-async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str]]) -> None:
-    """Write status and billing of messages whose recipients are all final: account, id, status, billing."""
+async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str, int]]) -> None:
+    """Write how messages ended whose recipients are all final: account, id, status, billing, and when."""
     await tx.execute_many("messages.finish", rows)

@@ -1,4 +1,4 @@
-"""Addresses that an account's mail is not sent to, because they do not exist. The first reason stays.
+"""Addresses that an account's mail is not sent to, because they do not exist or do not want it. The first reason stays.
 
 An address is known by its key: the address without regard to case.
 """
@@ -19,16 +19,20 @@ class Source(StrEnum):
 
     BOUNCE = "bounce"
     LATE_BOUNCE = "late_bounce"
+    COMPLAINT = "complaint"
     OPERATOR = "operator"
+    ACCOUNT = "account"
+    IMPORT = "import"
 
 
 class Suppression(msgspec.Struct, frozen=True):
-    """A row of `suppressions`. `message_id` is the message that found it out, if one did."""
+    """A row of `suppressions`: in `reason` and `smtp_code` a destination's reply, if one caused it, and its message."""
 
     account_id: str
     email_key: str
     source: str
     reason: str
+    smtp_code: int | None
     message_id: str | None
     created_at: int
 
@@ -39,11 +43,12 @@ async def find(tx: store.Transaction, pairs: Sequence[Place]) -> dict[Place, Sup
     return {(row[0], row[1]): Suppression(*row) for row in rows}
 
 
-async def add(tx: store.Transaction, suppressions: Iterable[Suppression]) -> None:
-    """Put addresses onto the list; those that are there already stay as they are."""
+async def add(tx: store.Transaction, suppressions: Iterable[Suppression]) -> list[Place]:
+    """Put addresses onto the list; those that are there already stay as they are. Returns those that are new."""
     rows = {(each.account_id, each.email_key): msgspec.structs.astuple(each) for each in suppressions}
     # In one order everywhere, so that two hosts that add the same addresses wait instead of dead-locking.
-    await tx.execute_many("suppressions.add", [rows[place] for place in sorted(rows)])
+    added = await tx.fetch_many("suppressions.add", [rows[place] for place in sorted(rows)])
+    return [(row[0], row[1]) for row in added]
 
 
 async def remove(tx: store.Transaction, account_id: str, email_key: str) -> bool:
@@ -51,6 +56,9 @@ async def remove(tx: store.Transaction, account_id: str, email_key: str) -> bool
     return await tx.execute("suppressions.remove", account_id, email_key) == 1
 
 
-async def of_account(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Suppression]:
+async def of_account(
+    tx: store.Transaction, account_id: str, *, after: str, limit: int, source: str | None = None
+) -> list[Suppression]:
     """An account's list in the order of the addresses, after one of them; the first come after the empty text."""
-    return [Suppression(*row) for row in await tx.fetch("suppressions.of_account", account_id, after, limit)]
+    rows = await tx.fetch("suppressions.of_account", account_id, after, limit, source)
+    return [Suppression(*row) for row in rows]

@@ -13,7 +13,7 @@ import prometheus_client
 from prometheus_client import core, registry
 
 from postroad import config
-from postroad.model import mail, providers
+from postroad.model import bounce_guard, domain_records, mail, providers
 
 CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
 # Where an outcome has no pool: decided without an attempt, or no route was found.
@@ -27,6 +27,9 @@ ATTEMPT_SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 WEBHOOK_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 # What can follow from an attempt to tell a receiver.
 WEBHOOK_RESULTS: Final = ("succeeded", "retried", "failed")
+# What the bounce guard does, and because of what.
+GUARD_ACTIONS: Final = ("warned", "suspended")
+GUARD_CAUSES: Final = tuple(bounce_guard.Cause)
 
 Labels = tuple[str, ...]
 
@@ -134,6 +137,17 @@ class Metrics(registry.Collector):
         self.request_seconds = Histogram(
             "postroad_http_request_seconds", "How long HTTP requests took.", ["route"], REQUEST_SECONDS
         )
+        self.submission_connections = Gauge("postroad_submission_connections", "Connections of clients over SMTP.")
+        self.submission_sessions = Counter("postroad_submission_sessions_total", "SMTP sessions that were let in.")
+        self.submission_logins = Counter(
+            "postroad_submission_logins_total", "Attempts to log in over SMTP, and what came of them.", ["result"]
+        )
+        self.submission_seconds = Histogram(
+            "postroad_submission_message_seconds",
+            "How long messages over SMTP took, from their last octet to the reply.",
+            [],
+            REQUEST_SECONDS,
+        )
         self.queue = Gauge("postroad_queue_recipients", "Recipients that are not final, by state.", ["state"])
         self.oldest = Gauge("postroad_queue_oldest_seconds", "The age of the oldest recipient in the queue.")
         self.overdue = Gauge("postroad_queue_overdue_seconds", "How long the most patient ready recipient waits.")
@@ -154,6 +168,18 @@ class Metrics(registry.Collector):
         self.webhook_overdue = Gauge(
             "postroad_webhook_overdue_seconds",
             "How long the most patient ready delivery of an endpoint that is enabled waits.",
+        )
+        self.guard = Counter(
+            "postroad_bounce_guard_total",
+            "Accounts that the bounce guard has warned or suspended.",
+            ["action", "cause"],
+            known=[(action, cause) for action in GUARD_ACTIONS for cause in GUARD_CAUSES],
+        )
+        self.domain_checks = Counter(
+            "postroad_domain_checks_total",
+            "Records of sender domains that DNS was asked about, and what it said.",
+            ["purpose", "state"],
+            known=[(purpose, state) for purpose in domain_records.RecordPurpose for state in domain_records.ANSWERS],
         )
         self.store_up = Gauge("postroad_store_up", "Whether the store told about the queue: 1, or 0.")
         self._registry = prometheus_client.CollectorRegistry(auto_describe=False)

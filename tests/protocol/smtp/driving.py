@@ -19,7 +19,9 @@ Decide = Callable[[server_events.Event], values.Reply]
 
 
 def agree(event: server_events.Event) -> values.Reply:
-    """Take everything."""
+    """Take everything that can be taken."""
+    if isinstance(event, server_events.Refused):
+        return event.reply
     return POSITIVE[type(event)]
 
 

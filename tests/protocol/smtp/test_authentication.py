@@ -9,8 +9,8 @@ from hypothesis import strategies
 from postroad.protocol.smtp import authentication, server_commands
 
 
-def encoded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
+def encoded(text: str) -> bytes:
+    return base64.b64encode(text.encode())
 
 
 @hypothesis.given(
@@ -23,26 +23,27 @@ def test_whatever_is_encoded_comes_out_in_both_mechanisms(username: str, passwor
     assert plain.answer(encoded(f"\0{username}\0{password}")) == expected
     assert authentication.Exchange("PLAIN").answer(encoded(f"{username}\0{username}\0{password}")) == expected
     login = authentication.Exchange("LOGIN")
-    assert login.challenge().text == encoded("Username:")
+    assert login.challenge().text.encode() == encoded("Username:")
     assert login.answer(encoded(username)) is None
-    assert login.challenge().text == encoded("Password:")
-    assert login.answer(encoded(password) or "=") == expected
+    assert login.challenge().text.encode() == encoded("Password:")
+    assert login.answer(encoded(password) or b"=") == expected
 
 
 @pytest.mark.parametrize(
     "line, code",
     [
-        ("*", 501),
-        ("=", 501),
-        ("not base64", 501),
-        ("A", 501),
-        ("/w==", 501),
+        (b"*", 501),
+        (b"=", 501),
+        (b"not base64", 501),
+        (b"A", 501),
+        (b"/w==", 501),
+        (b"\xff\xfe\xff\xfe", 501),
         (encoded("jo\0secret"), 501),
         (encoded("\0jo\0secret\0more"), 501),
         (encoded("boss\0jo\0secret"), 535),
     ],
 )
-def test_a_response_that_is_none_is_refused(line: str, code: int) -> None:
+def test_a_response_that_is_none_is_refused(line: bytes, code: int) -> None:
     with pytest.raises(server_commands.Refused) as refused:
         authentication.Exchange("PLAIN").answer(line)
     assert refused.value.reply.code == code

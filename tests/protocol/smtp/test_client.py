@@ -286,7 +286,7 @@ def test_addresses_that_cannot_be_sent_are_left_out() -> None:
     [
         values.Envelope("a>@example.com", ("b@example.org",), (CONTENT,)),
         values.Envelope("", ("b>@example.org",), (CONTENT,)),
-        values.Envelope("", ("b@example.org",), (CONTENT,), is_8bit=True),
+        values.Envelope("", ("b@example.org",), (CONTENT,), needs_smtputf8=True),
     ],
 )
 def test_a_transaction_of_which_nothing_can_be_sent_is_over_at_once(envelope: values.Envelope) -> None:

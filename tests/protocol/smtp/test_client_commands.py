@@ -27,6 +27,7 @@ def envelope(
         (envelope(size=1001), {"SIZE": ""}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
         (envelope(size=1001), {"SIZE": "large"}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
         (envelope(is_8bit=True), {"8BITMIME": ""}, b"MAIL FROM:<a@example.com> BODY=8BITMIME\r\n"),
+        (envelope(is_8bit=True), {}, b"MAIL FROM:<a@example.com>\r\n"),
         (envelope("é@b.test", needs_smtputf8=True), {"SMTPUTF8": ""}, "MAIL FROM:<é@b.test> SMTPUTF8\r\n".encode()),
         (envelope("", is_8bit=True, needs_smtputf8=True), ALL, b"MAIL FROM:<> SIZE=10 BODY=8BITMIME SMTPUTF8\r\n"),
     ],
@@ -41,7 +42,6 @@ def test_mail_has_the_parameters_that_are_offered_and_needed(
     "sent, extensions, word",
     [
         (envelope(size=1001), ALL, "at most 1000 octets"),
-        (envelope(is_8bit=True), {}, "8BITMIME"),
         (envelope(needs_smtputf8=True), {"8BITMIME": ""}, "SMTPUTF8"),
         (envelope("é@example.com"), ALL, "sender's address"),
         (envelope("a@example.com> SIZE=1\r\nRCPT TO:<b"), ALL, "sender's address"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroad.protocol.smtp import server, server_events, values
+from postroad.protocol.smtp import server, server_events, server_replies, values
 from tests.protocol.smtp.driving import FEATURES, Driver, agree, codes, ready
 
 MESSAGE = b"Subject: x\r\n\r\nHello\r\n"
@@ -91,8 +91,10 @@ def test_a_command_out_of_its_order_is_refused(before: tuple[str, ...], command:
     "command, expected",
     [
         ("NOOP and more", "250 2.0.0"),
-        ("VRFY somebody", "252 2.1.5"),
+        ("VRFY somebody", "502 5.5.1"),
         ("EXPN list", "502 5.5.1"),
+        ("ETRN example.org", "502 5.5.1"),
+        ("LHLO client.test", "500 5.5.2"),
         ("HELP", "214 2.0.0"),
         ("noop", "250 2.0.0"),
         ("FROB", "500 5.5.2"),
@@ -157,6 +159,40 @@ def test_at_most_so_many_recipients_are_taken_and_the_message_still_goes_to_them
     assert driver.codes("RCPT TO:<one-more@example.net>") == ["452 4.5.3"]
     assert driver.codes("DATA", "x", ".") == ["354", "250 2.0.0"]
     assert len(driver.messages[0].recipients) == 100
+
+
+def test_who_is_named_twice_takes_one_place_and_gets_one_message() -> None:
+    driver = ready(recipients=99)
+    again = [f"RCPT TO:<{name}@EXAMPLE.net>" for name in ("r0", "R1", "r0")]
+    assert driver.codes(*again, "RCPT TO:<last@example.net>", *again) == ["250 2.1.5"] * 7
+    assert driver.codes("RCPT TO:<one-more@example.net>") == ["452 4.5.3"]
+    driver.say("DATA", "x", ".")
+    assert driver.messages[0].recipients == (*(f"r{number}@example.net" for number in range(99)), "last@example.net")
+
+
+@pytest.mark.parametrize(
+    "command, expected",
+    [
+        ("RCPT TO:<no address>", values.Reply(553, "the address is malformed", "5.1.3")),
+        ("RCPT TO:b@example.net", values.Reply(501, "write TO:<address>, with the angle brackets", "5.5.4")),
+        ("RCPT TO:<one-more@example.net>", server_replies.TOO_MANY_RECIPIENTS),
+    ],
+)
+def test_the_policy_is_asked_for_its_words_when_a_recipient_cannot_be_taken(
+    command: str, expected: values.Reply
+) -> None:
+    def decide(event: server_events.Event) -> values.Reply:
+        if isinstance(event, server_events.Refused):
+            return values.Reply(event.reply.code, "other words", event.reply.enhanced)
+        return agree(event)
+
+    driver = ready(Driver(decide=decide), recipients=100)
+    assert driver.say(command) == [f"{expected.code} {expected.enhanced} other words"]
+    assert driver.events[-1] == server_events.Refused("RCPT", expected)
+    assert driver.say("RSET", "MAIL FROM:<a b>")[1] == "553 5.1.7 other words"
+    # What is wrong with the order, or with the line, is no matter of an address.
+    assert driver.codes(command, "MAIL FROM:<>", "x" * 3000) == ["503 5.5.1", "250 2.1.0", "500 5.5.2"]
+    assert not driver.say("x" * 3000)[0].endswith("other words")
 
 
 def test_a_client_that_errs_too_often_is_let_go() -> None:

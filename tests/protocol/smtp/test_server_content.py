@@ -1,13 +1,14 @@
 """Content that a server receives: by DATA and by BDAT, whole wherever it was cut, and no way to smuggle anything."""
 
 import itertools
+import re
 
 import hypothesis
 import pytest
 from hypothesis import strategies
 
-from postroad.protocol.smtp import server_events
-from tests.protocol.smtp.driving import Driver, codes, ready
+from postroad.protocol.smtp import server, server_events, server_replies, values
+from tests.protocol.smtp.driving import Driver, agree, codes, ready
 
 
 @pytest.mark.parametrize(
@@ -46,12 +47,15 @@ def test_no_other_end_than_the_real_one_ends_a_message(end: bytes) -> None:
     assert driver.codes("MAIL FROM:<>") == ["250 2.1.0"]
 
 
-def test_a_message_that_is_too_large_is_refused_at_its_end_and_costs_no_memory() -> None:
-    driver = ready()
-    driver.say("DATA")
+@pytest.mark.parametrize("piece", [b"x" * 1000 + b"\r\n", b"x" * 1000, b"..\r\n" * 250])
+def test_a_message_that_is_too_large_is_refused_at_its_end_and_costs_no_memory(piece: bytes) -> None:
+    """Of many lines, of a single one, and of dots; whatever size was announced."""
+    driver = Driver()
+    driver.say("EHLO x", "MAIL FROM:<> SIZE=5", "RCPT TO:<b@example.net>", "DATA")
     for _ in range(1000):
-        assert driver.send(b"x" * 1000 + b"\r\n") == []
+        assert driver.send(piece) == []
         assert len(driver.machine._buffer) < 3000
+    driver.send(b"\r\n")
     assert codes(driver.send(b".\r\nNOOP\r\n")) == ["552 5.3.4", "250 2.0.0"]
     assert driver.messages == []
 
@@ -117,8 +121,48 @@ def test_chunks_that_are_too_large_together_are_refused() -> None:
     assert driver.messages == []
 
 
-def test_bare_line_ends_in_chunks_are_refused() -> None:
-    assert codes(ready().send(b"BDAT 4 LAST\r\na\nb\n")) == ["550 5.6.0"]
+@pytest.mark.parametrize("content", [b"a\nb\n", b"a\r", b"\n.\n", b"\r\n.\n", b"\n.\r\n", b"\r.\r", b"a\rb\r\n"])
+def test_bare_line_ends_in_chunks_are_refused(content: bytes) -> None:
+    """Wherever the chunks are cut; and what would have been smuggled is never read as a command."""
+    smuggled = content + b"MAIL FROM:<evil@example.org>\r\n"
+    for cut in range(len(smuggled) + 1):
+        driver = ready()
+        first, rest = smuggled[:cut], smuggled[cut:]
+        driver.send(b"BDAT %d\r\n%bBDAT %d LAST\r\n%b" % (len(first), first, len(rest), rest))
+        assert driver.events[-1] == server_events.Refused("BDAT", server_replies.BARE_LINE_END)
+        assert driver.messages == []
+        assert driver.codes("NOOP") == ["250 2.0.0"]
+
+
+def test_a_line_end_that_is_cut_between_two_chunks_is_whole() -> None:
+    driver = ready()
+    assert codes(driver.send(b"BDAT 2\r\na\rBDAT 1 LAST\r\n\n")) == ["250 2.0.0", "250 2.0.0"]
+    assert driver.messages[0].content == (b"a\r\n",)
+
+
+def test_the_policy_is_asked_for_its_words_when_a_content_cannot_be_taken() -> None:
+    """It hears of the content, and of a size that MAIL announces; the order of the session is the same."""
+
+    def decide(event: server_events.Event) -> values.Reply:
+        if isinstance(event, server_events.Refused):
+            return values.Reply(event.reply.code, "other words", event.reply.enhanced)
+        return agree(event)
+
+    driver = ready(Driver(decide=decide))
+    assert driver.say("DATA", "x" * 1000, ".")[1] == "552 5.3.4 other words"
+    assert driver.say("MAIL FROM:<> SIZE=1001") == ["552 5.3.4 other words"]
+    assert driver.codes("RCPT TO:<b@example.net>") == ["503 5.5.1"]
+    assert ready(driver).send(b"BDAT 3 LAST\r\na\nb") == ["550 5.6.0 other words"]
+    assert ready(driver).send(b"BDAT 1001 LAST\r\n" + b"x" * 1001) == ["552 5.3.4 other words"]
+    assert driver.messages == []
+
+
+def test_messages_with_bare_line_ends_are_errors_and_there_is_an_end_to_them() -> None:
+    driver = Driver(server_events.Features("mx.example.test", 1000, bad_commands=2))
+    for _ in range(2):
+        assert codes(ready(driver).send(b"DATA\r\na\nb\r\n.\r\n")) == ["354", "550 5.6.0"]
+    assert codes(ready(driver).send(b"DATA\r\na\nb\r\n.\r\nNOOP\r\n")) == ["354", "421 4.7.0"]
+    assert driver.machine.is_closed
 
 
 SESSION = (
@@ -143,13 +187,45 @@ def test_wherever_the_bytes_are_cut_the_replies_and_the_messages_are_the_same(cu
     assert [sent.content for sent in whole.messages] == [(b"Subject: y\r\n\r\n.\r\nend\r\n",), (b".\r\n\r\nx\r\n",)]
 
 
+EVERYTHING = server_events.Features("mx.example.test", 1000, starttls=True, auth=True, auth_without_tls=True)
+COMMANDS = [
+    *(b"EHLO x\r\n", b"HELO x\r\n", b"RSET\r\n", b"NOOP\r\n", b"VRFY x\r\n", b"HELP\r\n", b"FROB\r\n", b"\r\n", b"\n"),
+    *(b"MAIL FROM:<a@example.org>\r\n", b"MAIL FROM:<> SIZE=2000\r\n", b"MAIL FROM:<\xc3\xbc@x.test> SMTPUTF8\r\n"),
+    *(b"RCPT TO:<b@example.net> NOTIFY=NEVER\r\n", b"RCPT TO:<b@example.net> ORCPT=x\r\n", b"DATA\r\n"),
+    *(b"Subject: x\r\n\r\n..\r\n.\r\n", b".\r\n", b"\n.\n", b"BDAT 5\r\nhello", b"BDAT 0 LAST\r\n"),
+    *(b"BDAT 3 LAST\r\na\r\n",),
+    *(b"AUTH PLAIN AGpvAHNlY3JldA==\r\n", b"AUTH LOGIN\r\n", b"am8=\r\n", b"*\r\n", b"x" * 3000, b"BDAT 2000\r\n"),
+]  # fmt: skip
+REPLIES = re.compile(rb"(?:[2-5][0-9][0-9][ -][ -~]{0,506}\r\n)*")
+
+
+@hypothesis.given(
+    pieces=strategies.lists(strategies.sampled_from(COMMANDS) | strategies.binary(max_size=50), max_size=40),
+    cuts=strategies.lists(strategies.integers(0, 5000), max_size=20),
+)
+def test_whatever_comes_in_whatever_state_is_answered_in_order_and_costs_little(
+    pieces: list[bytes], cuts: list[int]
+) -> None:
+    """STARTTLS is left out: what follows it is judged by where the bytes are cut."""
+    data = b"".join(pieces)
+    whole, parts = Driver(EVERYTHING), Driver(EVERYTHING)
+    expected = whole.send(data)
+    places = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+    said = b""
+    for begin, end in itertools.pairwise(places):
+        said += "".join(f"{line}\r\n" for line in parts.send(data[begin:end])).encode()
+        assert len(parts.machine._buffer) <= max(server.RESPONSE_OCTETS, 2 * EVERYTHING.message_octets) + end - begin
+    assert REPLIES.fullmatch(said)
+    assert said.decode().splitlines() == expected
+    assert parts.events == whole.events
+
+
 @hypothesis.given(data=strategies.lists(strategies.binary(max_size=200), max_size=20))
 def test_no_bytes_break_a_session_and_every_reply_is_well_formed(data: list[bytes]) -> None:
     driver = ready()
     for piece in data:
         for line in driver.send(piece):
-            assert line[:3].isdigit()
-            assert line[3:4] in {" ", "-"}
+            assert REPLIES.fullmatch(f"{line}\r\n".encode())
 
 
 @hypothesis.given(content=strategies.binary(max_size=300))

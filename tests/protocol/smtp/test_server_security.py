@@ -65,16 +65,71 @@ def test_a_client_authenticates_in_each_way(lines: tuple[str, ...]) -> None:
     assert driver.codes(*lines)[0] == "503 5.5.1"
 
 
-def test_a_wrong_password_counts_as_an_error_and_leaves_the_client_outside() -> None:
-    driver = Driver(SUBMISSION, is_secure=True, decide=lambda e: _no(e) or agree(e))
+def answering(reply: values.Reply) -> Driver:
+    """A session under TLS in which AUTH is answered so."""
+
+    def decide(event: server_events.Event) -> values.Reply:
+        return reply if isinstance(event, server_events.Authenticate) else agree(event)
+
+    driver = Driver(SUBMISSION, is_secure=True, decide=decide)
     driver.say("EHLO x")
-    assert driver.codes(*[f"AUTH PLAIN {PLAIN}"] * 20) == ["535 5.7.8"] * 20
+    return driver
+
+
+def test_the_fifth_wrong_password_ends_the_session() -> None:
+    driver = answering(values.Reply(535, "no", "5.7.8"))
+    assert driver.codes(*[f"AUTH PLAIN {PLAIN}"] * 4, "NOOP") == ["535 5.7.8"] * 4 + ["250 2.0.0"]
     assert not driver.machine.session.is_authenticated
-    assert driver.codes("FROB") == ["421 4.7.0"]
+    assert driver.codes("AUTH LOGIN", "am8=", "c2VjcmV0", "NOOP") == ["334", "334", "421 4.7.0"]
+    assert driver.machine.is_closed
 
 
-def _no(event: server_events.Event) -> values.Reply | None:
-    return values.Reply(535, "no", "5.7.8") if isinstance(event, server_events.Authenticate) else None
+@pytest.mark.parametrize("reply", [values.Reply(451, "slowly", "4.7.1"), values.Reply(454, "later", "4.7.0")])
+def test_a_login_that_is_put_off_is_a_failed_one_too(reply: values.Reply) -> None:
+    driver = answering(reply)
+    expected = [f"{reply.code} {reply.enhanced}"] * 4 + ["421 4.7.0"]
+    assert driver.codes(*[f"AUTH PLAIN {PLAIN}"] * 10) == expected
+    assert driver.machine.is_closed
+
+
+def test_who_may_not_log_in_without_tls_is_told_what_to_do() -> None:
+    driver = Driver(SUBMISSION)
+    driver.say("EHLO x")
+    assert driver.say(f"AUTH PLAIN {PLAIN}") == ["538 5.7.11 AUTH needs TLS; use STARTTLS first"]
+
+
+def test_auth_has_no_place_in_a_transaction() -> None:
+    driver = Driver(SUBMISSION, is_secure=True)
+    driver.say("EHLO x", "MAIL FROM:<a@example.org>")
+    assert driver.codes(f"AUTH PLAIN {PLAIN}") == ["503 5.5.1"]
+    driver.say("RCPT TO:<b@example.net>")
+    assert driver.codes(f"AUTH PLAIN {PLAIN}") == ["503 5.5.1"]
+    assert driver.codes("RSET", f"AUTH PLAIN {PLAIN}") == ["250 2.0.0", "235 2.7.0"]
+
+
+@pytest.mark.parametrize(
+    "response, expected",
+    [
+        (b"*", "501 5.7.0"),
+        (b"=", "501 5.5.2"),
+        (b"am8Ac2VjcmV0", "501 5.5.2"),  # "jo", "secret": no identity
+        (b"Ym9zcwBqbwBzZWNyZXQ=", "535 5.7.8"),  # "boss", "jo", "secret"
+        (b"not base64", "501 5.5.2"),
+        (b"\xff\xfe", "501 5.5.2"),
+        (b"AGpv\rAHNlY3JldA==", "501 5.5.2"),
+        (b"", "501 5.5.2"),
+        (b"A" * 65_536, "501 5.5.2"),
+    ],
+)
+def test_a_response_that_is_none_leaves_the_session_alive(response: bytes, expected: str) -> None:
+    driver = Driver(SUBMISSION, is_secure=True)
+    driver.say("EHLO x", "AUTH PLAIN")
+    for begin in range(0, len(response), 1000):
+        assert driver.send(response[begin : begin + 1000]) == []
+        assert len(driver.machine._buffer) <= server.RESPONSE_OCTETS + 1000
+    assert codes(driver.send(b"\r\nNOOP\r\n")) == [expected, "250 2.0.0"]
+    assert not [event for event in driver.events if isinstance(event, server_events.Authenticate)]
+    assert driver.codes(f"AUTH PLAIN {PLAIN}") == ["235 2.7.0"]
 
 
 def test_a_response_has_its_own_limit() -> None:

@@ -39,9 +39,9 @@ class Exchange:
         """What to ask next."""
         return values.Reply(334, _CHALLENGES[self._mechanism][len(self._answers)])
 
-    def answer(self, line: str) -> Credentials | None:
+    def answer(self, line: bytes) -> Credentials | None:
         """Take a line; the credentials once they are complete."""
-        if line == "*":
+        if line == b"*":
             raise server_commands.Refused(501, "5.7.0", "authentication was given up")
         self._answers.append(_decode(line))
         if len(self._answers) < len(_CHALLENGES[self._mechanism]):
@@ -57,9 +57,9 @@ class Exchange:
         return Credentials(username, password)
 
 
-def _decode(line: str) -> str:
+def _decode(line: bytes) -> str:
     try:
         # RFC 4954 section 4: a lone `=` is an empty response.
-        return base64.b64decode("" if line == "=" else line, validate=True).decode("utf-8")
+        return base64.b64decode(b"" if line == b"=" else line, validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
         raise server_commands.Refused(501, "5.5.2", "the response is not base64 of UTF-8 text") from None

@@ -1,7 +1,11 @@
 """The commands of a transaction as bytes, or the result that says why they are not sent.
 
-What a server has said it cannot take is refused here (RFC 1870 SIZE, RFC 6152 8BITMIME, RFC 6531 SMTPUTF8), and so is
-an address that could end its command early and begin another: it never reaches the wire.
+What a server has said it cannot take is refused here (RFC 1870 SIZE, RFC 6531 SMTPUTF8), and so is an address that
+could end its command early and begin another: it never reaches the wire.
+
+8-bit content goes to a server without 8BITMIME as it is, and RFC 6152 section 3 does not allow that. But the servers
+that still do not offer the extension take such content nevertheless, and most mailers have sent it to them for decades;
+to bounce it would lose mail that arrives, and to encode it anew would break the signatures that it came with.
 """
 
 import re
@@ -38,7 +42,7 @@ def mail(envelope: values.Envelope, extensions: Mapping[str, str]) -> bytes | va
         trouble = trouble or "the sender's address cannot be sent by SMTP"
         return values.Result(values.Stage.MAIL, trouble=trouble, permanent=True)
     command = b"MAIL FROM:<%b> SIZE=%d" % (sender, size) if "SIZE" in extensions else b"MAIL FROM:<%b>" % sender
-    if envelope.is_8bit:
+    if envelope.is_8bit and "8BITMIME" in extensions:
         command += b" BODY=8BITMIME"
     return command + (b" SMTPUTF8\r\n" if envelope.needs_smtputf8 else b"\r\n")
 
@@ -57,8 +61,6 @@ def _mismatch(envelope: values.Envelope, extensions: Mapping[str, str], size: in
     # RFC 1870 section 4: zero, or no number, is no fixed limit.
     if limit and limit.isdecimal() and 0 < int(limit) < size:
         return f"the destination takes messages of at most {limit} octets, and this one has {size}"
-    if envelope.is_8bit and "8BITMIME" not in extensions:
-        return "the message has 8-bit content, and the destination does not offer 8BITMIME"
     if envelope.needs_smtputf8 and "SMTPUTF8" not in extensions:
         return "the message has an internationalised address, and the destination does not offer SMTPUTF8"
     return ""

@@ -8,15 +8,15 @@ expression in the tables below, and anything else is refused.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad.protocol.smtp import values
 
 Parameters = Mapping[str, str]
 
 MAXIMUM_LOCAL_OCTETS: Final = 64  # RFC 5321 section 4.5.3.1.1
-MAXIMUM_DOMAIN_OCTETS: Final = 255  # RFC 5321 section 4.5.3.1.2
 MAXIMUM_PATH_OCTETS: Final = 254  # RFC 5321 section 4.5.3.1.3: 256 with the angle brackets
 
 _WIDE: Final = r"\u0080-\U0010ffff"
@@ -26,10 +26,10 @@ _LABEL: Final = rf"[A-Za-z0-9{_WIDE}](?:[A-Za-z0-9\-{_WIDE}]*[A-Za-z0-9{_WIDE}])
 _DOMAIN: Final = rf"{_LABEL}(?:\.{_LABEL})*"
 _LITERAL: Final = r"\[[!-Z^-~]+\]"
 _MAILBOX = re.compile(
-    rf"(?:@{_DOMAIN}(?:,@{_DOMAIN})*:)?((?P<local>{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?P<domain>{_DOMAIN}|{_LITERAL}))"
+    rf"(?:@{_DOMAIN}(?:,@{_DOMAIN})*:)?((?P<local>{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?:{_DOMAIN}|{_LITERAL}))"
 )
 # A quoted local part may hold an angle bracket, so brackets alone do not end a path.
-_PATH = re.compile(rf" *<((?:{_QUOTED}|[^<>\"])*)>(?: +(.*))?", re.DOTALL)
+_PATH = re.compile(rf" *<((?:[^<>\"]++|{_QUOTED})*+)>(?: +(.*))?", re.DOTALL)
 _PARAMETER = re.compile(rf"([A-Za-z0-9][A-Za-z0-9-]*)(?:=([!-<>-~{_WIDE}]+))?")
 _HELLO_NAME = re.compile(r"[!-~]{1,255}")
 _CHUNK = re.compile(r"([0-9]{1,20})( +LAST)?", re.IGNORECASE | re.ASCII)
@@ -57,12 +57,18 @@ class Refused(Exception):
         self.reply = values.Reply(code, text, enhanced)
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(msgspec.Struct, frozen=True):
     """An address of MAIL or RCPT with its parameters; the keys are in capitals. An empty address is the null path."""
 
     address: str
     parameters: Parameters
+
+    def refuse_unoffered(self, *, is_extended: bool, is_utf8: bool) -> None:
+        """Refuse what the client has not asked for: parameters by EHLO, other scripts by SMTPUTF8."""
+        if self.parameters and not is_extended:
+            raise Refused(555, "5.5.4", "parameters need EHLO")
+        if not is_utf8 and not self.address.isascii():
+            raise Refused(553, "5.6.7", "an address that is not ASCII needs SMTPUTF8 with MAIL")
 
 
 def split(line: bytes) -> tuple[str, str]:
@@ -103,14 +109,6 @@ def recipient(argument: str) -> Path:
     return Path(address, _read(parameters, RECIPIENT_PARAMETERS))
 
 
-def refuse_unoffered(path: Path, *, is_extended: bool, is_utf8: bool) -> None:
-    """Refuse what the client has not asked for: parameters by EHLO, other scripts by SMTPUTF8."""
-    if path.parameters and not is_extended:
-        raise Refused(555, "5.5.4", "parameters need EHLO")
-    if not is_utf8 and not path.address.isascii():
-        raise Refused(553, "5.6.7", "an address that is not ASCII needs SMTPUTF8 with MAIL")
-
-
 def _split_path(keyword: str, argument: str) -> tuple[str, str]:
     found = _PATH.fullmatch(argument[len(keyword) :]) if argument[: len(keyword)].upper() == keyword else None
     if found is None:
@@ -122,12 +120,9 @@ def _mailbox(path: str, enhanced: str) -> str:
     found = _MAILBOX.fullmatch(path)
     if found is None:
         raise Refused(553, enhanced, "the address is malformed")
-    address, local, domain = found[1], found["local"], found["domain"]
-    if (
-        len(local.encode()) > MAXIMUM_LOCAL_OCTETS
-        or len(domain.encode()) > MAXIMUM_DOMAIN_OCTETS
-        or len(address.encode()) > MAXIMUM_PATH_OCTETS
-    ):
+    address, local = found.groups()
+    # RFC 5321 section 4.5.3.1.2 allows a domain 255 octets, but the whole path leaves it fewer.
+    if len(local.encode()) > MAXIMUM_LOCAL_OCTETS or len(address.encode()) > MAXIMUM_PATH_OCTETS:
         raise Refused(553, enhanced, "the address is too long")
     return address
 

@@ -5,11 +5,15 @@ servers that read such line ends in different ways can be made to see one messag
 section 2.3.8). What is over its limit is thrown away while it comes, so that it costs no more memory than the limit.
 """
 
+import re
 from typing import Final
 
 _LINE_END: Final = b"\r\n"
 _END: Final = b"\r\n.\r\n"
-_ALL_BUT_LINE_ENDS: Final = bytes(octet for octet in range(256) if octet not in _LINE_END)
+# These leap from line end to line end; an expression that begins with a choice would look at every octet.
+_BARE_CR = re.compile(rb"\r(?!\n)")
+_BARE_LF = re.compile(rb"\n(?<!\r\n)")
+_DOT_OR_BARE_LF = re.compile(rb"\n(?:\.|(?<!\r\n))")
 # What must be kept of content that is thrown away, because its end may be split over two reads.
 _KEPT: Final = len(_END) - 1
 
@@ -20,49 +24,68 @@ class DotStuffed:
     The buffer begins with the line end of the command itself, so that a first line needs no rule of its own.
     """
 
-    __slots__ = ("_limit", "_most", "_scanned", "is_too_large")
+    __slots__ = ("_content", "_limit", "_most", "_scanned", "has_bare_line_ends", "is_too_large")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         # At most every third octet is a dot at the start of a line, which is sent twice.
         self._most = limit + limit // 3 + 2 * len(_END)
         self._scanned = 0
+        self._content = b""
         self.is_too_large = False
+        self.has_bare_line_ends = False
 
-    def read(self, buffer: bytearray) -> bytes | None:
-        """The whole content once its end is there, taken out of the buffer; nothing of it when it is too large."""
+    @property
+    def is_complete(self) -> bool:
+        """Whether no more is to come once it was read: DATA has one end."""
+        return True
+
+    def read(self, buffer: bytearray) -> bool:
+        """Take the content out of the buffer once its end is there; whether it was."""
         end = buffer.find(_END, self._scanned)
         if end < 0:
             if len(buffer) > self._most:
                 self.is_too_large = True
                 del buffer[:-_KEPT]
             self._scanned = max(0, len(buffer) - _KEPT)
-            return None
-        content = b"" if self.is_too_large else _unstuffed(buffer, end)
+            return False
+        if not self.is_too_large:
+            # The line end before the final dot is the last line's own.
+            self._keep(bytes(memoryview(buffer)[len(_LINE_END) : end + len(_LINE_END)]))
         del buffer[: end + len(_END)]
-        if len(content) > self._limit:
-            self.is_too_large = True
-            return b""
-        return content
+        return True
+
+    def content(self) -> bytes:
+        """The lines, each without the dot that was put before it; nothing when they are too large."""
+        return self._content
+
+    def _keep(self, content: bytes) -> None:
+        self.has_bare_line_ends = _BARE_CR.search(content) is not None
+        # The usual content has nothing that this looks for.
+        if content.startswith(b".") or _DOT_OR_BARE_LF.search(content) is not None:
+            self.has_bare_line_ends = has_bare_line_ends(content)
+            content = (_LINE_END + content).replace(b"\r\n.", _LINE_END)[len(_LINE_END) :]
+        self.is_too_large = len(content) > self._limit
+        if not self.is_too_large:
+            self._content = content
 
 
 class Chunks:
     """The content that comes in chunks of announced sizes (RFC 3030 section 2)."""
 
-    __slots__ = ("_collected", "_left", "_limit", "is_last", "is_too_large", "size")
+    __slots__ = ("_collected", "_is_last", "_left", "_limit", "is_too_large")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._collected = bytearray()
         self._left = 0
-        self.size = 0
-        self.is_last = False
+        self._is_last = False
         self.is_too_large = False
 
     def begin(self, size: int, *, is_last: bool) -> None:
         """A chunk of this size follows."""
-        self._left = self.size = size
-        self.is_last = is_last
+        self._left = size
+        self._is_last = is_last
         if len(self._collected) + size > self._limit:
             self.is_too_large = True
             self._collected.clear()
@@ -76,9 +99,22 @@ class Chunks:
             self._collected += taken
         return self._left == 0
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether no more is to come, or to be taken, once the chunk was read."""
+        return self._is_last or self.is_too_large
+
+    @property
+    def has_bare_line_ends(self) -> bool:
+        """Whether a CR or an LF stands alone, in a chunk or between two."""
+        return has_bare_line_ends(self._collected)
+
     def content(self) -> bytes:
-        """All chunks together."""
+        """All chunks together; nothing when they are too large."""
         return bytes(self._collected)
+
+
+Reader = DotStuffed | Chunks
 
 
 def take_line(buffer: bytearray, most: int) -> bytes | None:
@@ -93,13 +129,6 @@ def take_line(buffer: bytearray, most: int) -> bytes | None:
     return line
 
 
-def has_bare_line_ends(content: bytes) -> bool:
-    """Whether a CR or an LF stands alone: all of them are in pairs, or some are not."""
-    return len(content.translate(None, _ALL_BUT_LINE_ENDS)) != 2 * content.count(_LINE_END)
-
-
-def _unstuffed(buffer: bytearray, end: int) -> bytes:
-    """The lines between the command's line end and the final dot, each without the dot that was put before it."""
-    if buffer.find(b"\r\n.", 0, end) < 0:
-        return bytes(buffer[len(_LINE_END) : end + len(_LINE_END)])
-    return bytes(buffer[: end + len(_LINE_END)]).replace(b"\r\n.", _LINE_END)[len(_LINE_END) :]
+def has_bare_line_ends(content: bytes | bytearray) -> bool:
+    """Whether a CR or an LF stands alone."""
+    return _BARE_CR.search(content) is not None or _BARE_LF.search(content) is not None

@@ -12,14 +12,40 @@ from postroad.protocol.smtp import values
 
 # RFC 5321 section 4.5.3.1.5: 512 octets with the code and the line end; an enhanced code has at most 9 (RFC 3463).
 TEXT_OCTETS: Final = 490
-# To the commands that change nothing.
+
+# To commands that change nothing.
 FIXED: Final = {
     "NOOP": values.Reply(250, "OK", "2.0.0"),
-    "VRFY": values.Reply(252, "send some mail, and it will be tried", "2.1.5"),
-    "EXPN": values.Reply(502, "lists are not shown", "5.5.1"),
     "HELP": values.Reply(214, "this server follows RFC 5321", "2.0.0"),
 }
+# To commands that are known and not followed; the first two ask for what is nobody's business.
+UNKNOWN: Final = {
+    "VRFY": values.Reply(502, "addresses are not looked up", "5.5.1"),
+    "EXPN": values.Reply(502, "lists are not shown", "5.5.1"),
+    "ETRN": values.Reply(502, "no mail is kept for anybody here", "5.5.1"),
+}
+NOT_KNOWN: Final = values.Reply(500, "the command is not known", "5.5.2")
+# A browser can be made to speak to a mail server; a mail client never says these.
+FOREIGN: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT"})
+FORGOTTEN: Final = values.Reply(250, "forgotten", "2.0.0")
+READY_FOR_TLS: Final = values.Reply(220, "ready for TLS", "2.0.0")
+SAY_HELLO: Final = values.Reply(503, "say EHLO first", "5.5.1")
+NO_RECIPIENT: Final = values.Reply(554, "no recipient was accepted", "5.5.1")
+TOO_MANY_RECIPIENTS: Final = values.Reply(
+    452, "too many recipients; send to the others in another transaction", "4.5.3"
+)
+BARE_LINE_END: Final = values.Reply(550, "the message has a bare CR or LF; end lines with CR LF", "5.6.0")
+# These end the session.
+UNKNOWN_CHUNK: Final = values.Reply(501, "write BDAT and the size of the chunk, and LAST with the last one", "5.5.4")
+NOT_A_BROWSER: Final = values.Reply(421, "this is a mail server", "4.7.0")
+BEHIND_STARTTLS: Final = values.Reply(421, "nothing may follow STARTTLS before TLS is in place", "4.7.0")
+
 _UNPRINTABLE = re.compile(r"[^ -~]+")
+
+
+def too_large(limit: int) -> values.Reply:
+    """To a message over the limit, announced or sent."""
+    return values.Reply(552, f"the message is larger than {limit} octets", "5.3.4")
 
 
 def encode(reply: values.Reply) -> bytes:

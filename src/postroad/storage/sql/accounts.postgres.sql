@@ -1,6 +1,6 @@
 -- name: lock
 -- The accounts of a batch, locked in one order, so that two hosts with the same accounts wait instead of dead-locking.
-SELECT id, name, status, suspended_reason, available, reserved, created_at
+SELECT id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at
 FROM accounts WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE;
 
 -- name: move_credits

@@ -5,25 +5,35 @@ VALUES ($1, $2, 'active', NULL, 0, 0, $3);
 
 -- name: by_id
 -- One account.
-SELECT id, name, status, suspended_reason, available, reserved, created_at FROM accounts WHERE id = $1;
+SELECT id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at
+FROM accounts WHERE id = $1;
 
 -- name: by_name
 -- Accounts of one name, oldest first; for operators, who are few, so without an index.
-SELECT id, name, status, suspended_reason, available, reserved, created_at
+SELECT id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at
 FROM accounts WHERE name = $1 ORDER BY id LIMIT $2;
 
 -- name: page
 -- Accounts in order of their making, after a cursor.
-SELECT id, name, status, suspended_reason, available, reserved, created_at
+SELECT id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at
 FROM accounts WHERE id > $1 ORDER BY id LIMIT $2;
 
--- name: set_status
--- Suspend or resume.
-UPDATE accounts SET status = $2, suspended_reason = $3 WHERE id = $1;
+-- name: suspend
+-- Stop an account from sending.
+UPDATE accounts SET status = 'suspended', suspended_reason = $2, suspended_by = $3, suspended_at = $4 WHERE id = $1;
+
+-- name: resume
+-- Let an account send again.
+UPDATE accounts SET status = 'active', suspended_reason = NULL, suspended_by = NULL, suspended_at = NULL WHERE id = $1;
+
+-- name: cooled
+-- Accounts that the bounce guard suspended up to a time, the first ones first.
+SELECT id FROM accounts WHERE suspended_by = 'bounce_guard' AND suspended_at <= $1 ORDER BY suspended_at LIMIT $2;
 
 -- name: lock
 -- The accounts of a batch, held until its end; SQLite's write transaction holds everything.
-SELECT id, name, status, suspended_reason, available, reserved, created_at FROM accounts WHERE id = $1;
+SELECT id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at
+FROM accounts WHERE id = $1;
 
 -- name: move_credits
 -- Add to both balances; the table refuses to go below zero.

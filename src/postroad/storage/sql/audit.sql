@@ -48,10 +48,10 @@ WHERE COALESCE(moved.reserved, 0) <> COALESCE(held.reserved, 0)
 ORDER BY messages.id LIMIT $1;
 
 -- name: missing_bodies
--- Queued messages without a body: they could not be sent.
-SELECT messages.id FROM messages LEFT JOIN bodies
+-- Messages whose body should be there and is not: those that are queued could not be sent.
+SELECT messages.id, messages.status FROM messages LEFT JOIN bodies
     ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id
-WHERE messages.status = 'queued' AND bodies.message_id IS NULL ORDER BY messages.id LIMIT $1;
+WHERE (messages.status = 'queued' OR messages.has_body = 1) AND bodies.message_id IS NULL ORDER BY messages.id LIMIT $1;
 
 -- name: body_sizes
 -- Messages whose stored body has another size than the one they were accepted with.
@@ -68,6 +68,7 @@ SELECT kind, id FROM (
     UNION ALL
     SELECT 'body', bodies.message_id FROM bodies
         LEFT JOIN messages ON messages.id = bodies.message_id AND messages.account_id = bodies.account_id
+            AND messages.has_body = 1
         WHERE messages.id IS NULL
     UNION ALL
     SELECT 'idempotency key', idempotency_keys.key FROM idempotency_keys
@@ -87,6 +88,11 @@ SELECT kind, id FROM (
     SELECT 'attempt', attempts.recipient_id FROM attempts
         LEFT JOIN recipients ON recipients.account_id = attempts.account_id
             AND recipients.message_id = attempts.message_id AND recipients.id = attempts.recipient_id
+        WHERE recipients.id IS NULL
+    UNION ALL
+    SELECT 'late bounce', late_bounces.recipient_id FROM late_bounces
+        LEFT JOIN recipients ON recipients.account_id = late_bounces.account_id
+            AND recipients.message_id = late_bounces.message_id AND recipients.id = late_bounces.recipient_id
         WHERE recipients.id IS NULL
     UNION ALL
     SELECT 'message', messages.id FROM messages
@@ -145,6 +151,10 @@ HAVING messages.status <> CASE
     WHEN SUM(CASE WHEN recipients.status = 'delivered' THEN 1 ELSE 0 END) = 0 THEN 'failed'
     ELSE 'partial' END
 ORDER BY messages.id LIMIT $1;
+
+-- name: message_ends
+-- Messages that have ended without a time, and would be kept for ever, or have the time and have not ended.
+SELECT id, status FROM messages WHERE (status <> 'queued') <> (ended_at IS NOT NULL) ORDER BY id LIMIT $1;
 
 -- name: unqueued
 -- Recipients that are not final and wait nowhere.

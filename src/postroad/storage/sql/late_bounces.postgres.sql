@@ -5,9 +5,9 @@ CROSS JOIN LATERAL (
     SELECT 1 FROM messages WHERE messages.account_id = accounts.id AND messages.id = $1 LIMIT 1) AS found
 LIMIT 1;
 
--- name: lock
--- One report about a message at a time. A lock of its own: the rows of a message belong to those who deliver it.
-SELECT pg_advisory_xact_lock(hashtextextended($1, 7082511));
+-- name: addressees
+-- The recipients of one message, as reports name them. Held, so that they cannot go before what is written beside them.
+SELECT id, email_key, status FROM recipients WHERE account_id = $1 AND message_id = $2 ORDER BY id FOR KEY SHARE;
 
 -- name: insert
 -- Reports about recipients that were final.

@@ -3,10 +3,6 @@
 SELECT accounts.id FROM accounts CROSS JOIN messages
 WHERE messages.account_id = accounts.id AND messages.id = $1 LIMIT 1;
 
--- name: lock
--- One report about a message at a time; SQLite's write transaction holds everything.
-SELECT CAST($1 AS TEXT);
-
 -- name: addressees
 -- The recipients of one message, as reports name them.
 SELECT id, email_key, status FROM recipients WHERE account_id = $1 AND message_id = $2 ORDER BY id;

@@ -15,8 +15,9 @@ INSERT INTO message_tags (account_id, tag, message_id) SELECT * FROM unnest($1::
 
 -- name: finish
 -- Messages whose recipients are all final.
-UPDATE messages SET status = final.status, billing_status = final.billing_status
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS final (account_id, id, status, billing_status)
+UPDATE messages SET status = final.status, billing_status = final.billing_status, ended_at = final.ended_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])
+    AS final (account_id, id, status, billing_status, ended_at)
 WHERE messages.account_id = final.account_id AND messages.id = final.id;
 
 -- name: outgoing

@@ -64,7 +64,7 @@ ORDER BY message_id DESC LIMIT $4;
 
 -- name: finish
 -- Messages whose recipients are all final.
-UPDATE messages SET status = $3, billing_status = $4 WHERE account_id = $1 AND id = $2;
+UPDATE messages SET status = $3, billing_status = $4, ended_at = $5 WHERE account_id = $1 AND id = $2;
 
 -- name: outgoing
 -- What is sent of a message, and how many recipients it has. A join would take SQLite twice as long.

@@ -1,13 +1,14 @@
 -- name: find
 -- Those of these addresses that are on the list: one look into the index for each, however large the table.
-SELECT stored.account_id, stored.email_key, stored.source, stored.reason, stored.message_id, stored.created_at
+SELECT stored.account_id, stored.email_key, stored.source, stored.reason, stored.smtp_code, stored.message_id, stored.created_at
 FROM unnest($1::text[], $2::text[]) AS wanted (account_id, email_key)
 CROSS JOIN LATERAL (
     SELECT * FROM suppressions
     WHERE account_id = wanted.account_id AND email_key = wanted.email_key LIMIT 1) AS stored;
 
 -- name: add
--- Put addresses onto the list; the first reason stays.
-INSERT INTO suppressions (account_id, email_key, source, reason, message_id, created_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
-ON CONFLICT (account_id, email_key) DO NOTHING;
+-- Put addresses onto the list; the first reason stays, and what was there already is not returned.
+INSERT INTO suppressions (account_id, email_key, source, reason, smtp_code, message_id, created_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::bigint[])
+ON CONFLICT (account_id, email_key) DO NOTHING
+RETURNING account_id, email_key;

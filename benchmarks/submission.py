@@ -1,0 +1,232 @@
+"""`make bench-submission`: how many messages a second are accepted for good over SMTP, by Postroad and by Postfix.
+
+5 KB messages come over 20 sessions, which are kept, or are made anew for each message. Postroad demands that clients
+log in, which `smtp-source` cannot: its clients are the sessions of `injectors/smtp_sessions.py`, which say the same
+words and AUTH before them. Postfix is measured with both, without AUTH: with `smtp-source`, which costs less and is
+what the ratio is to, and with the same clients. A 250 counts when the message is on disk. Rounds alternate between the
+peers, each on an empty store, and medians are reported. After each round the stored messages are counted: one for each
+250, or the round has a problem.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import pathlib
+import sys
+import typing
+
+from benchmarks import figures, machine, measure, message, report, session
+from benchmarks.injectors import injection, smtp, smtp_sessions
+from benchmarks.peers import postfix, postgres, postroad, process
+
+GOAL = 4.0
+ONE_MESSAGE = ", one message a connection"
+# Enough for Postfix to have all its workers and for a rate to be seen.
+WARM_UP_MESSAGES = 2000
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A peer and what its clients do."""
+
+    name: str
+    keep: bool
+    store: typing.Literal["sqlite", "postgresql"] | None = None
+    same_clients: bool = False
+
+    @property
+    def reference(self) -> str:
+        """The Postfix that it is compared with."""
+        return "Postfix" if self.keep else f"Postfix{ONE_MESSAGE}"
+
+
+def _variants(*, keep: bool) -> dict[str, Variant]:
+    key, words = ("", "") if keep else ("-single", ONE_MESSAGE)
+    return {
+        f"sqlite{key}": Variant(name=f"Postroad, SQLite{words}", keep=keep, store="sqlite"),
+        f"postgresql{key}": Variant(name=f"Postroad, PostgreSQL{words}", keep=keep, store="postgresql"),
+        f"postfix{key}": Variant(name=f"Postfix{words}", keep=keep),
+        f"postfix-same{key}": Variant(name=f"Postfix, the same clients{words}", keep=keep, same_clients=True),
+    }
+
+
+VARIANTS = _variants(keep=True) | _variants(keep=False)
+Send = typing.Callable[[int], injection.Injection]
+
+
+class Bench:
+    """One run: its options, its folder, and the servers that live through all its rounds."""
+
+    def __init__(
+        self, options: argparse.Namespace, *, folder: pathlib.Path, database: postgres.Postgres | None
+    ) -> None:
+        self._options = options
+        self._folder = folder
+        self._database = database
+        self._mime = folder / "message.eml"
+        self._mime.write_bytes(message.as_mime(options.content))
+
+    def round(self, variant: Variant) -> figures.Round:
+        """One round, on an empty store and a quiet disk."""
+        os.sync()
+        if variant.store is None:
+            return self._postfix_round(variant)
+        if variant.store == "sqlite":
+            return self._postroad_round(variant, database_url=f"sqlite:///{self._folder}/service/mail.db")
+        assert self._database is not None
+        with self._database.database("postroad_bench") as url:
+            return self._postroad_round(variant, database_url=url, store_pid=self._database.pid)
+
+    def _postroad_round(self, variant: Variant, *, database_url: str, store_pid: int | None = None) -> figures.Round:
+        port = process.free_port()
+        logins: list[smtp_sessions.Login] = []
+
+        def prepare(configuration: pathlib.Path) -> None:
+            logins.append(smtp_sessions.Login(*postroad.create_login(configuration)))
+
+        with postroad.running(
+            self._folder / "service", database_url=database_url, work=postroad.Door(smtp_port=port), prepare=prepare
+        ) as service:
+            processes = {"service": service.pids} | ({"store": (store_pid,)} if store_pid is not None else {})
+            send = self._clients(variant, port=port, login=logins[0])
+            sent, window, answered = self._sent(send, processes)
+            stored, findings = service.audit()
+        return _figures(variant, sent=sent, window=window, problems=[*_differences(answered, stored), *findings])
+
+    def _postfix_round(self, variant: Variant) -> figures.Round:
+        with postfix.running(self._folder / "postfix") as server:
+            send = self._clients(variant, port=server.port, login=None)
+            sent, window, answered = self._sent(send, {"service": (server.pid,)})
+            problems = _differences(answered, server.stored())
+        return _figures(variant, sent=sent, window=window, problems=problems)
+
+    def _clients(self, variant: Variant, *, port: int, login: smtp_sessions.Login | None) -> Send:
+        sessions, mime, keep = self._options.sessions, self._mime, variant.keep
+        if login is not None or variant.same_clients:
+            return lambda messages: smtp_sessions.send(
+                port=port, messages=messages, sessions=sessions, mime=mime, login=login, keep=keep
+            )
+        return lambda messages: smtp.send(port=port, messages=messages, sessions=sessions, mime=mime, keep=keep)
+
+    def _sent(
+        self, send: Send, processes: typing.Mapping[str, tuple[int, ...]]
+    ) -> tuple[injection.Injection, measure.Window, int]:
+        """Warm up, and send for the seconds of a round; also how many were accepted in all."""
+        warm_up = send(WARM_UP_MESSAGES)
+        count = max(int(warm_up.accepts_per_second * self._options.seconds), 1)
+        with measure.Window(dict(processes)) as window:
+            sent = send(count)
+        return sent, window, warm_up.sent + sent.sent
+
+
+def _figures(
+    variant: Variant, *, sent: injection.Injection, window: measure.Window, problems: typing.Sequence[str]
+) -> figures.Round:
+    return figures.of_round(
+        variant.name,
+        messages_per_second=sent.accepts_per_second,
+        sent=sent,
+        cost=window.cost(),
+        cores=os.cpu_count() or 1,
+        problems=problems,
+    )
+
+
+def _differences(answered: int, stored: int) -> list[str]:
+    return [] if answered == stored else [f"{answered} messages were accepted, but {stored} are stored"]
+
+
+def main() -> int:
+    """Run, print, write; 0 when all is well, 1 when a message was refused or lost, 2 when a peer is missing."""
+    options = _options()
+    gaps, names = _runnable(options.peers)
+    for gap in gaps:
+        print(f"!!! INCOMPLETE: {gap}", file=sys.stderr)
+    with session.work_folder(options.folder) as folder:
+        gaps += session.in_memory(folder)
+        result = _run(options, names=names, folder=folder, gaps=gaps)
+    return session.finish(result, folder=options.results, name="submission")
+
+
+def _run(
+    options: argparse.Namespace, *, names: typing.Sequence[str], folder: pathlib.Path, gaps: list[str]
+) -> report.Report:
+    facts = machine.facts() | {"file system": machine.file_system(folder)}
+    rounds: list[tuple[Variant, figures.Round]] = []
+    with contextlib.ExitStack() as stack:
+        database = None
+        if any(VARIANTS[name].store == "postgresql" for name in names):
+            database = stack.enter_context(postgres.running(folder / "postgresql"))
+            durability = ", ".join(f"{name}={value}" for name, value in database.durability().items())
+            facts["PostgreSQL"] = f"{database.version()} ({durability})"
+        if any(VARIANTS[name].store is None for name in names):
+            facts["Postfix"] = postfix.version()
+        bench = Bench(options, folder=folder, database=database)
+        for number in range(1, options.rounds + 1):
+            for name in names:
+                one = bench.round(VARIANTS[name])
+                rounds.append((VARIANTS[name], one))
+                print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
+    groups = {
+        reference: figures.summarise(
+            [one for variant, one in rounds if variant.reference == reference], reference=reference
+        )
+        for reference in dict.fromkeys(variant.reference for variant, _ in rounds)
+    }
+    return report.Report(
+        title="Durable accepts over SMTP",
+        description=_description(options),
+        facts=facts,
+        summaries=[summary for group in groups.values() for summary in group],
+        rounds=[one for _, one in rounds],
+        verdicts=[
+            line
+            for reference, group in groups.items()
+            for line in session.verdicts(
+                [one for one in group if one.peer == reference or one.peer.startswith("Postroad")],
+                reference=reference,
+                goal=GOAL,
+            )
+        ],
+        gaps=gaps,
+    )
+
+
+def _description(options: argparse.Namespace) -> str:
+    size = len(message.as_mime(options.content))
+    return (
+        f"Messages accepted for good over SMTP, a second: text+html ({options.content}; {size:,} bytes of MIME), one "
+        f"recipient each, over {options.sessions} sessions that are kept, or one connection for each message. "
+        "Postroad's clients log in (AUTH PLAIN) and are a process in Python; Postfix's are smtp-source and do not log "
+        "in. 'The same clients' are the ones of Postroad, without AUTH. Nobody uses TLS. Medians of "
+        f"{options.rounds} alternating rounds of about {options.seconds:g} s, after a warm-up, each on an empty store. "
+        "Every 250 was checked against the store. The ratio is to Postfix with smtp-source. Latency is from MAIL to "
+        "the 250 of the message. Memory is the peak of the service and its store, shared pages counted once."
+    )
+
+
+def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
+    names = list(wanted)
+    if any(VARIANTS[name].store is None for name in names) and (reason := postfix.missing()):
+        names = [name for name in names if VARIANTS[name].store is not None]
+        return [f"there is nothing to compare with. {reason}"], names
+    return [], names
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.submission", description="SMTP accepts beside Postfix.")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each peer, alternating (3)")
+    parser.add_argument("--seconds", type=float, default=10, help="sending time of a round, about (10)")
+    parser.add_argument("--sessions", type=int, default=20, help="sessions at the same time (20)")
+    parser.add_argument("--content", choices=("ascii", "utf8"), default="ascii", help="what the messages say (ascii)")
+    parser.add_argument("--peers", nargs="+", choices=VARIANTS, default=list(VARIANTS), help="measure only these")
+    parser.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
+    parser.add_argument(
+        "--results", type=pathlib.Path, default=session.RESULTS, help="where submission.md and submission.json go"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,58 @@
+"""What `postroad domain` shows of a domain: how it stands, its warm-up, and its records as lines of a zone file."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from postroad.model import domain_records, times, warmup
+from postroad.protocol import dkim_record
+from postroad.services import domain_checks
+from postroad.storage import domains
+
+TITLES: Final = {
+    domain_records.RecordPurpose.DKIM: "DKIM",
+    domain_records.RecordPurpose.SPF: "SPF",
+    domain_records.RecordPurpose.RETURN_PATH: "Return path",
+    domain_records.RecordPurpose.DMARC: "DMARC",
+}
+
+
+def standing(domain: domains.Domain) -> str:
+    """Whether it is proven, and by whom."""
+    if domain.verified_at is None:
+        state = "not verified yet" if domain.failing_since is None else "not verified any more"
+    else:
+        state = "verified by DNS" if domain.verified_by == domains.DNS else "verified"
+    if domain.failing_since is not None:
+        state += f" (DNS denies it since {times.to_wire(domain.failing_since)})"
+    return f"{domain.name} is registered, {state}: {domain.id}"
+
+
+def warming(view: warmup.View | None) -> str:
+    """How much it may send."""
+    if view is None or view.cap is None:
+        return "It needs no warm-up."
+    tomorrow = "without a limit" if view.tomorrow is None else str(view.tomorrow)
+    return f"Warm-up: {view.used} of {view.cap} recipients today, tomorrow {tomorrow}."
+
+
+def records(shown: Sequence[domain_checks.Shown], *, only_open: bool) -> str:
+    """The records with what DNS says of them. `only_open`: of those that are fine, the line to copy is left away."""
+    return "\n".join(
+        _record(one, with_line=not only_open or one.state != domain_records.RecordState.OK) for one in shown
+    )
+
+
+def _record(shown: domain_checks.Shown, *, with_line: bool) -> str:
+    record = shown.record
+    whose = " (in the operator's DNS)" if record.managed else "" if shown.required else " (advice)"
+    detail = shown.detail[:1].upper() + shown.detail[1:]
+    text = f"{TITLES[record.purpose]}{whose}: {shown.state}. {detail}{'' if detail.endswith('.') else '.'}"
+    return f"{text}\n    {zone_line(shown)}" if with_line and shown.value is not None else text
+
+
+def zone_line(shown: domain_checks.Shown) -> str:
+    """The record as a line of a zone file (RFC 1035 section 5.1)."""
+    value = shown.value or ""
+    if shown.record.type == dkim_record.TYPE:
+        return dkim_record.zone_line(shown.record.name, value.replace("\\", "\\\\").replace('"', '\\"'))
+    return f"{shown.record.name}. IN {shown.record.type} {value}."

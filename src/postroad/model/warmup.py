@@ -1,0 +1,79 @@
+"""Warm-up: a young sender domain may send to so many recipients a day, more each day, until it is free.
+
+Days are of UTC. A day counts when at least half of its cap was used; a day that used less is repeated, and days without
+mail are not days. The state is that of the last day with mail. A day that has begun goes on when a clock is set back:
+no clock and no host gives it a second time.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from postroad.model import times
+
+DAY: Final = 24 * 3600 * times.SECOND
+# Hosts may see midnight at different moments. A day from further ahead was written by a clock that was wrong, and would
+# hold the domain back until it comes.
+MOST_DAYS_AHEAD: Final = 1
+
+
+class State(msgspec.Struct, frozen=True):
+    """The last day with mail (days since 1970), the place of its cap in the schedule, and the recipients so far."""
+
+    day: int
+    step: int
+    used: int
+
+
+class View(msgspec.Struct, frozen=True):
+    """How a domain stands: today's use and cap, and tomorrow's cap if nothing more is sent. None is without a cap."""
+
+    used: int
+    cap: int | None
+    tomorrow: int | None
+    # When tomorrow begins, in microseconds since 1970.
+    next_at: int
+
+
+def on_day(state: State | None, *, day: int, caps: Sequence[int]) -> State:
+    """The state as it is on a day, before anything is sent."""
+    if state is None:
+        return State(day, 0, 0)
+    if day < state.day - MOST_DAYS_AHEAD:
+        return State(day, state.step, state.used)
+    if day <= state.day:
+        return state
+    return State(day, _next_step(state, caps), 0)
+
+
+def at(state: State | None, *, now: int, caps: Sequence[int]) -> State:
+    """The state as it is at a moment."""
+    return on_day(state, day=now // DAY, caps=caps)
+
+
+def cap(state: State, caps: Sequence[int]) -> int | None:
+    """The most that the state's day allows; None for a domain that is free."""
+    return caps[state.step] if state.step < len(caps) else None
+
+
+def has_room(state: State, recipients: int, *, caps: Sequence[int]) -> bool:
+    """Whether so many recipients more are within the day's cap."""
+    most = cap(state, caps)
+    return most is None or state.used + recipients <= most
+
+
+def use(state: State, recipients: int) -> State:
+    """The state after so many recipients more."""
+    return State(state.day, state.step, state.used + recipients)
+
+
+def view(state: State, caps: Sequence[int]) -> View:
+    """What to tell of a state."""
+    tomorrow = State(state.day + 1, _next_step(state, caps), 0)
+    return View(state.used, cap(state, caps), cap(tomorrow, caps), tomorrow.day * DAY)
+
+
+def _next_step(state: State, caps: Sequence[int]) -> int:
+    most = cap(state, caps)
+    return state.step if most is None or 2 * state.used < most else state.step + 1

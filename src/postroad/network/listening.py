@@ -1,0 +1,131 @@
+"""What all listeners do: bind, accept, sweep once a second, stop in order.
+
+A listener starts and stops inside the caller's event loop and leaves signals alone. Stopping means: no new connection,
+idle ones let go, what is under way finished within the grace time, the rest cancelled and cut.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Collection
+from typing import Final, Protocol
+
+SWEEP_SECONDS: Final = 1.0
+# For clients that come together after a restart.
+BACKLOG: Final = 2048
+# Who is cancelled has only to say so, and a transport that is cut only to tell.
+CUT_SECONDS: Final = 1.0
+
+
+class Connection(Protocol):
+    """One connection, which adds itself to those of its listener and takes itself off."""
+
+    transport: asyncio.Transport
+
+    def shutdown(self) -> None:
+        """Close when nothing is under way, which may be now."""
+
+    def sweep(self, now: float) -> None:
+        """End what is overdue."""
+
+
+class Work(Protocol):
+    """Something under way."""
+
+    def cancel(self) -> object:
+        """Give it up."""
+
+
+class Shared(Protocol):
+    """What connections share."""
+
+    # There while the listener stops; set when a connection or some work has ended.
+    changed: asyncio.Event | None
+
+
+class Listener:
+    """One listening address. The collections are the connections' own, and change while this looks at them."""
+
+    def __init__(
+        self,
+        make_connection: Callable[[], asyncio.Protocol],
+        *,
+        shared: Shared,
+        connections: Collection[Connection],
+        working: Collection[Work],
+        sweep_seconds: float,
+    ) -> None:
+        self._make_connection = make_connection
+        self._state = shared
+        self._connections = connections
+        self._working = working
+        self._sweep_seconds = sweep_seconds
+        self._server: asyncio.Server | None = None
+        self._address: tuple[str, int] | None = None
+        self._ticker: asyncio.TimerHandle | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port that are bound."""
+        if self._address is None:
+            raise RuntimeError("the listener is not started")
+        return self._address
+
+    async def start(self, host: str, port: int) -> None:
+        """Bind and accept; port 0 takes a free one."""
+        loop = asyncio.get_running_loop()
+        if host == "::" and socket.has_dualstack_ipv6():
+            # Left alone, it would be deaf to IPv4, which nobody expects who writes "all addresses".
+            bound = socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)
+            self._server = await loop.create_server(self._make_connection, sock=bound, backlog=BACKLOG)
+        else:
+            self._server = await loop.create_server(self._make_connection, host, port, backlog=BACKLOG)
+        self._address = self._server.sockets[0].getsockname()[:2]
+        self._tick()
+
+    async def stop(self, *, grace_seconds: float) -> None:
+        """Finish what is under way within the grace time, and close everything."""
+        if self._server is None:
+            return
+        changed = self._state.changed = asyncio.Event()
+        self._server.close()
+        self._let_go()
+        if not await self._finish(changed, grace_seconds, self._working, self._connections):
+            await self._cut(changed)
+        if self._ticker is not None:
+            self._ticker.cancel()
+
+    def every_sweep(self) -> None:
+        """What else is done once a second."""
+
+    def _let_go(self) -> None:
+        for connection in list(self._connections):
+            connection.shutdown()
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._ticker = loop.call_later(self._sweep_seconds, self._tick)
+        self.every_sweep()
+        now = loop.time()
+        for connection in list(self._connections):
+            connection.sweep(now)
+        if self._state.changed is not None:
+            # For one that was accepted just before the listening socket closed.
+            self._let_go()
+
+    async def _finish(self, changed: asyncio.Event, seconds: float, *awaited: Collection[object]) -> bool:
+        """Wait until these are empty, for so long; whether they are."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while any(awaited):
+                    changed.clear()
+                    await changed.wait()
+        return not any(awaited)
+
+    async def _cut(self, changed: asyncio.Event) -> None:
+        for work in list(self._working):
+            work.cancel()
+        await self._finish(changed, CUT_SECONDS, self._working)
+        for connection in list(self._connections):
+            connection.transport.abort()
+        await self._finish(changed, CUT_SECONDS, self._connections)

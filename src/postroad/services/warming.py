@@ -1,0 +1,27 @@
+"""How the warm-up of a sender domain stands, for whoever asks; the accepting transaction keeps it."""
+
+from postroad.model import warmup
+from postroad.services import context
+from postroad.storage import domains, store, warmups
+
+
+async def view(ctx: context.Context, domain: domains.Domain) -> warmup.View | None:
+    """Today's use and cap, and tomorrow's cap as things stand; None where no warm-up applies."""
+    if domain.warm or not ctx.settings.warmup.enabled:
+        return None
+    async with ctx.store.reading() as tx:
+        state = await _state(ctx, tx, domain)
+    return warmup.view(state, ctx.settings.warmup.recipients_per_day)
+
+
+async def is_free(ctx: context.Context, tx: store.Transaction, domain: domains.Domain) -> bool:
+    """Whether a domain needs no warm-up (any more)."""
+    if domain.warm or not ctx.settings.warmup.enabled:
+        return True
+    return warmup.cap(await _state(ctx, tx, domain), ctx.settings.warmup.recipients_per_day) is None
+
+
+async def _state(ctx: context.Context, tx: store.Transaction, domain: domains.Domain) -> warmup.State:
+    key = (domain.account_id, domain.name)
+    stored = (await warmups.find(tx, [key])).get(key)
+    return warmup.at(stored, now=ctx.clock(), caps=ctx.settings.warmup.recipients_per_day)

@@ -1,0 +1,41 @@
+"""Request rates that all processes and hosts share: one bucket for each credential, or account without credentials.
+
+Read and written under the lock of the account that the credential belongs to.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import msgspec
+
+from postroad.model import throttle
+from postroad.storage import store
+
+# Few enough that a send never waits for a sweep longer than for another send.
+SWEEP_ROWS: Final = 1_000
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """A row of `rates`."""
+
+    credential_id: str
+    account_id: str
+    bucket: throttle.Shared
+
+
+async def find(tx: store.Transaction, credential_ids: Collection[str]) -> Mapping[str, throttle.Shared]:
+    """The buckets that are not known to be full."""
+    rows = await tx.fetch_many("rates.find", [(credential_id,) for credential_id in sorted(credential_ids)])
+    return {row[0]: throttle.Shared(full_at=row[1], seen_at=row[2]) for row in rows}
+
+
+async def put(tx: store.Transaction, rates: Collection[Rate]) -> None:
+    """Write buckets as they are now."""
+    rows = [(rate.credential_id, rate.account_id, rate.bucket.full_at, rate.bucket.seen_at) for rate in rates]
+    if rows:
+        await tx.execute_many("rates.put", sorted(rows))
+
+
+async def sweep(tx: store.Transaction, *, before: int) -> int:
+    """Forget up to SWEEP_ROWS buckets that were full before a time; returns how many."""
+    return await tx.execute("rates.sweep", before, SWEEP_ROWS)

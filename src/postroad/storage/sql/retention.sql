@@ -1,0 +1,37 @@
+-- name: bodies_over
+-- Messages that ended long ago and still have their body, some at a time.
+SELECT account_id, id, size FROM messages
+WHERE ended_at <= $1 AND has_body = 1 AND status <> 'queued' ORDER BY ended_at LIMIT $2;
+
+-- name: remove_bodies
+-- The content of messages.
+DELETE FROM bodies WHERE account_id = $1 AND message_id = $2;
+
+-- name: note_bodies
+-- That it is gone.
+UPDATE messages SET has_body = 0 WHERE account_id = $1 AND id = $2;
+
+-- name: messages_over
+-- Messages without a body that ended long ago, some at a time.
+SELECT account_id, id, recipient_count FROM messages
+WHERE ended_at <= $1 AND has_body = 0 AND status <> 'queued' ORDER BY ended_at LIMIT $2;
+
+-- name: remove_messages
+-- Messages.
+DELETE FROM messages WHERE account_id = $1 AND id = $2;
+
+-- name: remove_tags
+-- Their tags.
+DELETE FROM message_tags WHERE account_id = $1 AND message_id = $2;
+
+-- name: remove_recipients
+-- Their recipients.
+DELETE FROM recipients WHERE account_id = $1 AND message_id = $2;
+
+-- name: remove_attempts
+-- What was tried.
+DELETE FROM attempts WHERE account_id = $1 AND message_id = $2;
+
+-- name: remove_late_bounces
+-- What was reported later.
+DELETE FROM late_bounces WHERE account_id = $1 AND message_id = $2;

@@ -1,0 +1,1 @@
+"""Door: mail that customers hand in over SMTP."""

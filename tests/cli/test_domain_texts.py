@@ -1,0 +1,58 @@
+"""What an operator reads of a domain."""
+
+import dataclasses
+
+from postroad.cli import domain_texts
+from postroad.model import domain_records, warmup
+from postroad.model.domain_records import RecordPurpose, RecordState
+from postroad.services import domain_checks
+from postroad.storage import domains
+
+DOMAIN = domains.Domain("dom_1", "acc_1", "example.com", None, 0)
+RECORD = domain_records.Record(RecordPurpose.SPF, "example.com", "TXT", "v=spf1 ~all")
+SHOWN = domain_checks.Shown(RECORD, RECORD.value, RecordState.WRONG, "found a thing; add another", 0)
+
+
+def test_a_domain_says_how_it_stands() -> None:
+    standing = domain_texts.standing
+    assert standing(DOMAIN) == "example.com is registered, not verified yet: dom_1"
+    vouched = dataclasses.replace(DOMAIN, verified_at=1, verified_by="operator")
+    assert standing(vouched) == "example.com is registered, verified: dom_1"
+    proven = dataclasses.replace(DOMAIN, verified_at=1, verified_by="dns")
+    assert standing(proven) == "example.com is registered, verified by DNS: dom_1"
+    failing = dataclasses.replace(proven, failing_since=0)
+    assert standing(failing) == (
+        "example.com is registered, verified by DNS (DNS denies it since 1970-01-01T00:00:00.000Z): dom_1"
+    )
+    lost = dataclasses.replace(failing, verified_at=None, verified_by=None)
+    assert "not verified any more (DNS denies it" in standing(lost)
+
+
+def test_warm_up_is_told_in_recipients_until_it_is_over() -> None:
+    tell = domain_texts.warming
+    assert tell(warmup.View(5, 200, 200, 0)) == "Warm-up: 5 of 200 recipients today, tomorrow 200."
+    assert tell(warmup.View(60_000, 100_000, None, 0)).endswith("tomorrow without a limit.")
+    assert tell(warmup.View(5, None, None, 0)) == "It needs no warm-up."
+    assert tell(None) == "It needs no warm-up."
+
+
+def test_records_that_are_fine_need_no_line_to_copy_in_a_check() -> None:
+    fine = dataclasses.replace(SHOWN, state=RecordState.OK)
+    assert domain_texts.records([SHOWN], only_open=True).count("\n") == 1
+    assert domain_texts.records([fine], only_open=True).count("\n") == 0
+    assert domain_texts.records([fine], only_open=False).count("\n") == 1
+
+
+def test_what_the_service_does_not_know_has_no_line() -> None:
+    unknown = dataclasses.replace(SHOWN, value=None, state=RecordState.UNKNOWN)
+    assert domain_texts.records([unknown], only_open=False) == "SPF: unknown. Found a thing; add another."
+
+
+def test_the_operators_own_records_are_marked() -> None:
+    managed = dataclasses.replace(SHOWN, record=dataclasses.replace(RECORD, managed=True))
+    assert domain_texts.records([managed], only_open=True).startswith("SPF (in the operator's DNS): wrong. ")
+
+
+def test_marks_in_a_text_do_not_end_its_string() -> None:
+    odd = dataclasses.replace(SHOWN, value='v=spf1 exp=a"b\\c ~all')
+    assert domain_texts.zone_line(odd) == 'example.com. IN TXT ( "v=spf1 exp=a\\"b\\\\c ~all" )'

@@ -1,0 +1,107 @@
+"""The bounce guard judges exactly at its thresholds, from its number of recipients on, and by whole days."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroad.model import bounce_guard
+from postroad.model.bounce_guard import Cause, Counts, Level
+from postroad.services import accounts
+
+RULES = bounce_guard.Rules(
+    days=7,
+    recipients=200,
+    bounces=bounce_guard.Thresholds(Fraction(4), Fraction(8)),
+    complaints=bounce_guard.Thresholds(Fraction("0.08"), Fraction("0.3"), bounce_guard.FEWEST_COMPLAINTS),
+)
+
+
+def level(recipients: int, bounces: int = 0, complaints: int = 0) -> tuple[Level, Cause | None]:
+    judgement = bounce_guard.judge(Counts(recipients, bounces, complaints), RULES)
+    return judgement.level, judgement.cause
+
+
+@pytest.mark.parametrize(
+    "recipients, bounces, expected",
+    [
+        (200, 0, Level.OK),
+        (200, 7, Level.OK),
+        (200, 8, Level.WARNED),
+        (201, 8, Level.OK),
+        (200, 15, Level.WARNED),
+        (200, 16, Level.SUSPENDED),
+        (201, 16, Level.WARNED),
+        (199, 199, Level.OK),
+        (1_000_000_000, 79_999_999, Level.WARNED),
+        (1_000_000_000, 80_000_000, Level.SUSPENDED),
+    ],
+)
+def test_bounces_are_judged_exactly_at_the_thresholds(recipients: int, bounces: int, expected: Level) -> None:
+    assert level(recipients, bounces) == (expected, None if expected is Level.OK else Cause.BOUNCES)
+
+
+@pytest.mark.parametrize(
+    "recipients, complaints, expected",
+    [
+        (1250, 1, Level.WARNED),
+        (1251, 1, Level.OK),
+        (1000, 3, Level.SUSPENDED),
+        (1001, 3, Level.WARNED),
+        (200, 1, Level.WARNED),
+        (200, 2, Level.SUSPENDED),
+        (199, 50, Level.OK),
+    ],
+)
+def test_complaints_are_judged_likewise_but_one_alone_suspends_nobody(
+    recipients: int, complaints: int, expected: Level
+) -> None:
+    assert level(recipients, complaints=complaints) == (expected, None if expected is Level.OK else Cause.COMPLAINTS)
+
+
+def test_the_worse_of_the_two_counts() -> None:
+    assert level(1000, bounces=40, complaints=3) == (Level.SUSPENDED, Cause.COMPLAINTS)
+    assert level(1000, bounces=80, complaints=3) == (Level.SUSPENDED, Cause.BOUNCES)
+    assert level(1000, bounces=40, complaints=1) == (Level.WARNED, Cause.BOUNCES)
+
+
+@given(st.integers(200, 10**9), st.integers(0, 10**9), st.integers(1, 100_000), st.integers(0, 100_000))
+def test_a_threshold_of_any_size_is_exact(recipients: int, bounces: int, warn: int, more: int) -> None:
+    """Thousandths of a percent, against a comparison of whole numbers."""
+    thresholds = bounce_guard.Thresholds(Fraction(warn, 1000), Fraction(warn + more, 1000))
+    rules = bounce_guard.Rules(7, 200, bounces=thresholds, complaints=RULES.complaints)
+    found = bounce_guard.judge(Counts(recipients, bounces), rules).level
+    share = bounces * 100 * 1000
+    expected = (
+        Level.SUSPENDED
+        if share >= (warn + more) * recipients
+        else Level.WARNED
+        if share >= warn * recipients
+        else Level.OK
+    )
+    assert found is expected
+
+
+@given(st.integers(0, 10**17))
+def test_a_day_begins_at_midnight_utc(time: int) -> None:
+    day = bounce_guard.day_of(time)
+    assert day * bounce_guard.DAY <= time < (day + 1) * bounce_guard.DAY
+
+
+@given(*[st.builds(Counts, *[st.integers(0, 10**9)] * 3)] * 2)
+def test_what_was_before_is_what_is_left(one: Counts, other: Counts) -> None:
+    assert one.plus(other).minus(other) == one
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_the_reason_tells_numbers_and_what_to_do_and_fits_into_a_refusal(cause: Cause) -> None:
+    reason = bounce_guard.reason(cause, Counts(240, 22, 5))
+    assert ("22 of the last 240 recipients (9.17 %)" if cause is Cause.BOUNCES else "5 complaints") in reason
+    assert "ask the operator" in reason
+    assert len(bounce_guard.reason(cause, Counts(10**12, 10**12, 10**12))) <= accounts.REASON_CHARACTERS
+
+
+def test_a_share_of_nothing_is_nothing() -> None:
+    assert bounce_guard.percent(3, 0) == 0.0
+    assert bounce_guard.percent(1, 3) == 33.3333

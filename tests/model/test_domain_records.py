@@ -1,0 +1,174 @@
+"""The records of a sender domain, and what is said of what stands in DNS."""
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from postroad.model import domain_records
+from postroad.model.domain_records import RecordPurpose, RecordState
+
+KEY = "v=DKIM1; k=rsa; p=" + "MIIBIjANBgkq" * 30
+SERVICE = domain_records.Service(host="mail.example.net", spf=("include:spf.example.net",), return_path_domain="")
+
+
+def service(**changes: object) -> domain_records.Service:
+    given = {"host": "", "spf": "", "source_addresses": (), "smarthost": "", "return_path_domain": ""} | changes
+    return domain_records.service(**given)  # type: ignore[arg-type]
+
+
+def records(
+    of: domain_records.Service = SERVICE, domain: str = "example.com"
+) -> dict[RecordPurpose, domain_records.Record]:
+    made = domain_records.records(domain, dkim_name=f"pr1._domainkey.{domain}", dkim_value=KEY, service=of)
+    return {record.purpose: record for record in made}
+
+
+def test_the_operators_own_words_come_first_in_spf() -> None:
+    given = service(spf=" include:spf.example.net  ip4:11.1.1.1 ", source_addresses=("11.1.1.2",), host="m.example.net")
+    assert given.spf == ("include:spf.example.net", "ip4:11.1.1.1")
+
+
+def test_spf_names_the_public_addresses_that_mail_comes_from() -> None:
+    given = service(source_addresses=("11.1.1.2", "2a00::25", "10.0.0.1", "127.0.0.1", "fe80::1"), host="m.example.net")
+    assert given.spf == ("ip4:11.1.1.2", "ip6:2a00::25")
+
+
+def test_spf_names_the_host_when_it_has_no_public_address_of_its_own() -> None:
+    assert service(source_addresses=("10.0.0.1",), host="Mail.Example.NET.").spf == ("a:mail.example.net",)
+    assert service(host="mail.example.net").spf == ("a:mail.example.net",)
+
+
+def test_what_the_service_cannot_know_it_does_not_invent() -> None:
+    assert service(host="localhost") == domain_records.Service("", (), "")
+    assert service(host="mail.example.net", smarthost="relay.example:25").spf == ()
+    assert service(host="mail.example.net", smarthost="relay.example:25", spf="a:relay.example").spf == (
+        "a:relay.example",
+    )
+    made = records(service(host="localhost"))
+    assert made[RecordPurpose.SPF].value is None
+    assert made[RecordPurpose.RETURN_PATH].value is None
+    assert "domains.spf" in domain_records.unknown_to_us(made[RecordPurpose.SPF]).detail
+    assert "delivery.hostname" in domain_records.unknown_to_us(made[RecordPurpose.RETURN_PATH]).detail
+
+
+def test_a_domain_whose_return_paths_are_its_own_needs_all_records_itself() -> None:
+    made = records()
+    assert [(one.name, one.type, one.value) for one in made.values()] == [
+        ("pr1._domainkey.example.com", "TXT", KEY),
+        ("example.com", "TXT", "v=spf1 include:spf.example.net ~all"),
+        ("example.com", "MX", "10 mail.example.net"),
+        ("_dmarc.example.com", "TXT", "v=DMARC1; p=none"),
+    ]
+    assert not any(one.managed for one in made.values())
+
+
+def test_what_stands_at_the_operators_return_path_is_the_operators() -> None:
+    given = service(host="mail.example.net", return_path_domain="Bounces.example.net")
+    made = records(given)
+    assert {purpose for purpose, one in made.items() if one.managed} == {RecordPurpose.SPF, RecordPurpose.RETURN_PATH}
+    assert made[RecordPurpose.SPF].name == "bounces.example.net"
+    # Whoever sends from that domain itself has it in hand.
+    assert not any(one.managed for one in records(given, "bounces.example.net").values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KEY,
+        KEY + ";",
+        KEY.replace("v=DKIM1; ", ""),
+        KEY.replace("k=rsa; ", ""),
+        KEY.replace("p=MIIB", "p=MI IB\t"),
+        KEY + "; t=y; s=email; h=sha1:sha256",
+    ],
+)
+def test_a_key_that_receivers_find_is_fine_however_it_is_written(text: str) -> None:
+    assert domain_records.judge_dkim(records()[RecordPurpose.DKIM], [text, "something else"]).state is RecordState.OK
+
+
+@pytest.mark.parametrize(
+    "texts, state, reason",
+    [
+        ([], RecordState.MISSING, "no TXT record"),
+        (["hello"], RecordState.WRONG, "is no key"),
+        ([f'"{KEY}"'], RecordState.WRONG, "quotation marks"),
+        ([KEY.replace(";", "\\;")], RecordState.WRONG, "backslashes"),
+        (["v=DKIM1; p="], RecordState.WRONG, "revoked"),
+        (["v=DKIM1; k=rsa; p=QUJD"], RecordState.WRONG, "another one"),
+        ([KEY[:200], KEY[200:]], RecordState.WRONG, r"cut off after 182 of 360 characters"),
+        ([KEY, KEY], RecordState.WRONG, "2 keys"),
+        ([KEY.replace("DKIM1", "DKIM2")], RecordState.WRONG, "v=DKIM1"),
+        ([KEY.removeprefix("v=DKIM1; ") + "; v=DKIM1"], RecordState.WRONG, "first"),
+        ([KEY.replace("k=rsa", "k=ed25519")], RecordState.WRONG, "k="),
+        ([KEY + "; h=sha1"], RecordState.WRONG, "sha256"),
+        ([KEY + "; s=other"], RecordState.WRONG, "s="),
+    ],
+)
+def test_a_key_that_receivers_do_not_find_is_told_with_what_to_do(
+    texts: list[str], state: RecordState, reason: str
+) -> None:
+    finding = domain_records.judge_dkim(records()[RecordPurpose.DKIM], texts)
+    assert finding.state is state
+    assert reason in finding.detail
+
+
+@hypothesis.given(strategies.lists(strategies.text(alphabet='vkphs=;: "\\\\DKIM1rsaMB\x00é', max_size=40), max_size=3))
+def test_any_texts_are_judged_and_only_the_key_is_the_key(texts: list[str]) -> None:
+    finding = domain_records.judge_dkim(records()[RecordPurpose.DKIM], texts)
+    assert finding.state in {RecordState.MISSING, RecordState.WRONG}
+    assert finding.detail.isprintable()
+
+
+def test_a_name_with_the_domain_twice_is_told_with_the_name_to_enter() -> None:
+    detail = domain_records.domain_twice(records()[RecordPurpose.DKIM], "example.com").detail
+    assert detail == "it stands at pr1._domainkey.example.com.example.com; enter the name as pr1._domainkey there"
+
+
+@pytest.mark.parametrize(
+    "hosts, state, reason",
+    [
+        ([(10, "mail.example.net")], RecordState.OK, "come back"),
+        ([(5, "mail.example.net"), (5, "b.example"), (20, "c.example")], RecordState.OK, "come back"),
+        ([(20, "mail.example.net"), (10, "mx.google.example")], RecordState.WRONG, "found mx.google.example;"),
+        ([(0, "")], RecordState.WRONG, "takes no mail"),
+        ([], RecordState.MISSING, "there is no MX record at"),
+    ],
+)
+def test_bounces_come_back_when_the_most_preferred_host_is_this_one(
+    hosts: list[tuple[int, str]], state: RecordState, reason: str
+) -> None:
+    finding = domain_records.judge_return_path(records()[RecordPurpose.RETURN_PATH], hosts, service=SERVICE)
+    assert finding.state is state
+    assert reason in finding.detail
+
+
+def test_a_policy_is_found_or_told_what_is_wrong_with_it() -> None:
+    judge = domain_records.judge_dmarc
+    assert judge("_dmarc.a.example", ["v=spf1 -all"]) is None
+    fine = judge("_dmarc.a.example", ["other", "v=DMARC1; p=reject"])
+    assert fine == domain_records.Finding(RecordState.OK, "found p=reject at _dmarc.a.example")
+    broken = judge("_dmarc.a.example", ["v=DMARC1; x=\x1b[31m"])
+    assert broken is not None
+    assert broken.state is RecordState.WRONG
+    assert broken.detail == "found v=DMARC1; x=?[31m at _dmarc.a.example: p= is missing"
+    double = judge("_dmarc.a.example", ["v=DMARC1; p=none"] * 2)
+    assert double is not None
+    assert "keep one" in double.detail
+
+
+def test_a_domain_with_an_spf_record_is_advised_to_change_it_and_not_to_add_another() -> None:
+    record = records()[RecordPurpose.SPF]
+    there = ("v=spf1 mx -all",)
+    wrong = domain_records.Finding(RecordState.WRONG, "", there)
+    assert domain_records.advised(record, wrong, SERVICE) == "v=spf1 mx include:spf.example.net -all"
+    right = domain_records.Finding(RecordState.OK, "", ("v=spf1 include:x.example -all",))
+    assert domain_records.advised(record, right, SERVICE) == "v=spf1 include:x.example -all"
+    missing = domain_records.Finding(RecordState.MISSING, "")
+    assert domain_records.advised(record, missing, SERVICE) == record.value
+    other = records()[RecordPurpose.DMARC]
+    assert domain_records.advised(other, wrong, SERVICE) == other.value
+
+
+def test_what_strangers_wrote_is_quoted_without_control_characters_and_not_at_length() -> None:
+    assert domain_records.quoted("a\x00\x1b\nb") == "a???b"
+    assert len(domain_records.quoted("x" * 70_000)) == domain_records.QUOTED_CHARACTERS + 1

@@ -1,0 +1,111 @@
+"""What all listeners do, shown with the smallest connection; what each adds is tested with its own."""
+
+import asyncio
+import socket
+from dataclasses import dataclass, field
+
+import pytest
+
+from postroad.network import listening
+from tests.network.smtp_serving import PATIENCE_SECONDS, connect
+
+
+@dataclass(slots=True)
+class Room:
+    """What the connections share, and what was done to them."""
+
+    connections: set[listening.Connection] = field(default_factory=set)
+    working: set[asyncio.Task[None]] = field(default_factory=set)
+    changed: asyncio.Event | None = None
+    sweeps: int = 0
+
+
+class Guest(asyncio.Protocol):
+    """Stays until it is cut; `shutdown` is nothing to it."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.transport = transport
+        self._room.connections.add(self)
+        transport.write(b"220 \r\n")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._room.connections.discard(self)
+        if self._room.changed is not None:
+            self._room.changed.set()
+
+    def shutdown(self) -> None:
+        pass
+
+    def sweep(self, now: float) -> None:
+        self._room.sweeps += 1
+
+
+def open_house(room: Room) -> listening.Listener:
+    return listening.Listener(
+        lambda: Guest(room), shared=room, connections=room.connections, working=room.working, sweep_seconds=0.01
+    )
+
+
+async def test_connections_are_swept_again_and_again() -> None:
+    room = Room()
+    listener = open_house(room)
+    await listener.start("127.0.0.1", 0)
+    async with connect(listener.address) as client, asyncio.timeout(PATIENCE_SECONDS):
+        await client.reply()
+        while room.sweeps < 3:
+            await asyncio.sleep(0)
+    await listener.stop(grace_seconds=PATIENCE_SECONDS)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this system has no socket for both")
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+async def test_all_addresses_are_those_of_ipv4_and_of_ipv6(address: str) -> None:
+    listener = open_house(Room())
+    await listener.start("::", 0)
+    host, port = listener.address
+    assert host == "::"
+    async with connect((address, port)) as client:
+        assert await client.reply() == b"220 "
+    await listener.stop(grace_seconds=0)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this system has no socket for both")
+async def test_an_address_that_is_taken_cannot_be_had_by_all_addresses() -> None:
+    first, second = open_house(Room()), open_house(Room())
+    await first.start("::", 0)
+    with pytest.raises(OSError, match="in use"):
+        await second.start(*first.address)
+    await first.stop(grace_seconds=0)
+
+
+async def test_after_the_grace_time_work_is_cancelled_before_connections_are_cut() -> None:
+    room = Room()
+    listener = open_house(room)
+    await listener.start("127.0.0.1", 0)
+    async with connect(listener.address) as client:
+        await client.reply()
+
+        async def work() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                for guest in room.connections:
+                    guest.transport.write(b"421 \r\n")
+
+        def ended(task: asyncio.Task[None]) -> None:
+            room.working.discard(task)
+            if room.changed is not None:
+                room.changed.set()
+
+        task = asyncio.create_task(work())
+        task.add_done_callback(ended)
+        room.working.add(task)
+        await asyncio.sleep(0)
+        await listener.stop(grace_seconds=0)
+        assert await client.rest() == b"421 \r\n"
+    assert not room.connections

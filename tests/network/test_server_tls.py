@@ -1,0 +1,181 @@
+"""The certificate of a server: read with a clear word about what is wrong, and read again when it changes."""
+
+import re
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives import serialization
+
+from postroad.network import server_tls
+from postroad.protocol.smtp import server_events
+from tests.network.smtp_serving import FEATURES, Connection, connect, listening
+
+STARTTLS = server_events.Features("mx.example.test", 1000, starttls=True)
+
+
+class Files:
+    """A certificate and its key in a folder, of an authority that each client trusts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.certificate = folder / "certificate.pem"
+        self.key = folder / "key.pem"
+        self._authority = trustme.CA()
+        self.client_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._authority.configure_trust(self.client_tls)
+        self.put(self.issue("first.test"))
+
+    def issue(self, name: str) -> trustme.LeafCert:
+        return self._authority.issue_cert(name, "127.0.0.1")
+
+    def put(self, issued: trustme.LeafCert) -> None:
+        self.put_certificate(issued)
+        self.put_key(issued)
+
+    def put_certificate(self, issued: trustme.LeafCert) -> None:
+        self.certificate.write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
+
+    def put_key(self, issued: trustme.LeafCert) -> None:
+        self.key.write_bytes(issued.private_key_pem.bytes())
+
+    def load(self) -> server_tls.Certificate:
+        return server_tls.Certificate.load(self.certificate, self.key)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def shown(client: Connection) -> str:
+    """The name in the certificate that a client was shown."""
+    certificate = client.writer.get_extra_info("ssl_object").getpeercert()
+    return str(next(value for kind, value in certificate["subjectAltName"] if kind == "DNS"))
+
+
+async def test_a_changed_certificate_is_shown_to_the_next_client_while_old_sessions_go_on(files: Files) -> None:
+    certificate = files.load()
+    async with (
+        listening(FEATURES, tls=lambda: certificate.context, implicit_tls=True) as server,
+        connect(server.address, tls=files.client_tls) as old,
+    ):
+        await old.reply()
+        assert certificate.refresh() is None
+        files.put(files.issue("second.test"))
+        assert "read again" in (certificate.refresh() or "")
+        assert certificate.refresh() is None
+        async with connect(server.address, tls=files.client_tls) as new:
+            await new.reply()
+            assert (shown(old), shown(new)) == ("first.test", "second.test")
+            assert await old.ask(b"NOOP\r\n") == await new.ask(b"NOOP\r\n") == [b"250 2.0.0 OK"]
+
+
+async def test_a_changed_certificate_is_shown_under_starttls_too(files: Files) -> None:
+    certificate = files.load()
+    async with listening(STARTTLS, tls=lambda: certificate.context) as server:
+        for name in ("second.test", "third.test"):
+            files.put(files.issue(name))
+            certificate.refresh()
+            async with connect(server.address) as client:
+                await client.ask(b"EHLO x\r\nSTARTTLS\r\n", replies=3)
+                await client.writer.start_tls(files.client_tls)
+                assert shown(client) == name
+                assert (await client.ask(b"EHLO x\r\n"))[0].startswith(b"250 ")
+
+
+async def test_files_that_are_replaced_one_after_the_other_are_used_once_they_fit(files: Files) -> None:
+    certificate = files.load()
+    async with listening(FEATURES, tls=lambda: certificate.context, implicit_tls=True) as server:
+        issued = files.issue("second.test")
+        files.put_certificate(issued)
+        with pytest.raises(server_tls.CertificateError, match=re.escape(str(files.key))):
+            certificate.refresh()
+        assert certificate.refresh() is None
+        async with connect(server.address, tls=files.client_tls) as client:
+            assert shown(client) == "first.test"
+        files.put_key(issued)
+        assert "read again" in (certificate.refresh() or "")
+        async with connect(server.address, tls=files.client_tls) as client:
+            assert shown(client) == "second.test"
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"-----BEGIN CERTIFICATE-----\nAAAA"])
+async def test_a_broken_or_missing_file_keeps_the_old_certificate_and_tells(files: Files, content: bytes) -> None:
+    certificate = files.load()
+    files.certificate.write_bytes(content)
+    with pytest.raises(server_tls.CertificateError, match=re.escape(f"{files.certificate} holds no certificate")):
+        certificate.refresh()
+    files.certificate.unlink()
+    with pytest.raises(server_tls.CertificateError, match=re.escape(f"{files.certificate} cannot be read")):
+        certificate.refresh()
+    assert certificate.refresh() is None
+    async with (
+        listening(FEATURES, tls=lambda: certificate.context, implicit_tls=True) as server,
+        connect(server.address, tls=files.client_tls) as client,
+    ):
+        assert shown(client) == "first.test"
+
+
+def test_files_that_change_while_they_are_read_never_leave_half_a_pair(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = files.load()
+    before = certificate.context
+    files.put(files.issue("second.test"))
+    check = server_tls._check
+
+    def check_late(file: Path, *arguments: Any) -> None:
+        check(file, *arguments)
+        files.put_certificate(files.issue("third.test"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(server_tls, "_check", check_late)
+        with pytest.raises(server_tls.CertificateError, match="does not fit"):
+            certificate.refresh()
+    assert certificate.context is before
+    files.put(files.issue("fourth.test"))
+    assert "read again" in (certificate.refresh() or "")
+    assert certificate.context is not before
+
+
+def test_what_cannot_be_loaded_is_refused_with_the_name_of_the_file(files: Files) -> None:
+    files.put_key(files.issue("other.test"))
+    with pytest.raises(server_tls.CertificateError, match="does not fit"):
+        files.load()
+    files.key.write_bytes(files.certificate.read_bytes())
+    with pytest.raises(server_tls.CertificateError, match=r"key\.pem holds no private key"):
+        files.load()
+    files.key.unlink()
+    with pytest.raises(server_tls.CertificateError, match=r"key\.pem cannot be read: No such file"):
+        files.load()
+
+
+def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(files: Files) -> None:
+    key = serialization.load_pem_private_key(files.key.read_bytes(), password=None)
+    protection = serialization.BestAvailableEncryption(b"secret")
+    files.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, protection))
+    with pytest.raises(server_tls.CertificateError, match="password"):
+        files.load()
+
+
+def test_old_versions_of_tls_are_not_spoken(files: Files) -> None:
+    assert files.load().context.minimum_version is ssl.TLSVersion.TLSv1_2
+
+
+async def test_the_listener_looks_after_the_certificate_by_itself(files: Files) -> None:
+    certificate = files.load()
+    told: list[str] = []
+
+    def refresh() -> None:
+        if (news := certificate.refresh()) is not None:
+            told.append(news)
+
+    async with listening(FEATURES, tls=lambda: certificate.context, implicit_tls=True, refresh=refresh) as server:
+        files.put(files.issue("second.test"))
+        names = [""]
+        while names[-1] != "second.test":
+            async with connect(server.address, tls=files.client_tls) as client:
+                names.append(shown(client))
+        assert told[-1].endswith("was read again")

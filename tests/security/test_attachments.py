@@ -1,0 +1,356 @@
+"""Security cases G5 to G9: files pass through; nobody opens them, believes their names, or fetches them.
+
+By both doors, to the next host, octet by octet. `N` are neighbours of the written cases.
+"""
+
+import base64
+import email
+import email.policy
+import io
+import struct
+import tracemalloc
+import zipfile
+import zlib
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroad.model import caller, limits
+from tests import smtp_peers
+from tests.api import management
+from tests.security.houses import BEGIN, HEADER, House
+from tests.security.test_submission_content import MEBIBYTE, padded
+
+HTML = {"text": None, "html": "<p>Hello</p>"}
+
+
+def attached(content: bytes = b"hi", **members: Any) -> dict[str, Any]:
+    """A file as the API takes it."""
+    return {"filename": "a.txt", "content": base64.b64encode(content).decode(), **members}
+
+
+def with_file(filename: str, content: bytes = b"hi", *, content_id: str = "a") -> bytes:
+    """A message with a file as a client writes it, and the file's name as raw as it can be."""
+    encoded = base64.encodebytes(content).replace(b"\n", b"\r\n")
+    return (
+        HEADER
+        + b'MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="b"\r\n\r\n--b\r\n'
+        + f'Content-Type: application/octet-stream; name="{filename}"\r\n'.encode()
+        + f'Content-Disposition: attachment; filename="{filename}"\r\nContent-ID: <{content_id}>\r\n'.encode()
+        + b"Content-Transfer-Encoding: base64\r\n\r\n"
+        + encoded
+        + b"--b--\r\n"
+    )
+
+
+def files_of(content: bytes) -> list[tuple[str | None, bytes]]:
+    """The files that a reader finds in a message, with their names."""
+    parsed = email.message_from_bytes(content, policy=email.policy.default)
+    assert isinstance(parsed, EmailMessage)
+    parts = [part for part in parsed.walk() if part.get_filename() is not None]
+    return [(part.get_filename(), part.get_payload(decode=True)) for part in parts]  # type: ignore[misc]
+
+
+def below(folder: Path) -> set[str]:
+    """The names of everything in a folder."""
+    return {path.name for path in folder.rglob("*")}
+
+
+# G5: names of files.
+
+REFUSED_NAMES = [
+    *("../../etc/cron.d/x", "/etc/passwd", "a/b", "C:\\x", "..\\..\\x", "\\\\host\\share", ".", ".."),
+    *("a\0.txt", "a\r\n.txt", "a\x1b[31m.txt", "photo\u202egpj.exe", "a\u2066b\u2069.txt", "a\u2028.txt"),
+    *("x" * 256, "x" * 10_240, "", "=?utf-8?q?=2E=2E=2Fx?="),
+]
+ODD_NAMES = [
+    'a"b.txt',
+    "a'b.txt",
+    "a;b=c.txt",
+    "..txt",
+    "...",
+    "a%2fb.txt",
+    "CON",
+    "-rf",
+    "$(x).txt",
+    "ü☃.txt",
+    "x" * 255,
+]
+
+
+async def test_g5_a_name_that_leads_elsewhere_is_refused_by_http(house: House) -> None:
+    """G5: `../../etc/cron.d/x`, a drive, NUL, RTL override, 10 KB: 400."""
+    for name in REFUSED_NAMES:
+        assert (await house.refuse(attachments=[attached(filename=name)])).startswith("attachments[0].filename: ")
+    assert await house.settled() == []
+
+
+async def test_g5_an_odd_name_arrives_as_it_is(house: House) -> None:
+    """G5: quotes and other odd characters are part of the name, and of nothing else."""
+    for name in ODD_NAMES:
+        answer = await house.post(attachments=[attached(filename=name)])
+        assert answer.status_code == 202, (name, answer.text)
+    arrived = await house.settled()
+    found = [file for each in arrived for file in files_of(each.taken.content)]
+    assert sorted(found, key=str) == sorted([(name, b"hi") for name in ODD_NAMES], key=str)
+
+
+@pytest.mark.parametrize("content_id", ["../../routes.js", "..\\routes.js", "/etc/passwd"])
+async def test_g5_names_make_no_files_and_are_served_under_generated_ones(
+    house: House, tmp_path: Path, content_id: str
+) -> None:
+    """G5: Content-ID `../../routes.js` and names with paths, by either door: no file has them; ours are generated."""
+    before = below(tmp_path)
+    answer = await house.post(**HTML, attachments=[attached(content_id=content_id)])
+    assert answer.status_code in {202, 400}
+    for name in ("../../etc/cron.d/x", "C:\\x", "photo\u202egpj.exe"):
+        assert (await house.hand_in(with_file(name, content_id=content_id))).startswith("250 ")
+    arrived = await house.settled()
+    assert len(arrived) == 3 + (answer.status_code == 202)
+    assert {name.partition(".db")[0] for name in below(tmp_path) - before} <= {"postroad"}
+    token = await management.token(house.ctx, house.account.id, caller.Role.OWNER)
+    for each in arrived:
+        path = f"/v1/messages/{each.message.id}/raw"
+        shown = await house.http.get(path, headers={"Authorization": f"Bearer {token}"}, auth=None)
+        assert shown.status_code == 200
+        assert shown.content == each.taken.content
+        assert shown.headers["Content-Disposition"] == f'attachment; filename="{each.message.id}.eml"'
+        assert shown.headers["X-Content-Type-Options"] == "nosniff"
+        assert shown.headers["Content-Type"] == "message/rfc822"
+
+
+# G6: contents of files.
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a",
+        "aGk",
+        "aGk==",
+        "aGk=a",
+        "a Gk=",
+        "aGk=\t",
+        " aGk=",
+        "aG\u2028k=",
+        "a-_=",
+        "=",
+        "====",
+        "aGk=\0",
+        "=aGk",
+        "☃",
+    ],
+)
+async def test_g6_what_is_not_base64_is_refused(house: House, content: str) -> None:
+    """G6: invalid base64, white space in it: 400, nothing stored."""
+    said = await house.refuse(attachments=[{"filename": "a.txt", "content": content}])
+    assert said.startswith("attachments[0].content: ")
+    assert await house.settled() == []
+
+
+async def test_g6_line_breaks_and_nothing_at_all_are_fine(house: House) -> None:
+    """G6: base64 in lines, and a file of zero bytes, arrive as what they are."""
+    answer = await house.post(
+        attachments=[{"filename": "a.txt", "content": "a\r\nGk\n="}, attached(b"", filename="b.txt")]
+    )
+    assert answer.status_code == 202
+    (arrived,) = await house.settled()
+    assert files_of(arrived.taken.content) == [("a.txt", b"hi"), ("b.txt", b"")]
+
+
+async def test_g6_a_thousand_files_are_refused(house: House) -> None:
+    """G6: 1,000 attachments: 400; as many as are allowed: 202."""
+    for count in (limits.ATTACHMENTS + 1, 1_000):
+        said = await house.refuse(attachments=[attached(filename=f"{number}.txt") for number in range(count)])
+        assert said.startswith("attachments: at most 20 "), said
+    several = [attached(filename=f"{number}.txt") for number in range(limits.ATTACHMENTS)]
+    assert (await house.post(attachments=several)).status_code == 202
+    (arrived,) = await house.settled()
+    assert len(files_of(arrived.taken.content)) == limits.ATTACHMENTS
+
+
+async def test_g6_one_byte_over_the_limit_is_too_large_however_it_is_spread(house: House) -> None:
+    """G6: 10 MiB of assembled MIME, decoded files and their encoding together: 202; one byte more: 413."""
+    # Lines that need no encoding, so that each character more is one octet more.
+    files = [attached(bytes(3 * MEBIBYTE), filename=f"{number}.bin") for number in range(2)]
+    line = "x" * 60 + "\r\n"
+    first = await house.post(attachments=files, text=line * 1_000)
+    assert first.status_code == 202
+    ((message, _, _),) = await house.stored()
+    lines, rest = divmod(limits.MIME_BYTES - message.size, len(line))
+    full = line * (1_000 + lines - 2) + "x" * (40 + rest) + "\r\n" + "x" * (2 * len(line) - 44) + "\r\n"
+    assert len(full) == len(line) * (1_000 + lines) + rest
+    assert (await house.post(attachments=files, text=full)).status_code == 202
+    await house.refuse(413, "payload_too_large", attachments=files, text="x" + full)
+    many = [attached(bytes(MEBIBYTE), filename=f"{number}.bin") for number in range(20)]
+    await house.refuse(413, "payload_too_large", attachments=many)
+    assert sorted(each.message.size for each in await house.settled()) == [message.size, limits.MIME_BYTES]
+
+
+# G7: bombs of structure.
+
+
+def nested(depth: int) -> bytes:
+    """Multiparts inside multiparts, each with a boundary of its own."""
+    opening = [
+        b'Content-Type: multipart/mixed; boundary="%d"\r\n\r\n--%d\r\n' % (level, level) for level in range(depth)
+    ]
+    return b"".join(opening) + b"\r\nhi\r\n" + b"".join(b"--%d--\r\n" % level for level in reversed(range(depth)))
+
+
+MULTIPART = HEADER + b'MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="b"\r\n\r\n'
+DEEP_BOMBS = {
+    "10,000 nested multiparts": HEADER + b"MIME-Version: 1.0\r\n" + nested(10_000),
+    "10,000 nested multiparts that never end": HEADER + nested(10_000).partition(b"hi")[0],
+    "messages in messages": HEADER + b"Content-Type: message/rfc822\r\n\r\n" * 10_000,
+}
+WIDE_BOMBS = {
+    "a million parts": MULTIPART + b"--b\r\n\r\n" * 1_000_000 + b"--b--\r\n",
+    "a million lines that look like boundaries": MULTIPART + b"--a\r\n" * 1_000_000,
+    "a million fields in a part": MULTIPART + b"--b\r\n" + b"X: 1\r\n" * 1_000_000 + b"\r\nhi\r\n--b--\r\n",
+    "a boundary announced 100,000 times": MULTIPART
+    + b"--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n" * 100_000,
+}
+REFUSED_BOMBS = {
+    "a thousand and one fields": b"X: 1\r\n" * 1_000 + HEADER + b"\r\n",
+    "a million fields": b"X: 1\r\n" * 1_000_000 + HEADER + b"\r\n",
+    "a field of a megabyte": b"X: 1\r\n" + b" folded\r\n" * 120_000 + HEADER + b"\r\n",
+    "a field of eight megabytes": b"X: 1\r\n" + b" folded\r\n" * 900_000 + HEADER + b"\r\n",
+    "a line of a megabyte": b"X: " + b"1" * MEBIBYTE + b"\r\n" + HEADER + b"\r\n",
+    "a million comments in From": b"From: " + b"\r\n (" * 60_000 + b"shop@example.com\r\n\r\n",
+    "a hundred thousand addresses": b"From: shop@example.com" + b",\r\n shop@example.com" * 10_000 + b"\r\n\r\n",
+    "encoded words without end": b"From: " + b"=?utf-8?q?a?=\r\n " * 10_000 + b"<shop@example.com>, a\r\n\r\n",
+    "a header that never ends": HEADER + b"X: 1\r\n" * 100_000,
+}
+
+
+async def keep(house: House, bomb: bytes, *, begin: bytes = BEGIN, verb: str = "DATA") -> str:
+    """Hand in a bomb with a key, twice: it has to be compared with itself. Gives the id of the one message."""
+    keyed = b"Idempotency-Key: %d\r\n" % hash(bomb) + bomb
+    reply = await house.hand_in(keyed, begin=begin, verb=verb)
+    assert reply.startswith("250 2.0.0 queued as em_")
+    assert await house.hand_in(keyed, begin=begin, verb=verb) == reply
+    return reply.split()[-1]
+
+
+@pytest.mark.parametrize("verb", ["DATA", "BDAT"])
+async def test_g7_depth_without_end_passes_unopened(house: House, verb: str) -> None:
+    """G7: 10,000 nested multiparts: nobody takes them apart, and they arrive as they came."""
+    kept = {await keep(house, bomb, verb=verb): bomb for bomb in DEEP_BOMBS.values()}
+    arrived = await house.settled()
+    assert {each.message.id for each in arrived} == kept.keys()
+    assert all(each.taken.content.endswith(kept[each.message.id]) for each in arrived)
+
+
+async def test_g7_breadth_without_end_passes_unopened(house: House) -> None:
+    """G7: 1 M parts, 1 M headers in a part: taken as they are; their destination does not exist, so they stay."""
+    begin = BEGIN.replace(b"ada@example.net", b"ada@nowhere.example")
+    kept = {await keep(house, bomb, begin=begin): bomb for bomb in WIDE_BOMBS.values()}
+    stored = await house.stored()
+    assert {message.id for message, _, _ in stored} == kept.keys()
+    assert all(body.endswith(kept[message.id]) for message, _, body in stored)
+
+
+async def test_g7_headers_without_end_are_refused(house: House) -> None:
+    """G7: 1 M headers, headers of megabytes: 550, the session lives. 100 MB are F8's."""
+    for what, bomb in REFUSED_BOMBS.items():
+        reply = await house.hand_in(bomb)
+        assert reply.startswith(("550 5.6.0 invalid_request: ", "550 5.7.1 forbidden: ")), (what, reply)
+    assert await house.settled() == []
+
+
+async def test_g7_members_without_end_are_refused_by_http(house: House) -> None:
+    """G7 over HTTP, where the structure is JSON: many headers, deep members, huge values: 400 or 413, never 500."""
+    await house.refuse(headers={f"X-{number}": "a" for number in range(100_000)})
+    await house.refuse(headers={"X-Kind": "a" * MEBIBYTE})
+    await house.refuse(to=["ada@example.net"] * 100_000)
+    await house.refuse(tags=["a"] * 100_000)
+    deep: Any = "a"
+    for _ in range(400):
+        deep = [deep]
+    await house.refuse(headers={"X-Kind": deep})
+    await house.refuse(413, "payload_too_large", headers={"X-Kind": "a" * (33 * MEBIBYTE)})
+    assert await house.settled() == []
+
+
+# G8: bombs of compression.
+
+
+def zip_bomb() -> bytes:
+    """A small archive that unpacks to a hundred megabytes."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("zeros", "w") as entry:
+        for _ in range(100):
+            entry.write(bytes(MEBIBYTE))
+    return packed.getvalue()
+
+
+def gzip_bomb() -> bytes:
+    """The same without a directory."""
+    packed = zlib.compressobj(wbits=31)
+    return b"".join(packed.compress(bytes(MEBIBYTE)) for _ in range(100)) + packed.flush()
+
+
+def image_bomb() -> bytes:
+    """A picture that says it is 4 billion pixels wide and high, in a few octets."""
+    head = b"IHDR" + struct.pack(">IIBBBBB", 2**31 - 1, 2**31 - 1, 8, 6, 0, 0, 0)
+    data = b"IDAT" + zlib.compress(bytes(4096))
+    chunks = [
+        struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk)) for chunk in (head, data)
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+@pytest.mark.parametrize("door", ["http", "smtp"])
+async def test_g8_what_is_compressed_is_never_unpacked(house: House, door: str) -> None:
+    """G8: zip, gzip and image bombs arrive as they were; unpacking any of them would show in the memory."""
+    bombs = {"a.zip": zip_bomb(), "a.gz": gzip_bomb(), "a.png": image_bomb()}
+    tracemalloc.start()
+    try:
+        for name, bomb in bombs.items():
+            if door == "http":
+                answer = await house.post(attachments=[attached(bomb, filename=name)])
+                assert answer.status_code == 202
+            else:
+                assert (await house.hand_in(with_file(name, bomb))).startswith("250 ")
+        arrived = await house.settled()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert dict(file for each in arrived for file in files_of(each.taken.content)) == bombs
+    assert peak < 30 * MEBIBYTE
+
+
+async def test_n_a_request_that_is_compressed_is_not_unpacked(house: House) -> None:
+    """N of G8: neither is a request body, nor a message whose content says that it is compressed."""
+    fields = {"Content-Encoding": "gzip", "Content-Type": "application/json", "Idempotency-Key": "1"}
+    assert (await house.http.post("/emails", content=gzip_bomb(), headers=fields)).status_code == 400
+    content = padded(2_000).replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n", 1)
+    assert (await house.hand_in(content)).startswith("250 ")
+    (arrived,) = await house.settled()
+    assert arrived.taken.content.endswith(content)
+
+
+# G9: files by address.
+
+
+async def test_g9_nobody_fetches_a_file_by_its_address(house: House) -> None:
+    """G9: an attachment by URL is not offered: 400 over HTTP; over SMTP the address is text. Nobody is connected to."""
+    async with smtp_peers.serving() as inside:
+        url = f"http://127.0.0.1:{inside.port}/secret"
+        for member in ("url", "path", "href", "content_url", "src", "file"):
+            said = await house.refuse(attachments=[{"filename": "a.txt", member: url}])
+            assert said.startswith("attachments[0]"), said
+            await house.refuse(attachments=[{**attached(), member: url}])
+        await house.refuse(attachments=[{"filename": "a.txt", "content": url}])
+        await house.refuse(attachments=[url])
+        external = (
+            f'Content-Type: message/external-body; access-type=URL; URL="{url}"\r\n\r\n'
+            "Content-Type: text/plain\r\nContent-ID: <a>\r\n\r\n"
+        )
+        assert (await house.hand_in(HEADER + external.encode())).startswith("250 ")
+        assert (await house.post(text=None, html=f'<img src="{url}"><link href="{url}">')).status_code == 202
+        assert len(await house.settled()) == 2
+        assert inside.connections == 0

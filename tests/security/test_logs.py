@@ -1,0 +1,69 @@
+"""Security case J8 for mail: a whole service, sessions with every kind of login, and then a search through its log."""
+
+import base64
+import smtplib
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli import operating
+from tests.cli.test_dev import credential, handover, start
+
+WRONG = "not the password"
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def plain(*parts: str) -> str:
+    """The initial response of AUTH PLAIN: identity, username and password."""
+    return encoded("\0".join(parts))
+
+
+def talk(told: dict[str, Any]) -> list[str]:
+    """A session with every kind of login; gives what must stand in no log."""
+    username, password = credential(told)
+    where = (told["smtp"]["host"], told["smtp"]["port"])
+    secret, subject = "the goods are in locker 4711", "Locker 4711"
+    content = f"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: {subject}\r\n\r\n{secret}\r\n"
+    broken = encoded(f"{username}\0{password}")
+    with smtplib.SMTP(*where, timeout=operating.PATIENCE_SECONDS) as client:
+        client.ehlo()
+        for wrong in (f"AUTH PLAIN {broken}", f"AUTH XOAUTH2 {broken}", f"AUTH {password}", f"{password} {broken}"):
+            assert client.docmd(wrong)[0] >= 500
+        assert client.docmd("AUTH", "PLAIN " + plain("", username, WRONG))[0] == 535
+        assert client.docmd("AUTH", "PLAIN " + plain("boss", username, password))[0] == 535
+        assert client.docmd("AUTH", "PLAIN " + plain("", username, password))[0] == 235
+        assert client.sendmail("shop@example.com", ["ada@example.net"], content) == {}
+        for bad in (f"{secret}\r\n", f"X-Service-{password}: 1\r\n{content}", content.replace("example.com", secret)):
+            with pytest.raises(smtplib.SMTPDataError):
+                client.sendmail("shop@example.com", ["ada@example.net"], bad)
+    with smtplib.SMTP(*where, timeout=operating.PATIENCE_SECONDS) as client:
+        client.ehlo()
+        assert client.docmd("AUTH", "LOGIN")[0] == 334
+        assert client.docmd(encoded(username))[0] == 334
+        assert client.docmd(encoded(WRONG))[0] == 535
+        client.user, client.password = username, password
+        assert client.auth("LOGIN", client.auth_login, initial_response_ok=False)[0] == 235
+        assert client.docmd("MAIL", f"FROM:<{password}@example.com> {broken}")[0] >= 500
+        assert client.docmd("RCPT", f"TO:<{broken}@example.com>")[0] >= 500
+    answer = httpx.get(f"{told['base_url']}/v1/account", auth=(username, WRONG))
+    assert answer.status_code == 401
+    pairs = [f"\0{username}\0{each}" for each in (password, WRONG)] + [f"boss\0{username}\0{password}"]
+    payloads = [encoded(text) for text in (username, password, WRONG, *pairs, f"{username}:{WRONG}")]
+    return [password, WRONG, broken, *payloads, secret, subject]
+
+
+def test_j8_no_log_holds_a_password_an_auth_payload_or_a_content(tmp_path: Path) -> None:
+    """J8: AUTH PLAIN and LOGIN, right, wrong and broken, good and bad mail; then grep all that was ever logged."""
+    with start(tmp_path, environment={"POSTROAD_LOGS__LEVEL": "debug", "POSTROAD_LOGS__FORMAT": "json"}) as service:
+        told = handover(service, tmp_path)
+        secrets = talk(told)
+        assert service.stop()[0] == 0
+    log = service.errors.read_text()
+    assert log.count('"event":"submission"') >= 8
+    for secret in secrets:
+        assert secret.rstrip("=") not in log, secret

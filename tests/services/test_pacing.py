@@ -1,0 +1,31 @@
+"""Long work leaves the store to others for half of the time."""
+
+import types
+
+import pytest
+
+from postroad.services import context, pacing
+from postroad.storage import store, users
+from tests.storage import samples
+
+
+@pytest.mark.parametrize("took, rested", [(0.25, 0.25), (30.0, pacing.LONGEST_REST_SECONDS)])
+async def test_a_part_is_committed_and_then_rests_as_long_as_it_took_within_a_bound(
+    ctx: context.Context, monkeypatch: pytest.MonkeyPatch, took: float, rested: float
+) -> None:
+    now = [0.0]
+    rests: list[tuple[float, int]] = []
+
+    async def work(tx: store.Transaction) -> str:
+        await users.revoke_token(tx, "tok_x", account_id="acc_x", expires_at=1)
+        now[0] += took
+        return "done"
+
+    async def sleep(seconds: float) -> None:
+        rests.append((seconds, await samples.count(ctx.store, "revoked_tokens")))
+
+    loop = types.SimpleNamespace(time=lambda: now[0])
+    world = types.SimpleNamespace(get_running_loop=lambda: loop, sleep=sleep)
+    monkeypatch.setattr(pacing, "asyncio", world)
+    assert await pacing.part(ctx, work) == "done"
+    assert rests == [(rested, 1)]
