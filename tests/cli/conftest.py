@@ -13,9 +13,7 @@ __all__ = ["database_url"]
 @pytest.fixture
 def empty(tmp_path: Path, database_url: str) -> operating.Installation:
     """An installation whose schema is there, and nothing else."""
-    installation = operating.Installation.at(tmp_path, url=database_url)
-    installation.text("migrate")
-    return installation
+    return operating.Installation.at(tmp_path, url=database_url)
 
 
 @pytest.fixture
