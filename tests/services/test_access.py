@@ -348,8 +348,17 @@ async def test_a_new_password_has_to_follow_the_rules(ctx: context.Context, owne
     assert (await who_is(ctx, bearer(session.token))).user_id == owner.id
 
 
-async def test_of_two_changes_at_once_one_wins(ctx: context.Context, owner: users.User) -> None:
+async def test_of_two_changes_at_once_one_wins(
+    ctx: context.Context, owner: users.User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = await log_in(ctx)
+    both_proven, hashed = asyncio.Barrier(2), passwords.Passwords.hash
+
+    async def hash_together(self: passwords.Passwords, password: str) -> str:
+        await both_proven.wait()
+        return await hashed(self, password)
+
+    monkeypatch.setattr(passwords.Passwords, "hash", hash_together)
     results = await asyncio.gather(
         *(change(ctx, session, PASSWORD, f"new password {number}") for number in range(2)), return_exceptions=True
     )
