@@ -6,6 +6,7 @@ that is not allowed is not counted: nobody can lock somebody else out for longer
 microseconds.
 """
 
+import functools
 import ipaddress
 from dataclasses import dataclass
 from typing import Final
@@ -45,6 +46,8 @@ def withdraw(policy: Policy, *, clear_at: int) -> int:
     return clear_at - policy.interval
 
 
+# Asked several times for every connection; parsing an address takes longer than anything else about it.
+@functools.lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
     """What is counted as one client: an IPv4 address, an IPv6 /64, or the text itself when it is no address."""
     try:
