@@ -332,3 +332,21 @@ async def test_a_round_over_domains_that_fails_is_logged_and_stops_nothing(
     with_role(monkeypatch, work)
     await run(settings, ["maintenance", "test"], lines)
     assert events(lines).count("domain_checks_failed") == 1
+
+
+async def test_maintenance_asks_no_dns_where_that_is_turned_off(
+    settings: config.Settings, lines: door.Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(_ctx: context.Context, *, log: object) -> int:
+        raise AssertionError("nobody wanted to know")
+
+    async def work(duty: roles.Duty) -> None:
+        while "swept" not in events(lines):
+            await asyncio.sleep(0.01)
+        duty.stopping.set()
+
+    monkeypatch.setattr(domain_watch, "check_due", ask)
+    with_role(monkeypatch, work)
+    silent = msgspec.structs.replace(settings, domains=msgspec.structs.replace(settings.domains, check_hours=0))
+    await run(silent, ["maintenance", "test"], lines)
+    assert "domain_checks_failed" not in events(lines)

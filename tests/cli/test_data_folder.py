@@ -90,6 +90,7 @@ def test_settings_are_those_of_development(folder: DataFolder) -> None:
     settings = folder.settings(environment={}, listen={"http": "127.0.0.1:0", "submission": "127.0.0.1:1"})
     assert settings.database.url == f"sqlite:///{folder.database}"
     assert settings.domains.require_verified is False
+    assert settings.domains.check_hours == 0
     assert settings.logs.format == "console"
     assert settings.http.listen == "127.0.0.1:0"
     assert (settings.submission.listen, settings.submission.auth_without_tls) == ("127.0.0.1:1", True)

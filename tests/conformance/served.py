@@ -8,7 +8,9 @@ from tests.conformance import running, telling
 from tests.postgres_server import PostgresServer
 
 # Nothing but the tests of rate and warm-up is to meet their limits; those start a service of their own.
-FAST = "[limits]\nrequest_rate = 100000\nrequest_burst = 100000\n[warmup]\nenabled = false\n"
+FAST = (
+    "[limits]\nrequest_rate = 100000\nrequest_burst = 100000\n[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n"
+)
 # Webhooks may go to one address of this machine; all others stay private.
 SETTINGS = f'{FAST}[webhooks]\nallow_private = ["127.0.0.2/32"]\n'
 

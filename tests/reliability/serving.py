@@ -72,7 +72,7 @@ class Service:
         limits = "".join(f"{name} = {value}\n" for name, value in self._limits.items())
         self.file.write_text(
             f'[database]\nurl = "{url}"\n[http]\nlisten = "127.0.0.1:0"\n[security]\nsecret_key = "{SECRET_KEY}"\n'
-            f"[limits]\n{limits}[warmup]\nenabled = false\n{self._sections}"
+            f"[limits]\n{limits}[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n{self._sections}"
         )
 
     @property

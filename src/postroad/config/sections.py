@@ -58,7 +58,7 @@ class Domains(Section, frozen=True):
 
     require_verified: bool
     spf: str
-    check_hours: Positive
+    check_hours: Annotated[int, msgspec.Meta(ge=0, le=8760)]
 
 
 class Delivery(Section, frozen=True):

@@ -37,6 +37,8 @@ async def _keep_sweeping(duty: duties.Duty) -> None:
 
 
 async def _keep_checking(duty: duties.Duty) -> None:
+    if not duty.context.settings.domains.check_hours:
+        return
     while not duty.stopping.is_set():
         await _check_domains(duty)
         await _rest(duty, CHECK_EVERY_SECONDS)
