@@ -123,11 +123,8 @@ def _run(
     facts = machine.facts() | {"file system": machine.file_system(folder)}
     rounds = []
     with contextlib.ExitStack() as stack:
-        database = None
-        if "postgresql" in peers:
-            database = stack.enter_context(postgres.running(folder / "postgresql"))
-            durability = ", ".join(f"{name}={value}" for name, value in database.durability().items())
-            facts["PostgreSQL"] = f"{database.version()} ({durability})"
+        wanted = "postgresql" in peers
+        database = stack.enter_context(session.database(folder, facts, wanted=wanted))
         if "postfix" in peers:
             facts["Postfix"] = postfix.version()
         bench = Bench(options, folder=folder, database=database)
@@ -174,18 +171,11 @@ def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.accept", description="Durable accepts beside Postfix.")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of each peer, alternating (3)")
+    parser = session.parser("accept", "Durable accepts beside Postfix.", peers=PEERS)
     parser.add_argument("--seconds", type=float, default=10, help="sending time of a round (10)")
     parser.add_argument("--warm-up", type=float, default=3, help="sending time before it (3)")
     parser.add_argument("--connections", type=int, default=64, help="kept HTTP connections (64)")
-    parser.add_argument("--sessions", type=int, default=20, help="kept SMTP sessions (20)")
-    parser.add_argument("--content", choices=("ascii", "utf8"), default="ascii", help="what the messages say (ascii)")
-    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS), help="measure only these")
-    parser.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
-    parser.add_argument(
-        "--results", type=pathlib.Path, default=session.RESULTS, help="where accept.md and accept.json go"
-    )
+    session.add_mail_options(parser)
     return parser.parse_args()
 
 

@@ -178,11 +178,8 @@ def _run(
 ) -> report.Report:
     facts = machine.facts() | {"file system": machine.file_system(folder)}
     with contextlib.ExitStack() as stack:
-        database = None
-        if any(VARIANTS[name].store == "PostgreSQL" for name in names):
-            database = stack.enter_context(postgres.running(folder / "postgresql"))
-            durability = ", ".join(f"{name}={value}" for name, value in database.durability().items())
-            facts["PostgreSQL"] = f"{database.version()} ({durability})"
+        wanted = any(VARIANTS[name].store == "PostgreSQL" for name in names)
+        database = stack.enter_context(session.database(folder, facts, wanted=wanted))
         if any(VARIANTS[name].store is None for name in names):
             facts["Postfix"] = postfix.version()
         if "postfix-signed" in names:
@@ -294,19 +291,14 @@ def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.deliver", description="Delivery beside Postfix.")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of each variant, alternating (3)")
+    parser = session.parser("deliver", "Delivery beside Postfix.", peers=VARIANTS)
     parser.add_argument("--messages", type=int, default=20_000, help="messages of a round (20000)")
     parser.add_argument("--warm-up", type=int, default=1000, help="messages before it (1000)")
     parser.add_argument(
         "--backlog", type=int, default=1_000_000, help="recipients that wait, a multiple of 50 (1000000)"
     )
     parser.add_argument("--connections", type=int, default=64, help="kept HTTP connections (64)")
-    parser.add_argument("--sessions", type=int, default=20, help="kept SMTP sessions (20)")
-    parser.add_argument("--content", choices=("ascii", "utf8"), default="ascii", help="what the messages say (ascii)")
-    parser.add_argument("--peers", nargs="+", choices=VARIANTS, default=list(VARIANTS), help="measure only these")
-    parser.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
-    parser.add_argument("--results", type=pathlib.Path, default=session.RESULTS, help="where deliver.md and .json go")
+    session.add_mail_options(parser)
     return parser.parse_args()
 
 

@@ -1,14 +1,51 @@
 """What all benchmarks do around their rounds: a folder on a real disk, the judgement of the ratios, the result."""
 
+import argparse
 import contextlib
 import pathlib
 import tempfile
 import typing
 
 from benchmarks import figures, machine, report
+from benchmarks.peers import postgres
 
 RESULTS = pathlib.Path(__file__).with_name("results")
 MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
+
+
+def parser(
+    name: str,
+    description: str,
+    *,
+    peers: typing.Iterable[str],
+    rounds: int = 3,
+    results: pathlib.Path | None = RESULTS,
+) -> argparse.ArgumentParser:
+    """The options that every benchmark has; without `results` nothing is written unless somebody says where."""
+    words = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=description)
+    words.add_argument("--rounds", type=int, default=rounds, help=f"rounds of each peer, alternating ({rounds})")
+    words.add_argument("--peers", nargs="+", choices=list(peers), default=list(peers), help="measure only these")
+    words.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
+    words.add_argument("--results", type=pathlib.Path, default=results, help=f"where {name}.md and {name}.json go")
+    return words
+
+
+def add_mail_options(words: argparse.ArgumentParser) -> None:
+    """Those of the benchmarks that hand in mail."""
+    words.add_argument("--sessions", type=int, default=20, help="SMTP sessions at the same time (20)")
+    words.add_argument("--content", choices=("ascii", "utf8"), default="ascii", help="what the messages say (ascii)")
+
+
+@contextlib.contextmanager
+def database(folder: pathlib.Path, facts: dict[str, str], *, wanted: bool) -> typing.Iterator[postgres.Postgres | None]:
+    """The database server that lives through all rounds, if any needs one; what it is goes into the facts."""
+    if not wanted:
+        yield None
+        return
+    with postgres.running(folder / "postgresql") as server:
+        durability = ", ".join(f"{name}={value}" for name, value in server.durability().items())
+        facts["PostgreSQL"] = f"{server.version()} ({durability})"
+        yield server
 
 
 @contextlib.contextmanager

@@ -155,11 +155,8 @@ def _run(
     facts = machine.facts() | {"file system": machine.file_system(folder)}
     rounds: list[tuple[Variant, figures.Round]] = []
     with contextlib.ExitStack() as stack:
-        database = None
-        if any(VARIANTS[name].store == "postgresql" for name in names):
-            database = stack.enter_context(postgres.running(folder / "postgresql"))
-            durability = ", ".join(f"{name}={value}" for name, value in database.durability().items())
-            facts["PostgreSQL"] = f"{database.version()} ({durability})"
+        wanted = any(VARIANTS[name].store == "postgresql" for name in names)
+        database = stack.enter_context(session.database(folder, facts, wanted=wanted))
         if any(VARIANTS[name].store is None for name in names):
             facts["Postfix"] = postfix.version()
         bench = Bench(options, folder=folder, database=database)
@@ -215,16 +212,9 @@ def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.submission", description="SMTP accepts beside Postfix.")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of each peer, alternating (3)")
+    parser = session.parser("submission", "SMTP accepts beside Postfix.", peers=VARIANTS)
     parser.add_argument("--seconds", type=float, default=10, help="sending time of a round, about (10)")
-    parser.add_argument("--sessions", type=int, default=20, help="sessions at the same time (20)")
-    parser.add_argument("--content", choices=("ascii", "utf8"), default="ascii", help="what the messages say (ascii)")
-    parser.add_argument("--peers", nargs="+", choices=VARIANTS, default=list(VARIANTS), help="measure only these")
-    parser.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
-    parser.add_argument(
-        "--results", type=pathlib.Path, default=session.RESULTS, help="where submission.md and submission.json go"
-    )
+    session.add_mail_options(parser)
     return parser.parse_args()
 
 

@@ -175,11 +175,8 @@ def _results(options: argparse.Namespace) -> pathlib.Path | None:
 def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) -> report.Report:
     facts = machine.facts() | {"file system": machine.file_system(folder)}
     with contextlib.ExitStack() as stack:
-        database = None
-        if any(VARIANTS[name].store == "PostgreSQL" for name in options.peers):
-            database = stack.enter_context(postgres.running(folder / "postgresql"))
-            durability = ", ".join(f"{name}={value}" for name, value in database.durability().items())
-            facts["PostgreSQL"] = f"{database.version()} ({durability})"
+        wanted = any(VARIANTS[name].store == "PostgreSQL" for name in options.peers)
+        database = stack.enter_context(session.database(folder, facts, wanted=wanted))
         rounds = _rounds(Bench(options, folder=folder, database=database), options, gaps=gaps)
     summaries = figures.summarise(rounds, reference="")
     return report.Report(
@@ -248,15 +245,11 @@ def _description(options: argparse.Namespace) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.webhooks", description="Webhooks to ten endpoints.")
-    parser.add_argument("--rounds", type=int, default=FULL["rounds"], help="rounds of each variant, alternating (3)")
+    parser = session.parser(
+        "webhooks", "Webhooks to ten endpoints.", peers=VARIANTS, rounds=FULL["rounds"], results=None
+    )
     parser.add_argument("--events", type=int, default=FULL["events"], help="events of a round (20000)")
     parser.add_argument("--warm-up", type=int, default=FULL["warm_up"], help="those before the clock runs (2000)")
-    parser.add_argument("--peers", nargs="+", choices=VARIANTS, default=list(VARIANTS), help="measure only these")
-    parser.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
-    parser.add_argument(
-        "--results", type=pathlib.Path, help="where webhooks.md and .json go (a whole run: benchmarks/results)"
-    )
     options = parser.parse_args()
     if options.events % ENDPOINTS or not options.warm_up < options.events // ENDPOINTS * (ENDPOINTS - 1):
         parser.error(f"--events must be a multiple of {ENDPOINTS}, and more than --warm-up by a quarter or so")
