@@ -8,7 +8,7 @@ import pytest
 
 from postroad import config
 from postroad.api import v1_domains
-from postroad.model import domain_proof, domain_records, warmup
+from postroad.model import domain_proof, domain_records, times, warmup
 from postroad.services import domain_checks
 from tests import dns_server
 from tests.cli.operating import Installation
@@ -18,7 +18,7 @@ __all__ = ["server"]
 
 PAGE = (Path(__file__).parent.parent / "docs" / "domains.md").read_text()
 CODE = re.compile(r"`([^`\n]+)`")
-UNITS = {"minute": domain_proof.MINUTE, "hour": domain_proof.HOUR, "day": domain_proof.DAY, "week": domain_proof.OLD}
+UNITS = {"minute": domain_proof.MINUTE, "hour": times.HOUR, "day": times.DAY, "week": domain_proof.OLD}
 CAPS = config.load(environment={}, overrides={}).warmup.recipients_per_day
 
 
@@ -89,10 +89,10 @@ def test_the_table_of_questions_is_the_schedule() -> None:
     assert young == list(domain_proof.YOUNG)
     old, verified, failing = table[len(domain_proof.YOUNG) :]
     assert time_in(old[1]) == domain_proof.OLD
-    assert time_in(verified[1]) == hours * domain_proof.HOUR
+    assert time_in(verified[1]) == hours * times.HOUR
     assert time_in(failing[1]) == domain_proof.FAILING_EVERY
-    assert f"for {domain_proof.FAILING_FOR // domain_proof.DAY} days" in failing[1]
-    assert f"sending for {domain_proof.PATIENCE // domain_proof.HOUR} hours" in PAGE
+    assert f"for {domain_proof.FAILING_FOR // times.DAY} days" in failing[1]
+    assert f"sending for {domain_proof.PATIENCE // times.HOUR} hours" in PAGE
     assert f"once in {domain_checks.AGAIN_SECONDS} seconds" in PAGE
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import bounce_guard
+from postroad.model import bounce_guard, times
 from postroad.model.bounce_guard import Cause, Counts, Level
 from postroad.services import accounts
 
@@ -85,8 +85,8 @@ def test_a_threshold_of_any_size_is_exact(recipients: int, bounces: int, warn: i
 
 @given(st.integers(0, 10**17))
 def test_a_day_begins_at_midnight_utc(time: int) -> None:
-    day = bounce_guard.day_of(time)
-    assert day * bounce_guard.DAY <= time < (day + 1) * bounce_guard.DAY
+    day = times.day_of(time)
+    assert day * times.DAY <= time < (day + 1) * times.DAY
 
 
 @given(*[st.builds(Counts, *[st.integers(0, 10**9)] * 3)] * 2)

@@ -3,8 +3,9 @@
 import pytest
 
 from postroad.model import domain_proof
-from postroad.model.domain_proof import DAY, HOUR, MINUTE, PATIENCE, Change
+from postroad.model.domain_proof import MINUTE, PATIENCE, Change
 from postroad.model.domain_records import ANSWERS, RecordState
+from postroad.model.times import DAY, HOUR
 
 NOW = 1_800_000_000_000_000
 NO = [RecordState.MISSING, RecordState.WRONG]

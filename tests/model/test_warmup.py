@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import warmup
+from postroad.model import times, warmup
 
 CAPS = (200, 400, 800)
 TODAY = 20_000
@@ -21,8 +21,8 @@ def test_a_domain_begins_with_the_first_cap() -> None:
 
 
 def test_a_moment_belongs_to_its_utc_day() -> None:
-    assert warmup.at(None, now=warmup.DAY * TODAY, caps=CAPS).day == TODAY
-    assert warmup.at(None, now=warmup.DAY * (TODAY + 1) - 1, caps=CAPS).day == TODAY
+    assert warmup.at(None, now=times.DAY * TODAY, caps=CAPS).day == TODAY
+    assert warmup.at(None, now=times.DAY * (TODAY + 1) - 1, caps=CAPS).day == TODAY
 
 
 def test_the_cap_is_what_may_be_used_and_not_one_more() -> None:
@@ -74,7 +74,7 @@ def test_a_clock_that_was_wrong_by_years_does_not_hold_a_domain_back_for_years()
 )
 def test_what_is_told_of_tomorrow_is_as_things_stand(state: warmup.State, cap: int, tomorrow: int) -> None:
     view = warmup.view(state, CAPS)
-    assert (view.used, view.cap, view.tomorrow, view.next_at) == (state.used, cap, tomorrow, (TODAY + 1) * warmup.DAY)
+    assert (view.used, view.cap, view.tomorrow, view.next_at) == (state.used, cap, tomorrow, (TODAY + 1) * times.DAY)
 
 
 @given(

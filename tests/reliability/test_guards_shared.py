@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.model import bounce_guard, mail, warmup
+from postroad.model import bounce_guard, mail, times
 from postroad.services import accounts, context, submit_raw
 from postroad.storage import accounts as stored_accounts
 from tests import mailing, sending
@@ -75,7 +75,7 @@ async def fill(processes: Sequence[context.Context], account_id: str, chance: ra
 async def test_warm_up_gives_each_day_once_whoever_sends_and_whenever_a_host_sees_midnight(url: str) -> None:
     clocks = [Clock() for _ in range(3)]
     for clock in clocks:
-        clock.now = (clock.now // warmup.DAY + 1) * warmup.DAY - SECOND
+        clock.now = (clock.now // times.DAY + 1) * times.DAY - SECOND
     async with hosts(url, {"warmup": {"enabled": True, "recipients_per_day": list(CAPS)}}, clocks) as processes:
         account = await accounts.create(processes[0], "Shop")
         await mailing.allow(processes[0], account.id)

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, errors
-from postroad.model import warmup
+from postroad.model import times
 from postroad.services import accounts, context, domains, submit, warming
 from postroad.storage import accounts as stored_accounts
 from tests import contexts, mailing
@@ -30,7 +30,7 @@ def settings(settings: config.Settings) -> config.Settings:
 @pytest_asyncio.fixture
 async def shop(ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock) -> str:
     """An account whose domain is new, at noon."""
-    clock.now = clock.now // warmup.DAY * warmup.DAY + warmup.DAY // 2
+    clock.now = clock.now // times.DAY * times.DAY + times.DAY // 2
     await mailing.allow(ctx, account.id)
     return account.id
 

@@ -66,16 +66,3 @@ def test_the_protocols_own_refusals_have_code_words_too() -> None:
 )
 def test_a_message_tells_how_it_came(*, is_secure: bool, is_utf8: bool, protocol: str) -> None:
     assert saying.protocol_of(is_secure=is_secure, is_utf8=is_utf8) == protocol
-
-
-def test_the_cause_of_an_outage_is_for_the_log_without_its_secrets() -> None:
-    away = errors.ServiceUnavailable("the store is away")
-    assert saying.cause_of(away) is None
-    away.__cause__ = OSError("cannot reach postgresql://shop:hunter22@db/postroad")
-    cause = saying.cause_of(away)
-    assert cause is not None
-    assert cause.startswith("OSError: cannot reach")
-    assert "hunter22" not in cause
-    mistake = errors.InvalidRequest("no")
-    mistake.__cause__ = ValueError("x")
-    assert saying.cause_of(mistake) is None

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
+from postroad import errors
 from postroad.telemetry import logs
 
 
@@ -128,3 +129,16 @@ def test_stderr_is_where_lines_go(stream: io.TextIOWrapper, monkeypatch: pytest.
     monkeypatch.setattr("sys.stderr", stream)
     logs.configure(form="json", level="info").info("here")
     assert lines(stream)[0]["event"] == "here"
+
+
+def test_the_cause_of_an_outage_is_for_the_log_without_its_secrets() -> None:
+    away = errors.ServiceUnavailable("the store is away")
+    assert logs.cause_of(away) is None
+    away.__cause__ = OSError("cannot reach postgresql://shop:hunter22@db/postroad")
+    cause = logs.cause_of(away)
+    assert cause is not None
+    assert cause.startswith("OSError: cannot reach")
+    assert "hunter22" not in cause
+    mistake = errors.InvalidRequest("no")
+    mistake.__cause__ = ValueError("x")
+    assert logs.cause_of(mistake) is None

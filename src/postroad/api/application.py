@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
@@ -19,10 +19,6 @@ from postroad import errors
 from postroad.api import answering, reading, routing
 from postroad.model import caller, identifiers
 from postroad.telemetry import logs, metrics
-
-# A database's own words about what is wrong with it.
-CAUSE_CHARACTERS: Final = 500
-CANNOT_SERVE: Final = (errors.ServiceUnavailable, errors.TemporaryFailure)
 
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 
@@ -198,10 +194,9 @@ class Application(Generic[routing.ContextT]):
 
     def _tell_cause(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> None:
         """Why the service cannot serve: callers hear that it is so, and whoever runs it needs to know what to mend."""
-        cause = error.__cause__
-        if isinstance(error, CANNOT_SERVE) and cause is not None:
-            text = logs.strike_out(f"{type(cause).__name__}: {cause}")[:CAUSE_CHARACTERS]
-            self._log.warning("cannot_serve", request_id=exchange.id, code=error.code, cause=text)
+        cause = logs.cause_of(error)
+        if cause is not None:
+            self._log.warning("cannot_serve", request_id=exchange.id, code=error.code, cause=cause)
 
     def _write_line(self, exchange: _Exchange[routing.ContextT], status: int | None) -> None:
         seconds = time.perf_counter() - exchange.started

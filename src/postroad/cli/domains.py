@@ -45,8 +45,7 @@ async def show_list(context: services_context.Context, account: str | None) -> o
 @naming.account_option
 async def show(context: services_context.Context, name: str, account: str | None) -> output.Report:
     """Show a domain, with the records to publish in its DNS and its warm-up."""
-    found = await naming.account(context, account)
-    return await _report(context, await services_domains.by_name(context, found.id, name))
+    return await _report(context, await _named(context, account, name))
 
 
 @click.command("verify", cls=command.StoreCommand)
@@ -54,10 +53,9 @@ async def show(context: services_context.Context, name: str, account: str | None
 @naming.account_option
 async def verify(context: services_context.Context, name: str, account: str | None) -> output.Report:
     """Count a registered domain as proven, without asking DNS."""
-    found = await naming.account(context, account)
-    domain = await services_domains.by_name(context, found.id, name)
-    async with _holder_named(context, found.id, name):
-        domain = await services_domains.verify(context, found.id, domain.id, by=domains.OPERATOR)
+    domain = await _named(context, account, name)
+    async with _holder_named(context, domain.account_id, name):
+        domain = await services_domains.verify(context, domain.account_id, domain.id, by=domains.OPERATOR)
     return await _report(context, domain)
 
 
@@ -66,8 +64,7 @@ async def verify(context: services_context.Context, name: str, account: str | No
 @naming.account_option
 async def check(context: services_context.Context, name: str, account: str | None) -> output.Report:
     """Ask DNS about a domain's records. The exit code is 1 as long as one that mail needs is not right."""
-    found = await naming.account(context, account)
-    domain = await services_domains.by_name(context, found.id, name)
+    domain = await _named(context, account, name)
     checked = await domain_checks.check(context, domain)
     return await _report(context, checked.domain, is_check=True)
 
@@ -78,9 +75,8 @@ async def check(context: services_context.Context, name: str, account: str | Non
 @click.option("--off", is_flag=True, help="It needs its warm-up after all, and goes on where it was.")
 async def warm(context: services_context.Context, *, name: str, account: str | None, off: bool) -> output.Report:
     """Let a domain send without warm-up, because receivers know it already."""
-    found = await naming.account(context, account)
-    domain = await services_domains.by_name(context, found.id, name)
-    return await _report(context, await services_domains.set_warm(context, found.id, domain.id, warm=not off))
+    domain = await _named(context, account, name)
+    return await _report(context, await services_domains.set_warm(context, domain.account_id, domain.id, warm=not off))
 
 
 @click.command("remove", cls=command.StoreCommand)
@@ -98,6 +94,12 @@ async def remove(context: services_context.Context, *, name: str, account: str |
     await services_domains.remove(context, found.id, domain.id)
     text = f"{domain.name} is not a domain of this account any more; its key is gone."
     return output.Report(data={"removed": domain.name}, text=text)
+
+
+async def _named(context: services_context.Context, account: str | None, name: str) -> domains.Domain:
+    """The domain that a command is about."""
+    found = await naming.account(context, account)
+    return await services_domains.by_name(context, found.id, name)
 
 
 @contextlib.asynccontextmanager

@@ -11,9 +11,6 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import times
-
-DAY: Final = 24 * 3600 * times.SECOND
 # Of a few hundred recipients one is more than any threshold for complaints. One alone may be a slip of the finger, or
 # somebody's ill will, so it only warns.
 FEWEST_COMPLAINTS: Final = 2
@@ -90,11 +87,6 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 FINE: Final = Judgement(Level.OK, None)
-
-
-def day_of(time: int) -> int:
-    """The UTC day of a time, in days since 1970."""
-    return time // DAY
 
 
 def judge(counts: Counts, rules: Rules) -> Judgement:

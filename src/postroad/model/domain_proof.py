@@ -11,16 +11,14 @@ from typing import Final
 from postroad.model import domain_records, times
 
 MINUTE: Final = 60 * times.SECOND
-HOUR: Final = 60 * MINUTE
-DAY: Final = 24 * HOUR
 # How long a key may be missing: a zone that was moved or restored wrongly on a Friday is repaired on Monday.
-PATIENCE: Final = 72 * HOUR
+PATIENCE: Final = 72 * times.HOUR
 # Up to which age an unproven domain is asked how often; after the last, once a week.
-YOUNG: Final = ((HOUR, 5 * MINUTE), (DAY, HOUR), (30 * DAY, DAY))
-OLD: Final = 7 * DAY
+YOUNG: Final = ((times.HOUR, 5 * MINUTE), (times.DAY, times.HOUR), (30 * times.DAY, times.DAY))
+OLD: Final = 7 * times.DAY
 # One that was proven and fails is asked every hour, for as long as somebody may still repair it.
-FAILING_EVERY: Final = HOUR
-FAILING_FOR: Final = 30 * DAY
+FAILING_EVERY: Final = times.HOUR
+FAILING_FOR: Final = 30 * times.DAY
 # Domains that were added together are not all asked together.
 JITTER: Final = 0.1
 
@@ -58,7 +56,7 @@ def next_check(
     if failing_since is not None and now - failing_since < FAILING_FOR:
         delay = FAILING_EVERY
     elif verified:
-        delay = check_hours * HOUR
+        delay = check_hours * times.HOUR
     else:
         delay = next((often for age, often in YOUNG if now - created_at < age), OLD)
     return now + round(delay * (1 - JITTER + 2 * JITTER * chance))

@@ -12,6 +12,8 @@ import msgspec
 
 # Microseconds: the unit of every time and every span inside.
 SECOND: Final = 1_000_000
+HOUR: Final = 3600 * SECOND
+DAY: Final = 24 * HOUR
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -29,6 +31,11 @@ WireTime = Annotated[
         extra_json_schema={"format": "date-time"},
     ),
 ]
+
+
+def day_of(time: int) -> int:
+    """The UTC day of a time, in days since 1970."""
+    return time // DAY
 
 
 def to_wire(microseconds: int) -> str:

@@ -12,7 +12,6 @@ import msgspec
 
 from postroad.model import times
 
-DAY: Final = 24 * 3600 * times.SECOND
 # Hosts may see midnight at different moments. A day from further ahead was written by a clock that was wrong, and would
 # hold the domain back until it comes.
 MOST_DAYS_AHEAD: Final = 1
@@ -49,7 +48,7 @@ def on_day(state: State | None, *, day: int, caps: Sequence[int]) -> State:
 
 def at(state: State | None, *, now: int, caps: Sequence[int]) -> State:
     """The state as it is at a moment."""
-    return on_day(state, day=now // DAY, caps=caps)
+    return on_day(state, day=times.day_of(now), caps=caps)
 
 
 def cap(state: State, caps: Sequence[int]) -> int | None:
@@ -71,7 +70,7 @@ def use(state: State, recipients: int) -> State:
 def view(state: State, caps: Sequence[int]) -> View:
     """What to tell of a state."""
     tomorrow = State(state.day + 1, _next_step(state, caps), 0)
-    return View(state.used, cap(state, caps), cap(tomorrow, caps), tomorrow.day * DAY)
+    return View(state.used, cap(state, caps), cap(tomorrow, caps), tomorrow.day * times.DAY)
 
 
 def _next_step(state: State, caps: Sequence[int]) -> int:

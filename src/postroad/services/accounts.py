@@ -130,7 +130,7 @@ async def _resume(tx: store.Transaction, account: accounts.Account) -> None:
 async def sending(ctx: context.Context, account: accounts.Account) -> Sending:
     """How an account stands with the bounce guard."""
     settings = ctx.settings.bounce_guard
-    after_day = bounce_guard.day_of(ctx.clock()) - settings.days
+    after_day = times.day_of(ctx.clock()) - settings.days
     async with ctx.store.reading() as tx:
         found = await sending_days.sums(tx, [account.id], after_day=after_day)
     counts = found.get(account.id, bounce_guard.Counts())

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import os
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -58,6 +59,8 @@ class Context:
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom
     in_flight: set[tuple[str, str]] = field(default_factory=set)
+    # How much costly work is under way, by its kind and account, and by its kind alone (services/turns.py).
+    turns: Counter[tuple[str, str]] = field(default_factory=Counter)
     # Set when mail was queued in this process, so that an engine in the same one need not wait for its next look.
     arrivals: asyncio.Event = field(default_factory=asyncio.Event)
     # The same for events that receivers are to be told.

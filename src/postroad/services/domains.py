@@ -7,7 +7,7 @@ by byte. Every change takes the access version's row first: that keeps two accou
 import dataclasses
 
 from postroad import errors
-from postroad.model import identifiers, warmup
+from postroad.model import identifiers, times
 from postroad.protocol import address
 from postroad.services import context
 from postroad.storage import access, dkim_keys, domain_checks, domains, store, warmups
@@ -110,7 +110,7 @@ async def remove(ctx: context.Context, account_id: str, domain_id: str) -> None:
     What it has sent today stays known: adding it again gives no second day.
     """
     _check_id(domain_id)
-    today = ctx.clock() // warmup.DAY
+    today = times.day_of(ctx.clock())
     async with ctx.store.transaction() as tx:
         await access.bump(tx)
         domain = await _existing(tx, account_id, domain_id)

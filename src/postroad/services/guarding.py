@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from postroad.config import sections
-from postroad.model import bounce_guard
+from postroad.model import bounce_guard, times
 from postroad.storage import accounts, sending_days, store
 from postroad.telemetry import logs, metrics
 
@@ -67,7 +67,7 @@ async def count(
     if guard is None or not counted:
         return []
     added = _by_account(counted)
-    day = bounce_guard.day_of(now)
+    day = times.day_of(now)
     today = await sending_days.add(tx, day, added)
     suspects = [
         account_id

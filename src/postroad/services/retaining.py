@@ -14,7 +14,6 @@ from postroad.model import times
 from postroad.services import context, pacing
 from postroad.storage import retention, store
 
-DAY: Final = 24 * 60 * 60 * times.SECOND
 # For bodies and for messages, each. A sweep has 15 seconds for everything.
 MOST_SECONDS: Final = 5.0
 
@@ -29,13 +28,13 @@ class Removed:
 
 async def remove_bodies(ctx: context.Context, *, now: int) -> Removed:
     """Remove the contents that are kept no longer, as far as the time goes."""
-    before = now - ctx.settings.retention.body_days * DAY
+    before = now - ctx.settings.retention.body_days * times.DAY
     return await _in_parts(ctx, lambda tx: retention.remove_bodies(tx, ended_before=before))
 
 
 async def remove_messages(ctx: context.Context, *, now: int) -> Removed:
     """The same for messages, with everything that belongs to them."""
-    before = now - ctx.settings.retention.message_days * DAY
+    before = now - ctx.settings.retention.message_days * times.DAY
     return await _in_parts(ctx, lambda tx: retention.remove_messages(tx, ended_before=before))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.model import bounce_guard, cursors, identifiers, throttle, times
+from postroad.model import cursors, identifiers, throttle, times
 from postroad.services import accounts, context, retaining, webhook_log
 from postroad.storage import idempotency, pools, rates, sending_days, store, users, webhook_deliveries, webhooks
 
@@ -86,7 +86,7 @@ async def _sweep_removed(endpoint: webhooks.Removed, tx: store.Transaction) -> i
 
 async def _sweep_days(ctx: context.Context, tx: store.Transaction) -> int:
     """Days that the bounce guard does not look at any more."""
-    today = bounce_guard.day_of(ctx.clock())
+    today = times.day_of(ctx.clock())
     return await sending_days.sweep(tx, until_day=today - ctx.settings.bounce_guard.days)
 
 

@@ -1,7 +1,6 @@
 """Turns: how much work of one costly kind a process has under way, for one account and for all of them.
 
 What is one too many is refused at once, with a time to come back, so that nobody's work queues up behind another's.
-The places that are taken stand in `Context.in_flight`, beside the keys of sends, whose scopes are ids.
 """
 
 import contextlib
@@ -25,17 +24,19 @@ class Kind:
 @contextlib.contextmanager
 def taken(ctx: context.Context, kind: Kind, account_id: str) -> Iterator[None]:
     """A place for the time of the block. Raises RateLimited when there is none."""
-    places = [(kind.name, f"{account_id} {number}") for number in range(kind.of_account)]
-    place = next((one for one in places if one not in ctx.in_flight), None)
-    if place is None:
+    of_account, of_process = (kind.name, account_id), (kind.name, "")
+    if ctx.turns[of_account] >= kind.of_account:
         raise errors.RateLimited(
             f"{kind.name}: at most {kind.of_account} at once for an account; wait until one has ended",
             retry_after=kind.retry_seconds,
         )
-    if sum(scope == kind.name for scope, _ in ctx.in_flight) >= kind.of_process:
+    if ctx.turns[of_process] >= kind.of_process:
         raise errors.RateLimited(f"{kind.name}: too many are under way; try again soon", retry_after=kind.retry_seconds)
-    ctx.in_flight.add(place)
+    ctx.turns.update((of_account, of_process))
     try:
         yield
     finally:
-        ctx.in_flight.discard(place)
+        for taken_place in (of_account, of_process):
+            ctx.turns[taken_place] -= 1
+            if not ctx.turns[taken_place]:
+                del ctx.turns[taken_place]

@@ -19,7 +19,6 @@ from postroad.storage import accounts, store, webhooks
 OVERLAP_HOURS: Final = 168
 # Each one adds a signature to every request.
 MOST_OLD_SECRETS: Final = 5
-_HOUR: Final = 3600 * times.SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ async def rotate(ctx: context.Context, account_id: str, *, overlap_hours: int | 
             await webhooks.remove_secrets(tx, existing.id)
         else:
             _refuse_too_many(good)
-            await webhooks.retire_secret(tx, existing.id, expires_at=now + overlap_hours * _HOUR)
+            await webhooks.retire_secret(tx, existing.id, expires_at=now + overlap_hours * times.HOUR)
         # Above all that the endpoint ever had, those that are over and not swept yet included: it is the newest.
         version = 1 + max(secret.version for secret in good)
         return await _add_secret(ctx, tx, existing, version=version, now=now)

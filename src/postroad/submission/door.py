@@ -167,7 +167,7 @@ class Door(smtp_session.Policy):
 
     def _tell_cause(self, request: _Request, error: errors.PostroadError) -> None:
         """Why the service cannot serve: clients hear that it is so, and whoever runs it needs to know what to mend."""
-        cause = saying.cause_of(error)
+        cause = logs.cause_of(error)
         if cause is not None:
             self._log.warning("cannot_serve", request_id=request.id, code=error.code, cause=cause)
 

@@ -9,13 +9,9 @@ from typing import Final
 
 from postroad import errors
 from postroad.protocol.smtp import values
-from postroad.telemetry import logs
 
 # What stands for the code word where nothing was refused.
 ACCEPTED: Final = "accepted"
-# A database's own words about what is wrong with it.
-CAUSE_CHARACTERS: Final = 500
-CANNOT_SERVE: Final = (errors.ServiceUnavailable, errors.TemporaryFailure)
 # What the protocol refuses by itself: a content that is too large, and one that is no text of lines. The rest is about
 # addresses.
 _TOO_LARGE: Final = 552
@@ -56,11 +52,3 @@ def is_about_content(reply: values.Reply) -> bool:
 def protocol_of(*, is_secure: bool, is_utf8: bool) -> str:
     """How a message came, in the words of `Received`."""
     return _PROTOCOLS[is_secure, is_utf8]
-
-
-def cause_of(error: errors.PostroadError) -> str | None:
-    """What is wrong with the service itself, in words that are safe to log; None when nothing is."""
-    cause = error.__cause__
-    if not isinstance(error, CANNOT_SERVE) or cause is None:
-        return None
-    return logs.strike_out(f"{type(cause).__name__}: {cause}")[:CAUSE_CHARACTERS]

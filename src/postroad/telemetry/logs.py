@@ -18,6 +18,8 @@ from typing import Any, Final, Literal, TextIO
 import msgspec
 import structlog
 
+from postroad import errors
+
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["json", "console"]
 Logger = structlog.typing.FilteringBoundLogger
@@ -25,6 +27,9 @@ Event = MutableMapping[str, Any]
 
 # A traceback is for finding the line, and its end says it; an exception's own text may be of any length.
 TRACEBACK_CHARACTERS: Final = 16_000
+# A database's own words about what is wrong with it.
+CAUSE_CHARACTERS: Final = 500
+CANNOT_SERVE: Final = (errors.ServiceUnavailable, errors.TemporaryFailure)
 STRUCK_OUT: Final = "[secret]"
 _SECRETS: Final = re.compile(
     r"""
@@ -64,6 +69,14 @@ def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Lo
 def strike_out(text: str) -> str:
     """The text without whatever looks like a credential."""
     return _SECRETS.sub(STRUCK_OUT, text)
+
+
+def cause_of(error: errors.PostroadError) -> str | None:
+    """What is wrong with the service when it cannot serve, in words that are safe to log; None when nothing is."""
+    cause = error.__cause__
+    if not isinstance(error, CANNOT_SERVE) or cause is None:
+        return None
+    return strike_out(f"{type(cause).__name__}: {cause}")[:CAUSE_CHARACTERS]
 
 
 class _Sink:
