@@ -174,10 +174,12 @@ async def test_processes_that_send_at_once_stay_within_the_cap_together(
             return count
         return 0
 
-    accepted = sum(await asyncio.gather(*(attempt(place, count) for place, count in enumerate(counts))))
+    taken = await asyncio.gather(*(attempt(place, count) for place, count in enumerate(counts)))
+    accepted = sum(taken)
     assert await look(ctx, shop) == (accepted, 60, 100)
-    # What was refused did not fit: the smallest of them is 1.
-    assert accepted == 60
+    assert accepted <= 60
+    # What was refused did not fit, in whatever order they came.
+    assert all(count > 60 - accepted for count, took in zip(counts, taken, strict=True) if not took)
 
 
 async def test_nothing_is_told_where_warm_up_is_off(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
