@@ -14,6 +14,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
+# What browser tests need and Python cannot bring. Without it they are left out, and the end of the run says so.
+CHROMIUM := $(VENV)/.chromium-looked-for
+AXE := tests/browser/node_modules/axe-core/axe.min.js
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input install --no-warn-script-location
 INSTALL_LOCKED := $(INSTALL) --no-compile --require-hashes --only-binary :all:
 INSTALL_SELF := $(INSTALL) --no-deps --no-build-isolation --editable .
@@ -21,7 +24,7 @@ SOURCES := src tests benchmarks
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check format lock bench-accept bench-submission bench-deliver bench-webhooks clean
+.PHONY: help run test check format lock bench-accept bench-submission bench-deliver bench-webhooks bench-dashboard screenshots clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -31,7 +34,7 @@ help: ## Print this list
 run: $(RUNTIME) ## Start the service for development on this machine; needs nothing but Python
 	@$(BIN)/postroad dev $(ARGS)
 
-test: $(DEVELOPMENT) ## Run all tests in parallel, on SQLite and on a PostgreSQL of their own
+test: $(DEVELOPMENT) $(CHROMIUM) $(if $(shell command -v npm),$(AXE)) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 check: $(DEVELOPMENT) ## Check format, lint, strict types and import contracts
@@ -64,8 +67,14 @@ bench-deliver: $(DEVELOPMENT) ## Measure messages a second from the POST to the 
 bench-webhooks: $(DEVELOPMENT) ## Measure webhooks a second, and what a receiver that hangs costs the others
 	@$(BIN)/python -m benchmarks.webhooks $(ARGS)
 
+bench-dashboard: $(DEVELOPMENT) ## Measure how quick the dashboard answers with a million messages
+	@$(BIN)/python -m benchmarks.dashboard $(ARGS)
+
+screenshots: $(DEVELOPMENT) $(CHROMIUM) ## Take the pictures of every page in docs/screenshots
+	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
+
 clean: ## Remove the environment and what tools left behind; data of the service stays
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) tests/browser/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --clear: a .venv whose Python has gone is made anew, not repaired.
@@ -88,3 +97,20 @@ $(DEVELOPMENT): requirements/development.txt pyproject.toml | $(BIN)/python
 	@$(INSTALL_LOCKED) --no-binary dkimpy --no-build-isolation -r requirements/development.txt
 	@$(INSTALL_SELF)
 	@touch $@ $(RUNTIME)
+
+# Once, and only for root on a machine with apt-get, which is what CI is; on a developer's machine it is for them to do.
+$(CHROMIUM): | $(BIN)/python
+	@for name in "$$POSTROAD_CHROMIUM" chromium chromium-browser google-chrome; do \
+		command -v "$$name" >/dev/null && exit 0; done; \
+	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
+	echo "Installing Chromium for the browser tests"; \
+	timeout 180 sh -c 'export DEBIAN_FRONTEND=noninteractive; apt-get update -qq; \
+		apt-get install -y -qq --no-install-recommends chromium fonts-liberation' </dev/null >/dev/null 2>&1 \
+		|| echo "Chromium could not be installed; the browser tests will be left out" >&2
+	@touch $@
+
+# By the hashes of the lock. A failure leaves nothing behind: the next run tries again.
+$(AXE): tests/browser/package-lock.json
+	@echo "Installing axe-core for the accessibility tests"
+	@timeout 120 npm ci --prefix tests/browser --ignore-scripts --fetch-retries 1 </dev/null >/dev/null 2>&1 && touch $@ \
+		|| echo "axe-core could not be installed; the accessibility tests will be left out" >&2

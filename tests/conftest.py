@@ -13,11 +13,12 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.browser.left_out import pytest_terminal_summary
 from tests.clean_databases import CleanDatabases, CleanFile
 from tests.postgres_server import PostgresServer
 from tests.shortcuts import _shortcuts, real_keys, real_passwords
 
-__all__ = ["_shortcuts", "real_keys", "real_passwords"]
+__all__ = ["_shortcuts", "pytest_terminal_summary", "real_keys", "real_passwords"]
 
 # Settings of whoever runs the tests must not reach the service under test.
 FOREIGN_PREFIXES = ("POSTROAD_", "PG")

@@ -111,6 +111,13 @@ class Door:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """The dashboard is looked at, and mail neither comes nor goes, by which processes' roles."""
+
+    processes: Processes
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Postroad:
     """A running service of one process or more, with an account that may send."""
 
@@ -125,12 +132,15 @@ class Postroad:
         return int(report["counts"]["messages"]), [str(finding) for finding in report["findings"]]
 
 
+Work = Relay | Teller | Door | Pages
+
+
 @contextlib.contextmanager
 def running(
     folder: pathlib.Path,
     *,
     database_url: str,
-    work: Relay | Teller | Door | None = None,
+    work: Work | None = None,
     prepare: typing.Callable[[pathlib.Path], None] | None = None,
 ) -> typing.Iterator[Postroad]:
     """A service on an empty database, ready for requests; stopped and its folder deleted at the end.
@@ -156,10 +166,10 @@ def running(
         yield Postroad(pids=pids, port=port, api_key=api_key, configuration=configuration)
 
 
-def _settings(*, database_url: str, port: int, work: Relay | Teller | Door | None) -> str:
+def _settings(*, database_url: str, port: int, work: Work | None) -> str:
     settings = CONFIGURATION.format(database_url=database_url, port=port, secret_key=secrets.token_urlsafe(48))
     match work:
-        case None:
+        case None | Pages():
             return settings
         case Relay():
             sign = "true" if work.sign else "false"

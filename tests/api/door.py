@@ -17,9 +17,10 @@ import httpx
 import structlog
 
 from postroad import errors
-from postroad.api import application, routing
+from postroad.api import authenticating
 from postroad.model import caller, identifiers
 from postroad.network import http_limits, http_listener
+from postroad.web import application, routing
 
 REQUEST_ID = identifiers.pattern(identifiers.REQUEST)
 ROLES = {
@@ -64,7 +65,8 @@ class Lines:
         return logger
 
 
-async def authenticate(_context: object, authorization: str | None, /, *, client_address: str) -> caller.Caller:
+async def authenticate(_context: object, headers: routing.Headers, /, *, client_address: str) -> caller.Caller:
+    authorization = authenticating.field(headers)
     if authorization not in ROLES:
         raise errors.Unauthorized("send a valid credential in the Authorization header")
     assert client_address == "127.0.0.1"

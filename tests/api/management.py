@@ -15,10 +15,11 @@ import pytest_asyncio
 import structlog
 
 from postroad import roles
-from postroad.api import application, health
+from postroad.api import authenticating, health
 from postroad.model import caller, identifiers
 from postroad.services import access, accounts, context
 from postroad.storage import users
+from postroad.web import application
 
 
 @dataclass(slots=True)
@@ -45,7 +46,7 @@ async def token(ctx: context.Context, account_id: str, role: caller.Role) -> str
     """A token of a new person, whose password nobody knows."""
     now = ctx.clock()
     user_id = ctx.new_id(identifiers.USER, now=now)
-    user = users.User(user_id, account_id, f"{user_id}@example.org", "-", role, now, None, now)
+    user = users.User(user_id, account_id, f"{user_id}@example.org", "-", role, now, None, now, joined_at=now)
     async with ctx.store.transaction() as tx:
         await users.insert(tx, user, email_key=user.email)
     return (await access.issue_token(ctx, user)).token
@@ -87,8 +88,9 @@ async def served(ctx: context.Context, switch: Switch) -> application.Applicatio
     return application.Application(
         ctx,
         (*roles.ROUTES, *health.routes(switch)),
-        authenticate=access.authenticate,
+        authenticate=authenticating.authenticate,
         require=access.require,
+        act=context.acting,
         # Real time: requests of one test have ids of their own although the clock of the context stands still.
         clock=lambda: time.time_ns() // 1_000,
         entropy=os.urandom,

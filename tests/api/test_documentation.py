@@ -7,7 +7,8 @@ from importlib import resources
 
 import msgspec
 
-from postroad.api import documentation, routing
+from postroad.api import documentation
+from postroad.web import routing
 from tests.api import door
 
 

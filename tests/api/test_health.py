@@ -6,9 +6,10 @@ import dataclasses
 import pytest
 
 from postroad import errors
-from postroad.api import health, routing
+from postroad.api import health
 from postroad.services import context
 from postroad.storage import store
+from postroad.web import routing
 from tests.api.management import Office, Switch
 
 

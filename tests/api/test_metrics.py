@@ -7,8 +7,9 @@ import pytest
 from prometheus_client import parser
 
 from postroad import config
-from postroad.api import application, metrics, routing
+from postroad.api import authenticating, metrics
 from postroad.services import access, context
+from postroad.web import application, routing
 from tests.api import door
 
 TOKEN = "token-of-the-tests-0123456789"
@@ -32,7 +33,7 @@ def at(ctx: context.Context, address: str) -> httpx.AsyncClient:
     served = application.Application(
         ctx,
         metrics.routes(),
-        authenticate=access.authenticate,
+        authenticate=authenticating.authenticate,
         require=access.require,
         clock=ctx.clock,
         entropy=ctx.entropy,

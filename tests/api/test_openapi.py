@@ -8,8 +8,9 @@ import pytest
 import schemathesis
 
 from postroad import errors
-from postroad.api import openapi, routing
+from postroad.api import openapi
 from postroad.model import caller, identifiers
+from postroad.web import routing
 
 
 class Kind(enum.StrEnum):

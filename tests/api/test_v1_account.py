@@ -114,3 +114,14 @@ async def test_a_ledger_comes_25_at_a_time_unless_told_otherwise(
         clock.pass_seconds(1)
     assert len((await mine.owner.get("/v1/account/ledger")).json()["entries"]) == 25
     assert len((await mine.owner.get("/v1/account/ledger?limit=100")).json()["entries"]) == 26
+
+
+async def test_the_ledger_is_downloaded_as_a_file(ctx: context.Context, mine: Office) -> None:
+    await credits.add(ctx, mine.account_id, 5, "+1 for you")
+    response = await mine.reader.get("/v1/account/ledger.csv")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    assert response.headers["content-disposition"] == 'attachment; filename="ledger.csv"'
+    head, entry = response.text.splitlines()
+    assert head == "created_at,kind,available,reserved,available_after,reserved_after,message_id,note,id"
+    assert entry.startswith("2027-01-15T08:00:00.000Z,grant,5,0,5,0,,'+1 for you,led_")

@@ -9,10 +9,11 @@ import pytest
 import pytest_asyncio
 
 from postroad import config
-from postroad.api import application, v1_auth
+from postroad.api import authenticating, v1_auth
 from postroad.model import caller
 from postroad.services import access, context, credentials, people
 from postroad.storage import accounts, users
+from postroad.web import application
 from tests.api import door
 from tests.contexts import PASSWORD, SECOND, Clock, account, clock, ctx, owner, settings
 
@@ -38,7 +39,7 @@ async def client(ctx: context.Context, owner: users.User, lines: door.Lines) -> 
     served = application.Application(
         ctx,
         v1_auth.ROUTES,
-        authenticate=access.authenticate,
+        authenticate=authenticating.authenticate,
         require=access.require,
         clock=ctx.clock,
         entropy=ctx.entropy,

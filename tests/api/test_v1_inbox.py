@@ -10,10 +10,11 @@ import pytest
 import pytest_asyncio
 
 from postroad import roles
-from postroad.api import application, v1_inbox
+from postroad.api import authenticating, v1_inbox
 from postroad.model import caller
 from postroad.protocol.smtp import values
 from postroad.services import access, accounts, api_keys, context, credentials, inbox
+from postroad.web import application
 from tests import contexts
 from tests.api import door
 from tests.api.management import Office, open_office
@@ -32,7 +33,7 @@ def served(ctx: context.Context, mail: inbox.Inbox) -> application.Application[c
     return application.Application(
         ctx,
         (*roles.ROUTES, *v1_inbox.routes(mail)),
-        authenticate=access.authenticate,
+        authenticate=authenticating.authenticate,
         require=access.require,
         clock=lambda: time.time_ns() // 1_000,
         entropy=os.urandom,
@@ -144,3 +145,16 @@ async def test_a_key_that_may_only_send_and_nobody_see_nothing(
             for method, path in (("GET", "/v1/inbox"), ("GET", "/v1/inbox/inb_x/raw"), ("DELETE", "/v1/inbox")):
                 answer = await who.request(method, path)
                 assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+
+
+async def test_the_built_in_receiver_takes_what_comes_and_keeps_nothing(
+    mail: inbox.Inbox, served: application.Application[context.Context]
+) -> None:
+    json = {"Content-Type": "application/json"}
+    async with client(served) as sender:
+        taken = await sender.post("/v1/inbox/webhook", content=b'{"type": "email.delivered"}', headers=json)
+        assert (taken.status_code, taken.content) == (204, b"")
+        assert mail.newest_first() == []
+        large = await sender.post("/v1/inbox/webhook", content=b"x" * (64 * 1024 + 1), headers=json)
+        assert (large.status_code, large.json()["code"]) == (413, "payload_too_large")
+        assert (await sender.get("/v1/inbox/webhook")).status_code == 405

@@ -221,3 +221,38 @@ async def test_attempts_and_late_bounces_are_shown_with_what_they_mean(
             "response": "no such user",
         }
     ]
+
+
+async def test_a_waiting_message_is_tried_now(ctx: context.Context, mine: Office) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    message_id = await mailing.accept(ctx, mine.account_id, to=("ada@example.net", "bob@example.net"))
+    (key, held) = await queueing.claim(ctx, mine.account_id, most=2)
+    await queueing.defer(ctx, key)
+    path = f"/v1/messages/{message_id}/retry"
+    assert (await mine.reader.post(path)).status_code == 403
+    response = await mine.owner.post(path)
+    request_id = response.headers["x-request-id"]
+    assert (response.status_code, response.json()) == (200, {"retried": 1, "sending": 1, "request_id": request_id})
+    refused = await mine.owner.post(path, json={"recipient_id": held[2]})
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    await queueing.defer(ctx, held)
+    again = await mine.owner.post(path, json={"recipient_id": held[2]})
+    assert (again.status_code, again.json()["retried"], again.json()["sending"]) == (200, 1, 0)
+
+
+async def test_a_recipient_of_another_message_or_account_is_like_an_unknown_one(
+    ctx: context.Context, mine: Office, theirs: Office
+) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    await mailing.allow(ctx, theirs.account_id, domain="theirs.example")
+    message_id = await mailing.accept(ctx, mine.account_id)
+    await mailing.accept(ctx, theirs.account_id, sender="shop@theirs.example")
+    (own,), (foreign,) = [await queueing.claim(ctx, office.account_id) for office in (mine, theirs)]
+    for key in (own, foreign):
+        await queueing.defer(ctx, key)
+    refusals = set()
+    for recipient_id in (foreign[2], "rcp_" + "0" * 28, "x"):
+        response = await mine.owner.post(f"/v1/messages/{message_id}/retry", json={"recipient_id": recipient_id})
+        assert (response.status_code, response.json()["code"]) == (404, "not_found")
+        refusals.add(response.json()["error"])
+    assert refusals == {"recipient_id: the message has no such recipient"}

@@ -46,7 +46,7 @@ def settings(database_url: str, authority: trustme.CA) -> Iterator[config.Settin
 async def test_the_log_is_read_in_parts_and_by_message(
     ctx: context.Context, mine: Office, clock: contexts.Clock
 ) -> None:
-    assert check_success(await mine.reader.get(DELIVERIES), 200, "deliveries")["deliveries"] == []
+    assert check_success(await mine.reader.get(DELIVERIES), 200, "deliveries", "next_before")["deliveries"] == []
     await mine.owner.put(WEBHOOK, json={"url": URL})
     made = []
     for number in range(26):
@@ -55,7 +55,7 @@ async def test_the_log_is_read_in_parts_and_by_message(
     made.reverse()
 
     async def listed(**query: str | int) -> list[str]:
-        body = check_success(await mine.reader.get(DELIVERIES, params=query), 200, "deliveries")
+        body = check_success(await mine.reader.get(DELIVERIES, params=query), 200, "deliveries", "next_before")
         return [delivery["id"] for delivery in body["deliveries"]]
 
     assert await listed() == made[:25]
@@ -192,3 +192,63 @@ async def test_retries_and_replays_go_to_the_new_url_with_the_same_bytes_and_a_n
     for value in signatures:
         now = int(value.split(",")[0][2:])
         assert webhook_signature.why_refused(value, delivery.body, secret=secret, now=now) is None
+
+
+async def test_the_log_is_filtered_by_status_and_says_how_to_go_on(
+    ctx: context.Context, mine: Office, clock: contexts.Clock
+) -> None:
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    made: dict[str, list[str]] = {"succeeded": [], "failed": []}
+    for _ in range(2):
+        for status, state in (("succeeded", State.SUCCEEDED), ("failed", State.FAILED)):
+            made[status].insert(0, (await webhook_rows.put_ended(ctx, mine.account_id, state)).id)
+            clock.pass_seconds(1)
+    for status, ids in made.items():
+        first = (await mine.reader.get(DELIVERIES, params={"status": status, "limit": 1})).json()
+        assert ([one["id"] for one in first["deliveries"]], first["next_before"]) == (ids[:1], ids[0])
+        place = {"status": status, "before": first["next_before"]}
+        rest = (await mine.reader.get(DELIVERIES, params=place)).json()
+        assert ([one["id"] for one in rest["deliveries"]], rest["next_before"]) == (ids[1:], None)
+        assert {one["status"] for one in rest["deliveries"]} == {status}
+    assert (await mine.reader.get(DELIVERIES, params={"status": "pending"})).json()["deliveries"] == []
+    check_refusal(await mine.reader.get(DELIVERIES, params={"status": "lost"}), 400, "invalid_request")
+
+
+async def test_one_delivery_is_shown(ctx: context.Context, mine: Office) -> None:
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    made = await webhook_rows.put_ended(ctx, mine.account_id)
+    shown = check_success(await mine.reader.get(f"{DELIVERIES}/{made.id}"), 200, "delivery")["delivery"]
+    assert [shown] == (await mine.reader.get(DELIVERIES)).json()["deliveries"]
+
+
+async def test_what_failed_in_a_period_is_replayed(ctx: context.Context, mine: Office, clock: contexts.Clock) -> None:
+    period = {"after": "2027-01-15T08:00:00Z", "before": "2027-01-15T09:00:01+01:00"}
+    check_refusal(await mine.owner.post(f"{DELIVERIES}/replay", json=period), 404, "not_found")
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    first = await webhook_rows.put_ended(ctx, mine.account_id, State.FAILED)
+    clock.pass_seconds(1)
+    await webhook_rows.put_ended(ctx, mine.account_id, State.FAILED)
+    clock.pass_seconds(1)
+    response = await mine.owner.post(f"{DELIVERIES}/replay", json=period)
+    done = check_success(response, 202, "replayed", "has_more", "next_after")
+    assert (done["replayed"], done["has_more"], done["next_after"]) == (1, False, None)
+    (again,) = (await mine.reader.get(DELIVERIES, params={"status": "pending"})).json()["deliveries"]
+    assert (again["replay_of"], again["request_body"]) == (first.id, first.body.decode())
+    check_refusal(await mine.reader.post(f"{DELIVERIES}/replay", json=period), 403, "forbidden")
+    await mine.owner.put(WEBHOOK, json={"url": URL, "enabled": False})
+    check_refusal(await mine.owner.post(f"{DELIVERIES}/replay", json=period), 409, "conflict")
+
+
+@pytest.mark.parametrize(
+    "period",
+    [
+        {},
+        {"after": "2027-01-15T08:00:00Z"},
+        {"after": "yesterday", "before": "2027-01-15T08:00:00Z"},
+        {"after": "2027-01-15T08:00:00Z", "before": "2027-01-15T08:00:00Z"},
+        {"after": 1, "before": 2},
+    ],
+)
+async def test_a_period_that_cannot_be_is_refused(mine: Office, period: dict[str, object]) -> None:
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    check_refusal(await mine.owner.post(f"{DELIVERIES}/replay", json=period), 400, "invalid_request")

@@ -349,3 +349,27 @@ def test_a_wrong_variable_is_refused_with_a_sentence(tmp_path: Path, monkeypatch
     monkeypatch.setenv("POSTROAD_LIMITS__REQUEST_RATE", "fast")
     sentence = operating.sentence(operating.run("dev", "--data", str(tmp_path / "data")))
     assert sentence == "limits.request_rate: 'fast' is not a whole number"
+
+
+def test_a_test_email_is_delivered_and_told_to_the_built_in_receiver(tmp_path: Path) -> None:
+    with start(tmp_path) as service:
+        told = handover(service, tmp_path)
+        headers = {"Authorization": f"Bearer {log_in(told)}"}
+        with httpx.Client(base_url=told["base_url"], headers=headers) as person:
+            saved = person.put("/v1/webhook", json={"url": f"{told['base_url']}/v1/inbox/webhook"})
+            assert saved.status_code == 200, saved.text
+            sent = person.post("/v1/test-email", json={"to": "you@example.net"})
+            assert (sent.status_code, sent.json()["source"]) == (202, "test"), sent.text
+            message_id = sent.json()["id"]
+
+            def told_of() -> dict[str, Any] | None:
+                query = {"message_id": message_id, "status": "succeeded"}
+                listed = person.get("/v1/webhook/deliveries", params=query).json()["deliveries"]
+                return listed[0] if listed else None
+
+            delivery = service.wait_for(told_of, what="the webhook")
+            assert (delivery["event_type"], delivery["attempts"][0]["status_code"]) == ("email.delivered", 204)
+            assert person.get(f"/v1/messages/{message_id}").json()["status"] == "delivered"
+            (received,) = person.get("/v1/inbox").json()["messages"]
+            assert received["envelope_to"] == ["you@example.net"]
+        assert service.stop()[0] == 0

@@ -1,10 +1,13 @@
 """`postroad user` and `postroad token`, on both engines."""
 
+import re
+
 import pytest
 
 from postroad import errors
 from postroad.model import caller
-from postroad.services import access, context
+from postroad.services import access, context, password_links
+from postroad.storage import users
 from tests.cli.operating import Installation
 
 PASSWORD = "correct horse battery"
@@ -98,7 +101,8 @@ def test_a_person_who_is_locked_out_gets_in_again_only_when_let_in(installation:
 
 
 def test_somebody_unknown_is_refused_with_a_sentence(installation: Installation) -> None:
-    for words in (("user", "password"), ("user", "disable"), ("user", "enable"), ("token",)):
+    commands = ("password", "disable", "enable", "link", "remove")
+    for words in (*(("user", command) for command in commands), ("token",)):
         for email in ("nobody@example.com", "no address"):
             assert installation.refusal(*words, email) == f"nobody logs in as {email!r}"
 
@@ -116,3 +120,58 @@ def test_a_token_without_a_name_is_for_the_first_owner(installation: Installatio
     assert issued["user"]["id"] == owner["id"]
     assert issued["expires_at"].endswith("Z")
     assert authenticated(installation, issued["token"]).user_id == owner["id"]
+
+
+def use_link(installation: Installation, link: str, password: str) -> users.User:
+    async def ask(ctx: context.Context) -> users.User:
+        return await password_links.use(ctx, link.rpartition("/")[2], password=password)
+
+    return installation.ask(ask)
+
+
+def test_who_is_invited_joins_by_the_link_that_is_shown(installation: Installation) -> None:
+    invited = installation.json("user", "invite", "jo@example.com", "--role", "read_only")
+    assert (invited["user"]["role"], invited["user"]["joined_at"]) == ("read_only", None)
+    assert invited["link"].startswith("http://127.0.0.1:")
+    assert invited["expires_at"].endswith("Z")
+    assert "has not joined yet" in installation.refusal("token", "jo@example.com")
+    assert use_link(installation, invited["link"], PASSWORD).id == invited["user"]["id"]
+    assert log_in(installation, "jo@example.com", PASSWORD).user.role == "read_only"
+    (listed,) = installation.json("user", "list")["users"]
+    assert listed["joined_at"]
+    assert listed["last_login_at"]
+
+
+def test_people_see_the_link_on_a_line_of_its_own(installation: Installation) -> None:
+    lines = installation.text("user", "invite", "jo@example.com").splitlines()
+    assert lines[0] == "jo@example.com may join 'Shop' as member, by this link:"
+    assert use_link(installation, lines[1], PASSWORD).email == "jo@example.com"
+    assert re.fullmatch(r"It works once, until \S+Z\. Shown this once; keep it safe\.", lines[2])
+
+
+def test_a_link_gives_a_new_password(installation: Installation) -> None:
+    installation.text("user", "create", "jo@example.com")
+    link = installation.json("user", "link", "JO@example.com")["link"]
+    use_link(installation, link, PASSWORD)
+    assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
+
+
+def test_an_owner_who_has_not_joined_is_not_the_first_owner(installation: Installation) -> None:
+    installation.text("user", "invite", "jo@example.com", "--role", "owner")
+    assert "has no owner" in installation.refusal("token")
+
+
+def test_a_role_is_changed_and_the_last_owner_keeps_theirs(installation: Installation) -> None:
+    installation.text("user", "create", "jo@example.com")
+    assert "last owner" in installation.refusal("user", "role", "jo@example.com", "member")
+    assert "last owner" in installation.refusal("user", "remove", "jo@example.com")
+    installation.text("user", "create", "al@example.com")
+    assert installation.json("user", "role", "jo@example.com", "member")["user"]["role"] == "member"
+    assert installation.text("user", "role", "jo@example.com", "read_only") == "jo@example.com is read_only now.\n"
+    assert "nobody" in installation.refusal("user", "role", "nobody@example.com", "member")
+
+
+def test_a_removed_person_is_gone(installation: Installation) -> None:
+    installation.text("user", "create", "jo@example.com", "--role", "member")
+    assert installation.text("user", "remove", "jo@example.com") == "jo@example.com is removed.\n"
+    assert installation.json("user", "list") == {"users": []}

@@ -93,3 +93,22 @@ def test_hosts_that_differ_about_the_day_never_give_one_twice(sends: list[tuple[
         assert cap is None or used.get(state.day, 0) <= cap
         assert state.day >= before.day
         assert state.step - before.step <= state.day - before.day
+
+
+def test_a_calendar_shows_each_step_with_its_day_as_far_as_that_is_known() -> None:
+    days = warmup.calendar(warmup.State(TODAY, 1, 7), CAPS)
+    assert [(day.number, day.cap, day.day, day.used, day.state) for day in days] == [
+        (1, 200, None, None, "done"),
+        (2, 400, TODAY, 7, "today"),
+        (3, 800, TODAY + 1, None, "ahead"),
+    ]
+
+
+def test_a_calendar_comes_true_when_each_day_is_used_enough_and_then_the_domain_is_free() -> None:
+    state = on_day(None, TODAY)
+    days = warmup.calendar(state, CAPS)
+    for day in days:
+        assert (state.day, warmup.cap(state, CAPS)) == (day.day, day.cap)
+        state = on_day(warmup.use(state, day.cap // 2), state.day + 1)
+    assert warmup.cap(state, CAPS) is None
+    assert warmup.calendar(state, CAPS) == []

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postroad.model import caller
+from postroad.model import caller, limits
 from postroad.services import context, people
+from postroad.storage import queue
+from tests import mailing, queueing
 from tests.conformance import running
 from tests.openapi import furnishing
 
@@ -19,6 +21,8 @@ ROOT = Path(__file__).parent.parent.parent
 SETTINGS = Path(__file__).parent / "schemathesis.toml"
 # Long after the end of every run, on a machine that is busy with other tests.
 PATIENCE_SECONDS = 600
+# Longer than that.
+WAITING_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ def _settings(service: running.Service, folder: Path) -> Path:
 
 
 def _surroundings(service: running.Service, folder: Path, *, members_alone: bool) -> Path:
+    waiting = service.installation.ask(lambda ctx: _put_off(ctx, service.mine))
     given = furnishing.Surroundings(
         base_url=service.base_url,
         domain=service.mine.domain,
@@ -84,6 +89,8 @@ def _surroundings(service: running.Service, folder: Path, *, members_alone: bool
         email=f"owner@{service.mine.domain}",
         changing_email=service.installation.ask(lambda ctx: _add_person(ctx, service.mine)),
         password=running.PASSWORD,
+        waiting_message=waiting[0][1],
+        waiting_recipients=[key[2] for key in waiting],
         members_alone=members_alone,
     )
     file = folder / "surroundings.json"
@@ -96,3 +103,14 @@ async def _add_person(ctx: context.Context, account: running.Account) -> str:
     email = f"{uuid.uuid4()}@{account.domain}"
     await people.create(ctx, account.id, email=email, password=running.PASSWORD, role=caller.Role.OWNER)
     return email
+
+
+async def _put_off(ctx: context.Context, account: running.Account) -> list[queue.Key]:
+    """The recipients of a message for this run alone, who wait for their next attempt."""
+    domain = f"{uuid.uuid4()}.example"
+    to = tuple(f"person-{number}@{domain}" for number in range(limits.UNIQUE_RECIPIENTS))
+    await mailing.accept(ctx, account.id, sender=f"shop@{account.domain}", to=to)
+    waiting = await queueing.claim(ctx, account.id, most=len(to), domain=domain)
+    for key in waiting:
+        await queueing.defer(ctx, key, seconds=WAITING_SECONDS)
+    return waiting

@@ -11,36 +11,34 @@ import itertools
 import re
 import time
 import uuid
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 from schemathesis import Case, Response
 
-from postroad.model import identifiers, limits, receivers
+from postroad.model import identifiers, limits, receivers, times
 from postroad.protocol import address
-from postroad.services import passwords, rules
+from postroad.services import passwords
+from tests.openapi import bodies
 
 # Names the file that holds the `Surroundings` of a run.
 VARIABLE = "TESTS_OPENAPI_SURROUNDINGS"
 ALIAS = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
 URL = re.compile(r"https?://", re.IGNORECASE)
 IDENTIFIER = re.compile(rf"[a-z]+_{identifiers.PATTERN}")
-# Generated characters may take four octets each in a header line that is bounded in octets.
-HEADER_VALUE_CHARACTERS = 200
 # The one operation here that takes no credential.
 LOG_IN = "POST /v1/auth/login"
-TEMPLATE = "welcome"
 # A receiver that the service under test allows. Nobody is there, which is an answer as well.
 RECEIVER = "https://127.0.0.2:9/hook"
 SUPPRESSED = "suppressed@example.net"
 PLACEHOLDERS = ("name",)
+# Well below the most that an account may have.
+PEOPLE = 100
 MESSAGE = {"to": "ada@example.org", "subject": "Hello", "text": "Hi"}
 # A bound for a machine that is busy with other tests.
 PATIENCE_SECONDS = 60
-
-Body = MutableMapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +58,8 @@ class Surroundings:
     email: str
     changing_email: str
     password: str
+    waiting_message: str
+    waiting_recipients: Sequence[str]
     members_alone: bool = False
 
 
@@ -76,12 +76,13 @@ class Furnisher:
             "GET /emails/{id}": itertools.cycle([given.basic, given.reading_key, given.owner]),
         }
         self._password = given.password
+        self._waiting = iter(given.waiting_recipients)
         self._token = self._log_in()
         self._message = str(self._made("POST", "/emails", MESSAGE | {"from": f"shop@{given.domain}"})["id"])
         credentials, api_keys, domains = (self._listed(name) for name in ("credentials", "api-keys", "domains"))
         self._credential, self._domain = credentials[0], domains[0]
         # Removing one of these would end the tests, not the thing.
-        self._kept = {*credentials, *api_keys, *domains, TEMPLATE, SUPPRESSED}
+        self._kept = {*credentials, *api_keys, *domains, *self._people(), bodies.TEMPLATE, SUPPRESSED}
         self._suppress(SUPPRESSED)
         self._known = {self._message, *self._kept}
         self._ways: dict[str, Callable[[Case[Any]], None]] = {
@@ -89,6 +90,8 @@ class Furnisher:
             "GET /emails/{id}": lambda case: self._point(case, "id", self._message),
             "GET /v1/messages/{id}": lambda case: self._point(case, "id", self._message),
             "GET /v1/messages/{id}/raw": lambda case: self._point(case, "id", self._message),
+            "POST /v1/messages/{id}/retry": self._retry,
+            "POST /v1/test-email": self._send_test,
             LOG_IN: self._open_session,
             "POST /v1/auth/logout": self._close_session,
             "POST /v1/auth/password": self._change_password,
@@ -101,14 +104,19 @@ class Furnisher:
             "GET /v1/suppressions/{email}": lambda case: self._point(case, "email", SUPPRESSED),
             "DELETE /v1/suppressions/{email}": lambda case: self._sacrifice(case, self._new_suppression),
             "POST /v1/suppressions/import": self._import,
-            "GET /v1/templates/{alias}": lambda case: self._point(case, "alias", TEMPLATE),
+            "GET /v1/templates/{alias}": lambda case: self._point(case, "alias", bodies.TEMPLATE),
             "PUT /v1/templates/{alias}": self._spare,
             "DELETE /v1/templates/{alias}": lambda case: self._sacrifice(case, self._new_template),
             "POST /v1/templates/{alias}/preview": self._preview,
+            "PATCH /v1/team/{id}": lambda case: self._sacrifice(case, self._new_person),
+            "DELETE /v1/team/{id}": lambda case: self._sacrifice(case, self._new_person),
+            "POST /v1/team/{id}/password-link": lambda case: self._sacrifice(case, self._new_person),
             "PUT /v1/webhook": self._name_receiver,
             "DELETE /v1/webhook": lambda _: self._save_webhook(),
             "POST /v1/webhook/rotate-secret": lambda _: self._save_webhook(),
             "POST /v1/webhook/ping": lambda _: self._save_webhook(),
+            "POST /v1/webhook/deliveries/replay": self._replay_failed,
+            "GET /v1/webhook/deliveries/{id}": self._replay,
             "POST /v1/webhook/deliveries/{id}/replay": self._replay,
         }
 
@@ -144,16 +152,29 @@ class Furnisher:
         if not isinstance(case.body, dict):
             return
         if self._given.members_alone:
-            _complete(case.body)
+            bodies.complete(case.body)
         sender = case.body.get("from")
-        if isinstance(sender, str) and _is_address(sender):
-            case.body["from"] = _from_domain(sender, self._given.domain)
+        if isinstance(sender, str) and bodies.is_address(sender):
+            case.body["from"] = bodies.from_domain(sender, self._given.domain)
         if _is_alias(case.body.get("template")):
-            case.body["template"] = TEMPLATE
-            _give_variables(case.body, PLACEHOLDERS)
-        _tell_inline_images_apart(case.body)
-        _shorten_headers(case.body)
-        _keep_unique_recipients(case.body)
+            case.body["template"] = bodies.TEMPLATE
+            bodies.give_variables(case.body, PLACEHOLDERS)
+        bodies.tell_inline_images_apart(case.body)
+        bodies.shorten_headers(case.body)
+        bodies.keep_unique_recipients(case.body)
+
+    def _retry(self, case: Case[Any]) -> None:
+        """Name a recipient that waits, as long as there are some; who names none has all of them tried."""
+        self._point(case, "id", self._given.waiting_message)
+        if isinstance(case.body, dict) and _is_identifier(case.body.get("recipient_id")):
+            case.body["recipient_id"] = next(self._waiting, None)
+
+    def _send_test(self, case: Case[Any]) -> None:
+        if not isinstance(case.body, dict):
+            return
+        sender = case.body.get("from")
+        if isinstance(sender, str) and bodies.is_address(sender):
+            case.body["from"] = bodies.from_domain(sender, self._given.domain)
 
     def _open_session(self, case: Case[Any]) -> None:
         # Sometimes a stranger knocks; too many of them in a row would be slowed, and the rest of the tests with them.
@@ -177,13 +198,13 @@ class Furnisher:
             case.body["credential_id"] = self._credential
 
     def _spare(self, case: Case[Any]) -> None:
-        if case.path_parameters.get("alias") == TEMPLATE:
-            case.path_parameters["alias"] = f"{TEMPLATE}-{next(self._numbers)}"
+        if case.path_parameters.get("alias") == bodies.TEMPLATE:
+            case.path_parameters["alias"] = f"{bodies.TEMPLATE}-{next(self._numbers)}"
 
     def _preview(self, case: Case[Any]) -> None:
-        self._point(case, "alias", TEMPLATE)
+        self._point(case, "alias", bodies.TEMPLATE)
         if isinstance(case.body, dict):
-            _give_variables(case.body, self._placeholders(case.path_parameters.get("alias")))
+            bodies.give_variables(case.body, self._placeholders(case.path_parameters.get("alias")))
 
     def _import(self, case: Case[Any]) -> None:
         """A schema knows of texts, and not of tables."""
@@ -196,6 +217,12 @@ class Furnisher:
         url = case.body.get("url")
         if isinstance(url, str) and URL.match(url) and len(url) <= receivers.MOST_CHARACTERS:
             case.body["url"] = RECEIVER
+
+    def _replay_failed(self, case: Case[Any]) -> None:
+        """A schema knows of times, and not that one comes before the other."""
+        self._save_webhook()
+        if isinstance(case.body, dict) and all(_is_time(case.body.get(name)) for name in ("after", "before")):
+            case.body |= {"after": "2026-01-01T00:00:00Z", "before": "2026-01-02T00:00:00Z"}
 
     def _replay(self, case: Case[Any]) -> None:
         """Name a delivery that is there: what another request has made may have gone with its webhook."""
@@ -231,6 +258,19 @@ class Furnisher:
     def _new_template(self) -> str:
         path = f"/v1/templates/removed-{self._run}-{next(self._numbers)}"
         return str(self._made("PUT", path, {"subject": "Hello", "text": "Hi"})["template"]["alias"])
+
+    def _new_person(self) -> str:
+        """Somebody to change or remove. An account has only so many people: when it is nearly full, they make room."""
+        known, headers = self._people(), {"Authorization": self._given.owner}
+        for person in set(known) - self._kept if len(known) > PEOPLE else ():
+            self._client.delete(f"/v1/team/{person}", headers=headers)
+        email = f"removed-{self._run}-{next(self._numbers)}@example.net"
+        return str(self._made("POST", "/v1/team", {"email": email, "role": "member"})["person"]["id"])
+
+    def _people(self) -> list[str]:
+        """The ids of everybody of the account."""
+        listed = self._client.get("/v1/team", headers={"Authorization": self._given.owner}).json()
+        return [person["id"] for person in listed["people"]]
 
     def _new_suppression(self) -> str:
         email = f"removed-{self._run}-{next(self._numbers)}@example.net"
@@ -283,10 +323,10 @@ class Furnisher:
         return f"Bearer {response.json()['token']}"
 
 
-def _is_address(value: object) -> bool:
+def _is_time(value: object) -> bool:
     try:
-        return isinstance(value, str) and address.parse(value) is not None
-    except address.AddressError:
+        return isinstance(value, str) and times.parse(value) >= 0
+    except ValueError:
         return False
 
 
@@ -299,69 +339,9 @@ def _is_identifier(value: object) -> bool:
 
 
 def _is_name(value: object, parameter: str) -> bool:
-    known = {"alias": _is_alias, "email": _is_address}
+    known = {"alias": _is_alias, "email": bodies.is_address}
     return known.get(parameter, _is_identifier)(value)
 
 
 def _is_password(value: object) -> bool:
     return isinstance(value, str) and len(value) <= passwords.MOST_CHARACTERS and "\0" not in value
-
-
-def _from_domain(written: str, domain: str) -> str:
-    """The same sender at another domain."""
-    local, _, rest = written.rpartition("@")
-    return f"{local}@{domain}{'>' if '>' in rest else ''}"
-
-
-def _complete(body: Body) -> None:
-    """A message with a subject and a content: the template if there is one, else the others."""
-    if body.get("template") is None and body.get("variables") is not None:
-        body["template"] = TEMPLATE
-    if body.get("template") is not None:
-        body.pop("text", None)
-        body.pop("html", None)
-        return
-    if body.get("subject") is None:
-        body["subject"] = "Hello"
-    if not (body.get("text") or body.get("html") or body.get("attachments")):
-        body["text"] = "Hi"
-
-
-def _give_variables(body: Body, placeholders: Sequence[str]) -> None:
-    """Each placeholder of the template gets a value, among those that were generated."""
-    values = dict.fromkeys(placeholders, "Ada")
-    given = body.get("variables")
-    if given is None and values:
-        body["variables"] = values
-    elif isinstance(given, dict) and len(given) <= limits.VARIABLES:
-        body["variables"] = dict(itertools.islice((values | given | values).items(), limits.VARIABLES))
-
-
-def _tell_inline_images_apart(body: Body) -> None:
-    attachments = body.get("attachments")
-    seen: set[str] = set()
-    for attachment in attachments if isinstance(attachments, list) else ():
-        content_id = attachment.get("content_id") if isinstance(attachment, dict) else None
-        if isinstance(content_id, str) and content_id in seen:
-            attachment["content_id"] = f"{len(seen)}{content_id[3:]}"
-        if isinstance(content_id, str):
-            seen.add(attachment["content_id"])
-
-
-def _shorten_headers(body: Body) -> None:
-    headers = body.get("headers")
-    if isinstance(headers, dict):
-        for name, value in headers.items():
-            if isinstance(value, str) and not value.isascii() and len(value) <= limits.HEADER_LINE_OCTETS:
-                headers[name] = value[:HEADER_VALUE_CHARACTERS]
-
-
-def _keep_unique_recipients(body: Body) -> None:
-    """At most so many different addresses in all lists together; repeated ones stay."""
-    left = limits.UNIQUE_RECIPIENTS - sum(isinstance(body.get(name), str) for name in ("to", "cc", "bcc"))
-    for name in ("to", "cc", "bcc"):
-        given = body.get(name)
-        if isinstance(given, list) and len(given) <= rules.MOST_ADDRESSES and all(_is_address(one) for one in given):
-            kept = set(list(dict.fromkeys(given))[:left])
-            left -= len(kept)
-            body[name] = [item for item in given if item in kept]

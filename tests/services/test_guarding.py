@@ -1,6 +1,7 @@
 """The bounce guard: what counts, what does not, when it warns and suspends, and how an account gets out of it again."""
 
 import asyncio
+import dataclasses
 import itertools
 from collections.abc import Sequence
 
@@ -9,9 +10,9 @@ import pytest
 import structlog
 
 from postroad import config, errors
-from postroad.model import judging
+from postroad.model import actors, judging
 from postroad.model.bounce_guard import Cause, Counts, Level
-from postroad.services import accounts, audit, context, guarding, outcomes, queues, sweeping
+from postroad.services import accounts, audit, context, guarding, journal, outcomes, queues, sweeping
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import queue, queue_views
 from postroad.telemetry import metrics
@@ -319,6 +320,23 @@ async def test_an_operator_who_takes_over_a_suspension_keeps_it(
     clock.pass_seconds(10**6)
     assert (await sweeping.sweep(ctx)).resumed == ()
     assert (await accounts.find(ctx, sender)).suspended_by == stored_accounts.OPERATOR
+
+
+async def test_the_journal_says_that_the_service_suspended_the_account_and_let_it_send_again(
+    ctx: context.Context, sender: str, clock: Clock
+) -> None:
+    service = dataclasses.replace(ctx, actor=actors.SERVICE)
+    clock.pass_seconds(1)
+    await send(ctx, sender, 10, bounced=4)
+    reason = (await accounts.find(ctx, sender)).suspended_reason or "none"
+    clock.pass_seconds(48 * 3600 + 1)
+    await sweeping.sweep(service)
+    found = await journal.page(ctx, sender, before=None, limit=2)
+    assert [(one.action, one.subject, one.detail) for one in found] == [
+        ("account.resumed", "Shop", "the cool-down is over"),
+        ("account.suspended", "Shop", reason),
+    ]
+    assert {(one.actor_kind, one.actor, one.user_id) for one in found} == {("service", "postroad", None)}
 
 
 async def test_without_a_cool_down_only_an_operator_lifts_it(settings: config.Settings, clock: Clock) -> None:

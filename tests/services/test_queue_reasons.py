@@ -105,3 +105,16 @@ def test_words_are_one_line_and_name_their_code_once() -> None:
 
 def test_a_destination_cannot_give_orders_to_the_terminal() -> None:
     assert queue_reasons.shortened("550 \x1b[2J\x07gone\u202e") == "550 \ufffd[2J\ufffdgone\ufffd"
+
+
+def test_people_of_the_account_read_nothing_of_hosts_and_of_others_mail() -> None:
+    def told(one: pools.Pool | None = None, **changes: object) -> str:
+        return queue_reasons.why_for_account(msgspec.structs.replace(WAITING, **changes), one, now=NOW)
+
+    sending, worker = queue_views.SENDING, "mail-1:42:a1b2c3d4"
+    assert told() == why()
+    assert told(state=sending, worker=worker) == "being sent now"
+    gone = told(state=sending, worker=worker, due_at=NOW)
+    assert gone == "was being sent when its worker stopped; others take it over"
+    blocked = told(pool("blocked", reason="no more for <eve@others.example>"), state=queue_views.READY)
+    assert blocked == "ready, but the pool google is blocked until 2027-01-15T08:01:00.000Z"

@@ -3,7 +3,7 @@
 import pytest
 
 from postroad import errors
-from postroad.services import accounts, audit, context, messages, queues
+from postroad.services import accounts, audit, context, journal, messages, queues
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import pools, queue_views
 from tests import mailing, queueing
@@ -230,3 +230,74 @@ def test_a_domain_is_written_as_the_queue_has_it() -> None:
     assert queues.domain("BÜCHER.example") == "xn--bcher-kva.example"
     with pytest.raises(errors.InvalidRequest, match="domain: "):
         queues.domain("no domain")
+
+
+async def test_an_account_has_its_own_message_tried_now(ctx: context.Context, shop: str, clock: Clock) -> None:
+    waiting = await deferred(ctx, shop)
+    clock.pass_seconds(1)
+    other = await deferred(ctx, shop)
+    ctx.arrivals.clear()
+    assert await queues.retry_of_account(ctx, shop, waiting, None) == queues.Done(changed=1, held=0)
+    assert ctx.arrivals.is_set()
+    lines = {line.waiting.message_id: line for line in (await queues.overview(ctx, ALL, state=None, limit=9)).lines}
+    assert (lines[waiting].waiting.state, lines[waiting].waiting.due_at) == ("ready", clock.now)
+    assert lines[other].waiting.state == "waiting"
+    with pytest.raises(errors.Conflict, match="nothing waits: what is not final yet is being sent, or is about to be"):
+        await queues.retry_of_account(ctx, shop, waiting, None)
+    (entry,) = [one for one in await journal.page(ctx, shop, before=None, limit=9) if one.action == "message.retried"]
+    assert entry.subject == waiting
+
+
+async def test_an_account_has_one_recipient_tried_now_and_leaves_alone_what_is_being_sent(
+    ctx: context.Context, shop: str
+) -> None:
+    message_id = await mailing.accept(ctx, shop, to=tuple(f"p{n}@example.net" for n in range(3)))
+    first, second, third = await queueing.claim(ctx, shop, most=3)
+    for key in (first, second):
+        await queueing.defer(ctx, key)
+    assert await queues.retry_of_account(ctx, shop, message_id, first[2]) == queues.Done(changed=1, held=0)
+    with pytest.raises(errors.Conflict):
+        await queues.retry_of_account(ctx, shop, message_id, third[2])
+    assert await queues.retry_of_account(ctx, shop, message_id, None) == queues.Done(changed=1, held=1)
+    lines = await queues.lines_of_message(ctx, shop, message_id)
+    assert {key: line.waiting.state for key, line in lines.items()} == {
+        first[2]: "ready",
+        second[2]: "ready",
+        third[2]: "sending",
+    }
+
+
+async def test_what_is_final_is_not_tried_again(ctx: context.Context, shop: str) -> None:
+    message_id = await mailing.accept(ctx, shop)
+    await queues.cancel(ctx, [ALL])
+    with pytest.raises(errors.Conflict, match="every recipient has its final result"):
+        await queues.retry_of_account(ctx, shop, message_id, None)
+    assert await queues.lines_of_message(ctx, shop, message_id) == {}
+
+
+async def test_a_foreign_or_unknown_message_or_recipient_is_not_found(ctx: context.Context, shop: str) -> None:
+    other = await accounts.create(ctx, "Other")
+    await mailing.allow(ctx, other.id, domain="other.example")
+    mine = await deferred(ctx, shop)
+    theirs = await mailing.accept(ctx, other.id, sender="shop@other.example")
+    (foreign,) = await queueing.claim(ctx, other.id)
+    await queueing.defer(ctx, foreign)
+    refusals = set()
+    for message_id in (theirs, "em_" + "0" * 28, "", "em_\0", "x" * 5000):
+        with pytest.raises(errors.NotFound) as refused:
+            await queues.retry_of_account(ctx, shop, message_id, None)
+        refusals.add(refused.value.message)
+        assert await queues.lines_of_message(ctx, shop, message_id) == {}
+    for recipient_id in (foreign[2], "rcp_" + "0" * 28, "", "\0"):
+        with pytest.raises(errors.NotFound) as refused:
+            await queues.retry_of_account(ctx, shop, mine, recipient_id)
+        refusals.add(refused.value.message)
+    assert len(refusals) == 2
+    assert await states(ctx) == ["waiting", "waiting"]
+
+
+async def test_the_lines_of_a_message_say_why_and_when(ctx: context.Context, shop: str, clock: Clock) -> None:
+    message_id = await deferred(ctx, shop)
+    (line,) = (await queues.lines_of_message(ctx, shop, message_id)).values()
+    assert (line.waiting.state, line.waiting.due_at, line.pool) == ("waiting", clock.now + 240 * SECOND, "google")
+    assert line.why.endswith("the 2nd, after: 451 4.7.1 greylisted")

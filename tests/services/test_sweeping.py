@@ -7,7 +7,7 @@ import pytest
 from postroad.model import identifiers, limits
 from postroad.services import accepting, audit, context, submit, sweeping
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import idempotency, pools, users, webhook_deliveries, webhooks
+from postroad.storage import idempotency, pools, traffic, users, webhook_deliveries, webhooks
 from tests import contexts, mailing
 from tests.storage import samples, webhook_samples
 
@@ -191,3 +191,14 @@ async def test_secrets_go_at_their_end(ctx: context.Context, clock: contexts.Clo
     assert (await sweeping.sweep(ctx)).webhook_secrets == 1
     async with ctx.store.reading() as tx:
         assert await webhooks.secrets(tx, ["whk_1"], now=0) == [secrets[1]]
+
+
+async def test_hours_go_that_no_chart_shows_any_more(ctx: context.Context, clock: contexts.Clock) -> None:
+    now = traffic.hour_of(clock.now)
+    rows = [traffic.Added(account_id="acc_1", hour=now - hours, messages=1) for hours in (62 * 24, 62 * 24 - 1, 0)]
+    async with ctx.store.transaction() as tx:
+        await traffic.add(tx, rows)
+    assert [(await sweeping.sweep(ctx)).traffic_hours for _ in range(2)] == [1, 0]
+    assert await samples.count(ctx.store, "traffic_hours") == 2
+    clock.pass_seconds(3600)
+    assert (await sweeping.sweep(ctx)).traffic_hours == 1

@@ -99,6 +99,20 @@ def test_the_names_of_a_template_are_listed_once_in_their_order() -> None:
     assert templates.names(template("{{b}}", "{{a}} {{b}}", "{{c}}")) == ["b", "a", "c"]
 
 
+def test_a_draft_is_rendered_without_being_saved_and_refused_as_saving_it_would_be() -> None:
+    rendered = templates.render_draft(subject="Hi {{a}}", text="", html="<b>{{a}}</b>", variables={"a": "<"})
+    assert rendered == templates.Rendered("Hi <", None, "<b>&lt;</b>")
+    for change, sentence in (
+        ({"subject": ""}, "subject: has 0 characters"),
+        ({"html": ""}, "text: give at least one of text and html"),
+        ({"html": "{% x %}"}, "html: '{% x %}' in line 1 is not a placeholder"),
+        ({"html": "{{b}}"}, "variables: 'b' is missing"),
+    ):
+        members = {"subject": "Hi", "text": "", "html": "x", **change}
+        with pytest.raises(errors.InvalidRequest, match=f"^{re.escape(sentence)}"):
+            templates.render_draft(**members, variables={})
+
+
 @hypothesis.given(strategies.dictionaries(strategies.sampled_from("abc"), strategies.text(max_size=20)))
 def test_rendering_gives_text_or_a_refusal(values: dict[str, str]) -> None:
     try:

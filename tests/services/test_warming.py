@@ -198,3 +198,29 @@ async def test_nobody_can_warm_a_domain_that_is_not_theirs(ctx: context.Context,
         with pytest.raises(errors.NotFound):
             await domains.set_warm(ctx, other.id, domain_id, warm=True)
     assert not (await domains.find(ctx, shop, foreign.id)).warm
+
+
+async def test_the_calendar_shows_what_is_done_today_and_ahead(
+    ctx: context.Context, shop: str, clock: contexts.Clock
+) -> None:
+    async def calendar() -> list[tuple[int, int | None, int | None, str]] | None:
+        found = await warming.calendar(ctx, await domains.by_name(ctx, shop, mailing.DOMAIN))
+        return None if found is None else [(day.cap, day.day, day.used, day.state) for day in found]
+
+    today = times.day_of(clock.now)
+    assert await calendar() == [(60, today, 0, "today"), (100, today + 1, None, "ahead")]
+    await send(ctx, shop, 30)
+    assert await calendar() == [(60, today, 30, "today"), (100, today + 1, None, "ahead")]
+    clock.pass_seconds(DAY_SECONDS)
+    assert await calendar() == [(60, None, None, "done"), (100, today + 1, 0, "today")]
+    await send(ctx, shop, 50)
+    clock.pass_seconds(DAY_SECONDS)
+    assert await calendar() is None
+
+
+async def test_a_warm_domain_has_no_calendar(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
+    domain = await domains.by_name(ctx, shop, mailing.DOMAIN)
+    assert await warming.calendar(ctx, await domains.set_warm(ctx, shop, domain.id, warm=True)) is None
+    off = msgspec.structs.replace(ctx.settings.warmup, enabled=False)
+    async with context.open_context(msgspec.structs.replace(ctx.settings, warmup=off), clock=clock) as free:
+        assert await warming.calendar(free, domain) is None

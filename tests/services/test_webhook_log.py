@@ -1,5 +1,7 @@
 """The log of what a receiver was told: in parts, for 7 days, its own account's alone; and telling something again."""
 
+from typing import Any
+
 import pytest
 
 from postroad import config, errors
@@ -18,7 +20,7 @@ def settings(database_url: str) -> config.Settings:
     return webhook_rows.settings(database_url)
 
 
-async def listed(ctx: context.Context, account_id: str, *, limit: int = 100, **where: str | None) -> list[str]:
+async def listed(ctx: context.Context, account_id: str, *, limit: int = 100, **where: Any) -> list[str]:
     return [entry.delivery.id for entry in await webhook_log.page(ctx, account_id, limit=limit, **where)]
 
 
@@ -190,3 +192,83 @@ async def test_a_disabled_endpoint_replays_nothing(ctx: context.Context, account
     with pytest.raises(errors.Conflict, match=r"^the webhook is disabled; enable it and try again$"):
         await webhook_log.replay(ctx, account.id, delivery.id)
     assert await listed(ctx, account.id) == [delivery.id]
+
+
+async def test_entries_are_found_by_their_status(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await webhooks.save(ctx, account.id, url=URL)
+    made: dict[str, list[str]] = {"pending": [], "succeeded": [], "failed": []}
+    for _ in range(2):
+        for status, state in (("succeeded", State.SUCCEEDED), ("failed", State.FAILED)):
+            made[status].append((await webhook_rows.put_ended(ctx, account.id, state)).id)
+            clock.pass_seconds(1)
+        for state in (State.READY, State.WAITING):
+            made["pending"].append((await webhook_rows.put(ctx, account.id, state=state)).id)
+            clock.pass_seconds(1)
+    for status, ids in made.items():
+        newest_first = ids[::-1]
+        assert await listed(ctx, account.id, status=status) == newest_first
+        assert await listed(ctx, account.id, status=status, limit=1) == newest_first[:1]
+        assert await listed(ctx, account.id, status=status, before=newest_first[0]) == newest_first[1:]
+        assert await listed(ctx, account.id, status=status, message_id=MESSAGE_ID) == newest_first
+        assert await listed(ctx, account.id, status=status, message_id="em_" + "2" * 28) == []
+    other = await accounts.create(ctx, "Other")
+    await webhooks.save(ctx, other.id, url=URL)
+    for status in made:
+        assert await listed(ctx, other.id, status=status) == []
+    clock.pass_seconds(7 * DAY)
+    assert await listed(ctx, account.id, status="failed") == await listed(ctx, account.id, status="succeeded") == []
+    assert await listed(ctx, account.id, status="pending") == made["pending"][::-1]
+
+
+@pytest.mark.parametrize("status", [None, "failed"])
+async def test_a_part_tells_where_the_next_one_begins(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, status: webhook_log.Status | None
+) -> None:
+    await webhooks.save(ctx, account.id, url=URL)
+    made = []
+    for _ in range(4):
+        made.append((await webhook_rows.put_ended(ctx, account.id, State.FAILED)).id)
+        clock.pass_seconds(1)
+    first = await webhook_log.part(ctx, account.id, status=status, limit=2)
+    assert first.next_before == made[2]
+    second = await webhook_log.part(ctx, account.id, status=status, before=first.next_before, limit=2)
+    assert ([entry.delivery.id for entry in second.entries], second.next_before) == (made[1::-1], None)
+
+
+async def test_a_status_without_an_index_is_looked_for_only_so_far_at_once(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_log, "WALKED_ROWS", 3)
+    await webhooks.save(ctx, account.id, url=URL)
+    waiting = await webhook_rows.put(ctx, account.id)
+    for _ in range(6):
+        clock.pass_seconds(1)
+        await webhook_rows.put_ended(ctx, account.id)
+    place, parts = None, []
+    for _ in range(3):
+        found = await webhook_log.part(ctx, account.id, status="pending", before=place, limit=2)
+        parts.append([entry.delivery.id for entry in found.entries])
+        place = found.next_before
+    assert (parts, place) == ([[], [], [waiting.id]], None)
+
+
+async def test_one_entry_is_found_by_its_id_in_its_own_account_while_it_is_kept(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    with pytest.raises(errors.NotFound):
+        await webhook_log.find(ctx, account.id, UNKNOWN_IDS[0])
+    for account_id in (account.id, other.id):
+        await webhooks.save(ctx, account_id, url=URL)
+    mine, foreign = [await webhook_rows.put_ended(ctx, account_id) for account_id in (account.id, other.id)]
+    found = await webhook_log.find(ctx, account.id, mine.id)
+    assert (found.delivery, found.status, len(found.attempts)) == (mine, "succeeded", 1)
+    assert [found] == await webhook_log.page(ctx, account.id, limit=10)
+    for delivery_id in (*UNKNOWN_IDS, foreign.id):
+        with pytest.raises(errors.NotFound, match=r"^there is no such webhook delivery in this account$"):
+            await webhook_log.find(ctx, account.id, delivery_id)
+    clock.pass_seconds(7 * DAY)
+    with pytest.raises(errors.NotFound):
+        await webhook_log.find(ctx, account.id, mine.id)

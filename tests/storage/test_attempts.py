@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from postroad.storage import attempts
+from postroad.storage import attempts, recipients
 from postroad.storage.store import Store
+from tests.storage import samples
 
 NOW = 1_800_000_000_000_000
 
@@ -77,3 +78,19 @@ async def test_the_store_refuses_what_is_no_attempt(store: Store, changes: dict[
     with pytest.raises(Exception, match=r"(?i)check"):
         await insert(store, attempt(**changes))
     assert await of_message(store) == []
+
+
+async def test_the_latest_refusals_of_an_account_come_newest_first_with_their_addresses(store: Store) -> None:
+    verdicts = ("bounced", "retry", "failed", "delivered", "bounced", "bounced")
+    rows = [attempt(f"rcp_{place}", started_at=NOW + place, verdict=verdict) for place, verdict in enumerate(verdicts)]
+    await insert(store, *rows, attempt("rcp_9", started_at=NOW + 9, account_id="acc_2"))
+    async with store.transaction() as tx:
+        known = [samples.recipient("em_1", place, id=f"rcp_{place}") for place in range(len(verdicts))]
+        await recipients.insert(tx, known)
+        found = await attempts.latest_refused(tx, "acc_1", most=3)
+        assert await attempts.latest_refused(tx, "acc_3", most=3) == []
+    assert [one.recipient_id for one in found] == ["rcp_5", "rcp_4", "rcp_2"]
+    response, reason = "nobody here: Grüße 🌍", "unknown_address"
+    assert found[2] == attempts.Refused(
+        "em_1", "rcp_2", "Person2@example.org", NOW + 2, "failed", "address", reason, 550, response
+    )

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 import postroad
-from postroad.storage import audit, opening, queries
+from postroad.storage import audit, messages, opening, queries
 from postroad.storage.sqlite import SqliteStore
 from postroad.storage.store import ConstraintViolated, Store
 
@@ -21,12 +21,17 @@ SOURCE = Path(postroad.__file__).parent
 ENGINES = {SOURCE / "storage" / f"{name}.py" for name in ("sqlite", "sqlite_connection", "postgres")}
 ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many"}
 # A name that is put together in the code, and what it can become.
-COMPOSED = {"audit.{}": [f"audit.{check}" for check in audit.CHECKS]}
+COMPOSED = {
+    "audit.{}": [f"audit.{check}" for check in audit.CHECKS],
+    "messages_listed.floor_by_{}": [f"messages_listed.floor_by_{walk}" for walk in messages.Walk],
+    "messages_listed.page_by_{}": [f"messages_listed.page_by_{walk}" for walk in messages.Walk],
+}
 # Once in the life of a database: the `store` of these tests has lived through it.
 RUN_ELSEWHERE = {"migrations.create_table"}
 # The audit is meant to read everything, and so is an operator's look at what waits.
 READING_ALL = ("audit.", "queue_views.", "webhook_views.")
-# Tables of a row or a few, an operator's question, the rare late bounce, and the walk over its own result.
+# Tables of a row or a few, an operator's question, the rare late bounce, the walk over its own result, and sums over a
+# few rows an hour.
 WITHOUT_INDEX = {
     "accounts.by_name",
     "access.bump",
@@ -41,6 +46,7 @@ WITHOUT_INDEX = {
     "queue.is_longer_than",
     "queue.lanes",
     "rates.sweep",
+    "traffic.sums",
     "users.sweep_tokens",
     "webhook_deliveries.endpoints",
     "webhook_deliveries.sweep_untold",
@@ -133,6 +139,11 @@ def test_every_query_finds_its_rows_by_an_index(sqlite_store: SqliteStore) -> No
     scanned = {name for name, steps in planned.items() if any(step.startswith("SCAN") for step in steps)}
     sorted_apart = {name for name, steps in planned.items() if any("TEMP B-TREE" in step for step in steps)}
     assert {name for name in scanned | sorted_apart if not name.startswith(READING_ALL)} == WITHOUT_INDEX
+
+
+def test_the_oldest_recipient_of_an_account_is_found_by_an_index(sqlite_store: SqliteStore) -> None:
+    steps = plan(sqlite_store, "queue_views.first")
+    assert all(step.startswith(("SEARCH", "CORRELATED")) for step in steps), steps
 
 
 def plan(store: SqliteStore, name: str) -> list[str]:

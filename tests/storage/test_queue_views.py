@@ -107,3 +107,14 @@ async def test_a_recipient_is_located_between_two_places(store: Store, low: str,
         found = await queue_views.locate(tx, "rcp_1", from_message=low, to_message=high)
         assert found == (("acc_1", "em_1") if is_found else None)
         assert await queue_views.locate(tx, "rcp_2", from_message=low, to_message=high) is None
+
+
+async def test_the_first_of_an_account_is_the_oldest_as_the_page_has_it(store: Store) -> None:
+    await add(store, "rcp_3", account_id="acc_0", message_id="em_0")
+    await add(store, "rcp_1", "rcp_2")
+    async with store.scanning() as tx:
+        first = await queue_views.first(tx, "acc_1")
+        assert [first] == await queue_views.page(tx, queue_views.Filter(account_id="acc_1"), state=None, limit=1)
+        assert await queue_views.first(tx, "acc_2") is None
+    assert first is not None
+    assert first.recipient_id == "rcp_1"

@@ -67,3 +67,24 @@ async def test_tokens_are_taken_back_until_they_would_have_expired(
         assert [await users.sweep_tokens(tx, now=3) for _ in range(3)] == [3, 1, 0]
         assert not await users.is_token_revoked(tx, "tok_3")
         assert await users.is_token_revoked(tx, "tok_4")
+
+
+async def test_who_was_invited_has_joined_with_the_first_password(store: Store) -> None:
+    async with store.transaction() as tx:
+        await users.insert(tx, person("usr_1"), email_key="one")
+        for moment in (7, 9):
+            await users.set_password(tx, "usr_1", password_hash="new", now=samples.NOW + moment)
+        user = await users.by_id(tx, "usr_1")
+    assert user is not None
+    assert user.joined_at == samples.NOW + 7
+
+
+async def test_a_role_and_the_last_login_change_and_a_person_goes(store: Store) -> None:
+    async with store.transaction() as tx:
+        for name in ("usr_1", "usr_2"):
+            await users.insert(tx, person(name), email_key=name)
+        await users.set_role(tx, "usr_1", "member")
+        await users.note_login(tx, "usr_1", now=7)
+        await users.remove(tx, "usr_2")
+        (left,) = await users.of_account(tx, "acc_1")
+    assert (left.id, left.role, left.last_login_at) == ("usr_1", "member", 7)

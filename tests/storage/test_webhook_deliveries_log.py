@@ -212,3 +212,11 @@ async def test_a_replay_lives_on_when_what_it_repeats_is_swept(store: Store) -> 
     await add(store, webhook(), old, again)
     await sweep(store, ended_before=NOW)
     assert await log(store) == [again]
+
+
+async def test_the_newest_tell_how_they_stand(store: Store) -> None:
+    foreign = [delivery(9, "whk_2", "acc_2"), delivery(8, "whk_3")]
+    await add(store, webhook(), *(delivery(number) for number in (1, 2, 3)), *foreign)
+    async with store.reading() as tx:
+        found = await webhook_deliveries.newest(tx, "acc_1", "whk_1", most=2)
+    assert [tuple(row) for row in found] == [(delivery(n).id, "ready", 0, NOW + n) for n in (3, 2)]

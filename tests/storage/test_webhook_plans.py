@@ -6,7 +6,7 @@ import asyncpg
 
 from postroad.storage import opening, postgres, queries
 
-FILES = ("webhooks.", "webhook_deliveries.", "webhook_attempts.")
+FILES = ("webhooks.", "webhook_deliveries.", "webhook_attempts.", "traffic.", "attempts.", "queue_views.first")
 # These read a small index from its beginning, or every endpoint once a minute.
 READING_ON = {"webhooks.removed", "webhook_deliveries.sweep_untold"}
 SCAN = re.compile(r"(?:Index|Index Only|Seq|Bitmap Index) Scan(?: Backward)? (?:using \w+ )?on ")

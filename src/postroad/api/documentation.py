@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad.api import openapi, routing
+from postroad.api import openapi
+from postroad.web import routing
 
 TAG: Final = "Documentation"
 POLICY: Final = (

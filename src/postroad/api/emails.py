@@ -3,10 +3,11 @@
 import hashlib
 
 from postroad import errors
-from postroad.api import email_schemas, routing
+from postroad.api import email_schemas
 from postroad.model import caller, identifiers, mail, receipt
 from postroad.protocol import strict_json
 from postroad.services import accepting, context, messages, submit
+from postroad.web import routing
 
 
 async def send(ctx: context.Context, request: routing.Request) -> routing.Answer:

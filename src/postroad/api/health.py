@@ -11,9 +11,9 @@ from typing import Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.api import routing
 from postroad.services import context
 from postroad.storage import access
+from postroad.web import routing
 
 # Load balancers wait a few seconds; a store that takes longer than this for one row is not ready.
 PATIENCE_SECONDS: Final = 2.0

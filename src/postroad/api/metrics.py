@@ -9,10 +9,10 @@ import ipaddress
 from typing import Final
 
 from postroad import errors
-from postroad.api import routing
 from postroad.protocol import authorization
 from postroad.services import context, gauges
 from postroad.telemetry import metrics
+from postroad.web import routing
 
 # What proxies add: RFC 7239, RFC 9110 section 7.6.3, and the names that were there before.
 PROXY_FIELDS: Final = (

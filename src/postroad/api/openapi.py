@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.api import answering, routing
 from postroad.model import caller, identifiers, limits
+from postroad.web import answering, routing
 
 Schema = dict[str, Any]
 
@@ -59,6 +59,8 @@ TAGS: Final = {
     "Templates": "Mail with placeholders, sent by its alias.",
     "Suppressions": "Addresses that get no mail of the account.",
     "Webhook": "Where the account is told what became of its mail, and the log of what it was told.",
+    "Team": "The people of the account. Owners invite and remove them.",
+    "Journal": "Who did what in the account.",
     "Health": "For load balancers and supervisors; public.",
 }
 PATH_PARAMETERS: Final = {
@@ -77,6 +79,8 @@ RETRIED: Final = (
 # What is left of a rate is told with a refusal as well; but not to strangers, nor when the service has failed.
 RATE_FIELDS: Final = ("RateLimit", "RateLimit-Policy")
 WITHOUT_RATE: Final = (errors.Unauthorized, errors.InternalError)
+# A path as a name that generated clients can use.
+_IN_AN_ID: Final = str.maketrans({"/": "-", ".": "-", "{": None, "}": None})
 
 
 def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
@@ -149,7 +153,7 @@ def _operation(
     route: routing.Route[Any], *, schemas: Mapping[type, Schema], components: Mapping[str, Schema]
 ) -> Schema:
     operation: Schema = {
-        "operationId": f"{route.method.lower()}{route.path}".replace("/", "-").replace("{", "").replace("}", ""),
+        "operationId": f"{route.method.lower()}{route.path}".translate(_IN_AN_ID),
         "tags": [route.tag],
         "summary": route.summary,
         "security": _security(route.permission),

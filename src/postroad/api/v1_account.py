@@ -1,15 +1,18 @@
 """`/v1/account`: the account of whoever is logged in, its credits and its ledger."""
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad.api import routing, v1_schemas
+from postroad.api import v1_schemas
 from postroad.model import caller, cursors, identifiers, times
-from postroad.services import accounts, context, credits
+from postroad.services import accounts, context, credits, ledger_files
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import ledger
+from postroad.web import routing
+
+CSV: Final = "text/csv"
 
 
 class Credits(msgspec.Struct, frozen=True):
@@ -160,6 +163,13 @@ async def show_ledger(ctx: context.Context, request: routing.Request) -> routing
     return routing.Answer(200, LedgerResponse([_entry(row) for row in found[:limit]], older, request.id))
 
 
+async def export_ledger(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """The caller's whole ledger, page by page."""
+    parts = ledger_files.export(ctx, request.caller.account_id)
+    disposition = ("Content-Disposition", 'attachment; filename="ledger.csv"')
+    return routing.Answer(200, parts, headers=(disposition,), content_type=f"{CSV}; charset=utf-8")
+
+
 ROUTES: tuple[routing.Route[context.Context], ...] = (
     routing.Route(
         method="GET",
@@ -179,5 +189,18 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         permission=caller.Permission.VIEW,
         query=LedgerQuery,
         answers={200: LedgerResponse},
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/account/ledger.csv",
+        handler=export_ledger,
+        summary="Download the changes of the credits as CSV",
+        description="Oldest first, with the balances after each change. A text that a spreadsheet would run has an "
+        "apostrophe before it.",
+        tag="Account",
+        permission=caller.Permission.VIEW,
+        answers={200: bytes},
+        content_type=CSV,
+        answer_headers={"Content-Disposition": "Always `attachment`."},
     ),
 )

@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 import msgspec
 
 from postroad import errors
-from postroad.api import routing, v1_schemas
+from postroad.api import v1_schemas
 from postroad.model import caller, cursors, identifiers, labels, times
 from postroad.services import api_keys, context
 from postroad.storage import api_keys as stored
+from postroad.web import routing
 
 Scope = Literal["send", "read"]
 

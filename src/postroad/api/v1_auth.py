@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from postroad import errors
-from postroad.api import routing, v1_account
+from postroad.api import v1_account
 from postroad.model import caller, times
 from postroad.protocol import address
 from postroad.services import access, context, passwords
 from postroad.storage import users
+from postroad.web import routing
 
 # A password, an email and some quotation marks; there is no reason to read more from somebody unknown.
 BODY_BYTES = 16 * 1024

@@ -4,10 +4,11 @@ from typing import Annotated, Final
 
 import msgspec
 
-from postroad.api import routing, v1_schemas
+from postroad.api import v1_schemas
 from postroad.model import caller, cursors, identifiers, labels, times
 from postroad.services import context, credentials
 from postroad.storage import credentials as stored
+from postroad.web import routing
 
 PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.CREDENTIAL)}
 

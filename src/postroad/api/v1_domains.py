@@ -5,11 +5,12 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.api import routing, v1_schemas
+from postroad.api import v1_schemas
 from postroad.model import caller, cursors, domain_records, identifiers, times
 from postroad.protocol import address_syntax
 from postroad.services import context, domain_checks, domain_keys, domains, warming
 from postroad.storage import domains as stored
+from postroad.web import routing
 
 PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.DOMAIN)}
 

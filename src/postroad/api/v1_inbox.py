@@ -7,13 +7,16 @@ from typing import Annotated, Final
 
 import msgspec
 
-from postroad.api import routing
 from postroad.model import caller, identifiers, times
 from postroad.services import access, context, inbox
+from postroad.web import routing
 
 RAW_TYPE: Final = "message/rfc822"
 PATH_PATTERNS: Final = {"id": identifiers.pattern(inbox.RECEIVED)}
 TAG: Final = "Inbox"
+WEBHOOK_PATH: Final = "/v1/inbox/webhook"
+# Events have a few kilobytes.
+WEBHOOK_BYTES: Final = 64 * 1024
 
 
 class InboxQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,6 +75,9 @@ def routes(mail: inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
         disposition = ("Content-Disposition", f'attachment; filename="{received.id}.eml"')
         return routing.Answer(200, received.content, headers=(disposition,), content_type=RAW_TYPE)
 
+    async def take_webhook(_ctx: context.Context, _request: routing.Request) -> routing.Answer:
+        return routing.Answer(204)
+
     async def clear(_ctx: context.Context, request: routing.Request) -> routing.Answer:
         if request.caller.scheme is caller.Scheme.TOKEN:
             # A person needs the role for it; a program that reads the inbox tidies it up as well.
@@ -110,6 +116,19 @@ def routes(mail: inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
             summary="Empty the inbox",
             tag=TAG,
             permission=caller.Permission.READ,
+            answers={204: None},
+        ),
+        routing.Route(
+            method="POST",
+            path=WEBHOOK_PATH,
+            handler=take_webhook,
+            summary="Take a webhook, and keep nothing of it",
+            description="In `postroad dev` only. A receiver for the account's webhook that is always there: what it "
+            "was sent is in the log of deliveries.",
+            tag=TAG,
+            permission=None,
+            body=bytes,
+            body_limit=WEBHOOK_BYTES,
             answers={204: None},
         ),
     )

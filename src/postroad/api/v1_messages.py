@@ -5,18 +5,18 @@ from typing import Annotated, Final
 import msgspec
 
 from postroad import errors
-from postroad.api import email_schemas, routing, v1_schemas
+from postroad.api import email_schemas, v1_schemas
 from postroad.model import caller, cursors, identifiers, judging, labels, limits, mail, receipt, times
 from postroad.protocol import address_syntax
-from postroad.services import context, messages
+from postroad.services import context, messages, queues
 from postroad.storage import attempts as stored_attempts
 from postroad.storage import late_bounces as stored_late_bounces
 from postroad.storage import messages as stored
+from postroad.web import routing
 
 PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.MESSAGE)}
 RAW_TYPE: Final = "message/rfc822"
 
-Moment = Annotated[str, msgspec.Meta(max_length=64, extra_json_schema={"format": "date-time"})]
 # The addresses that people look for, in an expression that tools can generate from; `address.parse` takes more.
 _LABEL: Final = r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,31}"
 ADDRESS_PATTERN: Final = (
@@ -70,11 +70,15 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         | None
     ) = None
     after: (
-        Annotated[Moment, msgspec.Meta(description="Only messages accepted at this time or later, RFC 3339.")] | None
+        Annotated[
+            v1_schemas.Moment, msgspec.Meta(description="Only messages accepted at this time or later, RFC 3339.")
+        ]
+        | None
     ) = None
-    before: Annotated[Moment, msgspec.Meta(description="Only messages accepted before this time, RFC 3339.")] | None = (
-        None
-    )
+    before: (
+        Annotated[v1_schemas.Moment, msgspec.Meta(description="Only messages accepted before this time, RFC 3339.")]
+        | None
+    ) = None
     limit: v1_schemas.Limit | None = cursors.USUAL
     cursor: Annotated[str, v1_schemas.cursor_of(identifiers.pattern(identifiers.MESSAGE))] | None = None
 
@@ -114,6 +118,29 @@ class LateBounce(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     fault: str
     response: str
+
+
+class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which recipients to try now."""
+
+    recipient_id: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Only this one; without it, all recipients of the message that wait.",
+                extra_json_schema={"pattern": identifiers.pattern(identifiers.RECIPIENT)},
+            ),
+        ]
+        | None
+    ) = None
+
+
+class RetryResponse(msgspec.Struct, frozen=True):
+    """What is tried now."""
+
+    retried: Annotated[int, msgspec.Meta(description="Recipients that waited, and are tried now.")]
+    sending: Annotated[int, msgspec.Meta(description="Recipients that were left alone, because they are being sent.")]
+    request_id: str
 
 
 class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
@@ -196,12 +223,7 @@ def _late_bounce(row: stored_late_bounces.LateBounce) -> LateBounce:
 
 
 def _moment(field: str, text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return times.parse(text)
-    except ValueError as problem:
-        raise errors.InvalidRequest(f"{field}: {problem}") from None
+    return None if text is None else v1_schemas.moment(field, text)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -238,12 +260,21 @@ async def show_raw(ctx: context.Context, request: routing.Request) -> routing.An
     return routing.Answer(200, raw, headers=(disposition,), content_type=RAW_TYPE)
 
 
+async def retry(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Try a message of the account now."""
+    body: Retry = request.body
+    done = await queues.retry_of_account(ctx, request.caller.account_id, request.path["id"], body.recipient_id)
+    return routing.Answer(200, RetryResponse(done.changed, done.held, request.id))
+
+
 ROUTES: tuple[routing.Route[context.Context], ...] = (
     routing.Route(
         method="GET",
         path="/v1/messages",
         handler=index,
         summary="List messages",
+        description="Newest first. With several filters a part can hold fewer messages than `limit`, or none, and "
+        "still have a `next_cursor`: go on until it is null.",
         tag="Messages",
         permission=caller.Permission.VIEW,
         query=MessagesQuery,
@@ -270,6 +301,22 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         answers={200: bytes},
         content_type=RAW_TYPE,
         answer_headers={"Content-Disposition": "Always `attachment`."},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/messages/{id}/retry",
+        handler=retry,
+        summary="Try the waiting recipients of a message now",
+        description="The schedule goes on from there. A conflict when nothing waits for its next attempt. The body may "
+        "be left out.",
+        tag="Messages",
+        permission=caller.Permission.CHANGE,
+        body=Retry,
+        body_required=False,
+        body_rules={"examples": [{}]},
+        answers={200: RetryResponse},
+        errors=(errors.Conflict,),
         path_patterns=PATH_PATTERNS,
     ),
 )

@@ -1,10 +1,11 @@
-"""What the lists of the management routes share on the wire: how many, from where, and how to go on."""
+"""What the lists of the management routes share on the wire: how many, from where, from when, and how to go on."""
 
 from typing import Annotated
 
 import msgspec
 
-from postroad.model import cursors
+from postroad import errors
+from postroad.model import cursors, times
 
 Limit = Annotated[
     int, msgspec.Meta(ge=1, le=cursors.MOST, description=f"How many at most; {cursors.USUAL} unless told otherwise.")
@@ -12,6 +13,17 @@ Limit = Annotated[
 NextCursor = Annotated[
     str | None, msgspec.Meta(description="Asks for the next part of the list as `cursor`; null when this is the last.")
 ]
+
+# A time that a caller gives.
+Moment = Annotated[str, msgspec.Meta(max_length=64, extra_json_schema={"format": "date-time"})]
+
+
+def moment(field: str, text: str) -> int:
+    """The time that a member says."""
+    try:
+        return times.parse(text)
+    except ValueError as problem:
+        raise errors.InvalidRequest(f"{field}: {problem}") from None
 
 
 def cursor_of(pattern: str) -> msgspec.Meta:

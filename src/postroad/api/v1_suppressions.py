@@ -6,11 +6,12 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.api import routing, v1_messages, v1_schemas
+from postroad.api import v1_messages, v1_schemas
 from postroad.model import caller, cursors, labels, times
 from postroad.protocol import address
 from postroad.services import context, suppression_files, suppressions
 from postroad.storage import suppressions as stored
+from postroad.web import routing
 
 CSV: Final = "text/csv"
 PATH_PATTERNS: Final = {"email": v1_messages.ADDRESS_PATTERN}

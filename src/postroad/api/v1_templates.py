@@ -5,11 +5,12 @@ from typing import Annotated, Final
 import msgspec
 
 from postroad import errors
-from postroad.api import routing, v1_schemas
+from postroad.api import v1_schemas
 from postroad.model import caller, cursors, limits, mail, times
 from postroad.protocol import header_text
 from postroad.services import context, rules, templates
 from postroad.storage import templates as stored
+from postroad.web import routing
 
 ALIAS_PATTERN: Final = f"^{limits.TEMPLATE_ALIAS_PATTERN}$"
 PATH_PATTERNS: Final = {"alias": ALIAS_PATTERN}

@@ -5,10 +5,11 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.api import routing
+from postroad.api import v1_schemas
 from postroad.api import v1_webhook_schemas as schemas
-from postroad.model import caller, cursors, identifiers
-from postroad.services import context, pinging, webhook_log, webhooks
+from postroad.model import caller, cursors, identifiers, times
+from postroad.services import context, pinging, webhook_log, webhook_replays, webhooks
+from postroad.web import routing
 
 PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.WEBHOOK_DELIVERY)}
 
@@ -53,22 +54,41 @@ async def ping(ctx: context.Context, request: routing.Request) -> routing.Answer
 async def index(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """A part of the log."""
     query: schemas.WebhookDeliveriesQuery = request.query
-    found = await webhook_log.page(
+    found = await webhook_log.part(
         ctx,
         request.caller.account_id,
         message_id=query.message_id,
+        status=query.status,
         before=query.before,
         limit=query.limit or cursors.USUAL,
     )
-    return routing.Answer(
-        200, schemas.WebhookDeliveriesResponse([schemas.delivery(entry) for entry in found], request.id)
-    )
+    shown = [schemas.delivery(entry) for entry in found.entries]
+    return routing.Answer(200, schemas.WebhookDeliveriesResponse(shown, found.next_before, request.id))
+
+
+async def show_delivery(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """One delivery."""
+    found = await webhook_log.find(ctx, request.caller.account_id, request.path["id"])
+    return routing.Answer(200, schemas.WebhookDeliveryResponse(schemas.delivery(found), request.id))
 
 
 async def replay(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """Tell an event again."""
     again = await webhook_log.replay(ctx, request.caller.account_id, request.path["id"])
     return routing.Answer(202, schemas.WebhookDeliveryResponse(schemas.delivery(again), request.id))
+
+
+async def replay_failed(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    """Tell again what has failed."""
+    body: schemas.FailedReplay = request.body
+    done = await webhook_replays.replay_failed(
+        ctx,
+        request.caller.account_id,
+        after=v1_schemas.moment("after", body.after),
+        before=v1_schemas.moment("before", body.before),
+    )
+    next_after = times.optional_to_wire(done.next_after)
+    return routing.Answer(202, schemas.FailedReplayResponse(done.count, done.has_more, next_after, request.id))
 
 
 ROUTES: tuple[routing.Route[context.Context], ...] = (
@@ -143,6 +163,31 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         permission=caller.Permission.VIEW,
         query=schemas.WebhookDeliveriesQuery,
         answers={200: schemas.WebhookDeliveriesResponse},
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/webhook/deliveries/replay",
+        handler=replay_failed,
+        summary="Send again what failed in a period",
+        description="The period is that of the events. Each is told again once, as a new delivery with the same bytes "
+        "and on the full schedule: not when a later delivery of it succeeded or is pending, and no test events. At "
+        f"most {webhook_replays.MOST_REPLAYED} a call, and one call at a time.",
+        tag="Webhook",
+        permission=caller.Permission.CHANGE,
+        body=schemas.FailedReplay,
+        body_rules={"examples": [{"after": "2026-01-31T12:00:00Z", "before": "2026-01-31T18:00:00Z"}]},
+        answers={202: schemas.FailedReplayResponse},
+        errors=(errors.NotFound, errors.Conflict, errors.RateLimited),
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/webhook/deliveries/{id}",
+        handler=show_delivery,
+        summary="Read a webhook delivery",
+        tag="Webhook",
+        permission=caller.Permission.VIEW,
+        answers={200: schemas.WebhookDeliveryResponse},
+        path_patterns=PATH_PATTERNS,
     ),
     routing.Route(
         method="POST",

@@ -147,12 +147,14 @@ class WebhookDeliveriesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=
     message_id: Annotated[str, msgspec.Meta(min_length=1, description="Only deliveries about this message.")] | None = (
         None
     )
+    status: Annotated[webhook_log.Status | None, msgspec.Meta(description="Only deliveries in this state.")] = None
     limit: v1_schemas.Limit | None = cursors.USUAL
     before: (
         Annotated[
             str,
             msgspec.Meta(
-                description="The `id` of the last delivery of the part before; absent for the first part.",
+                description="`next_before` of the part before, or the `id` of its last delivery; absent for the first "
+                "part.",
                 extra_json_schema={"pattern": identifiers.pattern(identifiers.WEBHOOK_DELIVERY)},
             ),
         ]
@@ -164,6 +166,31 @@ class WebhookDeliveriesResponse(msgspec.Struct, frozen=True):
     """Deliveries of the last 7 days, newest first."""
 
     deliveries: list[WebhookDelivery]
+    next_before: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="Asks for older ones as `before`; null when there are none. With a `status` a part may be "
+            "empty and not be the last."
+        ),
+    ]
+    request_id: str
+
+
+class FailedReplay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Of which time the events are that are to be told again."""
+
+    after: Annotated[v1_schemas.Moment, msgspec.Meta(description="Events of this time or later, RFC 3339.")]
+    before: Annotated[v1_schemas.Moment, msgspec.Meta(description="Events from before this time, RFC 3339.")]
+
+
+class FailedReplayResponse(msgspec.Struct, frozen=True):
+    """How many events are told again."""
+
+    replayed: int
+    has_more: Annotated[bool, msgspec.Meta(description="True when a part of the period is still to be looked at.")]
+    next_after: Annotated[
+        times.WireTime | None, msgspec.Meta(description="Asks for that part as `after`; null when there is none.")
+    ]
     request_id: str
 
 

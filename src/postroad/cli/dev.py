@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib import parse
 
 import click
 import msgspec
@@ -23,6 +24,10 @@ REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - a look-up, no
 
 WELCOME = """
 Postroad is running for development: {base_url}   (Ctrl-C stops it)
+
+Look at it in a browser; the login is filled in:
+
+  {base_url}/login#{login}
 
 Send an email:
 
@@ -179,6 +184,7 @@ def _welcome(folder: data_folder.DataFolder, handover: data_folder.Handover) -> 
         smtp_port=handover.smtp.port,
         smtp_username=handover.smtp.username,
         smtp_password=handover.smtp.password,
+        login=parse.quote(f"{handover.login.email} {handover.login.password}"),
         login_email=handover.login.email,
         login_password=handover.login.password,
         program=_program(),

@@ -8,7 +8,7 @@ import click
 from postroad import errors
 from postroad.cli import command, naming, output, views
 from postroad.model import caller, times
-from postroad.services import access, people, secrets
+from postroad.services import access, password_links, people, secrets
 from postroad.services import context as services_context
 from postroad.storage import users
 
@@ -41,9 +41,55 @@ async def show_list(context: services_context.Context, account: str | None) -> o
     """List the people of an account."""
     found = await naming.account(context, account)
     listed = await people.of_account(context, found.id)
-    rows = [(one.id, one.email, one.role, times.optional_to_wire(one.disabled_at)) for one in listed]
-    text = output.table(["id", "email", "role", "disabled"], rows, empty="There are no people.")
+    rows = [
+        (one.id, one.email, one.role, *map(times.optional_to_wire, (one.disabled_at, one.joined_at, one.last_login_at)))
+        for one in listed
+    ]
+    columns = ["id", "email", "role", "disabled", "joined", "last login"]
+    text = output.table(columns, rows, empty="There are no people.")
     return output.Report(data={"users": [views.user(one) for one in listed]}, text=text)
+
+
+@click.command("invite", cls=command.StoreCommand)
+@click.argument("email")
+@naming.account_option
+@click.option(
+    "--role", type=click.Choice(ROLES), default=caller.Role.MEMBER.value, show_default=True, help="What they may do."
+)
+async def invite(context: services_context.Context, email: str, account: str | None, role: str) -> output.Report:
+    """Make a login for a person who chooses the password by a link, and show the link."""
+    found = await naming.account(context, account)
+    invited = await people.invite(context, found.id, email=email, role=caller.Role(role))
+    text = f"{invited.user.email} may join {found.name!r} as {invited.user.role}, by this link:"
+    return _link_report(context, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
+
+
+@click.command("link", cls=command.StoreCommand)
+@click.argument("email")
+async def link(context: services_context.Context, email: str) -> output.Report:
+    """Show a link by which a person chooses a new password. The link before it does not work any more."""
+    user = await _find(context, email)
+    made = await people.make_link(context, user.account_id, user.id)
+    text = f"{user.email} chooses a new password by this link:"
+    return _link_report(context, user, text, token=made.token, expires_at=made.expires_at)
+
+
+@click.command("role", cls=command.StoreCommand)
+@click.argument("email")
+@click.argument("role", type=click.Choice(ROLES), metavar="ROLE")
+async def set_role(context: services_context.Context, email: str, role: str) -> output.Report:
+    """Give a person another role: owner, member or read_only."""
+    user = await _find(context, email)
+    changed = await people.change_role(context, user.account_id, user.id, role=caller.Role(role))
+    return _report(changed, f"{changed.email} is {changed.role} now.")
+
+
+@click.command("remove", cls=command.StoreCommand)
+@click.argument("email")
+async def remove(context: services_context.Context, email: str) -> output.Report:
+    """Remove a person. Everything they are logged in with ends."""
+    user = await _find(context, email)
+    return _report(await people.remove(context, user.account_id, user.id), f"{user.email} is removed.")
 
 
 @click.command("password", cls=command.StoreCommand)
@@ -81,6 +127,8 @@ async def token(context: services_context.Context, email: str | None, account: s
     user = await _find(context, email) if email else await _first_owner(context, account)
     if user.disabled_at:
         raise errors.Conflict(f"{user.email} is locked out and may not have a token")
+    if user.joined_at is None:
+        raise errors.Conflict(f"{user.email} has not joined yet and may not have a token")
     session = await access.issue_token(context, user)
     data = {"token": session.token, "expires_at": times.to_wire(session.expires_at), "user": views.user(user)}
     return output.Report(data=data, text=session.token)
@@ -97,7 +145,7 @@ async def _find(context: services_context.Context, email: str) -> users.User:
 async def _first_owner(context: services_context.Context, named: str | None) -> users.User:
     account = await naming.account(context, named)
     for user in await people.of_account(context, account.id):
-        if user.role == caller.Role.OWNER and user.disabled_at is None:
+        if user.role == caller.Role.OWNER and user.disabled_at is None and user.joined_at is not None:
             return user
     raise errors.NotFound(f"account {account.name!r} has no owner; make one with 'postroad user create'")
 
@@ -115,4 +163,17 @@ def _report(user: users.User, text: str, *, made: str | None = None) -> output.R
     return output.Report(data={"user": {**view, "password": made}}, text=text)
 
 
-GROUP = click.Group("user", commands=[create, show_list, set_password, disable, enable], help="People who log in.")
+def _link_report(
+    context: services_context.Context, user: users.User, text: str, *, token: str, expires_at: int
+) -> output.Report:
+    """A link for the operator to hand on."""
+    url, until = password_links.url(context.settings, token), times.to_wire(expires_at)
+    text = f"{text}\n{url}\nIt works once, until {until}. {output.SHOWN_ONCE}"
+    return output.Report(data={"user": views.user(user), "link": url, "expires_at": until}, text=text)
+
+
+GROUP = click.Group(
+    "user",
+    commands=[create, invite, show_list, set_password, link, set_role, disable, enable, remove],
+    help="People who log in.",
+)

@@ -4,7 +4,8 @@ import dataclasses
 
 from postroad.model import times, warmup
 from postroad.services import domain_checks, domain_keys
-from postroad.storage import accounts, api_keys, credentials, domains, suppressions, templates, users
+from postroad.services import journal as services_journal
+from postroad.storage import accounts, api_keys, credentials, domains, journal, suppressions, templates, users
 
 View = dict[str, object]
 
@@ -31,6 +32,24 @@ def user(record: users.User) -> View:
         "role": record.role,
         "disabled_at": times.optional_to_wire(record.disabled_at),
         "created_at": times.to_wire(record.created_at),
+        "joined_at": times.optional_to_wire(record.joined_at),
+        "last_login_at": times.optional_to_wire(record.last_login_at),
+    }
+
+
+def journal_entry(record: journal.Entry) -> View:
+    """Something that somebody did."""
+    return {
+        "id": record.id,
+        "account_id": record.account_id,
+        "at": times.to_wire(record.created_at),
+        "actor": {"kind": record.actor_kind, "id": record.user_id, "name": record.actor},
+        "action": record.action,
+        "subject": record.subject,
+        "detail": record.detail,
+        "text": services_journal.text(record),
+        "request_id": record.request_id or None,
+        "client_address": record.client_address or None,
     }
 
 

@@ -31,6 +31,15 @@ class Http(Section, frozen=True):
     connections: Positive
 
 
+class Dashboard(Section, frozen=True):
+    """Pages for a browser."""
+
+    enabled: bool
+    session_hours: Annotated[int, msgspec.Meta(ge=1, le=8760)]
+    session_days: Annotated[int, msgspec.Meta(ge=1, le=365)]
+    journal_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)]
+
+
 class Submission(Section, frozen=True):
     """The SMTP door."""
 
@@ -191,6 +200,7 @@ class Settings(Section, frozen=True):
 
     database: Database
     http: Http
+    dashboard: Dashboard
     submission: Submission
     security: Security
     domains: Domains

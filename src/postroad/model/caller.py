@@ -16,6 +16,7 @@ class Permission(StrEnum):
     READ = "read"
     VIEW = "view"
     CHANGE = "change"
+    MANAGE = "manage"
 
 
 class Scheme(StrEnum):
@@ -37,7 +38,7 @@ class Role(StrEnum):
 EVERYTHING: Final = frozenset(Permission)
 ROLE_PERMISSIONS: Final = {
     Role.OWNER: EVERYTHING,
-    Role.MEMBER: EVERYTHING,
+    Role.MEMBER: EVERYTHING - {Permission.MANAGE},
     Role.READ_ONLY: frozenset({Permission.READ, Permission.VIEW}),
 }
 PASSWORD_PERMISSIONS: Final = frozenset({Permission.SEND, Permission.READ})

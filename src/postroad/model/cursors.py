@@ -14,13 +14,19 @@ MOST: Final = 100
 USUAL: Final = 25
 # Sorts behind every digit of an id.
 _BEHIND: Final = "~"
+_TIME_DIGITS: Final = 14
 # The last microsecond that an id can tell.
-_LAST: Final = 16**14 - 1
+_LAST: Final = 16**_TIME_DIGITS - 1
 
 
 def at(prefix: str, microseconds: int) -> str:
     """The place before everything that was made at this time or later."""
-    return f"{prefix}{min(microseconds, _LAST):014x}"
+    return f"{prefix}{min(microseconds, _LAST):0{_TIME_DIGITS}x}"
+
+
+def time_of(cursor: str, prefix: str) -> int:
+    """The time that a place tells, in microseconds: what `at` was given, or when the id was made."""
+    return int(cursor[len(prefix) : len(prefix) + _TIME_DIGITS], 16)
 
 
 def end(prefix: str) -> str:

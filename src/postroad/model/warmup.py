@@ -6,6 +6,7 @@ no clock and no host gives it a second time.
 """
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -33,6 +34,27 @@ class View(msgspec.Struct, frozen=True):
     tomorrow: int | None
     # When tomorrow begins, in microseconds since 1970.
     next_at: int
+
+
+class Step(StrEnum):
+    """Where a step of the schedule is."""
+
+    DONE = "done"
+    TODAY = "today"
+    AHEAD = "ahead"
+
+
+class Day(msgspec.Struct, frozen=True, kw_only=True):
+    """A step of the schedule: its number from 1 on, its cap, and its day (days since 1970).
+
+    Of those that are done the day is not known any more. How much was used is known of today alone.
+    """
+
+    number: int
+    cap: int
+    day: int | None
+    used: int | None
+    state: Step
 
 
 def on_day(state: State | None, *, day: int, caps: Sequence[int]) -> State:
@@ -71,6 +93,25 @@ def view(state: State, caps: Sequence[int]) -> View:
     """What to tell of a state."""
     tomorrow = State(state.day + 1, _next_step(state, caps), 0)
     return View(state.used, cap(state, caps), cap(tomorrow, caps), tomorrow.day * times.DAY)
+
+
+def calendar(state: State, caps: Sequence[int]) -> list[Day]:
+    """The schedule as it goes on if each day is used enough, the day after which is free; empty when today is free."""
+    if cap(state, caps) is None:
+        return []
+    days = []
+    for place, most in enumerate(caps):
+        ahead = place - state.step
+        days.append(
+            Day(
+                number=place + 1,
+                cap=most,
+                day=state.day + ahead if ahead >= 0 else None,
+                used=state.used if ahead == 0 else None,
+                state=Step.TODAY if ahead == 0 else Step.AHEAD if ahead > 0 else Step.DONE,
+            )
+        )
+    return days
 
 
 def _next_step(state: State, caps: Sequence[int]) -> int:

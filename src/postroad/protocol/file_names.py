@@ -39,7 +39,7 @@ def content_disposition(kind: str, filename: str) -> str:
     if _ORDINARY.fullmatch(filename) is not None and "=?" not in filename:
         parameters = [f"filename={header_fields.quote(filename)}"]
     else:
-        parameters = [*_extended(filename), f"filename={header_fields.quote(_look_alike(filename))}"]
+        parameters = [*_extended(filename), f"filename={header_fields.quote(look_alike(filename))}"]
     words = [f"{word};" for word in (kind, *parameters[:-1])] + parameters[-1:]
     return header_fields.fold("Content-Disposition", [header_fields.Piece(" ", word) for word in words])
 
@@ -55,7 +55,7 @@ def _extended(filename: str) -> list[str]:
     ]
 
 
-def _look_alike(filename: str) -> str:
+def look_alike(filename: str) -> str:
     """The name in ASCII: accents dropped, other characters underscored."""
     plain = unicodedata.normalize("NFKD", filename)
     kept = "".join(character for character in plain if not unicodedata.combining(character))

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from postroad import config
+from postroad.model import actors
 from postroad.roles import doors, engines, maintenance
 from postroad.roles.doors import ROUTES as ROUTES
 from postroad.roles.duties import Addresses as Addresses
@@ -52,7 +53,7 @@ async def run(
 ) -> None:
     """Run these roles until a signal. `prepare` comes before anyone listens, `announce` when all have started."""
     stopping = asyncio.Event()
-    async with services_context.open_context(settings) as context:
+    async with services_context.open_context(settings, actor=actors.SERVICE) as context:
         duty = Duty(context, log, stopping, mail)
         if prepare:
             await prepare(context)

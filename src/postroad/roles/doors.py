@@ -9,29 +9,35 @@ from typing import Final
 import postroad
 from postroad import config
 from postroad.api import (
-    application,
+    authenticating,
     documentation,
     emails,
     health,
     metrics,
-    routing,
     v1_account,
     v1_api_keys,
     v1_auth,
     v1_credentials,
     v1_domains,
     v1_inbox,
+    v1_journal,
     v1_messages,
+    v1_statistics,
     v1_suppressions,
+    v1_team,
     v1_templates,
+    v1_trying_out,
     v1_webhook,
 )
+from postroad.dashboard import door as dashboard
+from postroad.dashboard import site as sites
 from postroad.inbound import return_paths
-from postroad.network import http_limits, http_listener, server_tls, smtp_listener, this_host
+from postroad.network import http_exchange, http_limits, http_listener, server_tls, smtp_listener, this_host
 from postroad.roles import duties
 from postroad.services import access
 from postroad.services import context as services_context
 from postroad.submission import listening
+from postroad.web import application, routing, switching
 
 # A few who scrape, and a few who ask whether the process lives.
 METRICS_CONNECTIONS: Final = 64
@@ -42,12 +48,16 @@ ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *v1_auth.ROUTES,
     *v1_account.ROUTES,
     *v1_messages.ROUTES,
+    *v1_trying_out.ROUTES,
+    *v1_statistics.ROUTES,
     *v1_credentials.ROUTES,
     *v1_api_keys.ROUTES,
     *v1_domains.ROUTES,
     *v1_templates.ROUTES,
     *v1_suppressions.ROUTES,
     *v1_webhook.ROUTES,
+    *v1_team.ROUTES,
+    *v1_journal.ROUTES,
 )
 # What listens at the address of each setting is called this.
 LISTENERS: Final = {
@@ -60,21 +70,28 @@ LISTENERS: Final = {
 
 
 async def start_api(duty: duties.Duty) -> duties.Started:
-    """The HTTP door."""
+    """The HTTP door: the API, and the dashboard at the same address."""
     settings, ctx = duty.context.settings, duty.context
     received = v1_inbox.routes(duty.mail) if duty.mail is not None else ()
-    routes = (*ROUTES, *received, *health.routes(draining=duty.stopping.is_set))
+    described = (*ROUTES, *received, *health.routes(draining=duty.stopping.is_set))
+    routes = (*described, *documentation.routes(described, version=postroad.__version__), *metrics.routes())
     door = application.Application(
         ctx,
-        (*routes, *documentation.routes(routes, version=postroad.__version__), *metrics.routes()),
-        authenticate=access.authenticate,
+        routes,
+        authenticate=authenticating.authenticate,
         require=access.require,
+        act=services_context.acting,
         clock=ctx.clock,
         entropy=ctx.entropy,
         log=duty.log,
         counted=ctx.metrics,
     )
-    return await _serve_http(duty, door, "http", connections=settings.http.connections)
+    served: http_exchange.Application = door
+    if settings.dashboard.enabled:
+        site = sites.build(settings, mail=duty.mail, is_stopping=duty.stopping.is_set)
+        pages = dashboard.application_of(ctx, site, log=duty.log)
+        served = switching.Switch(door, pages, paths=[route.path for route in routes])
+    return await _serve_http(duty, served, "http", refuse=door.refuse, connections=settings.http.connections)
 
 
 async def start_metrics(duty: duties.Duty) -> duties.Started:
@@ -83,20 +100,25 @@ async def start_metrics(duty: duties.Duty) -> duties.Started:
     door = application.Application(
         ctx,
         (*metrics.routes(), *health.routes(draining=duty.stopping.is_set)),
-        authenticate=access.authenticate,
+        authenticate=authenticating.authenticate,
         require=access.require,
         clock=ctx.clock,
         entropy=ctx.entropy,
         log=duty.log,
         counted=ctx.metrics,
     )
-    return await _serve_http(duty, door, "metrics", connections=METRICS_CONNECTIONS)
+    return await _serve_http(duty, door, "metrics", refuse=door.refuse, connections=METRICS_CONNECTIONS)
 
 
 async def _serve_http(
-    duty: duties.Duty, door: application.Application[services_context.Context], section: str, *, connections: int
+    duty: duties.Duty,
+    door: http_exchange.Application,
+    section: str,
+    *,
+    refuse: http_exchange.Refuse,
+    connections: int,
 ) -> duties.Started:
-    listener = http_listener.HttpListener(door, refuse=door.refuse, limits=http_limits.Limits(connections=connections))
+    listener = http_listener.HttpListener(door, refuse=refuse, limits=http_limits.Limits(connections=connections))
     return await _listen(duty, listener, section, grace_seconds=duty.context.settings.http.grace_seconds)
 
 

@@ -16,7 +16,7 @@ import msgspec
 from postroad import errors
 from postroad.model import limits, throttle, times, warmup
 from postroad.services import rates
-from postroad.storage import accounts, idempotency, ledger, messages, queue, recipients, store, warmups
+from postroad.storage import accounts, idempotency, ledger, messages, queue, recipients, store, traffic, warmups
 from postroad.storage import rates as stored_rates
 
 KEY_MICROSECONDS = limits.IDEMPOTENCY_KEY_SECONDS * 1_000_000
@@ -251,6 +251,7 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission]) -> None:
     )
     await ledger.record(tx, [_reservation(submission) for submission in accepted])
     await idempotency.insert(tx, [_new_key(s.message, s.key) for s in accepted if s.key])
+    await traffic.add(tx, _added([submission.message for submission in accepted]))
 
 
 def _reservation(submission: Submission) -> ledger.Entry:
@@ -265,6 +266,18 @@ def _reservation(submission: Submission) -> ledger.Entry:
         None,
         message.created_at,
     )
+
+
+def _added(accepted: Sequence[messages.NewMessage]) -> list[traffic.Added]:
+    """What charts count. A batch is of few accounts and of an hour, mostly."""
+    recipient_counts: dict[tuple[str, int], list[int]] = {}
+    for message in accepted:
+        key = message.account_id, traffic.hour_of(message.created_at)
+        recipient_counts.setdefault(key, []).append(message.recipient_count)
+    return [
+        traffic.Added(account_id=account_id, hour=hour, messages=len(counts), recipients=sum(counts))
+        for (account_id, hour), counts in recipient_counts.items()
+    ]
 
 
 def _new_key(message: messages.NewMessage, key: Key) -> idempotency.NewKey:

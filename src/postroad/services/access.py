@@ -5,6 +5,7 @@ look-up. The memory lets go of everything within half a second of any change, so
 within one.
 """
 
+import contextlib
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,8 +13,8 @@ from typing import Final
 from postroad import errors
 from postroad.model import caller, identifiers
 from postroad.protocol import authorization
-from postroad.services import context, passwords, people, proving, recognising, tokens, uses
-from postroad.storage import access, accounts, credentials, users
+from postroad.services import context, journal, passwords, people, proving, recognising, tokens, uses
+from postroad.storage import access, accounts, credentials, password_links, users
 
 _HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' with an API key or a token"
 
@@ -137,7 +138,8 @@ async def log_in(ctx: context.Context, email: str, password: str, *, client_addr
     name = people.email_key(email)
     async with ctx.store.reading() as tx:
         found = await users.by_email(tx, name) if name is not None else None
-    user = found if found is not None and found.disabled_at is None else None
+    # Who was invited has no password before they have chosen one.
+    user = found if found is not None and found.disabled_at is None and found.joined_at is not None else None
     is_right = await proving.prove_person(
         ctx,
         name or "",
@@ -147,6 +149,7 @@ async def log_in(ctx: context.Context, email: str, password: str, *, client_addr
     )
     if user is None or not is_right:
         raise errors.Unauthorized("the email or the password is wrong")
+    await _note_login(ctx, user)
     return await issue_token(ctx, user)
 
 
@@ -164,6 +167,13 @@ async def issue_token(ctx: context.Context, user: users.User) -> Session:
         token_id=ctx.new_id(identifiers.TOKEN, now=now),
     )
     return Session(tokens.sign(claims, ctx.keys.token), claims.expires_at, user, account)
+
+
+async def _note_login(ctx: context.Context, user: users.User) -> None:
+    """Remember when somebody logged in. Who only wants to look may do so while the store takes nothing."""
+    with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
+        async with ctx.store.transaction() as tx:
+            await users.note_login(tx, user.id, now=ctx.clock())
 
 
 async def log_out(ctx: context.Context, who: caller.Caller) -> None:
@@ -201,6 +211,8 @@ async def change_password(
         changed = await users.by_id(tx, user.id)
         if not replaced or changed is None:
             raise errors.Conflict("current_password: was changed by another request at the same time")
+        await password_links.remove(tx, user.id)
+        await journal.write(ctx, tx, user.account_id, "person.password_changed", user.email)
     ctx.memory.forget()
     return await issue_token(ctx, changed)
 

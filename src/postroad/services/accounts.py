@@ -9,7 +9,7 @@ from typing import Literal
 
 from postroad import errors
 from postroad.model import bounce_guard, identifiers, labels, times
-from postroad.services import context, guarding
+from postroad.services import context, guarding, journal
 from postroad.storage import access, accounts, sending_days, store
 
 # A sentence for the account's people; it is part of the refusal that a sender sees.
@@ -45,6 +45,7 @@ async def create(ctx: context.Context, name: str) -> accounts.Account:
     account_id = ctx.new_id(identifiers.ACCOUNT, now=now)
     async with ctx.store.transaction() as tx:
         await accounts.insert(tx, account_id, name=name, now=now)
+        await journal.write(ctx, tx, account_id, "account.created", name)
     return accounts.Account(account_id, name, accounts.ACTIVE, None, available=0, reserved=0, created_at=now)
 
 
@@ -78,6 +79,7 @@ async def suspend(ctx: context.Context, account_id: str, reason: str) -> account
     async with ctx.store.transaction() as tx:
         account = await _locked(tx, account_id)
         await accounts.suspend(tx, account_id, reason=reason, by=accounts.OPERATOR, now=now)
+        await journal.write(ctx, tx, account_id, "account.suspended", account.name, reason)
     ctx.memory.forget()
     return dataclasses.replace(
         account,
@@ -93,6 +95,8 @@ async def resume(ctx: context.Context, account_id: str) -> accounts.Account:
     async with ctx.store.transaction() as tx:
         account = await _locked(tx, account_id)
         await _resume(tx, account)
+        if account.status == accounts.SUSPENDED:
+            await journal.write(ctx, tx, account_id, "account.resumed", account.name)
     ctx.memory.forget()
     return dataclasses.replace(
         account, status=accounts.ACTIVE, suspended_reason=None, suspended_by=None, suspended_at=None
@@ -117,6 +121,7 @@ async def _cool(ctx: context.Context, account_id: str, until: int) -> bool:
         is_due = account.suspended_by == accounts.BOUNCE_GUARD and (account.suspended_at or 0) <= until
         if is_due:
             await _resume(tx, account)
+            await journal.write(ctx, tx, account_id, "account.resumed", account.name, "the cool-down is over")
     ctx.memory.forget()
     return is_due
 

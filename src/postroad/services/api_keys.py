@@ -7,7 +7,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import caller, identifiers, labels
-from postroad.services import context, secrets
+from postroad.services import context, journal, secrets
 from postroad.storage import access, api_keys, credentials, store
 
 # In the order in which they are stored and shown.
@@ -41,6 +41,7 @@ async def create(
             revoked_at=None,
         )
         await api_keys.insert(tx, key, key_hash=secrets.hash_api_key(secret))
+        await journal.write(ctx, tx, account_id, "api_key.created", name, key.scopes)
     return key, secret
 
 
@@ -59,8 +60,10 @@ async def revoke(ctx: context.Context, account_id: str, key_id: str) -> None:
         raise unknown
     async with ctx.store.transaction() as tx:
         await access.bump(tx)
-        if not await api_keys.revoke(tx, account_id, key_id, now=ctx.clock()):
+        name = await api_keys.revoke(tx, account_id, key_id, now=ctx.clock())
+        if name is None:
             raise unknown
+        await journal.write(ctx, tx, account_id, "api_key.revoked", name)
     ctx.memory.forget()
 
 

@@ -6,6 +6,7 @@ test can stop the clock or fix the ids.
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import os
 import time
@@ -14,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from postroad import config
-from postroad.model import identifiers, throttle
+from postroad.model import actors, caller, identifiers, throttle
 from postroad.services import (
     accepting,
     domain_dns,
@@ -66,14 +67,24 @@ class Context:
     # The same for events that receivers are to be told.
     tidings: asyncio.Event = field(default_factory=asyncio.Event)
     metrics: telemetry.Metrics = field(default_factory=telemetry.Metrics)
+    # For whom services work with this context; a door replaces it for each of its callers (services/journal.py).
+    actor: actors.Actor = actors.OPERATOR
 
     def new_id(self, prefix: str, *, now: int) -> str:
         """A new id of this kind."""
         return identifiers.make(prefix, now=now, entropy=self.entropy(identifiers.ENTROPY_BYTES))
 
 
+def acting(ctx: Context, who: caller.Caller, *, request_id: str, client_address: str) -> Context:
+    """The same context, at work for a person."""
+    actor = actors.Actor(actors.Kind.PERSON, who.user_id, request_id, client_address)
+    return dataclasses.replace(ctx, actor=actor)
+
+
 @contextlib.asynccontextmanager
-async def open_context(settings: config.Settings, *, clock: Callable[[], int] = system_clock) -> AsyncIterator[Context]:
+async def open_context(
+    settings: config.Settings, *, clock: Callable[[], int] = system_clock, actor: actors.Actor = actors.OPERATOR
+) -> AsyncIterator[Context]:
     """Open the store and build the context; everything is finished and closed when the block ends."""
     keys = secrets.Keys.derive(config.secret_key(settings.security))
     database = await opening.open_current(
@@ -117,6 +128,7 @@ async def open_context(settings: config.Settings, *, clock: Callable[[], int] = 
             receivers=told,
             dns=domain_dns.DomainDns(settings),
             clock=clock,
+            actor=actor,
         )
     finally:
         await accept.close()

@@ -8,7 +8,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import identifiers, labels
-from postroad.services import context, secrets
+from postroad.services import context, journal, secrets
 from postroad.storage import access, credentials
 
 USERNAME_PREFIX: Final = "smtp_"
@@ -37,6 +37,7 @@ async def create(ctx: context.Context, account_id: str, name: str) -> tuple[cred
         # The first credential is the scope of the account's tokens: whoever remembers that there is none looks again.
         await access.bump(tx)
         await credentials.insert(tx, credential)
+        await journal.write(ctx, tx, account_id, "credential.created", name, credential.username)
     ctx.memory.forget()
     return credential, password
 
@@ -64,8 +65,10 @@ async def revoke(ctx: context.Context, account_id: str, credential_id: str) -> N
     _check_id(credential_id)
     async with ctx.store.transaction() as tx:
         await access.bump(tx)
-        if not await credentials.revoke(tx, account_id, credential_id, now=ctx.clock()):
+        credential = await credentials.by_id(tx, account_id, credential_id)
+        if credential is None or not await credentials.revoke(tx, account_id, credential_id, now=ctx.clock()):
             raise _unknown()
+        await journal.write(ctx, tx, account_id, "credential.revoked", credential.name, credential.username)
     ctx.memory.forget()
 
 

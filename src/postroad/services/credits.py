@@ -8,7 +8,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import cursors, identifiers, labels
-from postroad.services import accounts, context
+from postroad.services import accounts, context, journal
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import ledger as stored_ledger
 
@@ -33,6 +33,7 @@ async def add(ctx: context.Context, account_id: str, amount: int, note: str | No
         entry_id = ctx.new_id(identifiers.LEDGER, now=now)
         entry = stored_ledger.Entry(entry_id, account_id, stored_ledger.Kind.GRANT, amount, 0, None, note, now)
         await stored_ledger.record(tx, [entry])
+        await journal.write(ctx, tx, account_id, "credits.added", str(amount), note or "")
     return dataclasses.replace(account, available=account.available + amount)
 
 

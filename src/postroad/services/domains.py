@@ -5,12 +5,16 @@ by byte. Every change takes the access version's row first: that keeps two accou
 """
 
 import dataclasses
+from typing import Final
 
 from postroad import errors
 from postroad.model import identifiers, times
 from postroad.protocol import address
-from postroad.services import context
+from postroad.services import context, journal
 from postroad.storage import access, dkim_keys, domain_checks, domains, store, warmups
+
+# What the journal says of whose word it is.
+VERIFIED_BY: Final = {domains.OPERATOR: "by the operator's word", domains.DNS: "by its DKIM record in DNS"}
 
 
 async def add(ctx: context.Context, account_id: str, name: str, *, verified: bool) -> domains.Domain:
@@ -30,6 +34,9 @@ async def add(ctx: context.Context, account_id: str, name: str, *, verified: boo
         await _refuse_proven_by_another(tx, account_id, normal)
         if not await domains.insert(tx, domain):
             raise errors.Conflict(f"name: {normal} is a domain of this account already")
+        await journal.write(
+            ctx, tx, account_id, "domain.added", normal, VERIFIED_BY[domains.OPERATOR] if verified else ""
+        )
     ctx.memory.forget()
     return domain
 
@@ -79,6 +86,7 @@ async def verify(ctx: context.Context, account_id: str, domain_id: str, *, by: s
             return domain
         await _refuse_proven_by_another(tx, account_id, domain.name)
         await domains.verify(tx, account_id, domain_id, by=by, now=now)
+        await journal.write(ctx, tx, account_id, "domain.verified", domain.name, VERIFIED_BY[by])
     ctx.memory.forget()
     return dataclasses.replace(domain, verified_at=domain.verified_at or now, verified_by=by, failing_since=None)
 
@@ -88,7 +96,12 @@ async def unverify(ctx: context.Context, account_id: str, domain_id: str, *, fai
     _check_id(domain_id)
     async with ctx.store.transaction() as tx:
         await access.bump(tx)
+        domain = await domains.by_id(tx, account_id, domain_id)
         is_changed = await domains.unverify(tx, account_id, domain_id, failing_before=failing_before)
+        if is_changed and domain is not None:
+            await journal.write(
+                ctx, tx, account_id, "domain.unverified", domain.name, "its DKIM record is gone from DNS"
+            )
     ctx.memory.forget()
     return is_changed
 
@@ -100,6 +113,7 @@ async def set_warm(ctx: context.Context, account_id: str, domain_id: str, *, war
         await access.bump(tx)
         domain = await _existing(tx, account_id, domain_id)
         await domains.set_warm(tx, account_id, domain_id, warm=warm)
+        await journal.write(ctx, tx, account_id, "domain.warm" if warm else "domain.not_warm", domain.name)
     ctx.memory.forget()
     return dataclasses.replace(domain, warm=int(warm))
 
@@ -118,6 +132,7 @@ async def remove(ctx: context.Context, account_id: str, domain_id: str) -> None:
         await warmups.forget(tx, (account_id, domain.name), before_day=today)
         await dkim_keys.remove(tx, account_id, domain_id)
         await domain_checks.remove(tx, account_id, domain_id)
+        await journal.write(ctx, tx, account_id, "domain.removed", domain.name)
     ctx.memory.forget()
 
 

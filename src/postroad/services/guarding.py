@@ -5,15 +5,16 @@ one, a result counts once, and an account that is over the limit has its next ma
 is queued already is still delivered. An account that is suspended, by whomever, stays as it is.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
 import msgspec
 
 from postroad.config import sections
-from postroad.model import bounce_guard, times
-from postroad.storage import accounts, sending_days, store
+from postroad.model import actors, bounce_guard, identifiers, times
+from postroad.storage import accounts, journal, sending_days, store
 from postroad.telemetry import logs, metrics
 
 # What the log says.
@@ -59,6 +60,7 @@ async def count(
     *,
     locked: Mapping[str, accounts.Account],
     now: int,
+    entropy: Callable[[int], bytes] = os.urandom,
 ) -> list[Notice]:
     """Count, and judge the accounts that may stand worse than before; all of them must be locked.
 
@@ -87,8 +89,28 @@ async def count(
         if judgement.level is bounce_guard.Level.SUSPENDED:
             reason = bounce_guard.reason(judgement.cause, counts)
             await accounts.suspend(tx, account_id, reason=reason, by=accounts.BOUNCE_GUARD, now=now)
+            await journal.insert(
+                tx, _entry(locked[account_id], reason, now=now, entropy=entropy(identifiers.ENTROPY_BYTES))
+            )
         notices.append(Notice(account_id, judgement.level, judgement.cause, counts))
     return notices
+
+
+def _entry(account: accounts.Account, reason: str, *, now: int, entropy: bytes) -> journal.Entry:
+    """What the journal says of a suspension: results are recorded without a context, which would know who acts."""
+    return journal.Entry(
+        account_id=account.id,
+        id=identifiers.make(identifiers.JOURNAL, now=now, entropy=entropy),
+        actor_kind=actors.Kind.SERVICE,
+        user_id=None,
+        actor="postroad",
+        action="account.suspended",
+        subject=account.name,
+        detail=reason,
+        request_id="",
+        client_address="",
+        created_at=now,
+    )
 
 
 def tell(notices: Sequence[Notice], *, log: logs.Logger, counted: metrics.Metrics) -> None:

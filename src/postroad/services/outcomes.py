@@ -8,6 +8,7 @@ So the same results can be told twice, when it is not known whether the first ti
 recipients whose end an attempt has brought; what was decided without one says nothing about the account's list.
 """
 
+import collections
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,7 +16,8 @@ import msgspec
 
 from postroad.model import bounce_guard, judging, mail, standing
 from postroad.services import events, guarding
-from postroad.storage import accounts, attempts, ledger, messages, queue, recipients, store, suppressions
+from postroad.storage import accounts, attempts, ledger, messages, queue, recipients, store, suppressions, traffic
+from postroad.telemetry import metrics
 
 # What a recipient shows of the destination's words; the attempt log keeps more.
 RESPONSE_CHARACTERS: Final = 1_000
@@ -85,6 +87,7 @@ async def record(
     counted = [_counted(outcome) for outcome in finished if outcome.attempt]
     now = max((outcome.at for outcome in finished), default=0)
     notices = await guarding.count(tx, guard, counted, locked=locked, now=now)
+    await traffic.add(tx, _added([*finished, *(outcome for outcome in postponed if outcome.key in changed)]))
     written = await outbox.write(tx, finished)
     return [Recorded(written, tuple(notices) if place == 0 else ()) for place in range(len(batches))]
 
@@ -167,6 +170,23 @@ def _counted(outcome: Outcome) -> guarding.Counted:
     fault = outcome.attempt.fault if outcome.attempt else None
     is_gone = outcome.verdict is judging.Verdict.BOUNCED and fault == judging.Fault.ADDRESS
     return guarding.Counted(outcome.key[0], bounce_guard.Counts(recipients=1, bounces=int(is_gone)))
+
+
+def _added(recorded: Sequence[Outcome]) -> list[traffic.Added]:
+    """What charts count: results by the provider that gave them. What no destination has decided has none."""
+    counts = collections.Counter(
+        (outcome.key[0], traffic.hour_of(outcome.at), outcome.attempt.pool if outcome.attempt else "", outcome.verdict)
+        for outcome in recorded
+    )
+    return [
+        traffic.Added(
+            account_id=account_id,
+            hour=hour,
+            provider=metrics.provider_of(pool) if pool else "",
+            **{STATUS[verdict].value: count},
+        )
+        for (account_id, hour, pool, verdict), count in counts.items()
+    ]
 
 
 def _suppression(outcome: Outcome) -> suppressions.Suppression:

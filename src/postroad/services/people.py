@@ -1,18 +1,35 @@
-"""People of an account: made, listed, given a password, locked out and let in again.
+"""People of an account: invited or made, listed, given a role or a password, locked out, let in again and removed.
 
-A changed password and a lock-out end every session of that person, in every process, within one second.
+A changed password, a lock-out and a removal end every session of that person, in every process, within one second.
+Whoever changes people holds the account's row, so that of two owners who remove each other one stays: an account keeps
+an owner who can log in. Only an operator may lock that one out.
 """
 
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import errors
-from postroad.model import caller, identifiers
+from postroad.model import actors, caller, identifiers
 from postroad.protocol import address
-from postroad.services import context, passwords, secrets
-from postroad.storage import access, accounts, users
+from postroad.services import context, journal, password_links, passwords, secrets
+from postroad.storage import access, accounts, store, users
+from postroad.storage import password_links as stored_links
 
 # 20 characters of 62 are 119 bits.
 GENERATED_CHARACTERS: Final = 20
+# More than a team; the list is read as a whole.
+MOST_PEOPLE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """Somebody new, and the token of the link by which they choose their password."""
+
+    user: users.User
+    link_token: str = field(repr=False)
+    expires_at: int
 
 
 def email_key(email: str) -> str | None:
@@ -27,28 +44,28 @@ async def create(
     ctx: context.Context, account_id: str, *, email: str, password: str | None, role: caller.Role
 ) -> tuple[users.User, str]:
     """A new person and the password, which is generated when none is given."""
-    mailbox = _plain_address(email)
     if password is not None:
         passwords.check_new("password", password)
     chosen = secrets.random_text(GENERATED_CHARACTERS) if password is None else password
-    password_hash = await ctx.passwords.hash(chosen)
-    now = ctx.clock()
-    user = users.User(
-        id=ctx.new_id(identifiers.USER, now=now),
-        account_id=account_id,
-        email=mailbox.address,
-        password_hash=password_hash,
-        role=role.value,
-        tokens_valid_from=now,
-        disabled_at=None,
-        created_at=now,
-    )
+    mailbox = _plain_address(email)
+    user = _new(ctx, account_id, mailbox, role=role, password_hash=await ctx.passwords.hash(chosen))
+    user = dataclasses.replace(user, joined_at=user.created_at)
     async with ctx.store.transaction() as tx:
-        if await accounts.by_id(tx, account_id) is None:
-            raise errors.NotFound("there is no such account")
-        if not await users.insert(tx, user, email_key=mailbox.key):
-            raise errors.Conflict("email: somebody logs in with this address already")
+        await _insert(tx, user, mailbox, members=await _held(ctx, tx, account_id))
+        await journal.write(ctx, tx, account_id, "person.created", user.email, f"as {role}")
     return user, chosen
+
+
+async def invite(ctx: context.Context, account_id: str, *, email: str, role: caller.Role) -> Invited:
+    """A new person whose password nobody knows, and a link by which they choose one."""
+    mailbox = _plain_address(email)
+    unmatched = ctx.passwords.stand_in(secrets.random_text(GENERATED_CHARACTERS))
+    user = _new(ctx, account_id, mailbox, role=role, password_hash=unmatched)
+    async with ctx.store.transaction() as tx:
+        await _insert(tx, user, mailbox, members=await _held(ctx, tx, account_id))
+        made = await password_links.make(ctx, tx, user)
+        await journal.write(ctx, tx, account_id, "person.invited", user.email, f"as {role}")
+    return Invited(user, made.token, made.expires_at)
 
 
 async def of_account(ctx: context.Context, account_id: str) -> list[users.User]:
@@ -62,7 +79,7 @@ async def find(ctx: context.Context, account_id: str, user_id: str) -> users.Use
     async with ctx.store.reading() as tx:
         user = await users.by_id(tx, user_id) if identifiers.is_identifier(user_id, identifiers.USER) else None
     if user is None or user.account_id != account_id:
-        raise errors.NotFound("there is no such person in this account")
+        raise _unknown()
     return user
 
 
@@ -82,28 +99,151 @@ async def set_password(ctx: context.Context, account_id: str, user_id: str, *, p
     password_hash = await ctx.passwords.hash(password)
     async with ctx.store.transaction() as tx:
         await access.bump(tx)
-        await users.set_password(tx, user.id, password_hash=password_hash, now=ctx.clock())
+        if not await users.set_password(tx, user.id, password_hash=password_hash, now=ctx.clock()):
+            raise _unknown()
+        await stored_links.remove(tx, user.id)
+        await journal.write(ctx, tx, account_id, "person.password_changed", user.email)
     ctx.memory.forget()
     return await find(ctx, account_id, user_id)
+
+
+async def make_link(ctx: context.Context, account_id: str, user_id: str) -> password_links.Made:
+    """A link by which a person chooses a new password; the one before it does not work any more."""
+    async with ctx.store.transaction() as tx:
+        user = _member(await _held(ctx, tx, account_id), user_id)
+        if user.disabled_at is not None:
+            raise errors.Conflict("this person is locked out; let them in again first")
+        made = await password_links.make(ctx, tx, user)
+        await journal.write(ctx, tx, account_id, "person.password_link_made", user.email)
+    return made
+
+
+async def change_role(ctx: context.Context, account_id: str, user_id: str, *, role: caller.Role) -> users.User:
+    """Give a person another role. It counts from their next request on."""
+    return await change(ctx, account_id, user_id, role=role)
 
 
 async def disable(ctx: context.Context, account_id: str, user_id: str) -> users.User:
     """Lock a person out."""
-    return await _set_disabled(ctx, account_id, user_id, disabled_at=ctx.clock())
+    return await change(ctx, account_id, user_id, enabled=False)
 
 
 async def enable(ctx: context.Context, account_id: str, user_id: str) -> users.User:
     """Let a person log in again; sessions from before stay dead."""
-    return await _set_disabled(ctx, account_id, user_id, disabled_at=None)
+    return await change(ctx, account_id, user_id, enabled=True)
 
 
-async def _set_disabled(ctx: context.Context, account_id: str, user_id: str, *, disabled_at: int | None) -> users.User:
-    user = await find(ctx, account_id, user_id)
+async def change(
+    ctx: context.Context,
+    account_id: str,
+    user_id: str,
+    *,
+    role: caller.Role | None = None,
+    enabled: bool | None = None,
+) -> users.User:
+    """Change the role of a person, whether they may log in, or both at once. What is so already stays as it is."""
     async with ctx.store.transaction() as tx:
         await access.bump(tx)
-        await users.set_disabled(tx, user.id, disabled_at=disabled_at, now=ctx.clock())
+        members = await _held(ctx, tx, account_id)
+        user = _member(members, user_id)
+        if role is not None and role != user.role:
+            await _set_role(ctx, tx, members, user, role=role)
+        if enabled is not None and enabled != (user.disabled_at is None):
+            await _set_enabled(ctx, tx, members, user, enabled=enabled)
     ctx.memory.forget()
     return await find(ctx, account_id, user_id)
+
+
+async def remove(ctx: context.Context, account_id: str, user_id: str) -> users.User:
+    """Forget a person. What the journal says of them stays."""
+    async with ctx.store.transaction() as tx:
+        await access.bump(tx)
+        members = await _held(ctx, tx, account_id)
+        user = _member(members, user_id)
+        _refuse_last_owner(members, user)
+        # Before they are gone: who leaves by themselves has a name.
+        await journal.write(ctx, tx, account_id, "person.removed", user.email)
+        await stored_links.remove(tx, user.id)
+        await users.remove(tx, user.id)
+    ctx.memory.forget()
+    return user
+
+
+async def _set_role(
+    ctx: context.Context, tx: store.Transaction, members: Sequence[users.User], user: users.User, *, role: caller.Role
+) -> None:
+    _refuse_last_owner(members, user)
+    await users.set_role(tx, user.id, role)
+    await journal.write(ctx, tx, user.account_id, "person.role_changed", user.email, f"{user.role} to {role}")
+
+
+async def _set_enabled(
+    ctx: context.Context, tx: store.Transaction, members: Sequence[users.User], user: users.User, *, enabled: bool
+) -> None:
+    if not enabled and ctx.actor.kind is not actors.Kind.OPERATOR:
+        _refuse_last_owner(members, user)
+    now = ctx.clock()
+    await users.set_disabled(tx, user.id, disabled_at=None if enabled else now, now=now)
+    await stored_links.remove(tx, user.id)
+    await journal.write(ctx, tx, user.account_id, "person.enabled" if enabled else "person.disabled", user.email)
+
+
+def _new(
+    ctx: context.Context, account_id: str, mailbox: address.Mailbox, *, role: caller.Role, password_hash: str
+) -> users.User:
+    now = ctx.clock()
+    return users.User(
+        id=ctx.new_id(identifiers.USER, now=now),
+        account_id=account_id,
+        email=mailbox.address,
+        password_hash=password_hash,
+        role=role.value,
+        tokens_valid_from=now,
+        disabled_at=None,
+        created_at=now,
+    )
+
+
+async def _insert(
+    tx: store.Transaction, user: users.User, mailbox: address.Mailbox, *, members: Sequence[users.User]
+) -> None:
+    if len(members) >= MOST_PEOPLE:
+        raise errors.Conflict(f"an account has at most {MOST_PEOPLE} people; remove somebody first")
+    if not await users.insert(tx, user, email_key=mailbox.key):
+        raise errors.Conflict("email: somebody logs in with this address already")
+
+
+async def _held(ctx: context.Context, tx: store.Transaction, account_id: str) -> list[users.User]:
+    """The people of an account, whom nobody else changes before the transaction ends.
+
+    A person who acts was an owner when the request came in; another owner may have been quicker.
+    """
+    if account_id not in await accounts.lock(tx, [account_id]):
+        raise errors.NotFound("there is no such account")
+    members = await users.of_account(tx, account_id)
+    if ctx.actor.kind is actors.Kind.PERSON and not any(
+        one.id == ctx.actor.user_id and one.role == caller.Role.OWNER and one.disabled_at is None for one in members
+    ):
+        raise errors.Forbidden("only an owner of this account may do this")
+    return members
+
+
+def _member(members: Sequence[users.User], user_id: str) -> users.User:
+    found = next((one for one in members if one.id == user_id), None)
+    if found is None:
+        raise _unknown()
+    return found
+
+
+def _refuse_last_owner(members: Sequence[users.User], user: users.User) -> None:
+    """Refuse to take away the only owner who can log in."""
+    able = [one.id for one in members if one.role == caller.Role.OWNER and _can_log_in(one)]
+    if able == [user.id]:
+        raise errors.Conflict("this is the last owner who can log in; make somebody else an owner first")
+
+
+def _can_log_in(user: users.User) -> bool:
+    return user.disabled_at is None and user.joined_at is not None
 
 
 def _plain_address(email: str) -> address.Mailbox:
@@ -114,3 +254,7 @@ def _plain_address(email: str) -> address.Mailbox:
     if mailbox.display_name is not None or mailbox.written != mailbox.written.strip(" "):
         raise errors.InvalidRequest("email: the address alone, without a name")
     return mailbox
+
+
+def _unknown() -> errors.NotFound:
+    return errors.NotFound("there is no such person in this account")

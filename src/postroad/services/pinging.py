@@ -9,7 +9,7 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import events, identifiers, times
-from postroad.services import context, telling, webhook_log, webhook_secrets, webhooks
+from postroad.services import context, journal, telling, webhook_log, webhook_secrets, webhooks
 from postroad.storage import webhook_attempts, webhook_deliveries
 from postroad.storage import webhooks as stored
 
@@ -55,6 +55,7 @@ async def _begin(ctx: context.Context, account_id: str) -> tuple[stored.Webhook,
                 retry_after=max(1, math.ceil(left)),
             )
         sealed = await stored.secrets(tx, [webhook.id], now=now)
+        await journal.write(ctx, tx, account_id, "webhook.pinged", webhooks.host(webhook.url))
     return webhook, [webhook_secrets.unseal(ctx, secret) for secret in sealed], now
 
 

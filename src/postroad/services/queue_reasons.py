@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from postroad.model import mail, spans, times
 from postroad.storage import pools, queue_views, recipients
 
@@ -31,6 +33,13 @@ def why(row: queue_views.Waiting, pool: pools.Pool | None, *, now: int) -> str:
     until = "" if pool.state == "slowed" else f" until {times.to_wire(pool.until)}"
     reason = f": {shortened(pool.reason)}" if pool.reason else ""
     return f"ready, but the pool {pool.name} is {_STANDS[pool.state]}{until}{reason}"
+
+
+def why_for_account(row: queue_views.Waiting, pool: pools.Pool | None, *, now: int) -> str:
+    """The same for people of the account: no worker's name, and no words that a destination said of others' mail."""
+    if row.state == queue_views.SENDING:
+        return "was being sent when its worker stopped; others take it over" if row.due_at <= now else "being sent now"
+    return why(row, pool and msgspec.structs.replace(pool, reason=""), now=now)
 
 
 def how_it_ended(recipient: recipients.Recipient) -> str:

@@ -1,17 +1,22 @@
-"""The queue for operators: what waits and why, and the two things to do about it, to try at once or to give up.
+"""The queue: what waits and why, and the two things to do about it, to try at once or to give up.
+
+Operators see all of it; an account sees its own messages, and may have them tried at once.
 
 Neither touches what is under a lease: a worker is sending it right now, and records the result. Both work in batches,
 each a transaction of its own, so that mail goes on meanwhile.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from postroad import errors
 from postroad.model import cursors, identifiers, judging, limits, providers
 from postroad.protocol import address
-from postroad.services import context, outcomes, queue_reasons
+from postroad.services import context, journal, outcomes, queue_reasons
 from postroad.storage import accounts, attempts, late_bounces, messages, pools, queue_views, recipients
 
 TOP_DOMAINS: Final = 10
@@ -109,7 +114,7 @@ async def overview(ctx: context.Context, chosen: queue_views.Filter, *, state: s
         counts = await queue_views.counts(tx, chosen)
         domains = await queue_views.domains(tx, chosen, most=TOP_DOMAINS)
         told = queue_reasons.gravest(await pools.heard_since(tx, now - ALIVE_MICROSECONDS))
-    return Overview(now, [_line(ctx, row, told, now=now) for row in page], counts, domains)
+    return Overview(now, [line(ctx, row, told, now=now) for row in page], counts, domains)
 
 
 async def story(ctx: context.Context, text: str) -> Story:
@@ -126,16 +131,16 @@ async def story(ctx: context.Context, text: str) -> Story:
         told = queue_reasons.gravest(await pools.heard_since(tx, now - ALIVE_MICROSECONDS))
     if message is None:  # gone between the two looks
         raise errors.NotFound(f"there is no message {message_id}")
-    lines = {row.recipient_id: _line(ctx, row, told, now=now) for row in rows}
+    lines = {row.recipient_id: line(ctx, row, told, now=now) for row in rows}
     courses = []
     for recipient in known:
         if chosen.recipient_id in {None, recipient.id}:
-            line = lines.get(recipient.id)
+            waits = lines.get(recipient.id)
             courses.append(
                 Course(
                     recipient,
-                    line,
-                    line.why if line else queue_reasons.how_it_ended(recipient),
+                    waits,
+                    waits.why if waits else queue_reasons.how_it_ended(recipient),
                     [attempt for attempt in tried if attempt.recipient_id == recipient.id],
                     [report for report in reports if report.recipient_id == recipient.id],
                 )
@@ -157,30 +162,91 @@ async def count(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> 
 async def retry(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> Done:
     """Let those that wait for their next attempt be tried now."""
     held = (await count(ctx, choices)).held
-    changed = 0
-    for chosen in choices:
+    changed: Counter[str] = Counter()
+    for account_id, chosen in await _by_account(ctx, choices):
         for _ in range(MOST_BATCHES):
             async with ctx.store.transaction() as tx:
                 some = await queue_views.make_ready(tx, chosen, now=ctx.clock(), most=BATCH)
-            changed += some
+            changed[account_id] += some
             if some < BATCH:
                 break
+    ctx.arrivals.set()
+    await _tell(ctx, "message.retried", changed)
+    return Done(changed.total(), held)
+
+
+async def retry_of_account(ctx: context.Context, account_id: str, message_id: str, recipient_id: str | None) -> Done:
+    """Let an account's own message be tried now, or one recipient of it. Raises Conflict when nothing of it waits."""
+    if not identifiers.is_identifier(message_id, identifiers.MESSAGE):
+        raise _unknown_message()
+    async with ctx.store.transaction() as tx:
+        known = {recipient.id for recipient in await recipients.of_message(tx, account_id, message_id)}
+        if not known:
+            raise _unknown_message()
+        if recipient_id is not None and recipient_id not in known:
+            raise errors.NotFound("recipient_id: the message has no such recipient")
+        rows = await queue_views.of_message(tx, account_id, message_id)
+        held = sum(row.state == queue_views.SENDING for row in rows if recipient_id in {None, row.recipient_id})
+        now = ctx.clock()
+        changed = await queue_views.make_message_ready(tx, account_id, message_id, recipient_id, now=now)
+        if not changed:
+            raise errors.Conflict(
+                "nothing waits: what is not final yet is being sent, or is about to be; look again in a moment"
+                if rows
+                else "nothing waits: every recipient has its final result; send the message again instead"
+            )
+        await journal.write(ctx, tx, account_id, "message.retried", message_id)
     ctx.arrivals.set()
     return Done(changed, held)
 
 
+async def lines_of_message(ctx: context.Context, account_id: str, message_id: str) -> dict[str, Line]:
+    """What of an account's own message is still in the queue, by recipient; nothing of one that is unknown to it."""
+    if not identifiers.is_identifier(message_id, identifiers.MESSAGE):
+        return {}
+    now = ctx.clock()
+    async with ctx.store.reading() as tx:
+        rows = await queue_views.of_message(tx, account_id, message_id)
+        told = queue_reasons.gravest(await pools.heard_since(tx, now - ALIVE_MICROSECONDS)) if rows else {}
+    return {row.recipient_id: account_line(ctx, row, told, now=now) for row in rows}
+
+
 async def cancel(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> Done:
     """End recipients as failed; credits and messages follow as they do after the last attempt."""
-    changed = 0
-    for chosen in choices:
+    changed: Counter[str] = Counter()
+    for account_id, chosen in await _by_account(ctx, choices):
         for _ in range(MOST_BATCHES):
             async with ctx.store.scanning() as tx:
                 some = await queue_views.free(tx, chosen, most=BATCH)
             cancelled = await _cancel(ctx, some) if some else 0
-            changed += cancelled
+            changed[account_id] += cancelled
             if not cancelled:
                 break
-    return Done(changed, (await count(ctx, choices)).held)
+    await _tell(ctx, "message.cancelled", changed)
+    return Done(changed.total(), (await count(ctx, choices)).held)
+
+
+async def _by_account(
+    ctx: context.Context, choices: Sequence[queue_views.Filter]
+) -> list[tuple[str, queue_views.Filter]]:
+    """The choices, each for one account: every account is told what was done to its mail."""
+    async with ctx.store.scanning() as tx:
+        return [
+            (account_id, msgspec.structs.replace(chosen, account_id=account_id))
+            for chosen in choices
+            for account_id in await queue_views.accounts(tx, chosen)
+        ]
+
+
+async def _tell(ctx: context.Context, action: str, changed: Mapping[str, int]) -> None:
+    """One entry for each account, whatever number of transactions it took."""
+    told = sorted((account_id, number) for account_id, number in changed.items() if number)
+    if not told:
+        return
+    async with ctx.store.transaction() as tx:
+        for account_id, number in told:
+            subject = "1 recipient" if number == 1 else f"{number} recipients"
+            await journal.write(ctx, tx, account_id, action, subject)
 
 
 async def _cancel(ctx: context.Context, some: Sequence[queue_views.Free]) -> int:
@@ -208,8 +274,23 @@ def _outcome(ctx: context.Context, one: queue_views.Free, *, now: int) -> outcom
     )
 
 
-def _line(ctx: context.Context, row: queue_views.Waiting, told: Mapping[str, pools.Pool], *, now: int) -> Line:
-    # Before the first attempt a pool is known only where all mail goes the same way.
-    one_way = ctx.settings.delivery.smarthost or providers.SMARTHOST in told
-    pool = row.pool or (providers.SMARTHOST if one_way else None)
+def line(ctx: context.Context, row: queue_views.Waiting, told: Mapping[str, pools.Pool], *, now: int) -> Line:
+    """A row of the queue for operators; `told` is how pools stand."""
+    pool = _pool(ctx, row, told)
     return Line(row, pool, queue_reasons.why(row, told.get(pool or ""), now=now))
+
+
+def account_line(ctx: context.Context, row: queue_views.Waiting, told: Mapping[str, pools.Pool], *, now: int) -> Line:
+    """The same for people of the account, who see nothing of hosts and of others' mail."""
+    pool = _pool(ctx, row, told)
+    return Line(row, pool, queue_reasons.why_for_account(row, told.get(pool or ""), now=now))
+
+
+def _pool(ctx: context.Context, row: queue_views.Waiting, told: Mapping[str, pools.Pool]) -> str | None:
+    """Before the first attempt a pool is known only where all mail goes the same way."""
+    one_way = ctx.settings.delivery.smarthost or providers.SMARTHOST in told
+    return row.pool or (providers.SMARTHOST if one_way else None)
+
+
+def _unknown_message() -> errors.NotFound:
+    return errors.NotFound("there is no such message in this account")

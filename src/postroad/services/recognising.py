@@ -78,7 +78,11 @@ async def _by_api_key(ctx: context.Context, token: str) -> Known:
 
 
 async def _by_token(ctx: context.Context, token: str) -> Known:
-    claims = tokens.read(token, ctx.keys.token, now=ctx.clock())
+    return await by_claims(ctx, tokens.read(token, ctx.keys.token, now=ctx.clock()))
+
+
+async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Known:
+    """The person whom the claims of a token name that is ours, if it was not taken back."""
     async with ctx.store.reading() as tx:
         user = await users.by_id(tx, claims.sub)
         is_revoked = await users.is_token_revoked(tx, claims.jti)

@@ -26,6 +26,7 @@ class Keys:
     """Keys derived from the installation's key; they never show in a log."""
 
     token: bytes = field(repr=False)
+    session: bytes = field(repr=False)
     return_path: bytes = field(repr=False)
     sealing: bytes = field(repr=False)
 
@@ -34,6 +35,7 @@ class Keys:
         """All derived keys."""
         return cls(
             token=_derive(installation_key, b"postroad token v1"),
+            session=_derive(installation_key, b"postroad session v1"),
             return_path=_derive(installation_key, b"postroad return path v1"),
             sealing=_derive(installation_key, b"postroad sealing v1"),
         )

@@ -3,9 +3,8 @@
 A file is read when its first line names the columns, one of them `email`, or when it is a bare list of addresses. What
 is wrong is told by its line, and then nothing of the file is stored. An export can be imported again.
 
-Spreadsheets run cells that begin with certain characters. Such a cell is written with an apostrophe before it, and so
-is one that begins with apostrophes and then such a character: taking one off again gives back every cell as it was.
-That is done in files with all the columns of an export, and in no other: there an apostrophe is part of the address.
+Cells that a spreadsheet would run have an apostrophe before them (`csv_cells.py`). It is taken off again in files with
+all the columns of an export, and in no other: there an apostrophe is part of the address.
 """
 
 import asyncio
@@ -21,7 +20,8 @@ from typing import Final
 from postroad import errors
 from postroad.model import times
 from postroad.protocol import address, header_text
-from postroad.services import context, pacing, suppressions, turns
+from postroad.services import context, csv_cells, journal, pacing, suppressions, turns
+from postroad.storage import store
 from postroad.storage import suppressions as stored
 
 COLUMNS: Final = ("email", "source", "reason", "smtp_code", "message_id", "created_at")
@@ -41,10 +41,6 @@ IMPORTS: Final = turns.Kind("imports", of_account=1, of_process=2, retry_seconds
 # The number of a line, and its cells.
 Row = tuple[int, list[str]]
 
-# ASVS 1.2.10, and the same characters in full width.
-_ACTIVE: Final = r"=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20"
-_DANGEROUS: Final = re.compile(f"'*[{_ACTIVE}]")
-_MADE_HARMLESS: Final = re.compile(f"'+[{_ACTIVE}]")
 _UNSEEN: Final = re.compile(f"[{header_text.UNSEEN}]")
 
 
@@ -72,11 +68,11 @@ class Imported:
 async def export(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes, None]:
     """The whole list as a file, in parts; nothing of it is held longer than it takes to write one."""
     page = await suppressions.page(ctx, account_id, after="", limit=PAGE_ROWS)
-    yield _lines([COLUMNS, *map(_cells, page)])
+    yield csv_cells.lines([COLUMNS, *map(_cells, page)])
     while len(page) == PAGE_ROWS:
         page = await suppressions.page(ctx, account_id, after=page[-1].email_key, limit=PAGE_ROWS)
         if page:
-            yield _lines([_cells(one) for one in page])
+            yield csv_cells.lines([_cells(one) for one in page])
 
 
 async def read(ctx: context.Context, account_id: str, content: bytes, *, bounds: Bounds = OF_CALLERS) -> Imported:
@@ -93,27 +89,24 @@ async def read(ctx: context.Context, account_id: str, content: bytes, *, bounds:
                 stored.Suppression(account_id, key, stored.Source.IMPORT, reason, None, None, now)
                 for key, reason in wanted[first : first + BATCH_ROWS]
             ]
-            added += len(await pacing.part(ctx, functools.partial(stored.add, suppressions=batch)))
+            # It is told with the first part: whatever happens to the others, somebody has brought the file.
+            told = len(wanted) if first == 0 else None
+            added += len(await pacing.part(ctx, functools.partial(_store, ctx, batch=batch, told=told)))
     return Imported(added, rows - added)
+
+
+async def _store(
+    ctx: context.Context, tx: store.Transaction, *, batch: Sequence[stored.Suppression], told: int | None
+) -> Sequence[stored.Place]:
+    if told is not None:
+        subject = "1 address" if told == 1 else f"{told} addresses"
+        await journal.write(ctx, tx, batch[0].account_id, "suppression.imported", subject)
+    return await stored.add(tx, batch)
 
 
 def _cells(one: stored.Suppression) -> tuple[str, ...]:
     code = "" if one.smtp_code is None else str(one.smtp_code)
     return (one.email_key, one.source, one.reason, code, one.message_id or "", times.to_wire(one.created_at))
-
-
-def _lines(rows: Sequence[Sequence[str]]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows([_harmless(cell) for cell in row] for row in rows)
-    return text.getvalue().encode()
-
-
-def _harmless(cell: str) -> str:
-    return f"'{cell}" if _DANGEROUS.match(cell) else cell
-
-
-def _plain(cell: str) -> str:
-    return cell[1:] if _MADE_HARMLESS.match(cell) else cell
 
 
 def _read(content: bytes, bounds: Bounds) -> tuple[dict[str, str], int]:
@@ -190,7 +183,7 @@ def _entry(columns: Sequence[str], row: Sequence[str]) -> tuple[str, str]:
     if len(row) != len(columns):
         raise ValueError(f"{len(row)} cells instead of {len(columns)}")
     is_export = len(columns) == len(COLUMNS)
-    cells = dict(zip(columns, map(_plain, row) if is_export else row, strict=True))
+    cells = dict(zip(columns, map(csv_cells.plain, row) if is_export else row, strict=True))
     reason = _UNSEEN.sub(" ", cells.get("reason", "")).strip()
     if len(reason) > REASON_CHARACTERS:
         raise ValueError(f"reason: at most {REASON_CHARACTERS} characters")

@@ -9,7 +9,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import labels
 from postroad.protocol import address
-from postroad.services import context
+from postroad.services import context, journal
 from postroad.storage import suppressions
 
 # A sentence; senders read it in the response of the recipient.
@@ -43,6 +43,8 @@ async def add(
     wanted = suppressions.Suppression(*place, source, reason, None, None, ctx.clock())
     async with ctx.store.transaction() as tx:
         added = await suppressions.add(tx, [wanted])
+        if added:
+            await journal.write(ctx, tx, account_id, "suppression.added", place[1])
         return (await suppressions.find(tx, [place]))[place], bool(added)
 
 
@@ -55,6 +57,7 @@ async def remove(ctx: context.Context, account_id: str, email: str, *, is_operat
             raise errors.Conflict("email: its owner has complained about your mail; ask the operator to take it off")
         if not await suppressions.remove(tx, *place):
             raise _unknown()
+        await journal.write(ctx, tx, account_id, "suppression.removed", place[1])
     return place[1]
 
 

@@ -8,12 +8,26 @@ from typing import Final
 
 from postroad.model import cursors, identifiers, throttle, times
 from postroad.services import accounts, context, retaining, webhook_log
-from postroad.storage import idempotency, pools, rates, sending_days, store, users, webhook_deliveries, webhooks
+from postroad.storage import (
+    idempotency,
+    journal,
+    password_links,
+    pools,
+    rates,
+    sending_days,
+    store,
+    traffic,
+    users,
+    webhook_deliveries,
+    webhooks,
+)
 
 # A bound for one sweep: ten million rows. What is left over goes with the next one.
 MOST_BATCHES: Final = 10_000
 # A worker repeats what it says of its pools twice a minute; what is older is of one that died.
 POOL_MICROSECONDS: Final = 10 * 60 * times.SECOND
+# The longest period of charts and the one before it are 60 days, today's included.
+TRAFFIC_HOURS: Final = 62 * 24
 # Endpoints that were removed, for one sweep: each is a transaction or more.
 MOST_REMOVED: Final = 1_000
 
@@ -29,6 +43,9 @@ class Swept:
     webhook_secrets: int
     rates: int
     sending_days: int = 0
+    traffic_hours: int = 0
+    journal: int = 0
+    password_links: int = 0
     bodies: int = 0
     messages: int = 0
     # There is old mail that this sweep had no time for.
@@ -53,6 +70,17 @@ async def sweep(ctx: context.Context) -> Swept:
             ctx, lambda tx: rates.sweep(tx, before=now - throttle.MOST_CLOCK_DIFFERENCE), rows=rates.SWEEP_ROWS
         ),
         sending_days=await _in_batches(ctx, functools.partial(_sweep_days, ctx), rows=sending_days.SWEEP_ROWS),
+        traffic_hours=await _in_batches(
+            ctx, lambda tx: traffic.sweep(tx, until_hour=traffic.hour_of(now) - TRAFFIC_HOURS), rows=traffic.SWEEP_ROWS
+        ),
+        journal=await _in_batches(
+            ctx,
+            lambda tx: journal.sweep(tx, before=now - ctx.settings.dashboard.journal_days * times.DAY),
+            rows=journal.SWEEP_ROWS,
+        ),
+        password_links=await _in_batches(
+            ctx, lambda tx: password_links.sweep(tx, now=now), rows=password_links.SWEEP_ROWS
+        ),
     )
     # The longest work comes last, after the keys that stand for messages. Bodies go before the rest of their messages.
     bodies = await retaining.remove_bodies(ctx, now=now)

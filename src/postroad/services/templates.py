@@ -13,7 +13,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import identifiers, mail
 from postroad.protocol import placeholders
-from postroad.services import context, rules
+from postroad.services import context, journal, rules
 from postroad.storage import templates
 
 # Text and HTML of this length fit into one management request together, and no newsletter comes near it.
@@ -48,6 +48,24 @@ def render(
     return rendered
 
 
+def render_draft(
+    *, subject: str, text: str | None, html: str | None, variables: Mapping[str, mail.TemplateValue]
+) -> Rendered:
+    """What a template would become that is not saved yet; refused as saving it, or sending with it, would be."""
+    _check(subject=subject, text=text, html=html)
+    draft = templates.Template(
+        id="",
+        account_id="",
+        alias="",
+        subject=subject,
+        text=text or None,
+        html=html or None,
+        created_at=0,
+        updated_at=0,
+    )
+    return render(draft, variables)
+
+
 def names(template: templates.Template) -> list[str]:
     """The names of a template's placeholders, each once, in the order of their first use."""
     sources = (template.subject, template.text or "", template.html or "")
@@ -59,11 +77,7 @@ async def put(
 ) -> templates.Template:
     """Make a template, or replace the one with this alias. An empty body counts as none."""
     rules.check_alias("alias", alias)
-    rules.check_subject(subject)
-    if not text and not html:
-        raise errors.InvalidRequest("text: give at least one of text and html")
-    for field, source in (("subject", subject), ("text", text), ("html", html)):
-        _check_source(field, source or "")
+    _check(subject=subject, text=text, html=html)
     now = ctx.clock()
     template = templates.Template(
         id=ctx.new_id(identifiers.TEMPLATE, now=now),
@@ -76,7 +90,9 @@ async def put(
         updated_at=now,
     )
     async with ctx.store.transaction() as tx:
-        return await templates.put(tx, template)
+        saved = await templates.put(tx, template)
+        await journal.write(ctx, tx, account_id, "template.saved", alias)
+    return saved
 
 
 async def find(ctx: context.Context, account_id: str, alias: str) -> templates.Template:
@@ -107,6 +123,7 @@ async def remove(ctx: context.Context, account_id: str, alias: str) -> None:
     async with ctx.store.transaction() as tx:
         if not await templates.remove(tx, account_id, alias):
             raise _unknown()
+        await journal.write(ctx, tx, account_id, "template.removed", alias)
 
 
 async def preview(
@@ -134,6 +151,14 @@ def _render(field: str, part: placeholders.Template, variables: Mapping[str, mai
     if unsendable := _UNSENDABLE.search(text):
         raise errors.InvalidRequest(f"variables: the character U+{ord(unsendable[0]):04X} is not allowed in mail")
     return text
+
+
+def _check(*, subject: str, text: str | None, html: str | None) -> None:
+    rules.check_subject(subject)
+    if not text and not html:
+        raise errors.InvalidRequest("text: give at least one of text and html")
+    for field, source in (("subject", subject), ("text", text), ("html", html)):
+        _check_source(field, source or "")
 
 
 def _check_source(field: str, source: str) -> None:

@@ -14,6 +14,15 @@ async def view(ctx: context.Context, domain: domains.Domain) -> warmup.View | No
     return warmup.view(state, ctx.settings.warmup.recipients_per_day)
 
 
+async def calendar(ctx: context.Context, domain: domains.Domain) -> list[warmup.Day] | None:
+    """The steps of the schedule, done, today's and ahead; None where no warm-up applies (any more)."""
+    if domain.warm or not ctx.settings.warmup.enabled:
+        return None
+    async with ctx.store.reading() as tx:
+        state = await _state(ctx, tx, domain)
+    return warmup.calendar(state, ctx.settings.warmup.recipients_per_day) or None
+
+
 async def is_free(ctx: context.Context, tx: store.Transaction, domain: domains.Domain) -> bool:
     """Whether a domain needs no warm-up (any more)."""
     if domain.warm or not ctx.settings.warmup.enabled:

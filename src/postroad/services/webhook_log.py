@@ -10,11 +10,13 @@ from typing import Final, Literal
 
 from postroad import errors
 from postroad.model import cursors, identifiers, times
-from postroad.services import context, webhooks
+from postroad.services import context, journal, webhooks
 from postroad.storage import store, webhook_attempts, webhook_deliveries
 from postroad.storage import webhooks as stored
 
 LOG_SECONDS: Final = 7 * 24 * 3600
+# For one part of those that succeeded or are pending: some ten milliseconds of looking.
+WALKED_ROWS: Final = 5_000
 
 Status = Literal["pending", "succeeded", "failed"]
 _STATUSES: Final[Mapping[str, Status]] = {
@@ -39,26 +41,84 @@ class Entry:
         return _STATUSES[self.delivery.state]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the log, and the place before which the next one begins; None when there is none."""
+
+    entries: list[Entry]
+    next_before: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be in a part."""
+
+    message_id: str | None
+    status: Status | None
+    before: str
+    ended_after: int
+    limit: int
+
+
 async def page(
-    ctx: context.Context, account_id: str, *, message_id: str | None = None, before: str | None = None, limit: int
+    ctx: context.Context,
+    account_id: str,
+    *,
+    message_id: str | None = None,
+    status: Status | None = None,
+    before: str | None = None,
+    limit: int,
 ) -> list[Entry]:
-    """Entries of the log, newest first; those about one message, and those behind an entry, when they are named."""
+    """The entries of a part of the log; who goes on to the next part asks for `part`, which tells where it begins."""
+    return (await part(ctx, account_id, message_id=message_id, status=status, before=before, limit=limit)).entries
+
+
+async def part(
+    ctx: context.Context,
+    account_id: str,
+    *,
+    message_id: str | None = None,
+    status: Status | None = None,
+    before: str | None = None,
+    limit: int,
+) -> Part:
+    """Entries of the log, newest first: those about one message, of one status, or behind an entry, as they are named.
+
+    Those that failed have an index. For another status at most `WALKED_ROWS` entries are looked at, so a part may be
+    shorter than `limit`, or empty, and not be the last.
+    """
     place = cursors.end(identifiers.WEBHOOK_DELIVERY)
     if before is not None:
         place = cursors.check("before", before, identifiers.WEBHOOK_DELIVERY)
     if message_id is not None and not identifiers.is_identifier(message_id, identifiers.MESSAGE):
-        return []
+        return Part([], None)
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         webhook = await stored.of_account(tx, account_id)
         if webhook is None:
-            return []
-        found = await _page(tx, webhook, message_id, before=place, now=now, limit=limit)
-        attempts = await webhook_attempts.of_deliveries(tx, account_id, webhook.id, [one.id for one in found])
-    by_delivery: dict[str, list[webhook_attempts.Attempt]] = {one.id: [] for one in found}
-    for attempt in attempts:
-        by_delivery[attempt.delivery_id].append(attempt)
-    return [Entry(one, by_delivery[one.id], next_attempt_at=_next_attempt_at(one, webhook, now=now)) for one in found]
+            return Part([], None)
+        wanted = _Wanted(message_id, status, place, log_begins_at(now), limit)
+        found, next_before = await _choose(tx, webhook, wanted)
+        entries = await _entries(tx, webhook, found, now=now)
+    return Part(entries, next_before)
+
+
+async def find(ctx: context.Context, account_id: str, delivery_id: str) -> Entry:
+    """One entry of the log."""
+    if not identifiers.is_identifier(delivery_id, identifiers.WEBHOOK_DELIVERY):
+        raise _unknown()
+    now = ctx.clock()
+    async with ctx.store.reading() as tx:
+        webhook = await stored.of_account(tx, account_id)
+        if webhook is None:
+            raise _unknown()
+        delivery = await webhook_deliveries.by_id(
+            tx, account_id, webhook.id, delivery_id, ended_after=log_begins_at(now)
+        )
+        if delivery is None:
+            raise _unknown()
+        (entry,) = await _entries(tx, webhook, [delivery], now=now)
+    return entry
 
 
 async def replay(ctx: context.Context, account_id: str, delivery_id: str) -> Entry:
@@ -71,43 +131,79 @@ async def replay(ctx: context.Context, account_id: str, delivery_id: str) -> Ent
         now = ctx.clock()
         if webhook is None:
             raise _unknown()
-        ended_after = _ended_after(now)
+        ended_after = log_begins_at(now)
         old = await webhook_deliveries.by_id(tx, account_id, webhook.id, delivery_id, ended_after=ended_after)
         if old is None:
             raise _unknown()
         if not webhook.enabled:
-            raise errors.Conflict("the webhook is disabled; enable it and try again")
-        again = webhook_deliveries.Delivery(
-            account_id=account_id,
-            webhook_id=webhook.id,
-            id=ctx.new_id(identifiers.WEBHOOK_DELIVERY, now=now),
-            event_id=old.event_id,
-            event_type=old.event_type,
-            message_id=old.message_id,
-            recipient_id=old.recipient_id,
-            replay_of=old.id,
-            url=webhook.url,
-            body=old.body,
-            due_at=now,
-            created_at=now,
-        )
+            raise disabled()
+        again = again_of(ctx, old, webhook, now=now)
         await webhook_deliveries.insert(tx, [again])
+        await journal.write(ctx, tx, account_id, "webhook.replayed", old.id, old.event_type)
     ctx.tidings.set()
     return Entry(again, (), next_attempt_at=now)
 
 
-async def _page(
-    tx: store.Transaction, webhook: stored.Webhook, message_id: str | None, *, before: str, now: int, limit: int
-) -> list[webhook_deliveries.Delivery]:
-    ended_after = _ended_after(now)
-    account_id, webhook_id = webhook.account_id, webhook.id
-    if message_id is None:
-        return await webhook_deliveries.page(
-            tx, account_id, webhook_id, before=before, ended_after=ended_after, limit=limit
-        )
-    return await webhook_deliveries.page_of_message(
-        tx, account_id, webhook_id, message_id, before=before, ended_after=ended_after, limit=limit
+def again_of(
+    ctx: context.Context, old: webhook_deliveries.Delivery, webhook: stored.Webhook, *, now: int
+) -> webhook_deliveries.Delivery:
+    """A new delivery of the same event and bytes, to where the endpoint is now."""
+    return webhook_deliveries.Delivery(
+        account_id=old.account_id,
+        webhook_id=webhook.id,
+        id=ctx.new_id(identifiers.WEBHOOK_DELIVERY, now=now),
+        event_id=old.event_id,
+        event_type=old.event_type,
+        message_id=old.message_id,
+        recipient_id=old.recipient_id,
+        replay_of=old.id,
+        url=webhook.url,
+        body=old.body,
+        due_at=now,
+        created_at=now,
     )
+
+
+async def _choose(
+    tx: store.Transaction, webhook: stored.Webhook, wanted: _Wanted
+) -> tuple[list[webhook_deliveries.Delivery], str | None]:
+    """The deliveries of a part, and the place before which the next part begins."""
+    names = (webhook.account_id, webhook.id)
+    before, ended_after, limit = wanted.before, wanted.ended_after, wanted.limit + 1
+    down_to = None
+    if wanted.message_id is not None:
+        found = await webhook_deliveries.page_of_message(
+            tx, *names, wanted.message_id, before=before, ended_after=ended_after, status=wanted.status, limit=limit
+        )
+    elif wanted.status is None:
+        found = await webhook_deliveries.page(tx, *names, before=before, ended_after=ended_after, limit=limit)
+    elif wanted.status == "failed":
+        found = await webhook_deliveries.page_failed(
+            tx, webhook.id, before=before, ended_after=ended_after, limit=limit
+        )
+    else:
+        down_to = await webhook_deliveries.place_behind(tx, *names, before=before, rows=WALKED_ROWS)
+        found = await webhook_deliveries.page_of_status(
+            tx,
+            *names,
+            before=before,
+            down_to=down_to or "",
+            ended_after=ended_after,
+            status=wanted.status,
+            limit=limit,
+        )
+    following = cursors.following([one.id for one in found], limit=wanted.limit)
+    return found[: wanted.limit], following or down_to
+
+
+async def _entries(
+    tx: store.Transaction, webhook: stored.Webhook, found: Sequence[webhook_deliveries.Delivery], *, now: int
+) -> list[Entry]:
+    """Deliveries with their attempts."""
+    by_delivery: dict[str, list[webhook_attempts.Attempt]] = {one.id: [] for one in found}
+    for attempt in await webhook_attempts.of_deliveries(tx, webhook.account_id, webhook.id, list(by_delivery)):
+        by_delivery[attempt.delivery_id].append(attempt)
+    return [Entry(one, by_delivery[one.id], next_attempt_at=_next_attempt_at(one, webhook, now=now)) for one in found]
 
 
 def _next_attempt_at(delivery: webhook_deliveries.Delivery, webhook: stored.Webhook, *, now: int) -> int | None:
@@ -119,9 +215,14 @@ def _next_attempt_at(delivery: webhook_deliveries.Delivery, webhook: stored.Webh
     return delivery.due_at if delivery.worker is None else None
 
 
-def _ended_after(now: int) -> int:
+def log_begins_at(now: int) -> int:
     """What ended by then is not shown any more, whether it was swept or not."""
     return now - LOG_SECONDS * times.SECOND
+
+
+def disabled() -> errors.Conflict:
+    """Nothing is told to an endpoint that is disabled, so nothing can be told again."""
+    return errors.Conflict("the webhook is disabled; enable it and try again")
 
 
 def _unknown() -> errors.NotFound:

@@ -8,12 +8,13 @@ checked before the transaction, because that asks DNS.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from urllib import parse
 
 import msgspec
 
 from postroad import errors
 from postroad.model import events, identifiers, times
-from postroad.services import context, webhook_secrets
+from postroad.services import context, journal, webhook_secrets
 from postroad.storage import accounts, store, webhooks
 
 OVERLAP_HOURS: Final = 168
@@ -50,6 +51,8 @@ async def save(
             webhook = msgspec.structs.replace(existing, url=checked, events=names, enabled=int(enabled), updated_at=now)
             await webhooks.update(tx, webhook)
             saved = Saved(webhook)
+        detail = names if enabled else "disabled"
+        await journal.write(ctx, tx, account_id, "webhook.saved", host(checked), detail)
     # What was held while it was disabled can go now.
     ctx.tidings.set()
     return saved
@@ -60,6 +63,7 @@ async def remove(ctx: context.Context, account_id: str) -> None:
     async with ctx.store.transaction() as tx:
         existing = await hold(tx, account_id)
         await webhooks.remove(tx, existing.id, now=ctx.clock())
+        await journal.write(ctx, tx, account_id, "webhook.removed", host(existing.url))
 
 
 async def rotate(ctx: context.Context, account_id: str, *, overlap_hours: int | None = None) -> str:
@@ -77,6 +81,8 @@ async def rotate(ctx: context.Context, account_id: str, *, overlap_hours: int | 
             await webhooks.retire_secret(tx, existing.id, expires_at=now + overlap_hours * times.HOUR)
         # Above all that the endpoint ever had, those that are over and not swept yet included: it is the newest.
         version = 1 + max(secret.version for secret in good)
+        overlap = "" if overlap_hours is None else f"the old one is good for {overlap_hours} more hours"
+        await journal.write(ctx, tx, account_id, "webhook.secret_rotated", host(existing.url), overlap)
         return await _add_secret(ctx, tx, existing, version=version, now=now)
 
 
@@ -92,6 +98,11 @@ async def hold(tx: store.Transaction, account_id: str) -> webhooks.Webhook:
     if webhook is None:
         raise errors.NotFound("this account has no webhook")
     return webhook
+
+
+def host(url: str) -> str:
+    """What the journal says of a URL: its path and its query may be secrets of the receiver."""
+    return parse.urlsplit(url).hostname or ""
 
 
 def _events(wanted: Sequence[str]) -> str:

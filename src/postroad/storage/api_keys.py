@@ -43,9 +43,10 @@ async def of_account(
     return [ApiKey(*row) for row in await tx.fetch("api_keys.of_account", account_id, after, limit)]
 
 
-async def revoke(tx: store.Transaction, account_id: str, key_id: str, *, now: int) -> bool:
-    """Stop a key; False when there is no such live one."""
-    return await tx.execute("api_keys.revoke", account_id, key_id, now) == 1
+async def revoke(tx: store.Transaction, account_id: str, key_id: str, *, now: int) -> str | None:
+    """Stop a key; its name, or None when there is no such live one."""
+    rows = await tx.fetch("api_keys.revoke", account_id, key_id, now)
+    return str(rows[0][0]) if rows else None
 
 
 async def touch(tx: store.Transaction, key_id: str, *, now: int) -> None:

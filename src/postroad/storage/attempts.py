@@ -29,6 +29,20 @@ class Attempt(msgspec.Struct, frozen=True):
     in_doubt: int
 
 
+class Refused(msgspec.Struct, frozen=True):
+    """An attempt that was the end of a recipient, with its address."""
+
+    message_id: str
+    recipient_id: str
+    email: str
+    started_at: int
+    verdict: str
+    fault: str | None
+    reason: str
+    smtp_code: int | None
+    response: str
+
+
 async def insert(tx: store.Transaction, attempts: Sequence[Attempt]) -> None:
     """Write attempts."""
     await tx.execute_many("attempts.insert", [msgspec.structs.astuple(attempt) for attempt in attempts])
@@ -37,3 +51,8 @@ async def insert(tx: store.Transaction, attempts: Sequence[Attempt]) -> None:
 async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[Attempt]:
     """The attempts of one message, recipient by recipient, in order."""
     return [Attempt(*row) for row in await tx.fetch("attempts.of_message", account_id, message_id)]
+
+
+async def latest_refused(tx: store.Transaction, account_id: str, *, most: int) -> list[Refused]:
+    """The latest refusals of an account's mail, newest first."""
+    return [Refused(*row) for row in await tx.fetch("attempts.latest_refused", account_id, most)]

@@ -45,6 +45,11 @@ async def record(tx: store.Transaction, entries: Sequence[Entry]) -> None:
     await tx.execute_many("accounts.move_credits", [(account_id, *moves) for account_id, moves in sorted(sums.items())])
 
 
+async def page_from(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Entry]:
+    """An account's entries, oldest first."""
+    return [Entry(*row) for row in await tx.fetch("ledger.page_from", account_id, after, limit)]
+
+
 async def page(tx: store.Transaction, account_id: str, *, before: str, limit: int) -> list[Entry]:
     """An account's entries, newest first."""
     return [Entry(*row) for row in await tx.fetch("ledger.page", account_id, before, limit)]

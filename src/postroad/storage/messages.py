@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import msgspec
 
+from postroad.model import mail, queries
 from postroad.storage import store
 
 
@@ -74,6 +76,26 @@ class Filter:
     sender_key: str | None = None
     recipient_key: str | None = None
     tag: str | None = None
+    words: tuple[str, ...] = ()
+
+
+class Walk(StrEnum):
+    """The ways through an account's messages that have an index."""
+
+    RECIPIENT = "recipient"
+    QUEUE = "queue"
+    TAG = "tag"
+    SENDER = "sender"
+    STATUS = "status"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The way to walk, and the id of the last entry that it may look at; None when it may go to the end."""
+
+    walk: Walk
+    floor: str | None
 
 
 async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
@@ -107,15 +129,44 @@ async def body(tx: store.Transaction, account_id: str, message_id: str) -> bytes
     return bytes(row[0]) if row else None
 
 
-async def page(tx: store.Transaction, account_id: str, chosen: Filter, *, limit: int) -> list[Message]:
-    """An account's messages, newest first. The most telling filter decides which index is walked."""
-    shared = (account_id, chosen.after, chosen.before, limit, chosen.status, chosen.source, chosen.sender_key)
-    if chosen.recipient_key is not None:
-        rows = await tx.fetch("messages.page_by_recipient", *shared, chosen.recipient_key, chosen.tag)
-    elif chosen.tag is not None:
-        rows = await tx.fetch("messages.page_by_tag", *shared, chosen.tag)
-    else:
-        rows = await tx.fetch("messages.page", *shared)
+async def reach(tx: store.Transaction, account_id: str, chosen: Filter, *, most: int) -> Reach:
+    """The way on which `most` entries lead furthest back: the most telling filter, as far as indexes know."""
+    ways = _ways(chosen)
+    if len(ways) == 1 and chosen.source is None and not chosen.words:
+        return Reach(next(iter(ways)), None)  # every entry passes, so none is looked at in vain
+    between = (account_id, chosen.after, chosen.before)
+    floors: dict[Walk, str] = {}
+    for walk, key in ways.items():
+        keys = () if walk in (Walk.QUEUE, Walk.TIME) else (key,)
+        row = await tx.fetch_one(f"messages_listed.floor_by_{walk}", *between, most - 1, *keys)
+        if row is None:
+            return Reach(walk, None)
+        floors[walk] = row[0]
+    furthest = min(floors, key=floors.__getitem__)
+    return Reach(furthest, floors[furthest])
+
+
+def _ways(chosen: Filter) -> dict[Walk, str]:
+    """The ways that the filters open, and what each looks for; those that are short as a rule come first."""
+    is_queued = chosen.status == mail.MessageStatus.QUEUED
+    keys = {
+        Walk.RECIPIENT: chosen.recipient_key,
+        Walk.QUEUE: chosen.status if is_queued else None,
+        Walk.TAG: chosen.tag,
+        Walk.SENDER: chosen.sender_key,
+        Walk.STATUS: None if is_queued else chosen.status,
+    }
+    return {walk: key for walk, key in keys.items() if key is not None} or {Walk.TIME: ""}
+
+
+async def page(
+    tx: store.Transaction, account_id: str, chosen: Filter, *, limit: int, walk: Walk = Walk.TIME
+) -> list[Message]:
+    """An account's messages, newest first: from `after` on, before `before`. The way has to be one that is open."""
+    words = (*chosen.words, *[""] * (queries.MOST_WORDS - len(chosen.words)))
+    filters = (chosen.status, chosen.source, chosen.sender_key, chosen.recipient_key, chosen.tag, *words)
+    between = (account_id, chosen.after, chosen.before, limit)
+    rows = await tx.fetch(f"messages_listed.page_by_{walk}", *between, *filters)
     return [Message(*row) for row in rows]
 
 

@@ -74,6 +74,17 @@ async def page(tx: store.Transaction, chosen: Filter, *, state: str | None, limi
     return [Waiting(*row) for row in rows]
 
 
+async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[Waiting]:
+    """The recipients of one message of an account; a look-up by key, however long the queue is."""
+    return [Waiting(*row) for row in await tx.fetch("queue_views.of_message", account_id, message_id)]
+
+
+async def first(tx: store.Transaction, account_id: str) -> Waiting | None:
+    """The oldest recipient of an account: one look into the index, however long the queue is."""
+    row = await tx.fetch_one("queue_views.first", account_id)
+    return Waiting(*row) if row else None
+
+
 async def counts(tx: store.Transaction, chosen: Filter) -> dict[str, Count]:
     """How much there is, by state."""
     rows = await tx.fetch("queue_views.counts", *msgspec.structs.astuple(chosen))
@@ -86,9 +97,21 @@ async def domains(tx: store.Transaction, chosen: Filter, *, most: int) -> list[t
     return [(domain, count) for domain, count in rows]
 
 
+async def accounts(tx: store.Transaction, chosen: Filter) -> list[str]:
+    """The accounts whose mail waits."""
+    return [str(row[0]) for row in await tx.fetch("queue_views.accounts", *msgspec.structs.astuple(chosen))]
+
+
 async def make_ready(tx: store.Transaction, chosen: Filter, *, now: int, most: int) -> int:
     """Let some that wait be tried now; tells how many."""
     return await tx.execute("queue_views.make_ready", *msgspec.structs.astuple(chosen), now, most)
+
+
+async def make_message_ready(
+    tx: store.Transaction, account_id: str, message_id: str, recipient_id: str | None, *, now: int
+) -> int:
+    """Let the recipients of one message that wait be tried now, or one of them; tells how many."""
+    return await tx.execute("queue_views.make_message_ready", account_id, message_id, recipient_id, now)
 
 
 async def free(tx: store.Transaction, chosen: Filter, *, most: int) -> list[Free]:

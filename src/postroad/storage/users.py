@@ -11,7 +11,10 @@ SWEEP_ROWS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A row of `users`. A token belongs to one value of `tokens_valid_from`, and is dead when that has moved."""
+    """A row of `users`. A token belongs to one value of `tokens_valid_from`, and is dead when that has moved.
+
+    Who was invited and has not chosen a password yet has no `joined_at`.
+    """
 
     id: str
     account_id: str
@@ -21,12 +24,14 @@ class User:
     tokens_valid_from: int
     disabled_at: int | None
     created_at: int
+    joined_at: int | None = None
+    last_login_at: int | None = None
 
 
 async def insert(tx: store.Transaction, user: User, *, email_key: str) -> bool:
     """Make a person; False when the email is taken."""
     row = (user.id, user.account_id, user.email, email_key, user.password_hash, user.role, user.created_at)
-    return await tx.execute("users.insert", *row) == 1
+    return await tx.execute("users.insert", *row, user.joined_at) == 1
 
 
 async def by_email(tx: store.Transaction, email_key: str) -> User | None:
@@ -47,7 +52,7 @@ async def of_account(tx: store.Transaction, account_id: str) -> list[User]:
 
 
 async def set_password(tx: store.Transaction, user_id: str, *, password_hash: str, now: int) -> bool:
-    """Change the password; older tokens die."""
+    """Change the password; older tokens die. Who had none has joined."""
     return await tx.execute("users.set_password", user_id, password_hash, now) == 1
 
 
@@ -59,6 +64,21 @@ async def replace_password(tx: store.Transaction, user_id: str, *, old_hash: str
 async def set_disabled(tx: store.Transaction, user_id: str, *, disabled_at: int | None, now: int) -> bool:
     """Lock a person out or let them in again; older tokens die."""
     return await tx.execute("users.set_disabled", user_id, disabled_at, now) == 1
+
+
+async def set_role(tx: store.Transaction, user_id: str, role: str) -> None:
+    """Change what a person may do."""
+    await tx.execute("users.set_role", user_id, role)
+
+
+async def note_login(tx: store.Transaction, user_id: str, *, now: int) -> None:
+    """Remember when a person logged in."""
+    await tx.execute("users.note_login", user_id, now)
+
+
+async def remove(tx: store.Transaction, user_id: str) -> None:
+    """Forget a person; no token of theirs is good any more."""
+    await tx.execute("users.remove", user_id)
 
 
 async def revoke_token(tx: store.Transaction, token_id: str, *, account_id: str, expires_at: int) -> None:

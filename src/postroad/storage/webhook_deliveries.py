@@ -83,6 +83,13 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: int | None
 
 
+class Failed(msgspec.Struct, frozen=True):
+    """A delivery that has failed. One that is settled needs no replay: another delivery of its event stands for it."""
+
+    delivery: Delivery
+    is_settled: bool
+
+
 class Promoted(msgspec.Struct, frozen=True):
     """A delivery whose time has come; `worker` is who let its lease run out, or None, and `due_at` when it did."""
 
@@ -155,6 +162,11 @@ async def page(
     return [_delivery(row) for row in rows]
 
 
+async def newest(tx: store.Transaction, account_id: str, webhook_id: str, *, most: int) -> list[store.Row]:
+    """How the newest deliveries of an endpoint stand: id, state, attempts and when they are due; newest first."""
+    return await tx.fetch("webhook_deliveries.newest", account_id, webhook_id, most)
+
+
 async def page_of_message(
     tx: store.Transaction,
     account_id: str,
@@ -163,13 +175,56 @@ async def page_of_message(
     *,
     before: str,
     ended_after: int,
+    status: str | None = None,
     limit: int,
 ) -> list[Delivery]:
-    """Deliveries of an endpoint about one message, newest first."""
+    """Deliveries of an endpoint about one message, newest first; those of one status when it is named."""
     rows = await tx.fetch(
-        "webhook_deliveries.page_of_message", account_id, webhook_id, message_id, before, ended_after, limit
+        "webhook_deliveries.page_of_message", account_id, webhook_id, message_id, before, ended_after, status, limit
     )
     return [_delivery(row) for row in rows]
+
+
+async def page_of_status(
+    tx: store.Transaction,
+    account_id: str,
+    webhook_id: str,
+    *,
+    before: str,
+    down_to: str,
+    ended_after: int,
+    status: str,
+    limit: int,
+) -> list[Delivery]:
+    """Deliveries of an endpoint that are `pending` or ended in one way, newest first, none older than `down_to`."""
+    rows = await tx.fetch(
+        "webhook_deliveries.page_of_status", account_id, webhook_id, before, down_to, ended_after, status, limit
+    )
+    return [_delivery(row) for row in rows]
+
+
+async def place_behind(
+    tx: store.Transaction, account_id: str, webhook_id: str, *, before: str, rows: int
+) -> str | None:
+    """The last of so many deliveries before a place; None when there are fewer."""
+    row = await tx.fetch_one("webhook_deliveries.place_behind", account_id, webhook_id, before, rows - 1)
+    return str(row[0]) if row else None
+
+
+async def page_failed(
+    tx: store.Transaction, webhook_id: str, *, before: str, ended_after: int, limit: int
+) -> list[Delivery]:
+    """Deliveries of an endpoint that have failed, newest first."""
+    rows = await tx.fetch("webhook_deliveries.page_failed", webhook_id, before, ended_after, limit)
+    return [_delivery(row) for row in rows]
+
+
+async def failed_between(
+    tx: store.Transaction, webhook_id: str, *, after: str, before: str, ended_after: int, limit: int
+) -> list[Failed]:
+    """Deliveries of an endpoint that have failed, between two places, oldest first."""
+    rows = await tx.fetch("webhook_deliveries.failed_between", webhook_id, after, before, ended_after, limit)
+    return [Failed(_delivery(row[:-1]), is_settled=bool(row[-1])) for row in rows]
 
 
 async def sweep(tx: store.Transaction, *, ended_before: int) -> int:

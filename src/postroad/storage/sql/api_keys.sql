@@ -19,7 +19,7 @@ WHERE api_keys.account_id = $1 AND api_keys.id > $2 ORDER BY api_keys.id LIMIT $
 
 -- name: revoke
 -- Stop a key.
-UPDATE api_keys SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL;
+UPDATE api_keys SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING name;
 
 -- name: touch
 -- Remember the last use.

@@ -9,3 +9,12 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 SELECT account_id, message_id, recipient_id, started_at, duration, pool, host, address, tls, stage, verdict, fault, reason,
     smtp_code, enhanced_code, response, in_doubt
 FROM attempts WHERE account_id = $1 AND message_id = $2 ORDER BY recipient_id, started_at;
+
+-- name: latest_refused
+-- The attempts of an account that ended with a refusal, the latest first.
+SELECT message_id, recipient_id,
+    (SELECT email FROM recipients
+        WHERE recipients.account_id = attempts.account_id AND recipients.message_id = attempts.message_id
+            AND recipients.id = attempts.recipient_id),
+    started_at, verdict, fault, reason, smtp_code, response
+FROM attempts WHERE account_id = $1 AND verdict IN ('bounced', 'failed') ORDER BY started_at DESC LIMIT $2;

@@ -21,6 +21,16 @@ WHERE (account_id, message_id, recipient_id) IN (
     LIMIT $6
     FOR UPDATE SKIP LOCKED);
 
+-- name: make_message_ready
+-- Let recipients of one message that wait for their next attempt be tried now, or one of them. What somebody is changing is
+-- passed over.
+UPDATE queue SET ready = 1, due_at = $4
+WHERE (account_id, message_id, recipient_id) IN (
+    SELECT account_id, message_id, recipient_id FROM queue
+    WHERE account_id = $1 AND message_id = $2 AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
+        AND ready = 0 AND worker IS NULL
+    FOR UPDATE SKIP LOCKED);
+
 -- name: still_free
 -- Of the named ones those that nobody holds, kept from others until the transaction ends. What somebody is claiming is
 -- passed over.

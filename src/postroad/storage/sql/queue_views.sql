@@ -1,5 +1,5 @@
 -- What an operator sees of the queue, and does to it. `state` is ready, waiting (for its next attempt) or sending (under a
--- lease). In all of them $1 to $4 choose rows by account, message, recipient and domain; NULL chooses all.
+-- lease). In most of them $1 to $4 choose rows by account, message, recipient and domain; NULL chooses all.
 
 -- name: page
 -- Recipients of one state or of any, the oldest first, each with the destination's last words and the pool of its last
@@ -25,6 +25,35 @@ JOIN recipients ON recipients.account_id = chosen.account_id AND recipients.mess
     AND recipients.id = chosen.recipient_id
 ORDER BY recipient_id;
 
+-- name: of_message
+-- The recipients of one message of an account, as above, found by their key.
+SELECT queue.account_id, queue.message_id, recipient_id, lane, queue.email, queue.attempt_count, lost_leases,
+    CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END,
+    queued_at, due_at, worker, last_smtp_code, last_smtp_response,
+    (SELECT pool FROM attempts
+        WHERE attempts.account_id = queue.account_id AND attempts.message_id = queue.message_id
+            AND attempts.recipient_id = queue.recipient_id
+        ORDER BY started_at DESC LIMIT 1)
+FROM queue
+JOIN recipients ON recipients.account_id = queue.account_id AND recipients.message_id = queue.message_id
+    AND recipients.id = queue.recipient_id
+WHERE queue.account_id = $1 AND queue.message_id = $2
+ORDER BY recipient_id;
+
+-- name: first
+-- The oldest recipient of the account $1, with the same about it.
+SELECT queue.account_id, queue.message_id, recipient_id, lane, queue.email, queue.attempt_count, lost_leases,
+    CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END,
+    queued_at, due_at, worker, last_smtp_code, last_smtp_response,
+    (SELECT pool FROM attempts
+        WHERE attempts.account_id = queue.account_id AND attempts.message_id = queue.message_id
+            AND attempts.recipient_id = queue.recipient_id
+        ORDER BY started_at DESC LIMIT 1)
+FROM queue CROSS JOIN recipients
+WHERE queue.account_id = $1 AND recipients.account_id = queue.account_id AND recipients.message_id = queue.message_id
+    AND recipients.id = recipient_id
+ORDER BY queue.message_id, recipient_id LIMIT 1;
+
 -- name: counts
 -- How many there are of each state, when the first of them was queued, and when it was due.
 SELECT CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END AS state,
@@ -46,6 +75,15 @@ WHERE (CAST($1 AS TEXT) IS NULL OR account_id = $1)
     AND (CAST($4 AS TEXT) IS NULL OR lane = CAST($4 AS TEXT) || ' ' || account_id)
 GROUP BY domain ORDER BY recipients DESC, domain LIMIT $5;
 
+-- name: accounts
+-- The accounts that have recipients in the queue.
+SELECT DISTINCT account_id FROM queue
+WHERE (CAST($1 AS TEXT) IS NULL OR account_id = $1)
+    AND (CAST($2 AS TEXT) IS NULL OR message_id = $2)
+    AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
+    AND (CAST($4 AS TEXT) IS NULL OR lane = CAST($4 AS TEXT) || ' ' || account_id)
+ORDER BY account_id;
+
 -- name: make_ready
 -- Let some of those that wait for their next attempt be tried now.
 UPDATE queue SET ready = 1, due_at = $5
@@ -57,6 +95,12 @@ WHERE (account_id, message_id, recipient_id) IN (
         AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
         AND (CAST($4 AS TEXT) IS NULL OR lane = CAST($4 AS TEXT) || ' ' || account_id)
     LIMIT $6);
+
+-- name: make_message_ready
+-- Let recipients of one message that wait for their next attempt be tried now, or one of them; found by their key.
+UPDATE queue SET ready = 1, due_at = $4
+WHERE account_id = $1 AND message_id = $2 AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
+    AND ready = 0 AND worker IS NULL;
 
 -- name: free
 -- Some of those that nobody holds.

@@ -25,3 +25,11 @@ SELECT account_id, message_id, COUNT(*), SUM(CASE WHEN status = 'delivered' THEN
     SUM(CASE WHEN billing_status = 'released' THEN 1 ELSE 0 END)::bigint
 FROM recipients WHERE (account_id, message_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
 GROUP BY account_id, message_id;
+
+-- name: first_of_message
+-- The first recipient of messages, as they were written.
+SELECT wanted.message_id, first.email FROM unnest($1::text[], $2::text[]) AS wanted (account_id, message_id)
+CROSS JOIN LATERAL (
+    SELECT email FROM recipients
+    WHERE recipients.account_id = wanted.account_id AND recipients.message_id = wanted.message_id
+    ORDER BY id LIMIT 1) AS first;

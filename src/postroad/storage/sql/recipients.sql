@@ -22,3 +22,7 @@ SELECT account_id, message_id, COUNT(*), SUM(CASE WHEN status = 'delivered' THEN
     SUM(CASE WHEN billing_status = 'reserved' THEN 1 ELSE 0 END),
     SUM(CASE WHEN billing_status = 'released' THEN 1 ELSE 0 END)
 FROM recipients WHERE account_id = $1 AND message_id = $2 GROUP BY account_id, message_id;
+
+-- name: first_of_message
+-- The first recipient of messages, as they were written.
+SELECT message_id, email FROM recipients WHERE account_id = $1 AND message_id = $2 ORDER BY id LIMIT 1;

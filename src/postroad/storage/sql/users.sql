@@ -1,21 +1,25 @@
 -- name: insert
 -- A new person; nothing when the email is taken.
-INSERT INTO users (id, account_id, email, email_key, password_hash, role, tokens_valid_from, disabled_at, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $7) ON CONFLICT (email_key) DO NOTHING;
+INSERT INTO users (id, account_id, email, email_key, password_hash, role, tokens_valid_from, disabled_at, created_at,
+    joined_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $7, $8) ON CONFLICT (email_key) DO NOTHING;
 
 -- name: by_email
 -- The person behind a login.
-SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at
+SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
+    last_login_at
 FROM users WHERE email_key = $1;
 
 -- name: by_id
 -- One person.
-SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at
+SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
+    last_login_at
 FROM users WHERE id = $1;
 
 -- name: set_password
--- A new password; every token issued before it is dead. `tokens_valid_from` always moves, whatever the clocks say.
-UPDATE users SET password_hash = $2,
+-- A new password; every token issued before it is dead. `tokens_valid_from` always moves, whatever the clocks say. Who has
+-- a password has joined.
+UPDATE users SET password_hash = $2, joined_at = COALESCE(joined_at, $3),
     tokens_valid_from = CASE WHEN tokens_valid_from < $3 THEN $3 ELSE tokens_valid_from + 1 END
 WHERE id = $1;
 
@@ -31,9 +35,22 @@ UPDATE users SET disabled_at = CAST($2 AS BIGINT),
     tokens_valid_from = CASE WHEN tokens_valid_from < $3 THEN $3 ELSE tokens_valid_from + 1 END
 WHERE id = $1;
 
+-- name: set_role
+-- What a person may do from now on.
+UPDATE users SET role = $2 WHERE id = $1;
+
+-- name: note_login
+-- When somebody last logged in.
+UPDATE users SET last_login_at = $2 WHERE id = $1;
+
+-- name: remove
+-- A person who is gone.
+DELETE FROM users WHERE id = $1;
+
 -- name: of_account
 -- The people of an account.
-SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at
+SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
+    last_login_at
 FROM users WHERE account_id = $1 ORDER BY id;
 
 -- name: revoke_token

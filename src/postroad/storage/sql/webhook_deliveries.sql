@@ -64,13 +64,55 @@ FROM webhook_deliveries
 WHERE account_id = $1 AND webhook_id = $2 AND id < $3 AND (ended_at IS NULL OR ended_at > $4)
 ORDER BY id DESC LIMIT $5;
 
+-- name: page_of_status
+-- Deliveries of an endpoint that are pending or ended in one way, newest first, down to a place: between the two all of
+-- them are looked at.
+SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
+    attempt_count, due_at, worker, created_at, ended_at
+FROM webhook_deliveries
+WHERE account_id = $1 AND webhook_id = $2 AND id < $3 AND id >= $4 AND (ended_at IS NULL OR ended_at > $5)
+    AND CASE WHEN ended_at IS NULL THEN 'pending' ELSE state END = $6
+ORDER BY id DESC LIMIT $7;
+
+-- name: place_behind
+-- The delivery that is so many places behind a cursor.
+SELECT id FROM webhook_deliveries WHERE account_id = $1 AND webhook_id = $2 AND id < $3
+ORDER BY id DESC LIMIT 1 OFFSET $4;
+
+-- name: page_failed
+-- Deliveries of an endpoint that have failed, newest first, by the index of those.
+SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
+    attempt_count, due_at, worker, created_at, ended_at
+FROM webhook_deliveries
+WHERE webhook_id = $1 AND state = 'failed' AND id < $2 AND ended_at > $3
+ORDER BY id DESC LIMIT $4;
+
+-- name: failed_between
+-- Deliveries of an endpoint that have failed, between two places, oldest first. One needs no replay (1) when it is a test,
+-- when its event was told by a later delivery or is still to be, or when a later failure is between the places as well.
+SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
+    attempt_count, due_at, worker, created_at, ended_at,
+    CASE WHEN message_id IS NULL OR EXISTS (
+        SELECT 1 FROM webhook_deliveries AS later
+        WHERE later.message_id = one.message_id AND later.id > one.id AND later.webhook_id = one.webhook_id
+            AND later.event_id = one.event_id AND (later.state <> 'failed' OR later.id < $3)) THEN 1 ELSE 0 END
+FROM webhook_deliveries AS one
+WHERE webhook_id = $1 AND state = 'failed' AND id > $2 AND id < $3 AND ended_at > $4
+ORDER BY id LIMIT $5;
+
+-- name: newest
+-- How the newest deliveries of an endpoint stand.
+SELECT id, state, attempt_count, due_at FROM webhook_deliveries
+WHERE account_id = $1 AND webhook_id = $2 ORDER BY id DESC LIMIT $3;
+
 -- name: page_of_message
--- Deliveries of an endpoint about one message, newest first.
+-- Deliveries of an endpoint about one message, of one status or of any, newest first.
 SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
     attempt_count, due_at, worker, created_at, ended_at
 FROM webhook_deliveries
 WHERE account_id = $1 AND webhook_id = $2 AND message_id = $3 AND id < $4 AND (ended_at IS NULL OR ended_at > $5)
-ORDER BY id DESC LIMIT $6;
+    AND (CAST($6 AS TEXT) IS NULL OR CASE WHEN ended_at IS NULL THEN 'pending' ELSE state END = $6)
+ORDER BY id DESC LIMIT $7;
 
 -- name: sweep
 -- Deliveries that ended long ago, some at a time.

@@ -1,0 +1,20 @@
+"""Who calls the API: whoever the one `Authorization` field names."""
+
+from postroad import errors
+from postroad.model import caller
+from postroad.services import access, context
+from postroad.web import routing
+
+
+async def authenticate(ctx: context.Context, headers: routing.Headers, *, client_address: str) -> caller.Caller:
+    """The caller behind a request's `Authorization`."""
+    return await access.authenticate(ctx, field(headers), client_address=client_address)
+
+
+def field(headers: routing.Headers) -> str | None:
+    """The value of `Authorization`; one that was sent twice names nobody."""
+    try:
+        value = headers.get(b"authorization")
+    except errors.InvalidRequest as problem:
+        raise errors.Unauthorized(problem.message) from None
+    return None if value is None else value.decode("latin-1")

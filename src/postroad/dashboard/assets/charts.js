@@ -1,0 +1,101 @@
+/* Charts of the overview, drawn by uPlot from the table under each of them, so that there is one truth for all readers.
+   <figure data-chart data-seconds="the length of a bucket"> holds a .legend, a .chart and a table whose cells carry
+   data-value: when a bucket begins, then each series (data-color names a colour). Series stand on each other. */
+"use strict";
+(function () {
+  const HEIGHT = 220;
+  const drawn = new Map();
+  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const number = (value) => value.toLocaleString("en");
+
+  function read(figure) {
+    const table = figure.querySelector("table");
+    const rows = [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => Number(cell.dataset.value)));
+    const colors = [...table.tHead.rows[0].cells].slice(1).map((cell) => cell.dataset.color);
+    return { rows, colors };
+  }
+
+  const DAY = { month: "short", day: "numeric" };
+  const TIME = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+
+  /* Midnights by their day, what is between by its time. */
+  function tick(seconds) {
+    const moment = new Date(seconds * 1000);
+    return moment.getHours() || moment.getMinutes() ? moment.toLocaleTimeString("en", TIME) : moment.toLocaleDateString("en", DAY);
+  }
+
+  function shownTime(start, seconds) {
+    const from = new Date(start * 1000);
+    if (seconds >= 86400) return from.toLocaleDateString("en", { weekday: "short", ...DAY });
+    const until = new Date((start + seconds) * 1000).toLocaleTimeString("en", TIME);
+    return `${from.toLocaleDateString("en", DAY)}, ${from.toLocaleTimeString("en", TIME)} – ${until}`;
+  }
+
+  /* The legend shows the sums, and while somebody points at a bucket, what is in that one. */
+  function legend(figure, rows, seconds) {
+    const values = [...figure.querySelectorAll(".legend b")];
+    const place = figure.querySelector(".legend-time");
+    const sums = values.map((_, at) => rows.reduce((sum, row) => sum + row[at + 1], 0));
+    return (index) => {
+      const row = rows[index];
+      values.forEach((element, at) => { element.textContent = number(row ? row[at + 1] : sums[at]); });
+      place.textContent = row ? shownTime(row[0], seconds) : "in all";
+    };
+  }
+
+  /* Sums from the bottom up; the highest is drawn first, and the lower ones over it. */
+  function stacked(rows, count) {
+    const sums = Array.from({ length: count }, () => []);
+    for (const row of rows) row.slice(1).reduce((sum, value, at) => { sums[at].push(sum + value); return sum + value; }, 0);
+    return sums.reverse();
+  }
+
+  function draw(figure) {
+    const place = figure.querySelector(".chart");
+    const seconds = Number(figure.dataset.seconds);
+    const { rows, colors } = read(figure);
+    const tell = legend(figure, rows, seconds);
+    const line = { stroke: color("line"), width: 1 };
+    const axis = { stroke: color("quiet"), grid: line, ticks: line, font: "12px system-ui, sans-serif" };
+    const bars = uPlot.paths.bars({ size: [0.75, 36], radius: 0.15 });
+    place.hidden = false;
+    place.replaceChildren();
+    drawn.set(figure, new uPlot({
+      width: place.clientWidth || 300, height: HEIGHT, padding: [10, 6, 0, 0], legend: { show: false },
+      cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
+      scales: {
+        x: { range: () => [rows[0][0], rows[rows.length - 1][0] + seconds] },
+        y: { range: (_, least, most) => [0, Math.max(4, most * 1.08)] },
+      },
+      axes: [
+        { ...axis, grid: { show: false }, size: 30, space: 64, values: (_, ticks) => ticks.map(tick) },
+        { ...axis, size: 52, space: 32, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 1e7],
+          values: (_, ticks) => ticks.map((value) => value >= 1e6 ? `${value / 1e6} M` : value >= 1e4 ? `${value / 1e3} k` : number(value)) },
+      ],
+      series: [{}, ...colors.slice().reverse().map((name) => ({ stroke: color(name), fill: color(name), width: 0, paths: bars, points: { show: false } }))],
+      hooks: { setCursor: [(plot) => tell(plot.cursor.idx)] },
+    }, [rows.map((row) => row[0] + seconds / 2), ...stacked(rows, colors.length)], place));
+  }
+
+  function forget(figure) {
+    const plot = drawn.get(figure);
+    if (plot) plot.destroy();
+    drawn.delete(figure);
+  }
+
+  /* What has left the page is let go, with all that it listens to. */
+  function prepare(place) {
+    [...drawn.keys()].filter((figure) => !figure.isConnected).forEach(forget);
+    place.querySelectorAll("figure[data-chart]").forEach((figure) => { forget(figure); draw(figure); });
+  }
+
+  const again = () => prepare(document);
+  new ResizeObserver(() => drawn.forEach((plot, figure) => {
+    const width = figure.querySelector(".chart").clientWidth;
+    if (width && plot.width !== width) plot.setSize({ width, height: HEIGHT });
+  })).observe(document.querySelector("main"));
+  document.addEventListener("prepared", (event) => prepare(event.detail));
+  document.addEventListener("theme", again);
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  prepare(document);
+})();

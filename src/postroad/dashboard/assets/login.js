@@ -1,0 +1,11 @@
+/* In development the link that `postroad dev` prints carries the login behind its #, which never leaves the browser.
+   It is filled in, not sent: a link of somebody else must not log anybody in. */
+"use strict";
+(function () {
+  const [email, password] = decodeURIComponent(location.hash.slice(1)).split(" ");
+  if (!email || !password) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  document.getElementById("field-email").value = email;
+  document.getElementById("field-password").value = password;
+  document.querySelector("form button").focus();
+})();

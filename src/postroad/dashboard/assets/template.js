@@ -1,0 +1,117 @@
+/* The editor of templates: an input for each placeholder in place of JSON, and a preview that follows the typing.
+   Each preview comes in a frame of its own, which takes the place of the last one when it is there: nothing flickers, and
+   the way back leads to the page before, not through all that was typed. */
+"use strict";
+(function () {
+  /* As protocol/placeholders.py reads them. */
+  const PLACEHOLDER = /\{\{ *([A-Za-z_][A-Za-z0-9_.-]{0,63}) *\}\}/g;
+  const PAUSE = 500;
+  /* More than a message may have; the rest stays in the JSON. */
+  const MOST_INPUTS = 64;
+  const KEPT = "postroad-values";
+
+  /* Somebody who tests with a name tests every template with it. */
+  function kept() {
+    try { return Object.entries(JSON.parse(sessionStorage.getItem(KEPT) || "{}")); } catch { return []; }
+  }
+  function keep(values) {
+    try { sessionStorage.setItem(KEPT, JSON.stringify(Object.fromEntries(values))); } catch { /* for this page only, then */ }
+  }
+  function given(area) {
+    try { return Object.entries(JSON.parse(area.value || "{}")); } catch { return []; }
+  }
+
+  function start(place) {
+    const form = place.querySelector("form[data-template]");
+    if (!form || form.dataset.ready) return;
+    form.dataset.ready = "true";
+    const area = form.querySelector("[name=values]");
+    const box = form.querySelector("[data-values]");
+    const none = form.querySelector("[data-values-none]");
+    const sources = [...form.querySelectorAll("[data-source]")];
+    const buttons = [...form.querySelectorAll("button[name=part]")];
+    const values = new Map([...given(area), ...kept()]);
+    let chosen = buttons[0];
+    let waiting = null;
+    let made = 0;
+
+    function names() {
+      const found = sources.flatMap((field) => [...field.value.matchAll(PLACEHOLDER)].map((match) => match[1]));
+      return [...new Set(found)];
+    }
+
+    function input(name, place) {
+      const row = document.createElement("div");
+      const label = document.createElement("label");
+      const code = document.createElement("code");
+      const field = document.createElement("input");
+      row.className = "value";
+      code.textContent = name;
+      label.append(code);
+      label.htmlFor = field.id = `value-${place}`;
+      field.autocomplete = "off";
+      field.value = values.get(name);
+      field.dataset.value = name;
+      row.append(label, field);
+      return row;
+    }
+
+    /* The inputs are made anew only when the names are others: whoever types stays where they are. */
+    function write() {
+      const wanted = names();
+      for (const name of wanted) if (!values.has(name)) values.set(name, name.replace(/[_.-]+/g, " ").trim() || name);
+      area.value = JSON.stringify(Object.fromEntries(wanted.map((name) => [name, values.get(name)])), null, 2);
+      none.hidden = wanted.length > 0;
+      const shown = wanted.slice(0, MOST_INPUTS);
+      const present = [...box.querySelectorAll("input")].map((field) => field.dataset.value);
+      if (shown.join(" ") !== present.join(" ")) box.replaceChildren(...shown.map(input));
+    }
+
+    function preview() {
+      waiting = null;
+      const frames = [...form.querySelectorAll("iframe")];
+      const next = frames[frames.length - 1].cloneNode();
+      /* A frame keeps the name that it was born with, so each has its own. */
+      made += 1;
+      next.name = `preview-${made}`;
+      buttons.forEach((button) => { button.formTarget = next.name; });
+      next.removeAttribute("src");
+      next.hidden = true;
+      frames[frames.length - 1].after(next);
+      /* Only from here on: its birth was a load as well. */
+      next.addEventListener("load", () => { frames.forEach((frame) => frame.remove()); next.hidden = false; }, { once: true });
+      buttons.forEach((button) => button.setAttribute("aria-pressed", String(button === chosen)));
+      form.requestSubmit(chosen);
+    }
+
+    function soon() { clearTimeout(waiting); waiting = setTimeout(preview, PAUSE); }
+
+    form.addEventListener("input", (event) => {
+      const field = event.target;
+      if (field.dataset.value) { values.set(field.dataset.value, field.value); keep(values); }
+      if (!field.dataset.value && !("source" in field.dataset)) return;
+      write();
+      soon();
+    });
+    /* Enter would press the first button, and save. */
+    form.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || !event.target.matches(".preview input")) return;
+      event.preventDefault();
+      preview();
+    });
+    buttons.forEach((button) => button.addEventListener("click", (event) => {
+      event.preventDefault();
+      chosen = button;
+      preview();
+    }));
+
+    form.querySelector("[data-values-text]").hidden = true;
+    box.hidden = false;
+    if (!form.querySelector("[name=html]").value) chosen = buttons[1];
+    write();
+    preview();
+  }
+
+  document.addEventListener("prepared", (event) => start(event.detail));
+  start(document);
+})();

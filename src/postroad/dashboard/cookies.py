@@ -1,0 +1,56 @@
+"""Cookies of the dashboard: the session, and a sentence for the next page.
+
+Scripts cannot read them, other sites do not send them with what they start, and behind TLS they never travel without it
+(RFC 6265bis; the prefix `__Host-` keeps a neighbouring host from setting one).
+"""
+
+from typing import Final
+from urllib import parse
+
+from postroad.web import routing
+
+SESSION: Final = "postroad"
+NOTICE: Final = "postroad_notice"
+NOTICE_SECONDS: Final = 60
+NOTICE_CHARACTERS: Final = 400
+_PREFIX: Final = "__Host-"
+
+
+def read(headers: routing.Headers, name: str, *, is_secure: bool) -> str | None:
+    """The value of a cookie; one that was sent twice is somebody's trick, and counts as none."""
+    field = headers.get(b"cookie")
+    if field is None:
+        return None
+    wanted = _name(name, is_secure=is_secure)
+    found = [value for key, _, value in map(_parts, field.decode("latin-1").split(";")) if key == wanted]
+    return found[0] if len(found) == 1 else None
+
+
+def write(name: str, value: str, *, is_secure: bool, seconds: int) -> tuple[str, str]:
+    """The header field that sets a cookie; no seconds remove it."""
+    secure = "; Secure" if is_secure else ""
+    shown = _name(name, is_secure=is_secure)
+    return "Set-Cookie", f"{shown}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
+
+
+def remove(name: str, *, is_secure: bool) -> tuple[str, str]:
+    """The header field that removes a cookie."""
+    return write(name, "", is_secure=is_secure, seconds=0)
+
+
+def encode_notice(text: str) -> str:
+    """A sentence as a cookie can carry it."""
+    return parse.quote(text[:NOTICE_CHARACTERS], safe="")
+
+
+def decode_notice(value: str) -> str:
+    """The sentence of a cookie, whoever wrote it."""
+    return parse.unquote(value)[:NOTICE_CHARACTERS]
+
+
+def _name(name: str, *, is_secure: bool) -> str:
+    return _PREFIX + name if is_secure else name
+
+
+def _parts(pair: str) -> tuple[str, str, str]:
+    return pair.strip().partition("=")

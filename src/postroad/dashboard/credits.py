@@ -1,0 +1,55 @@
+"""`/credits`: what is left, and where the rest went."""
+
+from typing import Final
+
+import msgspec
+
+from postroad.dashboard import site as sites
+from postroad.dashboard import visits
+from postroad.services import context, credits, ledger_files
+from postroad.storage import ledger
+from postroad.web import routing
+
+ROWS: Final = 50
+CSV: Final = "text/csv; charset=utf-8"
+# Why credits moved, in the words of the page.
+KINDS: Final = {
+    ledger.Kind.GRANT: "Credits added",
+    ledger.Kind.RESERVE: "Set aside for a message",
+    ledger.Kind.SETTLE: "Spent on a message",
+    ledger.Kind.RELEASE: "Given back",
+}
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the ledger."""
+
+    before: str | None = None
+
+
+async def index(visit: visits.Visit) -> routing.Answer:
+    """The balances and a part of the ledger."""
+    query: Query = visit.query
+    entries = await credits.ledger(visit.ctx, visit.account_id, query.before, ROWS + 1)
+    return visit.page(
+        "credits.html",
+        rows=entries[:ROWS],
+        following=entries[ROWS - 1].id if len(entries) > ROWS else None,
+        is_first=query.before is None,
+        kinds=KINDS,
+    )
+
+
+async def export_file(visit: visits.Visit) -> routing.Answer:
+    """The whole ledger as a file."""
+    parts = ledger_files.export(visit.ctx, visit.account_id)
+    disposition = ("Content-Disposition", 'attachment; filename="ledger.csv"')
+    return routing.Answer(200, parts, headers=(disposition,), content_type=CSV)
+
+
+def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
+    """Nothing here can be changed: whoever runs the service adds credits."""
+    return (
+        visits.look(site, "/credits", index, query=Query),
+        visits.look(site, "/credits/ledger.csv", export_file),
+    )

@@ -1,0 +1,175 @@
+"""`/domains`: the sender domains of the account, what their DNS should say, and how far their warm-up has come."""
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from postroad.dashboard import forms, visits
+from postroad.dashboard import site as sites
+from postroad.model import cursors, domain_proof, domain_records, identifiers, times, warmup
+from postroad.services import context, domain_checks, domain_keys, domains, warming
+from postroad.storage import domains as stored
+from postroad.web import routing
+
+PAGE: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a record is for, in plain words, and what happens without it (docs/domains.md)."""
+
+    title: str
+    what_for: str
+    without: str
+
+
+MEANINGS: Final = {
+    domain_records.RecordPurpose.DKIM: Meaning(
+        "DKIM",
+        "Receivers check the signature of your mail by it. It proves that the domain is yours.",
+        "The domain is not verified, and its signatures count for nothing.",
+    ),
+    domain_records.RecordPurpose.SPF: Meaning(
+        "SPF",
+        "Tells receivers that this service may send for the domain.",
+        "Much of your mail ends as spam, or is refused.",
+    ),
+    domain_records.RecordPurpose.RETURN_PATH: Meaning(
+        "Return path",
+        "Brings bounces that come late back to this service.",
+        "Mail is delivered; late bounces are not noticed.",
+    ),
+    domain_records.RecordPurpose.DMARC: Meaning(
+        "DMARC",
+        "Says what receivers shall do with mail that only pretends to be yours.",
+        "Large receivers trust you less.",
+    ),
+}
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the list."""
+
+    after: str | None = None
+
+
+class NewDomain(forms.Form, frozen=True, kw_only=True):
+    """A domain to register."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A domain in the list. `records` is empty before its key was made: nobody has asked DNS yet."""
+
+    domain: stored.Domain
+    records: list[domain_checks.Shown]
+    warmth: warmup.View | None
+
+    @property
+    def standing(self) -> str:
+        """How it stands, in a word."""
+        return standing(self.domain)
+
+
+def standing(domain: stored.Domain) -> str:
+    """Whether a domain is proven, in a word."""
+    if domain.verified_at is None:
+        return "unverified"
+    return "verified" if domain.failing_since is None else "failing"
+
+
+def right_of(records: list[domain_checks.Shown]) -> tuple[int, int]:
+    """How many records are as they should be, and of how many; those in the operator's DNS are not the account's."""
+    own = [shown for shown in records if not shown.record.managed]
+    return sum(shown.state is domain_records.RecordState.OK for shown in own), len(own)
+
+
+async def index(visit: visits.Visit) -> routing.Answer:
+    """The list, and the form that begins with a domain."""
+    after = cursors.after(visit.query.after, identifiers.DOMAIN)
+    found = await domains.of_account(visit.ctx, visit.account_id, after=after, limit=PAGE + 1)
+    # Only of those that have a key: making fifty of them would take a quarter of a minute.
+    keyed = await domain_keys.known_records(visit.ctx, found[:PAGE])
+    rows = [
+        Row(
+            domain,
+            await domain_checks.records(visit.ctx, domain) if domain.id in keyed else [],
+            await warming.view(visit.ctx, domain),
+        )
+        for domain in found[:PAGE]
+    ]
+    following = cursors.following([row.id for row in found], limit=PAGE)
+    return visit.page("domains.html", rows=rows, right_of=right_of, following=following, is_first=not after)
+
+
+async def create(visit: visits.Visit) -> routing.Answer:
+    """Register a domain; its page says what to do next."""
+    form: NewDomain = visit.form
+    made = await domains.add(visit.ctx, visit.account_id, form.name, verified=False)
+    return visit.go(f"/domains/{made.id}", notice=f"{made.name} is registered. Now add its records to DNS.")
+
+
+async def show(visit: visits.Visit) -> routing.Answer:
+    """One domain with all that DNS should say of it."""
+    domain = await domains.find(visit.ctx, visit.account_id, visit.request.path["id"])
+    records = await domain_checks.records(visit.ctx, domain)
+    asked = [shown.checked_at for shown in records if shown.checked_at is not None]
+    calendar = await warming.calendar(visit.ctx, domain)
+    return visit.page(
+        "domain.html",
+        domain=domain,
+        standing=standing(domain),
+        records=records,
+        meanings=MEANINGS,
+        right=right_of(records),
+        asked_at=max(asked, default=None),
+        is_watched=visit.ctx.settings.domains.check_hours > 0,
+        patience_hours=domain_proof.PATIENCE // times.HOUR,
+        calendar=calendar,
+        today=next((day for day in calendar or () if day.state is warmup.Step.TODAY), None),
+        date_of=date_of,
+        is_warmed_here=visit.ctx.settings.warmup.enabled,
+    )
+
+
+async def check(visit: visits.Visit) -> routing.Answer:
+    """Ask DNS now."""
+    checked = await domain_checks.check_now(visit.ctx, visit.account_id, visit.request.path["id"])
+    name = checked.domain.name
+    match checked.change:
+        case domain_proof.Change.PROVEN:
+            told = f"{name} is verified: you can send from it."
+        case domain_proof.Change.LOST:
+            told = f"{name} is not verified any more: its DKIM record is gone from DNS."
+        case _:
+            right, all_of_them = right_of(await domain_checks.records(visit.ctx, checked.domain))
+            told = f"DNS was asked: {right} of {all_of_them} records are as they should be."
+    return visit.go(f"/domains/{checked.domain.id}", notice=told)
+
+
+async def remove(visit: visits.Visit) -> routing.Answer:
+    """Forget a domain."""
+    domain = await domains.find(visit.ctx, visit.account_id, visit.request.path["id"])
+    await domains.remove(visit.ctx, visit.account_id, domain.id)
+    return visit.go("/domains", notice=f"{domain.name} is removed. Nothing can be sent from it any more.")
+
+
+def date_of(day: int) -> str:
+    """A day since 1970 as people write it."""
+    moment = dt.datetime.fromtimestamp(day * times.DAY // times.SECOND, dt.UTC)
+    return f"{moment:%b} {moment.day}"
+
+
+def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
+    """The pages and what can be done on them."""
+    return (
+        visits.look(site, "/domains", index, query=Part),
+        visits.change(site, "/domains", create, form=NewDomain),
+        visits.look(site, "/domains/{id}", show),
+        visits.change(site, "/domains/{id}/check", check),
+        visits.change(site, "/domains/{id}/remove", remove),
+    )

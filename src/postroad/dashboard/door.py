@@ -1,0 +1,86 @@
+"""The dashboard as a door: every page in one table, and what they share: the session, refusals, who acts."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from postroad.dashboard import (
+    api_keys,
+    credentials,
+    credits,
+    deliveries,
+    domains,
+    files,
+    inbox,
+    journal,
+    live,
+    logging_in,
+    message,
+    messages,
+    overview,
+    previews,
+    profile,
+    refusing,
+    suppressions,
+    team,
+    templates,
+    visits,
+    webhook,
+    welcome,
+)
+from postroad.dashboard import site as sites
+from postroad.model import caller
+from postroad.services import access, context
+from postroad.telemetry import logs
+from postroad.web import application, routing
+
+Routes = Sequence[routing.Route[context.Context]]
+PAGES: Final[tuple[Callable[[sites.Site], Routes], ...]] = (
+    logging_in.routes,
+    welcome.routes,
+    overview.routes,
+    live.routes,
+    messages.routes,
+    message.routes,
+    previews.routes,
+    domains.routes,
+    credentials.routes,
+    api_keys.routes,
+    templates.routes,
+    webhook.routes,
+    deliveries.routes,
+    suppressions.routes,
+    credits.routes,
+    team.routes,
+    journal.routes,
+    profile.routes,
+)
+
+
+def routes(site: sites.Site) -> Routes:
+    """Every route of the dashboard; the inbox is there where there is mail to see."""
+    received = inbox.routes(site, site.mail) if site.mail is not None else ()
+    return (*(route for page in PAGES for route in page(site)), *received, *files.routes(site.files))
+
+
+def application_of(
+    ctx: context.Context, site: sites.Site, *, log: logs.Logger
+) -> application.Application[context.Context]:
+    """The dashboard, ready to be served."""
+
+    async def authenticate(asked: context.Context, headers: routing.Headers, *, client_address: str) -> caller.Caller:
+        del client_address
+        who, _ = await visits.recognise(site, asked, headers)
+        return who
+
+    return application.Application(
+        ctx,
+        routes(site),
+        authenticate=authenticate,
+        require=access.require,
+        act=context.acting,
+        depict=refusing.depicting(site),
+        clock=ctx.clock,
+        entropy=ctx.entropy,
+        log=log,
+        counted=ctx.metrics,
+    )

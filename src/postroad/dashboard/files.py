@@ -1,0 +1,67 @@
+"""The files that pages need: styles, scripts, the icon. All ours but those in `vendor/`, and all served from here.
+
+A file's address has a digest of its content in it, so that browsers may keep it for ever and never show an old one.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources import abc
+from typing import Any, Final
+
+from postroad.services import context
+from postroad.web import routing
+
+FOREVER: Final = ("Cache-Control", "public, max-age=31536000, immutable")
+DIGEST_CHARACTERS: Final = 12
+TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Every file by its address, and the address of every file by its name."""
+
+    addresses: Mapping[str, str]
+    contents: Mapping[str, tuple[bytes, str]]
+
+
+def load() -> Files:
+    """Read all files, once."""
+    addresses: dict[str, str] = {}
+    contents: dict[str, tuple[bytes, str]] = {}
+    for name, file in sorted(_found("", resources.files(__package__).joinpath("assets"))):
+        content, last = file.read_bytes(), file.name
+        digest = hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]
+        addresses[name] = f"/assets/{digest}/{last}"
+        contents[addresses[name]] = content, TYPES[last.rpartition(".")[2]]
+    return Files(addresses, contents)
+
+
+def _found(path: str, folder: abc.Traversable) -> Iterator[tuple[str, abc.Traversable]]:
+    """Every file of a folder that pages can ask for, with its name: licences and lists stay inside."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _found(f"{path}{entry.name}/", entry)
+        elif entry.name.rpartition(".")[2] in TYPES:
+            yield f"{path}{entry.name}", entry
+
+
+def routes(files: Files) -> tuple[routing.Route[context.Context], ...]:
+    """A route for each file."""
+    return tuple(_route(path, content, kind) for path, (content, kind) in files.contents.items())
+
+
+def _route(path: str, content: bytes, kind: str) -> routing.Route[Any]:
+    answer = routing.Answer(200, content, headers=(FOREVER,), content_type=kind)
+
+    async def give(_context: object, _request: routing.Request) -> routing.Answer:
+        return answer
+
+    return routing.Route(
+        method="GET", path=path, handler=give, summary="A file", tag="Files", permission=None, answers={200: bytes}
+    )

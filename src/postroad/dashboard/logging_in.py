@@ -1,0 +1,99 @@
+"""`/login` and `/logout`, where a session begins and ends; `/password/{token}`, where people choose a password."""
+
+import dataclasses
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.dashboard import cookies, forms, visits
+from postroad.dashboard import site as sites
+from postroad.model import actors
+from postroad.services import context, password_links, sessions
+from postroad.web import routing
+
+BODY_BYTES: Final = 16 * 1024
+HOME: Final = "/"
+
+
+class LoginForm(forms.Form, frozen=True, kw_only=True):
+    """Who wants in, and where to afterwards."""
+
+    email: str
+    password: str
+    next: str | None = None
+
+    def __repr__(self) -> str:
+        return "LoginForm()"
+
+
+class LoginQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where to go after the log-in."""
+
+    next: str | None = None
+
+
+class PasswordForm(forms.Form, frozen=True, kw_only=True):
+    """A new password."""
+
+    password: str
+
+    def __repr__(self) -> str:
+        return "PasswordForm()"
+
+
+def local(path: str | None) -> str:
+    """A path of this site to go to; whatever could lead elsewhere leads home."""
+    if path is None or not path.startswith("/") or path.startswith(("//", "/\\")) or not path.isprintable():
+        return HOME
+    return path if path.isascii() else HOME
+
+
+def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
+    """What needs no session."""
+
+    def page(name: str, request: routing.Request, **values: object) -> routing.Answer:
+        content = site.pages.render(name, {"request_id": request.id, "problem": None, **values})
+        return routing.Answer(200, content, headers=site.headers, content_type=sites.HTML)
+
+    async def show_login(ctx: context.Context, request: routing.Request) -> routing.Answer:
+        following = local(request.query.next)
+        try:
+            await visits.recognise(site, ctx, request.headers)
+        except errors.Unauthorized:
+            return page("login.html", request, next=following, email="", has_inbox=site.mail is not None)
+        return visits.going(request.headers, following)
+
+    async def log_in(ctx: context.Context, request: routing.Request) -> routing.Answer:
+        form: LoginForm = request.body
+        forms.refuse_foreign(site, request.headers)
+        session = await sessions.log_in(ctx, form.email, form.password, client_address=request.client_address)
+        cookie = visits.session_cookie(ctx, site, session)
+        return visits.going(request.headers, local(form.next), headers=(cookie,))
+
+    async def log_out(visit: visits.Visit) -> routing.Answer:
+        await sessions.end(visit.ctx, visit.request.caller, visit.session)
+        gone = cookies.remove(cookies.SESSION, is_secure=site.is_secure)
+        return visits.going(visit.request.headers, "/login", headers=(gone,))
+
+    async def show_password(ctx: context.Context, request: routing.Request) -> routing.Answer:
+        token = request.path["token"]
+        user = await password_links.look(ctx, token)
+        return page("password.html", request, token=token, email=user.email, is_new=user.joined_at is None)
+
+    async def choose_password(ctx: context.Context, request: routing.Request) -> routing.Answer:
+        form: PasswordForm = request.body
+        forms.refuse_foreign(site, request.headers)
+        actor = actors.Actor(actors.Kind.PERSON, None, request.id, request.client_address)
+        acting = dataclasses.replace(ctx, actor=actor)
+        user = await password_links.use(acting, request.path["token"], password=form.password)
+        cookie = visits.session_cookie(ctx, site, sessions.begin(ctx, user))
+        return visits.going(request.headers, HOME, headers=(cookie,))
+
+    return (
+        visits.public("GET", "/login", show_login, query=LoginQuery),
+        visits.public("POST", "/login", log_in, form=LoginForm, body_limit=BODY_BYTES),
+        visits.change(site, "/logout", log_out, permission=visits.VIEW),
+        visits.public("GET", "/password/{token}", show_password),
+        visits.public("POST", "/password/{token}", choose_password, form=PasswordForm, body_limit=BODY_BYTES),
+    )

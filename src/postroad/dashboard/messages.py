@@ -1,0 +1,102 @@
+"""`/messages`: the account's mail, newest first, found by the words of the search box (model/queries.py)."""
+
+import dataclasses
+from typing import Final
+from urllib import parse
+
+import msgspec
+
+from postroad.dashboard import site as sites
+from postroad.dashboard import visits
+from postroad.model import mail, queries
+from postroad.services import context, messages
+from postroad.web import routing
+
+PATH: Final = "/messages"
+ROWS: Final = 50
+# The periods that are one click away; all others are written into the box.
+PERIODS: Final = (("24h", "24 hours"), ("7d", "7 days"))
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to look for, and where the part begins."""
+
+    search: str | None = None
+    cursor: str | None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A filter that is one click away."""
+
+    text: str
+    path: str
+    is_chosen: bool
+
+
+async def index(visit: visits.Visit) -> routing.Answer:
+    """A part of what the words find, or what is wrong with them."""
+    query: Query = visit.query
+    text = (query.search or "").strip()
+    try:
+        found = await messages.search(visit.ctx, visit.account_id, text, limit=ROWS, cursor=query.cursor)
+    except queries.QueryError as problem:
+        return _page(visit, queries.Query(), text=text, status=400, problem=problem)
+    return _page(visit, found.query, text=text, found=found)
+
+
+def _page(
+    visit: visits.Visit,
+    query: queries.Query,
+    *,
+    text: str,
+    status: int = 200,
+    found: messages.Found | None = None,
+    problem: queries.QueryError | None = None,
+) -> routing.Answer:
+    asked: Query = visit.query
+    return visit.page(
+        "messages.html",
+        status=status,
+        text=text,
+        found=found,
+        problem=problem.message.removeprefix("search: ") if problem else "",
+        parts=(text[: problem.start], text[problem.start : problem.end], text[problem.end :]) if problem else (),
+        choices={"Status": _statuses(query), "Accepted": _periods(query)},
+        is_first=asked.cursor is None,
+        following=path_of(text, found.next_cursor) if found and found.next_cursor else "",
+        wider=path_of(queries.format(dataclasses.replace(query, after=None, before=None, status=None))),
+        examples=[(name, finds, example, path_of(example)) for name, finds, example in queries.HELP],
+        most_characters=queries.MOST_CHARACTERS,
+    )
+
+
+def path_of(text: str, cursor: str | None = None) -> str:
+    """Where a search is found."""
+    wanted = {name: value for name, value in (("search", text), ("cursor", cursor)) if value}
+    return f"{PATH}?{parse.urlencode(wanted)}" if wanted else PATH
+
+
+def _statuses(query: queries.Query) -> list[Choice]:
+    """The same search for messages in every state, and in each."""
+    everything = _choice("All", query, dataclasses.replace(query, status=None))
+    return [
+        everything,
+        *(_choice(one.title(), query, dataclasses.replace(query, status=one)) for one in mail.MessageStatus),
+    ]
+
+
+def _periods(query: queries.Query) -> list[Choice]:
+    anytime = _choice("Any time", query, dataclasses.replace(query, after=None, before=None))
+    recent = [
+        _choice(f"Last {text}", query, dataclasses.replace(query, after=span, before=None)) for span, text in PERIODS
+    ]
+    return [anytime, *recent]
+
+
+def _choice(text: str, query: queries.Query, changed: queries.Query) -> Choice:
+    return Choice(text, path_of(queries.format(changed)), changed == query)
+
+
+def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
+    """The list; there is nothing to change on it."""
+    return (visits.look(site, PATH, index, query=Query),)

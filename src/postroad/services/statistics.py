@@ -1,0 +1,215 @@
+"""What an account's mail has come to: series for charts, who refuses it, what waits and why, and the latest failures.
+
+Nothing here walks over mail. Charts are made of hours that were counted with the mail itself (storage/traffic.py), the
+rest is a look into an index each: so it takes as long with a million messages as with ten. All times are UTC, and the
+last bucket of a series is the current one.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from postroad.model import judging, times
+from postroad.services import accounts, context, queue_reasons, queues
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import attempts, pools, queue_views, store, traffic, webhook_deliveries, webhooks
+
+LATEST_FAILURES: Final = 10
+# A page shows no more deliveries than these before somebody scrolls.
+PULSE_DELIVERIES: Final = 20
+PULSE_BYTES: Final = 8
+
+
+class Period(StrEnum):
+    """How far back a chart goes."""
+
+    DAY = "24h"
+    WEEK = "7d"
+    MONTH = "30d"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a period is cut: so many buckets of so many hours."""
+
+    buckets: int
+    hours: int
+
+
+SHAPES: Final = {Period.DAY: Shape(24, 1), Period.WEEK: Shape(28, 6), Period.MONTH: Shape(30, 24)}
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts. `deferred` counts attempts that will be repeated, the others messages and recipients."""
+
+    messages: int = 0
+    recipients: int = 0
+    delivered: int = 0
+    bounced: int = 0
+    failed: int = 0
+    deferred: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The same by bucket; `starts` is when each begins."""
+
+    starts: list[int]
+    messages: list[int]
+    recipients: list[int]
+    delivered: list[int]
+    bounced: list[int]
+    failed: list[int]
+    deferred: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What became of mail at one mailbox provider."""
+
+    name: str
+    delivered: int
+    bounced: int
+    failed: int
+    deferred: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A recipient that was refused for good: in the destination's words, and in plain ones."""
+
+    message_id: str
+    recipient_id: str
+    email: str
+    at: int
+    verdict: str
+    smtp_code: int | None
+    response: str
+    reason: str
+    fault: str | None
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """How an account's mail stands. `before` is the period before this one; `queued` are recipients on their way."""
+
+    period: Period
+    now: int
+    series: Series
+    totals: Totals
+    before: Totals
+    providers: list[Provider]
+    queued: int
+    oldest: queues.Line | None
+    failures: list[Failure]
+
+
+async def overview(ctx: context.Context, account_id: str, period: Period) -> Overview:
+    """How an account's mail stands now, and what it has come to in a period."""
+    now, shape = ctx.clock(), SHAPES[period]
+    # Buckets begin where hours, quarters of a day and days do; two periods of them end with the current one.
+    until_hour = (traffic.hour_of(now) // shape.hours + 1) * shape.hours
+    from_hour = until_hour - 2 * shape.buckets * shape.hours
+    async with ctx.store.scanning() as tx:
+        account = await stored_accounts.by_id(tx, account_id)
+        if account is None:
+            raise accounts.unknown()
+        sums = await traffic.sums(tx, account_id, from_hour=from_hour, until_hour=until_hour, hours=shape.hours)
+        first = await queue_views.first(tx, account_id)
+        told = queue_reasons.gravest(await pools.heard_since(tx, now - queues.ALIVE_MICROSECONDS)) if first else {}
+        refused = await attempts.latest_refused(tx, account_id, most=LATEST_FAILURES)
+    recent = [one for one in sums if one.place >= shape.buckets]
+    return Overview(
+        period=period,
+        now=now,
+        series=_series(recent, shape, until_hour=until_hour),
+        totals=_total(recent),
+        before=_total([one for one in sums if one.place < shape.buckets]),
+        providers=_providers(recent),
+        # Each recipient that is not final holds a credit, and no other does: `postroad audit` proves it.
+        queued=account.reserved,
+        oldest=queues.account_line(ctx, first, told, now=now) if first else None,
+        failures=[_failure(one) for one in refused],
+    )
+
+
+async def pulse(ctx: context.Context, account_id: str) -> bytes:
+    """A few bytes that change when mail was accepted, a result was recorded, or a receiver was told.
+
+    A result that was recorded an hour late shows in the credits. A receiver that is told something older than its
+    newest deliveries does not show.
+    """
+    from_hour = traffic.hour_of(ctx.clock()) - 1
+    async with ctx.store.reading() as tx:
+        account = await stored_accounts.by_id(tx, account_id)
+        counts = await traffic.since(tx, account_id, from_hour=from_hour)
+        told = await _told(tx, account_id)
+    credits = (account.available, account.reserved, account.status) if account else ()
+    # The hour is part of it: what leaves the window must not hide what has come.
+    text = repr((from_hour, credits, tuple(counts), [tuple(one) for one in told]))
+    return hashlib.blake2b(text.encode(), digest_size=PULSE_BYTES).digest()
+
+
+async def _told(tx: store.Transaction, account_id: str) -> list[store.Row]:
+    endpoint = await webhooks.of_account(tx, account_id)
+    if endpoint is None:
+        return []
+    return await webhook_deliveries.newest(tx, account_id, endpoint.id, most=PULSE_DELIVERIES)
+
+
+def _total(sums: Sequence[traffic.Sum]) -> Totals:
+    return Totals(
+        messages=sum(one.messages for one in sums),
+        recipients=sum(one.recipients for one in sums),
+        delivered=sum(one.delivered for one in sums),
+        bounced=sum(one.bounced for one in sums),
+        failed=sum(one.failed for one in sums),
+        deferred=sum(one.deferred for one in sums),
+    )
+
+
+def _series(sums: Sequence[traffic.Sum], shape: Shape, *, until_hour: int) -> Series:
+    by_place: list[list[traffic.Sum]] = [[] for _ in range(shape.buckets)]
+    for one in sums:
+        by_place[one.place - shape.buckets].append(one)
+    buckets = [_total(found) for found in by_place]
+    first = until_hour - shape.buckets * shape.hours
+    return Series(
+        starts=[(first + place * shape.hours) * times.HOUR for place in range(shape.buckets)],
+        messages=[bucket.messages for bucket in buckets],
+        recipients=[bucket.recipients for bucket in buckets],
+        delivered=[bucket.delivered for bucket in buckets],
+        bounced=[bucket.bounced for bucket in buckets],
+        failed=[bucket.failed for bucket in buckets],
+        deferred=[bucket.deferred for bucket in buckets],
+    )
+
+
+def _providers(sums: Sequence[traffic.Sum]) -> list[Provider]:
+    """Who refuses most comes first, then who puts off most. What was decided without a destination is nobody's."""
+    by_name: dict[str, list[traffic.Sum]] = {}
+    for one in sums:
+        if one.provider:
+            by_name.setdefault(one.provider, []).append(one)
+    totals = {name: _total(found) for name, found in by_name.items()}
+    found = [Provider(name, of.delivered, of.bounced, of.failed, of.deferred) for name, of in totals.items()]
+    return sorted(found, key=lambda one: (-one.bounced - one.failed, -one.deferred, -one.delivered, one.name))
+
+
+def _failure(refused: attempts.Refused) -> Failure:
+    return Failure(
+        message_id=refused.message_id,
+        recipient_id=refused.recipient_id,
+        email=refused.email,
+        at=refused.started_at,
+        verdict=refused.verdict,
+        smtp_code=refused.smtp_code,
+        response=refused.response,
+        reason=refused.reason,
+        fault=refused.fault,
+        explanation=judging.explain(refused.reason),
+    )

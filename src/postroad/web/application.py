@@ -1,0 +1,270 @@
+"""An HTTP door as one ASGI callable: look up the route, check, read, call the handler, answer, write one log line.
+
+Every response, whatever went wrong, carries an `X-Request-ID` that is made here; one sent by a caller is ignored. The
+order of checks is that of docs/api.md: authentication, then everything about the body. An exception that is not a
+`PostroadError` is a bug: the log gets it with the request id, the caller gets `internal_error` and nothing else. The
+log line names the route's pattern, never a path, a query, a header or a body: no secret can reach it.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import structlog
+
+from postroad import errors
+from postroad.model import caller, identifiers
+from postroad.telemetry import logs, metrics
+from postroad.web import answering, reading, routing
+
+ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Door = Callable[[Scope, Receive, Send], Awaitable[None]]
+Require = Callable[[caller.Caller, caller.Permission], None]
+Depict = Callable[[errors.PostroadError, routing.Refused], answering.Response | None]
+# RFC 9110 section 9.2.1: these change nothing, so nobody has to be named for them.
+_SAFE: Final = frozenset({"GET", "HEAD"})
+
+
+class Authenticate(Protocol[ContextT_contra]):
+    """Who sends these header fields; raises `Unauthorized`."""
+
+    async def __call__(
+        self, context: ContextT_contra, headers: routing.Headers, /, *, client_address: str
+    ) -> caller.Caller: ...
+
+
+class Act(Protocol[routing.ContextT]):
+    """The context in which something is changed for a person."""
+
+    def __call__(
+        self, context: routing.ContextT, who: caller.Caller, /, *, request_id: str, client_address: str
+    ) -> routing.ContextT: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint(Generic[routing.ContextT]):
+    """A route with what is prepared for it when the service starts."""
+
+    route: routing.Route[routing.ContextT]
+    reader: reading.Reader
+    challenge: tuple[tuple[bytes, bytes], ...]
+    label: str
+
+
+class _Exchange(Generic[routing.ContextT]):
+    """One request under way, as far as it is known."""
+
+    __slots__ = ("account_id", "endpoint", "headers", "id", "method", "path", "rest", "started")
+
+    def __init__(self, request_id: str, *, method: str | None, path: bytes = b"") -> None:
+        self.id = request_id
+        self.method = method
+        self.path = path
+        self.headers: routing.Headers | None = None
+        self.started = time.perf_counter()
+        self.endpoint: _Endpoint[routing.ContextT] | None = None
+        self.account_id: str | None = None
+        # What is still to come of an answer in parts.
+        self.rest: routing.Parts | None = None
+
+
+class Application(Generic[routing.ContextT]):
+    """The routes of a door, served. `context` is handed to `authenticate` and to the handlers, and is theirs alone.
+
+    `act` makes the context in which a person changes something. `depict` may show a refusal in another way than as the
+    error object; None from it means that it does not want to.
+    """
+
+    def __init__(
+        self,
+        context: routing.ContextT,
+        routes: Iterable[routing.Route[routing.ContextT]],
+        *,
+        authenticate: Authenticate[routing.ContextT],
+        require: Require,
+        act: Act[routing.ContextT] | None = None,
+        depict: Depict | None = None,
+        clock: Callable[[], int],
+        entropy: Callable[[int], bytes],
+        log: structlog.typing.FilteringBoundLogger,
+        counted: metrics.Metrics | None = None,
+    ) -> None:
+        self._context = context
+        self._authenticate = authenticate
+        self._require = require
+        self._act = act
+        self._depict = depict
+        self._clock = clock
+        self._entropy = entropy
+        self._log = log
+        self._metrics = counted or metrics.Metrics()
+        self._table: routing.Table[_Endpoint[routing.ContextT]] = routing.Table()
+        for route in routes:
+            answering.check(route)
+            challenge = answering.challenges(route.permission)
+            endpoint = _Endpoint(route, reading.Reader(route), challenge, f"{route.method} {route.path}")
+            self._table.add(route.method, route.path, target=endpoint)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection scope of ASGI: a request, or the life of the server."""
+        if scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await _live(receive, send)
+        else:
+            raise ValueError(f"{scope['type']}: this application speaks HTTP only")
+
+    def refuse(self, error: errors.PostroadError) -> answering.Response:
+        """The response to something that never became a request; the listener asks for it."""
+        exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), method=None)
+        self._write_line(exchange, error.status)
+        return answering.refusal(error, request_id=exchange.id)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange: _Exchange[routing.ContextT] = _Exchange(
+            self._new_id(), method=scope["method"], path=scope["raw_path"]
+        )
+        try:
+            response = await self._respond(exchange, scope, receive)
+        except errors.PostroadError as error:
+            self._tell_cause(exchange, error)
+            response = self._refusal(exchange, error)
+        except reading.Disconnected:
+            self._write_line(exchange, None)
+            return
+        except asyncio.CancelledError:
+            # The grace time of a stopping service is over. The task ends here, with an answer all the same.
+            response = self._refusal(exchange, errors.ServiceUnavailable("the service is stopping", retry_after=1))
+        except Exception:  # noqa: BLE001 - the last line of defence: whatever it is, it is logged and answered
+            self._log.exception("request_failed", request_id=exchange.id, route=_pattern(exchange))
+            response = self._refusal(exchange, errors.InternalError("something went wrong on our side, and was logged"))
+        status, fields, content = response
+        await send({"type": "http.response.start", "status": status, "headers": fields})
+        await send({"type": "http.response.body", "body": content, "more_body": exchange.rest is not None})
+        if exchange.rest is not None:
+            await self._send_rest(exchange, exchange.rest, receive, send)
+        self._write_line(exchange, status)
+
+    async def _send_rest(
+        self, exchange: _Exchange[routing.ContextT], rest: routing.Parts, receive: Receive, send: Send
+    ) -> None:
+        """The rest of an answer of any length, for as long as its caller is there. A broken one must not look whole."""
+        gone = asyncio.create_task(_disconnected(receive))
+        try:
+            async with contextlib.aclosing(rest):
+                while exchange.method != "HEAD" and not gone.done() and (part := await anext(rest, b"")):
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        except Exception:
+            self._log.exception("answer_broken_off", request_id=exchange.id, route=_pattern(exchange))
+            raise
+        finally:
+            gone.cancel()
+
+    async def _respond(
+        self, exchange: _Exchange[routing.ContextT], scope: Scope, receive: Receive
+    ) -> answering.Response:
+        headers = exchange.headers = routing.Headers(scope["headers"])
+        endpoint, path = self._table.find(scope["method"], scope["raw_path"])
+        exchange.endpoint = endpoint
+        route, reader = endpoint.route, endpoint.reader
+        client = scope.get("client")
+        client_address = client[0] if client else ""
+        authenticated = None
+        if route.permission is not None:
+            authenticated = await self._authenticate(self._context, headers, client_address=client_address)
+            exchange.account_id = authenticated.account_id
+            self._require(authenticated, route.permission)
+        query = reader.read_query(scope["query_string"]) if route.query is not None else None
+        key, document, body = "", None, None
+        if route.body is not None:
+            reader.check_size(headers)
+            raw = await reader.receive(receive)
+            reader.check_type(headers, raw)
+            if route.idempotent:
+                key = reader.idempotency_key(headers)
+            document, body = reader.decode(raw)
+        request = routing.Request(
+            id=exchange.id,
+            headers=headers,
+            client_address=client_address,
+            authenticated=authenticated,
+            path=path,
+            query=query,
+            body=body,
+            document=document,
+            idempotency_key=key,
+        )
+        answer = await route.handler(self._context_of(request, route), request)
+        status, fields, content = answering.success(answer, request_id=exchange.id)
+        if isinstance(answer.body, AsyncGenerator):
+            # What goes wrong before the first part can still be answered.
+            content, exchange.rest = await anext(answer.body, b""), answer.body
+        return status, fields, content
+
+    def _context_of(self, request: routing.Request, route: routing.Route[routing.ContextT]) -> routing.ContextT:
+        who = request.authenticated
+        if self._act is None or who is None or who.user_id is None or route.method in _SAFE:
+            return self._context
+        return self._act(self._context, who, request_id=request.id, client_address=request.client_address)
+
+    def _refusal(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> answering.Response:
+        if self._depict is not None and exchange.headers is not None and exchange.method is not None:
+            refused = routing.Refused(exchange.id, exchange.method, exchange.path, exchange.headers)
+            depicted = self._depict(error, refused)
+            if depicted is not None:
+                return depicted
+        challenge = exchange.endpoint.challenge if exchange.endpoint else (answering.BEARER,)
+        return answering.refusal(error, request_id=exchange.id, challenge=challenge)
+
+    def _new_id(self) -> str:
+        return identifiers.make(
+            identifiers.REQUEST, now=self._clock(), entropy=self._entropy(identifiers.ENTROPY_BYTES)
+        )
+
+    def _tell_cause(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> None:
+        """Why the service cannot serve: callers hear that it is so, and whoever runs it needs to know what to mend."""
+        cause = logs.cause_of(error)
+        if cause is not None:
+            self._log.warning("cannot_serve", request_id=exchange.id, code=error.code, cause=cause)
+
+    def _write_line(self, exchange: _Exchange[routing.ContextT], status: int | None) -> None:
+        seconds = time.perf_counter() - exchange.started
+        # Never the path or the method that were sent: whoever calls could make as many as they like of them.
+        label = exchange.endpoint.label if exchange.endpoint else metrics.NOWHERE
+        self._metrics.requests.add(label, metrics.NOWHERE if status is None else str(status))
+        self._metrics.request_seconds.observe(seconds, label)
+        self._log.info(
+            "request",
+            request_id=exchange.id,
+            method=exchange.method,
+            route=_pattern(exchange),
+            status=status,
+            duration_ms=round(seconds * 1000, 3),
+            account_id=exchange.account_id,
+        )
+
+
+def _pattern(exchange: _Exchange[Any]) -> str | None:
+    return exchange.endpoint.route.path if exchange.endpoint else None
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """The lifespan protocol: nothing to prepare, nothing to put away; the roles do that."""
+    for stage in ("startup", "shutdown"):
+        message = await receive()
+        if message["type"] != f"lifespan.{stage}":
+            raise ValueError(f"{message['type']}: expected lifespan.{stage}")
+        await send({"type": f"lifespan.{stage}.complete"})

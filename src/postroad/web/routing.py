@@ -1,0 +1,205 @@
+"""Routes as data: what a path takes, what it answers, who may call it, and the look-up from a path to its route.
+
+A route table is a literal that serves three readers: the application (which checks and dispatches by it), the OpenAPI
+document (which is generated from it) and people. Look-up follows RFC 3986: segments are split before they are
+percent-decoded, so an encoded slash never makes a new segment. A literal segment wins over a parameter.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+from urllib import parse
+
+import msgspec
+
+from postroad import errors
+from postroad.model import caller
+
+ContextT = TypeVar("ContextT")
+TargetT = TypeVar("TargetT")
+
+# Management requests are small; only a send carries attachments, up to 10 MiB in base64 and escapes.
+BODY_BYTES: Final = 1024 * 1024
+SEND_BODY_BYTES: Final = 32 * 1024 * 1024
+# The deepest documented path has five segments; a longer one is unknown without a walk through it.
+SEGMENTS: Final = 12
+JSON: Final = "application/json"
+FORM: Final = "application/x-www-form-urlencoded"
+Parts = AsyncGenerator[bytes, None]
+NOTHING_THERE: Final = "there is nothing at this path; /docs lists what there is"
+
+
+class Headers:
+    """The request's header fields by lower-case name. A field that is read must not have been sent twice."""
+
+    __slots__ = ("_fields", "_pairs")
+
+    def __init__(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        self._pairs = pairs
+        self._fields = dict(pairs)
+
+    def get(self, name: bytes) -> bytes | None:
+        """The value of a field, or None; one that was sent more than once is refused."""
+        value = self._fields.get(name)
+        if value is not None and len(self._fields) != len(self._pairs) and self._count(name) > 1:
+            raise errors.InvalidRequest(f"{name.decode('latin-1').title()}: sent more than once; send it once")
+        return value
+
+    def _count(self, name: bytes) -> int:
+        return sum(1 for given, _ in self._pairs if given == name)
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What a handler gets. `body` and `query` are the route's Structs; `document` is the body as it was parsed.
+
+    Of a route whose body is neither JSON nor a form, `body` is the bytes.
+    """
+
+    id: str
+    headers: Headers
+    client_address: str
+    authenticated: caller.Caller | None = None
+    path: Mapping[str, str] = {}
+    query: Any = None
+    body: Any = None
+    document: object = None
+    idempotency_key: str = ""
+
+    @property
+    def caller(self) -> caller.Caller:
+        """Who calls, on a route that asks for a permission."""
+        if self.authenticated is None:
+            raise RuntimeError("a public route has no caller")
+        return self.authenticated
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that is refused, as far as it is known."""
+
+    request_id: str
+    method: str
+    path: bytes
+    headers: Headers
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a handler gives back: a Struct to encode (it holds `request_id`), bytes to send as they are, or nothing.
+
+    Bytes may come in parts, none of them empty, for an answer of any length; what goes wrong after the first one cuts
+    the connection.
+
+    `request_id` replaces the request's own id in the header: a replayed send answers with the id of the first one.
+    """
+
+    status: int
+    body: msgspec.Struct | bytes | Parts | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    content_type: str = JSON
+    request_id: str | None = None
+
+
+Handler = Callable[[ContextT, Request], Awaitable[Answer]]
+Refusals = tuple[type[errors.PostroadError], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route(Generic[ContextT]):
+    """One method of one path. `permission` None means public; `answers` are the successes, `errors` the refusals.
+
+    Refusals that the machinery itself makes (a body too large, a missing credential, …) need not be listed.
+    `content_type` is that of a success; where it is not JSON, the type in `answers` is `bytes`. `body_type` is that of
+    the body; where it is neither JSON nor a form, `body` is `bytes`. `body_rules` are what
+    JSON Schema can say of several members together; `path_patterns` and `answer_headers` are documentation as well.
+    """
+
+    method: str
+    path: str
+    handler: Handler[ContextT]
+    summary: str
+    tag: str
+    permission: caller.Permission | None
+    answers: Mapping[int, type | None]
+    description: str = ""
+    body: type[msgspec.Struct] | type[bytes] | None = None
+    body_type: str = JSON
+    body_required: bool = True
+    body_limit: int = BODY_BYTES
+    body_rules: Mapping[str, Any] = field(default_factory=dict)
+    query: type[msgspec.Struct] | None = None
+    idempotent: bool = False
+    errors: Refusals = ()
+    content_type: str = JSON
+    path_patterns: Mapping[str, str] = field(default_factory=dict)
+    answer_headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def parameters(path: str) -> tuple[str, ...]:
+    """The names of a path's parameters, in order."""
+    return tuple(part[1:-1] for part in path.split("/") if part.startswith("{"))
+
+
+class _Node(Generic[TargetT]):
+    """A place in the tree of path segments, with a target and the parameter names for each method."""
+
+    __slots__ = ("literals", "methods", "parameter")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node[TargetT]] = {}
+        self.parameter: _Node[TargetT] | None = None
+        self.methods: dict[str, tuple[TargetT, tuple[str, ...]]] = {}
+
+
+class Table(Generic[TargetT]):
+    """Targets, found by method and path."""
+
+    def __init__(self) -> None:
+        self._root: _Node[TargetT] = _Node()
+        self._literal: dict[bytes, _Node[TargetT]] = {}
+
+    def add(self, method: str, path: str, *, target: TargetT) -> None:
+        """Put a target at a path; HEAD goes where GET goes (RFC 9110 section 9.3.2)."""
+        node = self._root
+        for segment in path.split("/")[1:]:
+            if segment.startswith("{"):
+                node.parameter = node.parameter or _Node()
+                node = node.parameter
+            else:
+                node = node.literals.setdefault(segment, _Node())
+        if method in node.methods:
+            raise ValueError(f"{method} {path}: there is such a route already")
+        names = parameters(path)
+        node.methods[method] = (target, names)
+        if method == "GET":
+            node.methods["HEAD"] = (target, names)
+        if not names:
+            self._literal[path.encode()] = node
+
+    def find(self, method: str, raw_path: bytes) -> tuple[TargetT, dict[str, str]]:
+        """The target at a path as it was sent, and the path's parameters."""
+        values: list[str] = []
+        node = self._literal.get(raw_path) or self._walk(raw_path, values)
+        found = node.methods.get(method)
+        if found is None:
+            allowed = tuple(sorted(node.methods))
+            raise errors.MethodNotAllowed(
+                f"{method} is not a method of this path; it has {', '.join(allowed)}", allowed=allowed
+            )
+        target, names = found
+        return target, dict(zip(names, values, strict=True)) if names else {}
+
+    def _walk(self, raw_path: bytes, values: list[str]) -> _Node[TargetT]:
+        node = self._root
+        for segment in raw_path.decode("latin-1").split("/", SEGMENTS)[1:]:
+            name = parse.unquote(segment) if "%" in segment else segment
+            following = node.literals.get(name)
+            if following is None and name:
+                values.append(name)
+                following = node.parameter
+            if following is None:
+                break
+            node = following
+        else:
+            if node.methods:
+                return node
+        raise errors.NotFound(NOTHING_THERE)

@@ -1,0 +1,52 @@
+"""axe-core on a page: what keeps people with a screen reader, a keyboard or weak eyes from using it.
+
+The program comes with `npm ci` (the Makefile runs it) and is never part of the service. It is handed to the page
+through the browser's debugger, so the page's content security policy stays as strict as it is.
+"""
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from playwright import async_api
+
+from tests.browser import left_out
+
+PROGRAM: Final = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+WHAT: Final = "accessibility tests"
+REMEDY: Final = "install with: npm ci --prefix tests/browser"
+SERIOUS: Final = frozenset({"serious", "critical"})
+# Frames show mail of strangers, in which scripts must not run: axe neither.
+RUN: Final = "() => axe.run(document, {iframes: false, resultTypes: ['violations']})"
+
+
+async def check(page: async_api.Page) -> None:
+    """Fail with every serious finding; a machine without axe leaves the test out."""
+    findings = await violations(page)
+    assert findings == [], "\n".join(["axe finds:", *findings])
+
+
+async def violations(page: async_api.Page) -> list[str]:
+    """The serious and critical findings on the page as it stands, a sentence for each element."""
+    await page.evaluate(program())
+    result: dict[str, Any] = await page.evaluate(RUN)
+    return [sentence for finding in result["violations"] for sentence in _sentences(finding)]
+
+
+@functools.cache
+def program() -> str:
+    """The text of axe-core. Its own wrapper decides by `module` and `exports`, which pages do not have."""
+    if not PROGRAM.is_file():
+        left_out.leave_out(WHAT, because="axe-core is not there (it needs npm)", remedy=REMEDY)
+    return PROGRAM.read_text()
+
+
+def _sentences(finding: dict[str, Any]) -> Sequence[str]:
+    if finding["impact"] not in SERIOUS:
+        return ()
+    return [
+        f"{finding['impact']}: {finding['id']}: {finding['help']}: {node['html'][:200]} "
+        f"{' '.join(map(str, node['target']))} {node['failureSummary']}"
+        for node in finding["nodes"]
+    ]

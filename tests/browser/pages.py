@@ -1,0 +1,72 @@
+"""Every page of the dashboard: where it is, who opens it, and what must be seen. Tests and pictures walk this table.
+
+Braces in a path stand for things of the demo account (tests/browser/seeding.py), which a new account does not have.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from tests.browser import houses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page. `sees` stands somewhere in its main part; `as_visitor` pages are for those who have not logged in."""
+
+    name: str
+    path: str
+    sees: str
+    as_visitor: bool = False
+    status: int = 200
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the ways to all other pages are on it; a refusal may be one of who somebody is, so it has none."""
+        return not self.as_visitor and self.status == HTTPStatus.OK
+
+    @property
+    def is_of_a_thing(self) -> bool:
+        """Whether it needs something that only the demo account has."""
+        return "{" in self.path
+
+
+PAGES: Final = (
+    Page(name="login", path="/login", sees="Password", as_visitor=True),
+    Page(name="welcome", path="/welcome", sees="test"),
+    Page(name="overview", path="/", sees="Delivered"),
+    Page(name="messages", path="/messages", sees="Search"),
+    Page(name="message", path="/messages/{message}", sees="{message}"),
+    Page(name="message-waiting", path="/messages/{waiting}", sees="Try now"),
+    Page(name="domains", path="/domains", sees="Add"),
+    Page(name="domain", path="/domains/{domain}", sees="DKIM"),
+    Page(name="credentials", path="/credentials", sees="Make a credential"),
+    Page(name="keys", path="/keys", sees="Make an API key"),
+    Page(name="templates", path="/templates", sees="New"),
+    Page(name="template", path="/templates/{template}", sees="Preview"),
+    Page(name="webhook", path="/webhook", sees="URL"),
+    Page(name="delivery", path="/webhook/deliveries/{delivery}", sees="500"),
+    Page(name="suppressions", path="/suppressions", sees="Add"),
+    Page(name="credits", path="/credits", sees="Available"),
+    Page(name="team", path="/team", sees="Invite"),
+    Page(name="journal", path="/journal", sees="Who"),
+    Page(name="profile", path="/profile", sees="Password"),
+    Page(name="inbox", path="/inbox", sees="Welcome to the Corner Shop"),
+    Page(name="received", path="/inbox/{received}", sees="example.net"),
+    Page(name="error", path="/messages/em_0000000000000000000000000000", sees="req_", status=404),
+)
+
+
+def path_of(page: Page, house: houses.House) -> str:
+    """Where the page is in this house."""
+    return page.path.format(**_things(house))
+
+
+def text_of(page: Page, house: houses.House) -> str:
+    """What must be seen on it."""
+    return page.sees.format(**_things(house))
+
+
+def _things(house: houses.House) -> dict[str, Any]:
+    return {**dataclasses.asdict(house.places), "received": house.received}

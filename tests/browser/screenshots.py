@@ -1,0 +1,97 @@
+"""`make screenshots`: a picture of every page, light and dark, on a desktop and on a phone, for docs/screenshots.
+
+The service runs for real with the demo account of these tests, so the same pages come out every time but for the dates.
+"""
+
+import argparse
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Final, Literal
+
+from playwright import async_api
+
+from tests.browser import chromium, entering, houses, pages
+
+FOLDER: Final = Path(__file__).parent.parent.parent / "docs" / "screenshots"
+MESSAGES: Final = 600
+SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
+SIZES: Final = {"desktop": (1280, 860), "phone": (390, 844)}
+# A phone's page is shown as far down as anybody would scroll.
+MOST_PIXELS: Final = 2000
+TWO_FRAMES: Final = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+SETTLED: Final = f"() => document.fonts.ready.then(() => {TWO_FRAMES})"
+INDEX: Final = """# What it looks like
+
+Every page of the dashboard, with the demo account of the tests: light and dark, on a desktop and on a phone.
+`make screenshots` takes the pictures anew.
+"""
+
+
+async def take(browser: async_api.Browser, house: houses.House, *, folder: Path, wanted: list[pages.Page]) -> None:
+    """Every wanted page, each in four pictures."""
+    sessions = entering.Sessions(browser, house.base_url)
+    kinds = [(scheme, size) for scheme in SCHEMES for size in SIZES]
+    for scheme, size in kinds:
+        width, height = SIZES[size]
+        context = await browser.new_context(
+            base_url=house.base_url,
+            color_scheme=scheme,
+            viewport={"width": width, "height": height},
+            storage_state=await sessions.of(house.login),
+            reduced_motion="reduce",
+        )
+        outside = await browser.new_context(
+            base_url=house.base_url, color_scheme=scheme, viewport={"width": width, "height": height}
+        )
+        for page in wanted:
+            tab = await (outside if page.as_visitor else context).new_page()
+            await tab.goto(pages.path_of(page, house))
+            await _picture(tab, folder / f"{page.name}-{size}-{scheme}.png", is_whole=size == "phone")
+            await tab.close()
+        await context.close()
+        await outside.close()
+
+
+async def _picture(tab: async_api.Page, file: Path, *, is_whole: bool) -> None:
+    await tab.evaluate(SETTLED)
+    if not is_whole:
+        await tab.screenshot(path=file, animations="disabled")
+        return
+    width, height = await tab.evaluate("[document.documentElement.clientWidth, document.documentElement.scrollHeight]")
+    clip: async_api.FloatRect = {"x": 0, "y": 0, "width": width, "height": min(height, MOST_PIXELS)}
+    await tab.screenshot(path=file, animations="disabled", full_page=True, clip=clip)
+
+
+def index() -> str:
+    """The page that shows all pictures."""
+    rows = (
+        f"\n## {page.name}\n\n"
+        + " ".join(
+            f"![{page.name}, {size}, {scheme}]({page.name}-{size}-{scheme}.png)" for size in SIZES for scheme in SCHEMES
+        )
+        + "\n"
+        for page in pages.PAGES
+    )
+    return INDEX + "".join(rows)
+
+
+async def main() -> None:
+    """Start, take, stop."""
+    options = argparse.ArgumentParser(prog="python -m tests.browser.screenshots", description=__doc__)
+    options.add_argument("names", nargs="*", help="only these pages")
+    options.add_argument("--folder", type=Path, default=FOLDER, help="where the pictures go (docs/screenshots)")
+    given = options.parse_args()
+    wanted = [page for page in pages.PAGES if not given.names or page.name in given.names]
+    program = chromium.find()
+    if program is None:
+        raise SystemExit(f"no Chromium was found; {chromium.REMEDY}")
+    given.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="postroad-") as name:
+        async with houses.running(Path(name), messages=MESSAGES) as house, chromium.running(program) as browser:
+            await take(browser, house, folder=given.folder, wanted=wanted)
+    (given.folder / "README.md").write_text(index())
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,25 @@
+"""axe finds what it should: a page without names for its fields is refused, a good one is not."""
+
+from playwright import async_api
+
+from tests.browser import axe
+
+GOOD = "<html lang=en><title>A page</title><main><h1>A page</h1><label>Name <input></label></main></html>"
+BAD = "<html lang=en><title>A page</title><main><h1>A page</h1><input><button></button></main></html>"
+
+
+async def test_a_good_page_has_no_findings(visitor: async_api.Page) -> None:
+    await visitor.set_content(GOOD)
+    await axe.check(visitor)
+
+
+async def test_a_field_without_a_name_is_found(visitor: async_api.Page) -> None:
+    await visitor.set_content(BAD)
+    findings = await axe.violations(visitor)
+    assert [finding.split(": ")[1] for finding in findings] == ["button-name", "label"]
+
+
+async def test_it_works_under_the_strict_policy_of_our_own_pages(visitor: async_api.Page) -> None:
+    await visitor.goto("/login")
+    await visitor.evaluate("document.querySelector('main button').textContent = ''")
+    assert [finding.split(": ")[1] for finding in await axe.violations(visitor)] == ["button-name"]

@@ -1,0 +1,75 @@
+"""What holds for every page: it opens without an error, has its landmarks, fits a phone, and anybody can use it."""
+
+import pytest
+from playwright import async_api
+
+from tests.browser import axe, houses, pages, watching
+from tests.browser.conftest import Opener
+from tests.browser.pages import PAGES, Page
+
+# What sticks out to the right of the window, when the whole document can be scrolled that way.
+STICKING_OUT = """() => {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return [];
+  const out = [...document.body.querySelectorAll("*")].filter(one => one.getBoundingClientRect().right > width);
+  return [`${document.documentElement.scrollWidth} px are wider than ${width} px`,
+    ...out.slice(0, 8).map(one => one.outerHTML.slice(0, 120))];
+}"""
+# An account that has nothing yet has no things to open, and is greeted where others see their figures.
+OF_NEWCOMERS = [page for page in PAGES if not (page.is_of_a_thing or page.as_visitor or page.name == "error")]
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+async def opened(page: Page, open_page: Opener, house: houses.House, watch: watching.Watch) -> async_api.Page:
+    """The page, in a browser, as the one it is for sees it."""
+    if page.status >= 400:
+        watch.expect(rf"^console: Failed to load resource: .* {page.status} ")
+    tab = await open_page(None if page.as_visitor else house.login)
+    answer = await tab.goto(pages.path_of(page, house))
+    assert answer is not None
+    assert answer.status == page.status
+    return tab
+
+
+@every_page
+async def test_a_page_shows_what_it_is_about_has_its_landmarks_and_fits_a_phone(
+    page: Page, open_page: Opener, house: houses.House, watch: watching.Watch
+) -> None:
+    tab = await opened(page, open_page, house, watch)
+    assert pages.text_of(page, house).lower() in (await tab.locator("main").inner_text()).lower()
+    await async_api.expect(tab.locator("html")).to_have_attribute("lang", "en")
+    await async_api.expect(tab.locator("h1")).to_have_count(1)
+    await async_api.expect(tab.get_by_role("main")).to_have_count(1)
+    if page.is_inside:
+        await async_api.expect(tab.get_by_role("navigation").first).to_be_attached()
+    heading = await tab.locator("h1").inner_text()
+    assert heading.strip()
+    assert await tab.title() not in {"", "Postroad"}
+    await tab.set_viewport_size({"width": 390, "height": 844})
+    sticking_out = await tab.evaluate(STICKING_OUT)
+    assert not sticking_out, "\n".join(sticking_out)
+
+
+@every_page
+async def test_everybody_can_use_a_page_in_light_and_in_dark(
+    page: Page, open_page: Opener, house: houses.House, watch: watching.Watch
+) -> None:
+    tab = await opened(page, open_page, house, watch)
+    light = await tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    await axe.check(tab)
+    await tab.emulate_media(color_scheme="dark")
+    assert await tab.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    await axe.check(tab)
+
+
+@pytest.mark.parametrize("page", OF_NEWCOMERS, ids=lambda page: page.name)
+async def test_a_page_of_an_account_that_has_nothing_yet_is_sound_too(
+    page: Page, open_page: Opener, newcomer: houses.Login
+) -> None:
+    tab = await open_page(newcomer)
+    answer = await tab.goto(page.path)
+    assert answer is not None
+    assert answer.status == 200
+    await async_api.expect(tab.locator("h1")).to_have_count(1)
+    await axe.check(tab)

@@ -1,0 +1,79 @@
+"""The way of a new owner: from the log-in to a delivered mail and its webhook, without reading anything."""
+
+from playwright import async_api
+
+from postroad.model import caller
+from tests.browser import axe, entering, houses, watching
+from tests.browser.conftest import Opener
+
+expect = async_api.expect
+
+
+async def test_a_new_owner_sees_a_delivered_mail_after_one_click(open_page: Opener, house: houses.House) -> None:
+    _, login = await house.new_account()
+    page = await open_page()
+    await entering.log_in(page, login)
+    await page.get_by_role("button", name="Send a test").click()
+    await page.wait_for_url("**/welcome")
+    # Nobody reloads the page: it hears of the result by itself.
+    await expect(page.locator("#test-result")).to_contain_text(f"Delivered to {login.email}")
+    await expect(page.locator("#test-head")).to_contain_text("delivered")
+    await axe.check(page)
+    await page.get_by_role("link", name="Overview").click()
+    await expect(page.locator("#tiles")).to_contain_text("100 %")
+
+
+async def test_the_webhook_is_seen_with_the_built_in_receiver(open_page: Opener, house: houses.House) -> None:
+    _, login = await house.new_account()
+    page = await open_page(login)
+    await page.goto("/welcome")
+    await page.get_by_role("button", name="Send a test").click()
+    await expect(page.locator("#test-result")).to_contain_text("Delivered to")
+    await page.get_by_role("button", name="Use the built-in receiver").click()
+    await expect(page.locator(".secret-box code")).to_contain_text("whsec_")
+    await page.get_by_role("button", name="Send a test and watch").click()
+    await expect(page.locator("#hook-result")).to_contain_text("email.delivered")
+    await expect(page.locator("#hook-result")).to_contain_text("answered 204")
+    await expect(page.locator("#hook-head")).to_contain_text("succeeded")
+    await axe.check(page)
+
+
+async def test_a_test_that_bounces_says_why(open_page: Opener, house: houses.House) -> None:
+    _, login = await house.new_account()
+    page = await open_page(login)
+    await page.goto("/welcome")
+    await page.get_by_label("To").fill("bounce@example.net")
+    await page.get_by_role("button", name="Send a test").click()
+    await expect(page.locator("#test-result")).to_contain_text("Not delivered to bounce@example.net")
+    await expect(page.locator("#test-result")).to_contain_text("There is no such mailbox")
+
+
+async def test_what_is_refused_is_said_on_the_page_with_the_request_id(
+    open_page: Opener, house: houses.House, watch: watching.Watch
+) -> None:
+    watch.expect(r"^console: Failed to load resource: .* 400 ")
+    _, login = await house.new_account()
+    page = await open_page(login)
+    await page.goto("/welcome")
+    await page.get_by_label("To").fill("ada@localhost")
+    await page.get_by_role("button", name="Send a test").click()
+    await expect(page.get_by_role("alert")).to_contain_text("req_")
+    await expect(page.get_by_label("To")).to_have_value("ada@localhost")
+
+
+async def test_without_a_domain_the_first_step_leads_to_one(open_page: Opener, newcomer: houses.Login) -> None:
+    page = await open_page(newcomer)
+    await page.goto("/welcome")
+    await page.locator("main").get_by_role("link", name="Add a domain").click()
+    await page.wait_for_url("**/domains")
+
+
+async def test_a_reader_sees_the_result_and_no_forms(open_page: Opener, house: houses.House) -> None:
+    account, login = await house.new_account()
+    reader = await house.new_person(account.id, role=caller.Role.READ_ONLY)
+    page, readers = await open_page(login), await open_page(reader)
+    await readers.goto("/welcome")
+    await expect(readers.locator("main form")).to_have_count(0)
+    await page.goto("/welcome")
+    await page.get_by_role("button", name="Send a test").click()
+    await expect(readers.locator("#test-result")).to_contain_text("Delivered to")

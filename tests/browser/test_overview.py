@@ -1,0 +1,129 @@
+"""The overview in a browser: charts that are drawn and can be pointed at, tables behind them, both themes, periods."""
+
+import re
+
+from playwright import async_api
+
+from tests.browser import houses
+from tests.browser.conftest import Opener
+
+expect = async_api.expect
+# How many pixels of a chart are not empty.
+INK = """canvas => {
+  const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let count = 0;
+  for (let at = 3; at < data.length; at += 4) if (data[at]) count += 1;
+  return count;
+}"""
+# The colour in the middle of the lowest part of the highest bar.
+BAR = """canvas => {
+  const { width, height } = canvas;
+  const data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+  const counts = {};
+  for (let at = 0; at < data.length; at += 4) {
+    if (data[at + 3] < 255) continue;
+    const name = [data[at], data[at + 1], data[at + 2]].join(" ");
+    counts[name] = (counts[name] || 0) + 1;
+  }
+  return Object.entries(counts).sort((one, other) => other[1] - one[1])[0][0];
+}"""
+
+
+async def test_both_charts_are_drawn(page: async_api.Page) -> None:
+    await page.goto("/?period=30d")
+    charts = page.locator("figure[data-chart] canvas")
+    await expect(charts).to_have_count(2)
+    for chart in await charts.all():
+        assert await chart.evaluate(INK) > 1_000
+
+
+async def test_pointing_at_a_bar_shows_what_is_in_it(page: async_api.Page) -> None:
+    await page.goto("/?period=30d")
+    figure = page.locator("figure[data-chart]").last
+    value = figure.locator(".key-good b")
+    total = await value.inner_text()
+    await figure.scroll_into_view_if_needed()
+    await figure.locator(".u-over").hover()
+    await expect(figure.locator(".legend-time")).to_have_text(re.compile(r"\w{3}, \w{3} \d+"))
+    shown = await value.inner_text()
+    cells = await figure.locator("tbody td:nth-child(2)").all_text_contents()
+    assert shown in cells
+    await page.locator("h1").hover()
+    await expect(figure.locator(".legend-time")).to_have_text("in all")
+    await expect(value).to_have_text(total)
+
+
+async def test_the_table_behind_a_chart_has_its_sums(page: async_api.Page) -> None:
+    await page.goto("/?period=30d")
+    figure = page.locator("figure[data-chart]").first
+    await figure.get_by_text("Show as a table").click()
+    await expect(figure.get_by_role("table")).to_be_visible()
+    cells = await figure.locator("tbody td:nth-child(2)").all_text_contents()
+    assert len(cells) == 30
+    total = sum(int(cell.replace(",", "")) for cell in cells)
+    assert total > 0
+    await expect(figure.locator(".legend b")).to_have_text(f"{total:,}")
+
+
+async def test_charts_take_the_colours_of_the_theme(page: async_api.Page) -> None:
+    await page.goto("/?period=30d")
+    chart = page.locator("figure[data-chart] canvas").first
+    light = await chart.evaluate(BAR)
+    await page.get_by_role("button", name="Dark or light").click()
+    await expect(page.locator("figure[data-chart] canvas")).to_have_count(2)
+    dark = await page.locator("figure[data-chart] canvas").first.evaluate(BAR)
+    assert light != dark
+
+
+async def test_charts_follow_the_width_of_the_window(page: async_api.Page) -> None:
+    await page.goto("/")
+    chart = page.locator("figure[data-chart] .uplot").first
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.wait_for_function("() => document.querySelector('.uplot').getBoundingClientRect().width < 350")
+    assert await chart.evaluate(
+        "plot => plot.getBoundingClientRect().right <= plot.parentElement.getBoundingClientRect().right + 1"
+    )
+
+
+async def test_a_period_is_chosen_by_a_link(page: async_api.Page) -> None:
+    await page.goto("/")
+    await page.get_by_role("navigation", name="Period").get_by_role("link", name="30 days").click()
+    await page.wait_for_url("**/?period=30d")
+    await expect(page.get_by_role("link", name="30 days")).to_have_attribute("aria-current", "true")
+    await expect(page.locator("figure tbody").first.locator("tr")).to_have_count(30)
+
+
+async def test_results_are_told_by_mailbox_provider(page: async_api.Page) -> None:
+    await page.goto("/?period=30d")
+    await expect(page.get_by_role("region", name="Results by mailbox provider")).to_contain_text("Google")
+
+
+async def test_a_failure_is_told_in_plain_words_and_leads_to_its_message(
+    open_page: Opener, house: houses.House
+) -> None:
+    _, login = await house.new_account()
+    page = await open_page(login)
+    await page.goto("/welcome")
+    await page.get_by_label("To").fill("bounce@example.net")
+    await page.get_by_role("button", name="Send a test").click()
+    await page.wait_for_url("**/welcome")
+    await page.goto("/")
+    failures = page.locator("#failures")
+    await expect(failures).to_contain_text("There is no such mailbox")
+    link = failures.get_by_role("link", name="bounce@example.net")
+    await expect(link).to_have_attribute("href", re.compile("^/messages/em_"))
+
+
+async def test_without_scripts_everything_is_there_but_the_drawings(
+    browser: async_api.Browser, house: houses.House, open_page: Opener
+) -> None:
+    session = await (await open_page(house.login)).context.storage_state()
+    context = await browser.new_context(base_url=house.base_url, java_script_enabled=False, storage_state=session)
+    try:
+        page = await context.new_page()
+        await page.goto("/?period=30d")
+        await expect(page.locator("figure canvas")).to_have_count(0)
+        await page.get_by_text("Show as a table").first.click()
+        await expect(page.get_by_role("region", name="Messages accepted as a table")).to_be_visible()
+    finally:
+        await context.close()

@@ -1,0 +1,117 @@
+"""The editor of templates in a browser: a preview that follows the typing, runs nothing, and needs no script."""
+
+from playwright import async_api
+
+from postroad.services import templates
+from tests.browser import axe, entering, houses, watching
+from tests.browser.conftest import Opener
+
+HOSTILE = (
+    "<p>Dear {{who}}</p><script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
+    '<form action="/logout" method="post"><button>Win</button></form><a href="https://evil.example/">Click</a>'
+)
+
+
+def paper(page: async_api.Page) -> async_api.Locator:
+    """What the frame shows."""
+    return page.frame_locator(".paper iframe:visible").locator("body")
+
+
+async def edit(page: async_api.Page, label: str, text: str) -> None:
+    await page.get_by_label(label, exact=True).fill(text)
+
+
+async def test_the_preview_follows_the_typing_and_the_way_back_does_not(open_page: Opener, house: houses.House) -> None:
+    _, login = await house.new_account()
+    page = await open_page(login)
+    await page.goto("/templates")
+    await page.get_by_role("link", name="New template").click()
+    await async_api.expect(paper(page)).to_contain_text("Hello name,")
+    steps = await page.evaluate("history.length")
+    await edit(page, "Subject", "Order {{order_number}}")
+    await async_api.expect(paper(page)).to_contain_text("Order order number")
+    await edit(page, "order_number", "4711 <b>")
+    await async_api.expect(paper(page)).to_contain_text("Order 4711 <b>")
+    await edit(page, "HTML", "<p>Only {{total}}</p>")
+    await async_api.expect(paper(page)).to_contain_text("Only total")
+    await edit(page, "HTML", "<p>{{ 1 + 1 }}</p>")
+    await async_api.expect(paper(page)).to_contain_text("is not a placeholder")
+    await edit(page, "HTML", "")
+    await page.get_by_role("button", name="Preview the text").click()
+    await async_api.expect(paper(page)).to_contain_text("Hello name,")
+    await async_api.expect(page.locator(".paper iframe")).to_have_count(1)
+    assert await page.evaluate("history.length") == steps
+    await axe.check(page)
+
+
+async def test_nothing_in_a_template_runs_or_leads_away(open_page: Opener, house: houses.House) -> None:
+    _, login = await house.new_account()
+    page = await open_page(login)
+    await page.goto("/template/new")
+    await edit(page, "HTML", HOSTILE)
+    await edit(page, "who", "<script>document.title = 'run'</script>")
+    await async_api.expect(paper(page)).to_contain_text("Dear <script>document.title = 'run'</script>")
+    await page.frame_locator(".paper iframe:visible").get_by_text("Click").click()
+    await async_api.expect(paper(page)).to_contain_text("Dear <script>")
+    await async_api.expect(page.frame_locator(".paper iframe:visible").locator("form, script")).to_have_count(0)
+    assert "run" not in await page.title()
+
+
+async def test_a_template_is_made_tried_and_removed_and_its_test_values_stay(
+    open_page: Opener, house: houses.House
+) -> None:
+    account, login = await house.new_account()
+    page = await open_page(login)
+    page.on("dialog", lambda dialog: dialog.accept())
+    await page.goto("/template/new")
+    await edit(page, "Alias", "preview")
+    await edit(page, "name", "Ada")
+    await async_api.expect(paper(page)).to_contain_text("Hello Ada,")
+    await page.get_by_role("button", name="Make the template").click()
+    await async_api.expect(page.get_by_text("The template preview is saved.")).to_be_visible()
+    await async_api.expect(paper(page)).to_contain_text("Hello Ada,")
+    await edit(page, "HTML", "<p>Not saved, {{name}}</p>")
+    await page.get_by_role("button", name="Send a test").click()
+    await async_api.expect(page.get_by_text("A test is on its way")).to_be_visible()
+    await async_api.expect(page.get_by_label("HTML", exact=True)).to_have_value("<p>Not saved, {{name}}</p>")
+    await async_api.expect(paper(page)).to_contain_text("Not saved, Ada")
+    assert "Not saved" not in ((await templates.find(house.ctx, account.id, "preview")).html or "")
+    await axe.check(page)
+    await page.get_by_role("button", name="Remove").click()
+    await async_api.expect(page.get_by_text("The template preview is removed.")).to_be_visible()
+
+
+async def test_a_refusal_leaves_what_was_written(open_page: Opener, house: houses.House, watch: watching.Watch) -> None:
+    watch.expect(r"^console: Failed to load resource: .* 400 ")
+    _, login = await house.new_account()
+    page = await open_page(login)
+    await page.goto("/template/new")
+    await edit(page, "Alias", "welcome")
+    await edit(page, "HTML", "{% if x %}")
+    await page.get_by_role("button", name="Make the template").click()
+    await async_api.expect(page.get_by_role("alert")).to_contain_text("is not a placeholder")
+    await async_api.expect(page.get_by_role("alert")).to_contain_text("req_")
+    await async_api.expect(page.get_by_label("HTML", exact=True)).to_have_value("{% if x %}")
+
+
+async def test_the_editor_works_without_scripts(
+    browser: async_api.Browser, house: houses.House, watch: watching.Watch
+) -> None:
+    _, login = await house.new_account()
+    context = await browser.new_context(base_url=house.base_url, java_script_enabled=False)
+    try:
+        watch.over(context)
+        page = await context.new_page()
+        await entering.log_in(page, login)
+        await page.goto("/template/new")
+        await edit(page, "Alias", "plain")
+        await edit(page, "Subject", "Hello {{name}}")
+        await edit(page, "As JSON", '{"name": "Ada"}')
+        await page.get_by_role("button", name="Preview the text").click()
+        await async_api.expect(paper(page)).to_contain_text("Hello Ada,")
+        await page.get_by_role("button", name="Make the template").click()
+        await async_api.expect(page.get_by_text("The template plain is saved.")).to_be_visible()
+        await async_api.expect(paper(page)).to_contain_text("Hello name")
+    finally:
+        await context.close()
+    assert watch.complaints() == []

@@ -1,0 +1,33 @@
+"""The webhook in a browser: set, its secret shown once, tried out, and a log that is current without a reload."""
+
+import re
+
+from playwright import async_api
+
+from tests.browser import axe, houses
+from tests.browser.conftest import Opener
+
+
+async def test_a_webhook_is_set_tried_and_its_log_lives(open_page: Opener, house: houses.House) -> None:
+    _, login = await house.new_account()
+    page = await open_page(login)
+    page.on("dialog", lambda dialog: dialog.accept())
+    await page.goto("/webhook")
+    await axe.check(page)
+    await page.get_by_role("button", name="Use the built-in receiver").click()
+    await async_api.expect(page.get_by_text("it is not shown again")).to_be_visible()
+    await async_api.expect(page.locator(".secret code")).to_have_text(re.compile("whsec_.{43}"))
+    await page.get_by_role("link", name="Done").click()
+    log = page.locator("#log")
+    await async_api.expect(log).to_contain_text("Nothing was told yet")
+    other = await open_page(login)
+    await other.goto("/webhook")
+    await other.get_by_role("button", name="Send a test event").click()
+    await async_api.expect(other.get_by_text("The test event was taken.")).to_be_visible()
+    await axe.check(other)
+    # Without a reload.
+    await async_api.expect(log).to_contain_text("webhook.test")
+    await async_api.expect(log).to_contain_text("succeeded")
+    await axe.check(page)
+    await page.get_by_role("button", name="Make a new secret").click()
+    await async_api.expect(page.get_by_text("There is a new secret")).to_be_visible()

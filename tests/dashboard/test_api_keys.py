@@ -1,0 +1,161 @@
+"""The page of API keys: made, shown once, listed, revoked."""
+
+import html
+
+import pytest
+
+from postroad.dashboard import api_keys as page_of
+from postroad.model import caller
+from postroad.services import access, api_keys, context, credentials
+from postroad.storage import api_keys as stored
+from tests import contexts
+from tests.dashboard import browsing
+from tests.dashboard.browsing import Browser
+from tests.dashboard.test_credentials import copied
+
+HOSTILE = "<script>alert('x')</script> \"shop\""
+SEND = frozenset({caller.Permission.SEND})
+
+
+async def make(ctx: context.Context, account_id: str, name: str = "shop") -> stored.ApiKey:
+    """A key under the oldest credential, which is made when there is none."""
+    if not await credentials.of_account(ctx, account_id):
+        await credentials.create(ctx, account_id, "first")
+    key, _ = await api_keys.create(ctx, account_id, credential_id=None, name=name, scopes=SEND)
+    return key
+
+
+async def test_an_empty_page_leads_to_the_credential_that_a_key_needs(ctx: context.Context, browser: Browser) -> None:
+    page = (await browser.get("/keys")).text
+    assert "No API key yet" in page
+    assert 'href="/credentials">Make an SMTP credential' in page
+    assert 'action="/keys"' not in page
+    assert "YOUR_API_KEY" in page
+    await credentials.create(ctx, browser.account_id, "shop")
+    assert 'action="/keys"' in (await browser.get("/keys")).text
+
+
+async def test_a_key_without_a_credential_is_refused_with_a_sentence(browser: Browser) -> None:
+    refused = await browser.post("/keys", {"name": "shop"})
+    assert refused.status_code == 409
+    assert "no live SMTP credential yet" in refused.text
+
+
+async def test_a_new_key_is_shown_once_and_may_send(ctx: context.Context, browser: Browser) -> None:
+    first, _ = await credentials.create(ctx, browser.account_id, "first")
+    second, _ = await credentials.create(ctx, browser.account_id, "second")
+    made = await browser.post("/keys", {"name": "shop", "credential_id": second.id})
+    assert made.status_code == 201
+    secret = copied(made.text, after="<dt>API key</dt>")
+    who = await access.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
+    assert (who.credential_id, who.permissions) == (second.id, SEND)
+    assert first.id != second.id
+    assert f"'Authorization: Bearer {secret}'" in html.unescape(made.text)
+    assert f"curl {browsing.BASE_URL}/emails" in made.text
+    assert "YOUR_API_KEY" not in made.text
+    again = (await browser.get("/keys")).text
+    assert secret not in again
+    (key,) = await api_keys.of_account(ctx, browser.account_id)
+    assert key.hint in again
+    assert "second" in again
+
+
+async def test_a_key_may_also_read_when_that_is_ticked(ctx: context.Context, browser: Browser) -> None:
+    await credentials.create(ctx, browser.account_id, "first")
+    made = await browser.post("/keys", {"name": "reports", "may_read": "true"})
+    assert "send and read messages" in made.text
+    (key,) = await api_keys.of_account(ctx, browser.account_id)
+    assert key.scopes == "send read"
+    assert "send, read" in (await browser.get("/keys")).text
+
+
+async def test_bad_input_is_refused_and_makes_nothing(
+    ctx: context.Context, browser: Browser, stranger: Browser
+) -> None:
+    await credentials.create(ctx, browser.account_id, "first")
+    theirs, _ = await credentials.create(ctx, stranger.account_id, "theirs")
+    for fields, status in (
+        ({"name": ""}, 400),
+        ({"name": "n" * 101}, 400),
+        ({"name": "shop", "may_read": "perhaps"}, 400),
+        ({"name": "shop", "scopes": "change"}, 400),
+        ({"name": "shop", "credential_id": theirs.id}, 404),
+        ({"name": "shop", "credential_id": "nonsense"}, 404),
+    ):
+        assert (await browser.post("/keys", fields)).status_code == status, fields
+    assert await api_keys.of_account(ctx, browser.account_id) == []
+
+
+async def test_a_hostile_name_is_only_text(ctx: context.Context, browser: Browser) -> None:
+    await credentials.create(ctx, browser.account_id, HOSTILE)
+    made = await browser.post("/keys", {"name": HOSTILE})
+    for page in (made.text, (await browser.get("/keys")).text):
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert" in page
+
+
+async def test_revoking_stops_a_key(ctx: context.Context, browser: Browser) -> None:
+    key = await make(ctx, browser.account_id)
+    assert 'aria-label="Revoke the key shop"' in (await browser.get("/keys")).text
+    revoked = await browser.post(f"/keys/{key.id}/revoke")
+    assert browsing.place_of(revoked) == "/keys"
+    page = (await browser.follow(revoked)).text
+    assert "The key is revoked." in page
+    assert "status-revoked" in page
+    assert "/revoke" not in page
+    assert (await browser.post(f"/keys/{key.id}/revoke")).status_code == 404
+
+
+async def test_a_revoked_credential_is_not_offered_and_its_keys_are_revoked(
+    ctx: context.Context, browser: Browser
+) -> None:
+    key = await make(ctx, browser.account_id)
+    kept, _ = await credentials.create(ctx, browser.account_id, "kept")
+    await credentials.revoke(ctx, browser.account_id, key.credential_id)
+    page = (await browser.get("/keys")).text
+    assert f'<option value="{kept.id}">kept</option>' in page
+    assert f'value="{key.credential_id}"' not in page
+    assert "status-revoked" in page
+    assert "first" in page
+
+
+async def test_whoever_may_only_look_changes_nothing(ctx: context.Context, reader: Browser) -> None:
+    key = await make(ctx, reader.account_id)
+    page = (await reader.get("/keys")).text
+    assert key.hint in page
+    assert "/revoke" not in page
+    assert 'action="/keys"' not in page
+    assert (await reader.post("/keys", {"name": "mine"})).status_code == 403
+    assert (await reader.post(f"/keys/{key.id}/revoke")).status_code == 403
+    assert [row.revoked_at for row in await api_keys.of_account(ctx, reader.account_id)] == [None]
+
+
+async def test_the_key_of_another_account_is_not_there(
+    ctx: context.Context, browser: Browser, stranger: Browser
+) -> None:
+    key = await make(ctx, browser.account_id)
+    assert key.hint not in (await stranger.get("/keys")).text
+    assert (await stranger.post(f"/keys/{key.id}/revoke")).status_code == 404
+    assert [row.revoked_at for row in await api_keys.of_account(ctx, browser.account_id)] == [None]
+
+
+async def test_nobody_sees_it_without_a_session(nobody: Browser) -> None:
+    answer = await nobody.get("/keys")
+    assert (answer.status_code, browsing.place_of(answer)) == (303, "/login")
+
+
+async def test_a_long_list_has_parts(
+    ctx: context.Context, clock: contexts.Clock, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_of, "PAGE", 2)
+    made = []
+    for number in range(3):
+        clock.pass_seconds(1)
+        made.append(await make(ctx, browser.account_id, f"shop {number}"))
+    first = (await browser.get("/keys")).text
+    assert f"/keys?after={made[1].id}" in first
+    assert "shop 2" not in first
+    second = (await browser.get("/keys", after=made[1].id)).text
+    assert "shop 2" in second
+    assert "after=" not in second
+    assert (await browser.get("/keys", after="nonsense")).status_code == 400

@@ -1,0 +1,149 @@
+"""What an account is told to look at, and what it is not bothered with."""
+
+from typing import Any
+
+import pytest
+
+from postroad.dashboard import attention
+from postroad.model import events
+from postroad.services import accounts, webhook_log
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import webhook_attempts, webhook_deliveries
+
+NOW = 1_800_000_000_000_000
+State = webhook_deliveries.State
+
+
+def account(**changes: Any) -> stored_accounts.Account:
+    members: dict[str, Any] = {
+        "id": "acc_" + "1" * 28,
+        "name": "Shop",
+        "status": stored_accounts.ACTIVE,
+        "suspended_reason": None,
+        "available": 1_000,
+        "reserved": 0,
+        "created_at": NOW,
+    }
+    return stored_accounts.Account(**(members | changes))
+
+
+def guard(state: accounts.State = "ok") -> accounts.Sending:
+    return accounts.Sending(state, 7, 1_268, 62, 4.89, 1, 0.08, 200, 4.0, 8.0, 0.08, 0.3)
+
+
+def entry(state: webhook_deliveries.State, *codes: int | None) -> webhook_log.Entry:
+    """A delivery with an attempt for each code."""
+    names: dict[str, Any] = {"account_id": "acc", "webhook_id": "whk"}
+    delivery = webhook_deliveries.Delivery(
+        **names,
+        id="whd",
+        event_id="evt",
+        event_type=events.EventType.DELIVERED,
+        message_id=None,
+        recipient_id=None,
+        url="https://shop.example/",
+        body=b"{}",
+        due_at=NOW,
+        created_at=NOW,
+        state=state,
+    )
+    attempts = [
+        webhook_attempts.Attempt(
+            **names,
+            delivery_id="whd",
+            number=number,
+            started_at=NOW,
+            duration=1,
+            status_code=code,
+            response_body=None,
+            error=None,
+        )
+        for number, code in enumerate(codes, start=1)
+    ]
+    return webhook_log.Entry(delivery, attempts, None)
+
+
+def facts(**changes: Any) -> attention.Facts:
+    members: dict[str, Any] = {
+        "account": account(),
+        "guard": guard(),
+        "cooldown_hours": 24,
+        "sender": "hello@shop.example",
+        "pace": 100.0,
+        "told": [],
+    }
+    return attention.Facts(**(members | changes))
+
+
+def titles(**changes: Any) -> list[str]:
+    return [matter.title for matter in attention.matters(facts(**changes))]
+
+
+def test_an_account_in_order_is_told_nothing() -> None:
+    assert titles() == []
+    assert titles(guard=guard("off")) == []
+
+
+def test_a_warned_account_is_told_its_shares_and_where_the_end_is() -> None:
+    (matter,) = attention.matters(facts(guard=guard("warned")))
+    assert matter.kind == "warn"
+    assert "1,268 recipients of 7 days, 4.89 % had no mailbox" in matter.text
+    assert "At 8 % or 0.3 % sending stops" in matter.text
+
+
+def test_an_account_that_the_guard_has_stopped_is_told_when_it_may_send_again() -> None:
+    stopped = account(suspended_by=stored_accounts.BOUNCE_GUARD, suspended_at=NOW)
+    (matter,) = attention.matters(facts(account=stopped, guard=guard("suspended")))
+    assert matter.kind == "bad"
+    assert "2027-01-16 08:00 UTC" in matter.text
+    (matter,) = attention.matters(facts(account=stopped, guard=guard("suspended"), cooldown_hours=0))
+    assert "Whoever runs this service" in matter.text
+
+
+def test_without_a_domain_that_may_send_nothing_can_leave() -> None:
+    assert titles(sender=None) == ["No domain of this account may send yet."]
+
+
+@pytest.mark.parametrize(
+    "available, pace, said",
+    [
+        (0, 0.0, "New messages are refused"),
+        (250, 100.0, "last for 2 days or so"),
+        (150, 100.0, "last for 1 day or so"),
+        (50, 100.0, "last for less than a day"),
+    ],
+)
+def test_credits_that_end_soon_are_told_with_the_time_that_is_left(available: int, pace: float, said: str) -> None:
+    (matter,) = attention.matters(facts(account=account(available=available), pace=pace))
+    assert said in matter.text
+
+
+def test_credits_that_last_are_not_mentioned() -> None:
+    assert titles(account=account(available=300), pace=100.0) == []
+    assert titles(account=account(available=1), pace=0.0) == []
+
+
+@pytest.mark.parametrize(
+    "told, said",
+    [
+        ([entry(State.FAILED, 500)], "answered with 500"),
+        ([entry(State.WAITING, 500, None)], "could not be reached"),
+        ([entry(State.READY), entry(State.FAILED, 404)], "answered with 404"),
+    ],
+)
+def test_a_receiver_that_does_not_answer_is_told_by_its_latest_attempt(
+    told: list[webhook_log.Entry], said: str
+) -> None:
+    (matter,) = attention.matters(facts(told=told))
+    assert said in matter.text
+
+
+def test_a_receiver_that_answers_again_is_forgiven() -> None:
+    assert titles(told=[entry(State.SUCCEEDED, 200), entry(State.FAILED, 500)]) == []
+    assert titles(told=[entry(State.READY)]) == []
+
+
+def test_the_gravest_comes_first() -> None:
+    found = titles(sender=None, account=account(available=0), guard=guard("warned"))
+    assert found[0] == "There are no credits left."
+    assert len(found) == 3

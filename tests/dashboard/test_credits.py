@@ -1,0 +1,71 @@
+"""Credits: the balances, the ledger, and the ledger as a file."""
+
+from postroad.dashboard import credits as page
+from postroad.services import accounts, context, credits
+from postroad.storage import ledger
+from tests import mailing
+from tests.dashboard.browsing import Browser
+
+
+def tile(text: str, name: str) -> str:
+    return text.partition(f"<dt>{name}</dt>")[2].partition(">")[2].partition("<")[0]
+
+
+async def test_an_account_without_credits_is_told_how_to_get_some(browser: Browser) -> None:
+    text = (await browser.get("/credits")).text
+    assert "There are no credits left" in text
+    assert f"postroad credits add --account {browser.account_id} --amount 10000" in text
+    assert "No credit has moved yet" in text
+
+
+async def test_the_balances_and_the_ledger_tell_where_credits_went(ctx: context.Context, reader: Browser) -> None:
+    await mailing.allow(ctx, reader.account_id, amount=12_345)
+    await credits.add(ctx, reader.account_id, 5, "<script>alert(1)</script>")
+    message_id = await mailing.accept(ctx, reader.account_id)
+    text = (await reader.get("/credits")).text
+    account = await accounts.find(ctx, reader.account_id)
+    assert (account.available, account.reserved) == (12_349, 1)
+    assert (tile(text, "Available"), tile(text, "Set aside")) == ("12,349", "1")
+    assert f'<a href="/messages/{message_id}">' in text
+    for words in ("Set aside for a message", "Credits added", "+12,345", "−1"):
+        assert words in text
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert" in text
+
+
+async def test_every_kind_of_entry_has_its_words() -> None:
+    assert set(page.KINDS) == set(ledger.Kind)
+
+
+async def test_the_ledger_comes_in_parts(ctx: context.Context, browser: Browser) -> None:
+    for number in range(page.ROWS + 1):
+        await credits.add(ctx, browser.account_id, 1, f"number {number:03}.")
+    first = (await browser.get("/credits")).text
+    assert first.count("Credits added") == page.ROWS
+    link = first.partition('<nav class="more"')[2].partition('href="')[2].partition('"')[0]
+    second = (await browser.get(link)).text
+    assert second.count("Credits added") == 1
+    assert "data-live" not in second.partition('id="ledger-entries"')[2].partition(">")[0]
+    assert (await browser.get("/credits", before="led_x")).status_code == 400
+    oldest = (await browser.get("/credits", before="led_" + "0" * 28)).text
+    assert "That was the oldest entry" in oldest
+
+
+async def test_the_ledger_is_a_file_as_well(ctx: context.Context, reader: Browser) -> None:
+    await credits.add(ctx, reader.account_id, 7, "=cmd()")
+    file = await reader.get("/credits/ledger.csv")
+    assert file.headers["content-type"] == "text/csv; charset=utf-8"
+    assert file.headers["content-disposition"] == 'attachment; filename="ledger.csv"'
+    assert ",grant,7,0,7,0,,'=cmd()," in file.text
+
+
+async def test_another_accounts_credits_are_its_own(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
+    await credits.add(ctx, browser.account_id, 77, "of mine")
+    for path in ("/credits", "/credits/ledger.csv"):
+        assert "of mine" not in (await stranger.get(path)).text
+    assert tile((await stranger.get("/credits")).text, "Available") == "0"
+
+
+async def test_without_a_session_one_is_asked_to_log_in(nobody: Browser) -> None:
+    for path in ("/credits", "/credits/ledger.csv"):
+        assert (await nobody.get(path)).headers["location"] == f"/login?next={path}"

@@ -1,0 +1,286 @@
+"""The pages of sender domains: the list, the records with what DNS says of them, the calendar of the warm-up."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from postroad import config, errors
+from postroad.dashboard import domains as pages
+from postroad.model import domain_proof, domain_records, times, warmup
+from postroad.services import context, domain_checks, domain_keys, domains
+from postroad.storage import domains as stored
+from postroad.storage import warmups
+from tests import contexts, dns_server
+from tests.dashboard import browsing
+from tests.dashboard.browsing import Browser
+from tests.services import onboarding
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[dns_server.DnsServer]:
+    async with dns_server.running({}) as running:
+        yield running
+
+
+@pytest.fixture
+def settings(database_url: str, server: dns_server.DnsServer) -> config.Settings:
+    """An installation with a name server of its own, and with warm-up."""
+    return onboarding.settings(database_url, server)
+
+
+async def add(ctx: context.Context, browser: Browser, name: str = "example.com") -> stored.Domain:
+    """A domain as the form registers it."""
+    added = await browser.post("/domains", {"name": name})
+    assert added.status_code == 303, added.text
+    return await domains.by_name(ctx, browser.account_id, name)
+
+
+async def test_an_empty_page_teaches_and_offers_the_form(browser: Browser, reader: Browser) -> None:
+    page = await browser.get("/domains")
+    assert page.status_code == 200
+    assert "No domain yet" in page.text
+    assert 'action="/domains"' in page.text
+    looked = await reader.get("/domains")
+    assert 'action="/domains"' not in looked.text
+    assert "ask an owner" in looked.text
+
+
+async def test_the_form_registers_a_domain_and_leads_to_its_records(ctx: context.Context, browser: Browser) -> None:
+    added = await browser.post("/domains", {"name": "Bücher.example"})
+    domain = await domains.by_name(ctx, browser.account_id, "bücher.example")
+    assert browsing.place_of(added) == f"/domains/{domain.id}"
+    page = (await browser.follow(added)).text
+    assert "xn--bcher-kva.example is registered. Now add its records to DNS." in page
+    key = await domain_keys.record(ctx, domain)
+    assert f'data-copy="{key.name}"' in page
+    assert f'data-copy="{key.value}"' in page
+    assert 'data-copy="v=spf1 include:spf.example.net ~all"' in page
+    assert 'data-copy="10 mail.example.net"' in page
+    assert 'data-copy="v=DMARC1; p=none"' in page
+    assert "status-unverified" in page
+    assert page.count("status-pending") == 4
+
+
+async def test_a_name_that_is_none_is_refused_with_a_sentence(ctx: context.Context, browser: Browser) -> None:
+    for name in ("not a domain", "<script>alert(1)</script>", ""):
+        refused = await browser.post("/domains", {"name": name})
+        assert refused.status_code == 400
+        assert "name: " in refused.text
+        assert "<script>alert" not in refused.text
+    assert await domains.of_account(ctx, browser.account_id) == []
+
+
+async def test_a_domain_that_is_there_already_is_refused(ctx: context.Context, browser: Browser) -> None:
+    await add(ctx, browser)
+    refused = await browser.post("/domains", {"name": "EXAMPLE.com"})
+    assert refused.status_code == 409
+    assert "is a domain of this account already" in refused.text
+
+
+async def test_the_list_shows_how_each_domain_stands(
+    ctx: context.Context, clock: contexts.Clock, browser: Browser, server: dns_server.DnsServer
+) -> None:
+    proven = await add(ctx, browser)
+    await onboarding.publish_all(ctx, server, proven)
+    await browser.post(f"/domains/{proven.id}/check")
+    clock.pass_seconds(1)
+    other = await add(ctx, browser, "example.org")
+    today = times.day_of(ctx.clock())
+    async with ctx.store.transaction() as tx:
+        await warmups.put(tx, {(browser.account_id, proven.name): warmup.State(today, 1, 150)})
+    page = (await browser.get("/domains")).text
+    first, second = page.partition(f'href="/domains/{other.id}"')[::2]
+    assert "status-verified" in first
+    assert "4 of 4 right" in first
+    assert "150 of 400" in first
+    assert "status-unverified" in second
+    assert "not checked yet" in second
+    assert "0 of 200" in second
+
+
+async def test_a_check_proves_the_domain_and_says_so(
+    ctx: context.Context, browser: Browser, server: dns_server.DnsServer
+) -> None:
+    domain = await add(ctx, browser)
+    await onboarding.publish_all(ctx, server, domain)
+    checked = await browser.post(f"/domains/{domain.id}/check")
+    assert browsing.notice_of(checked) == "example.com is verified: you can send from it."
+    page = (await browser.follow(checked)).text
+    assert page.count("status-ok") == 4
+    assert "4 of 4 records are as they should be" in page
+    assert "The key is there." in page
+    assert (await domains.find(ctx, browser.account_id, domain.id)).verified_by == stored.DNS
+
+
+async def test_a_check_shows_what_was_found_and_what_to_do(
+    ctx: context.Context, browser: Browser, server: dns_server.DnsServer
+) -> None:
+    server.zones["example.com"] = {
+        "TXT": ['"v=spf1 include:_spf.example.org ~all"'],
+        "MX": ["10 mx.example.org."],
+    }
+    server.zones["_spf.example.org"] = {"TXT": ['"v=spf1 ip4:192.0.2.0/24 ~all"']}
+    server.zones["_dmarc.example.com"] = {"TXT": ['"v=DMARC1; p=<script>alert(1)</script>"']}
+    domain = await add(ctx, browser)
+    checked = await browser.post(f"/domains/{domain.id}/check")
+    assert browsing.notice_of(checked) == "DNS was asked: 0 of 4 records are as they should be."
+    page = (await browser.follow(checked)).text
+    assert "There is no TXT record of this name; add it." in page
+    assert "Found mx.example.org; mail is delivered" in page
+    assert 'data-copy="v=spf1 include:_spf.example.org include:spf.example.net ~all"' in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script>alert(1)" not in page
+
+
+async def test_two_checks_in_a_moment_are_too_fast(ctx: context.Context, browser: Browser) -> None:
+    domain = await add(ctx, browser)
+    assert (await browser.post(f"/domains/{domain.id}/check")).status_code == 303
+    refused = await browser.post(f"/domains/{domain.id}/check")
+    assert refused.status_code == 429
+    assert f"wait {domain_checks.AGAIN_SECONDS} seconds between checks" in refused.text
+
+
+async def test_a_domain_whose_key_is_gone_is_called_failing_and_then_unverified(
+    ctx: context.Context, clock: contexts.Clock, browser: Browser, server: dns_server.DnsServer
+) -> None:
+    domain = await add(ctx, browser)
+    name = await onboarding.publish_all(ctx, server, domain)
+    await browser.post(f"/domains/{domain.id}/check")
+    del server.zones[name]
+    clock.pass_seconds(60)
+    page = (await browser.follow(await browser.post(f"/domains/{domain.id}/check"))).text
+    assert "status-failing" in page
+    assert "goes on sending for 72 hours" in page
+    current = await domains.find(ctx, browser.account_id, domain.id)
+    assert current.failing_since is not None
+    assert await domains.unverify(ctx, browser.account_id, domain.id, failing_before=ctx.clock())
+    assert "Not verified any more:" in (await browser.get(f"/domains/{domain.id}")).text
+
+
+async def test_a_check_that_takes_the_proof_back_says_so(
+    ctx: context.Context, clock: contexts.Clock, browser: Browser, server: dns_server.DnsServer
+) -> None:
+    domain = await add(ctx, browser)
+    name = await onboarding.publish_all(ctx, server, domain)
+    await browser.post(f"/domains/{domain.id}/check")
+    del server.zones[name]
+    clock.pass_seconds(60)
+    await browser.post(f"/domains/{domain.id}/check")
+    # The session ends before the patience does.
+    seen = await domains.find(ctx, browser.account_id, domain.id)
+    long_ago = ctx.clock() - domain_proof.PATIENCE - times.HOUR
+    async with ctx.store.transaction() as tx:
+        await stored.checked(tx, browser.account_id, domain.id, check_at=seen.check_at, failing_since=long_ago)
+    clock.pass_seconds(60)
+    checked = await browser.post(f"/domains/{domain.id}/check")
+    assert browsing.notice_of(checked).startswith("example.com is not verified any more")
+
+
+async def test_the_calendar_shows_the_days_done_today_and_ahead(ctx: context.Context, browser: Browser) -> None:
+    domain = await add(ctx, browser)
+    today = times.day_of(ctx.clock())
+    async with ctx.store.transaction() as tx:
+        await warmups.put(tx, {(browser.account_id, domain.name): warmup.State(today, 1, 150)})
+    page = (await browser.get(f"/domains/{domain.id}")).text
+    assert "<strong>150 of 400</strong> recipients today" in page
+    assert '<meter min="0" max="400" value="150"' in page
+    steps = len(ctx.settings.warmup.recipients_per_day)
+    assert (page.count("day-done"), page.count("day-today"), page.count("day-ahead")) == (1, 1, steps - 2)
+    assert pages.date_of(today + 1) in page
+    async with ctx.store.transaction() as tx:
+        await warmups.put(tx, {(browser.account_id, domain.name): warmup.State(today, steps, 5)})
+    assert "no daily limit any more" in (await browser.get(f"/domains/{domain.id}")).text
+    assert "no limit" in (await browser.get("/domains")).text
+    await domains.set_warm(ctx, browser.account_id, domain.id, warm=True)
+    assert "receivers know this domain already" in (await browser.get(f"/domains/{domain.id}")).text
+
+
+def test_a_day_is_written_as_people_write_it() -> None:
+    assert (pages.date_of(0), pages.date_of(31)) == ("Jan 1", "Feb 1")
+
+
+def test_every_purpose_has_its_meaning() -> None:
+    assert set(pages.MEANINGS) == set(domain_records.RecordPurpose)
+
+
+class TestReturnPathsOfTheOperator:
+    """Where return paths have a domain of the operator, two records are theirs."""
+
+    @pytest.fixture
+    def settings(self, database_url: str, server: dns_server.DnsServer) -> config.Settings:
+        usual = onboarding.settings(database_url, server)
+        delivery = msgspec.structs.replace(usual.delivery, return_path_domain="bounces.example.net")
+        return msgspec.structs.replace(usual, delivery=delivery)
+
+    async def test_they_are_shown_and_not_counted(self, ctx: context.Context, browser: Browser) -> None:
+        domain = await add(ctx, browser)
+        page = (await browser.get(f"/domains/{domain.id}")).text
+        assert page.count("nothing to do") == 2
+        assert "0 of 2 records" in page
+
+
+async def test_a_domain_is_removed(ctx: context.Context, browser: Browser) -> None:
+    domain = await add(ctx, browser)
+    assert "data-sure=" in (await browser.get(f"/domains/{domain.id}")).text
+    removed = await browser.post(f"/domains/{domain.id}/remove")
+    assert browsing.place_of(removed) == "/domains"
+    assert "example.com is removed." in (await browser.follow(removed)).text
+    with pytest.raises(errors.NotFound):
+        await domains.find(ctx, browser.account_id, domain.id)
+    assert (await browser.get(f"/domains/{domain.id}")).status_code == 404
+
+
+async def test_a_domain_that_the_operator_vouches_for_is_told_so(ctx: context.Context, browser: Browser) -> None:
+    domain = await domains.add(ctx, browser.account_id, "example.com", verified=True)
+    assert "not checked yet" in (await browser.get("/domains")).text
+    assert "vouches for the domain" in (await browser.get(f"/domains/{domain.id}")).text
+
+
+async def test_whoever_may_only_look_changes_nothing(ctx: context.Context, browser: Browser, reader: Browser) -> None:
+    domain = await add(ctx, browser)
+    page = await reader.get(f"/domains/{domain.id}")
+    assert page.status_code == 200
+    assert f"/domains/{domain.id}/" not in page.text
+    for path in ("/domains", f"/domains/{domain.id}/check", f"/domains/{domain.id}/remove"):
+        assert (await reader.post(path, {"name": "example.org"} if path == "/domains" else None)).status_code == 403
+    assert await domains.of_account(ctx, reader.account_id) == [domain]
+
+
+async def test_the_domain_of_another_account_is_not_there(
+    ctx: context.Context, browser: Browser, stranger: Browser
+) -> None:
+    domain = await add(ctx, browser)
+    assert "example.com" not in (await stranger.get("/domains")).text.partition("No domain yet")[0]
+    for answer in (
+        await stranger.get(f"/domains/{domain.id}"),
+        await stranger.post(f"/domains/{domain.id}/check"),
+        await stranger.post(f"/domains/{domain.id}/remove"),
+        await stranger.get("/domains/none"),
+    ):
+        assert answer.status_code == 404
+    assert await domains.find(ctx, browser.account_id, domain.id) == domain
+
+
+async def test_nobody_sees_it_without_a_session(nobody: Browser) -> None:
+    for path in ("/domains", "/domains/dom_1"):
+        answer = await nobody.get(path)
+        assert (answer.status_code, browsing.place_of(answer)) == (303, "/login")
+
+
+async def test_a_long_list_has_parts(
+    ctx: context.Context, clock: contexts.Clock, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "PAGE", 2)
+    made = []
+    for number in range(3):
+        clock.pass_seconds(1)
+        made.append(await domains.add(ctx, browser.account_id, f"shop-{number}.example", verified=True))
+    first = (await browser.get("/domains")).text
+    assert f"/domains?after={made[1].id}" in first
+    assert "shop-2.example" not in first
+    second = (await browser.get("/domains", after=made[1].id)).text
+    assert "shop-2.example" in second
+    assert "after=" not in second
+    assert (await browser.get("/domains", after="nonsense")).status_code == 400

@@ -1,0 +1,227 @@
+"""`/live` over real sockets: when a stream speaks, when it ends, and what it costs others."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from postroad import config
+from postroad.dashboard import cookies, live
+from postroad.model import judging
+from postroad.network import http_listener
+from postroad.services import context, sessions, statistics, turns
+from tests import mailing
+from tests.contexts import Clock
+from tests.dashboard.browsing import Browser, Served, Switch
+from tests.services import ending
+
+# A bound for machines that are busy; everything here takes a moment.
+PATIENCE = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream that a browser has open."""
+
+    response: httpx.Response
+    lines: AsyncIterator[str]
+
+    async def next(self) -> str:
+        """The next line that says something; comments and blanks do not. Empty at the end."""
+        async with asyncio.timeout(PATIENCE):
+            async for line in self.lines:
+                if line and not line.startswith(":"):
+                    return line
+        return ""
+
+    async def comment(self) -> None:
+        """Wait until the stream has looked once more and found nothing."""
+        async with asyncio.timeout(PATIENCE):
+            async for line in self.lines:
+                if line.startswith(":"):
+                    return
+                assert not line, line
+        pytest.fail("the stream has ended")
+
+
+@pytest_asyncio.fixture
+async def listener(served: Served, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[http_listener.HttpListener]:
+    """The dashboard, listening; its streams look often."""
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.02)
+    listening = http_listener.HttpListener(served, refuse=served.refuse, sweep_seconds=0.02)
+    await listening.start("127.0.0.1", 0)
+    yield listening
+    await listening.stop(grace_seconds=PATIENCE)
+
+
+@contextlib.asynccontextmanager
+async def visiting(listener: http_listener.HttpListener, session: sessions.Session) -> AsyncIterator[httpx.AsyncClient]:
+    host, port = listener.address
+    headers = {"Cookie": f"{cookies.SESSION}={session.token}"}
+    async with httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=headers, timeout=PATIENCE) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def streaming(listener: http_listener.HttpListener, browser: Browser) -> AsyncIterator[Stream]:
+    """A stream that has begun."""
+    assert browser.session is not None
+    async with visiting(listener, browser.session) as client, client.stream("GET", "/live") as response:
+        assert response.status_code == 200
+        stream = Stream(response, response.aiter_lines())
+        assert await stream.next() == "retry: 3000"
+        yield stream
+
+
+async def is_free(ctx: context.Context) -> None:
+    """Wait until no stream holds a place."""
+    async with asyncio.timeout(PATIENCE):
+        while ctx.turns:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_stream_begins_at_once_and_says_what_it_is(
+    listener: http_listener.HttpListener, browser: Browser
+) -> None:
+    async with streaming(listener, browser) as stream:
+        assert stream.response.headers["content-type"] == "text/event-stream"
+        assert stream.response.headers["cache-control"] == "no-store"
+        await stream.comment()
+
+
+async def test_it_says_when_mail_was_accepted_and_when_a_result_came(
+    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    async with streaming(listener, browser) as stream:
+        await stream.comment()
+        await mailing.accept(ctx, browser.account_id)
+        assert await stream.next() == "event: changed"
+        assert await stream.next() == "data:"
+        (claimed,) = await ending.claim_all(ctx, ending.WORKER)
+        await ctx.record.submit([ending.outcome(ctx, claimed, judging.Verdict.DELIVERED)])
+        assert await stream.next() == "event: changed"
+
+
+async def test_it_hears_of_what_another_process_has_done(
+    ctx: context.Context,
+    settings: config.Settings,
+    clock: Clock,
+    listener: http_listener.HttpListener,
+    browser: Browser,
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    async with context.open_context(settings, clock=clock) as other, streaming(listener, browser) as stream:
+        await stream.comment()
+        await mailing.accept(other, browser.account_id)
+        assert await stream.next() == "event: changed"
+
+
+async def test_it_says_nothing_of_other_accounts(
+    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser, stranger: Browser
+) -> None:
+    await mailing.allow(ctx, stranger.account_id)
+    async with streaming(listener, browser) as mine, streaming(listener, stranger) as theirs:
+        await mailing.accept(ctx, stranger.account_id)
+        assert await theirs.next() == "event: changed"
+        await mine.comment()
+        await mine.comment()
+
+
+async def test_it_ends_with_the_session(
+    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser
+) -> None:
+    assert browser.user is not None
+    async with streaming(listener, browser) as stream:
+        await stream.comment()
+        await browser.post("/logout")
+        assert await stream.next() == ""
+    await is_free(ctx)
+    assert browser.session is not None
+    async with visiting(listener, browser.session) as client:
+        assert (await client.get("/live")).status_code == 401
+
+
+async def test_it_ends_when_the_service_stops_and_does_not_hold_that_up(
+    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser, switch: Switch
+) -> None:
+    async with streaming(listener, browser) as stream:
+        switch.stopping = True
+        stopping = asyncio.create_task(listener.stop(grace_seconds=PATIENCE))
+        assert await stream.next() == ""
+        async with asyncio.timeout(PATIENCE / 2):
+            await stopping
+    assert not ctx.turns
+
+
+async def test_it_ends_after_its_time(
+    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "STREAM_SECONDS", 0.1)
+    async with streaming(listener, browser) as stream:
+        assert await stream.next() == ""
+    assert not ctx.turns
+
+
+async def test_a_browser_that_goes_leaves_its_place_to_others(
+    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser
+) -> None:
+    async with streaming(listener, browser):
+        assert ctx.turns
+    await is_free(ctx)
+
+
+async def test_one_too_many_is_refused_until_another_has_ended(
+    ctx: context.Context,
+    listener: http_listener.HttpListener,
+    browser: Browser,
+    reader: Browser,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live, "STREAMS", turns.Kind("live updates", of_account=1, of_process=10, retry_seconds=10))
+    assert reader.session is not None
+    async with streaming(listener, browser), visiting(listener, reader.session) as client:
+        refused = await client.get("/live")
+        assert refused.status_code == 429
+        assert refused.headers["retry-after"] == "10"
+        assert "at most 1 at once" in refused.json()["error"]
+    await is_free(ctx)
+    async with streaming(listener, reader) as stream:
+        await stream.comment()
+
+
+async def test_streams_of_an_account_share_a_look(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    async def pulse(_ctx: context.Context, _account_id: str) -> bytes:
+        nonlocal looks
+        looks += 1
+        return bytes([looks])
+
+    monkeypatch.setattr(statistics, "pulse", pulse)
+    monkeypatch.setattr(live, "LOOK_SECONDS", PATIENCE)
+    monkeypatch.setattr(live, "MOST_ACCOUNTS", 2)
+    pulses = live.Pulses()
+    assert [await pulses.of(ctx, "a"), await pulses.of(ctx, "a"), await pulses.of(ctx, "b")] == [b"\1", b"\1", b"\2"]
+    # One account more than are kept: all are forgotten, and are looked at again.
+    assert [await pulses.of(ctx, "c"), await pulses.of(ctx, "c"), await pulses.of(ctx, "a")] == [b"\3", b"\3", b"\4"]
+
+
+async def test_without_a_session_there_is_no_stream(nobody: Browser) -> None:
+    assert (await nobody.client.get("/live", headers={"Accept": "text/event-stream"})).status_code == 401
+
+
+async def test_a_page_that_brings_itself_up_to_date_takes_no_notice_from_the_next_one(
+    ctx: context.Context, browser: Browser
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    sent = await browser.post("/welcome/test", {"to": "ada@example.net", "sender": f"hello@{mailing.DOMAIN}"})
+    assert sent.status_code == 303
+    refreshed = await browser.client.get("/", headers={"X-Refreshed": "page"})
+    assert "A test is on its way" not in refreshed.text
+    assert "A test is on its way" in (await browser.get("/welcome")).text
+    assert "A test is on its way" not in (await browser.get("/welcome")).text

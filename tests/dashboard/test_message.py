@@ -1,0 +1,218 @@
+"""The page of one message: what became of it for each recipient, why, and trying again."""
+
+from postroad.model import judging
+from postroad.services import context, queues, webhooks
+from postroad.storage import late_bounces, queue, recipients, retention, webhook_deliveries
+from tests import contexts, mailing, queueing, webhook_rows
+from tests.dashboard import browsing, furnishing
+from tests.dashboard.browsing import Browser
+from tests.services import ending
+
+HOSTILE = furnishing.HOSTILE + "\u202egnp"
+
+
+async def deferred(ctx: context.Context, browser: Browser) -> str:
+    """A message whose one recipient waits for its next attempt."""
+    await mailing.allow(ctx, browser.account_id)
+    message_id = await mailing.accept(ctx, browser.account_id)
+    (key,) = await queueing.claim(ctx, browser.account_id)
+    await queueing.defer(ctx, key)
+    return message_id
+
+
+async def states(ctx: context.Context, account_id: str, message_id: str) -> list[str]:
+    lines = await queues.lines_of_message(ctx, account_id, message_id)
+    return [line.waiting.state for line in lines.values()]
+
+
+async def test_a_message_shows_what_was_sent(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    message_id = await mailing.accept(
+        ctx,
+        browser.account_id,
+        sender="Shop <shop@example.com>",
+        to=("Ada <ada@example.net>",),
+        cc=("cee@example.net",),
+        bcc=("hidden@example.net",),
+        reply_to="help@example.com",
+        tags=('black "friday"',),
+    )
+    text = (await browser.get(f"/messages/{message_id}")).text
+    for part in ("Your order", "Shop &lt;shop@example.com&gt;", "Ada &lt;ada@example.net&gt;", "cee@example.net"):
+        assert part in text
+    for part in ("hidden@example.net", "help@example.com", "3, reserved until", message_id, "req_" + "0" * 28):
+        assert part in text
+    assert 'data-copy="' + message_id in text
+    assert "3 recipients" in text
+    assert "Accepted over HTTP, for 3 recipients" in text
+    assert "/messages?search=tag%3A%22black%20%22%22friday%22%22%22" in text
+    assert (await browser.get("/messages", search='tag:"black ""friday"""')).text.count(message_id) == 1
+
+
+async def test_an_attempt_is_told_in_plain_words_with_host_reply_and_fault(
+    ctx: context.Context, browser: Browser
+) -> None:
+    message_id = await deferred(ctx, browser)
+    text = (await browser.get(f"/messages/{message_id}")).text
+    for part in ("mx.example.net", "192.0.2.1", "TLSv1.3", "451", queueing.RESPONSE, "250 ms", "too much at once"):
+        assert part in text
+    assert judging.explain("greylisted").replace("'", "&#39;") in text
+    assert "Next attempt for ada@example.net" in text
+    assert "in 4 minutes" in text
+    assert 'id="timeline" data-live' in text
+
+
+async def test_a_worker_is_never_named(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    message_id = await mailing.accept(ctx, browser.account_id)
+    await queueing.claim(ctx, browser.account_id)
+    text = (await browser.get(f"/messages/{message_id}")).text
+    assert "Being sent now." in text
+    assert queueing.WORKER.partition(":")[0] not in text
+    assert "Try now" not in text
+
+
+async def test_what_waits_can_be_tried_now(ctx: context.Context, browser: Browser) -> None:
+    message_id = await deferred(ctx, browser)
+    assert await states(ctx, browser.account_id, message_id) == ["waiting"]
+    answer = await browser.post(f"/messages/{message_id}/retry")
+    assert browsing.place_of(answer) == f"/messages/{message_id}"
+    assert "1 recipient is tried now." in (await browser.follow(answer)).text
+    assert await states(ctx, browser.account_id, message_id) == ["ready"]
+    again = await browser.post(f"/messages/{message_id}/retry")
+    assert again.status_code == 409
+    assert "nothing waits" in again.text
+
+
+async def test_one_recipient_can_be_tried_now(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    message_id = await mailing.accept(ctx, browser.account_id, to=("ada@example.net", "bob@example.net"))
+    for key in await queueing.claim(ctx, browser.account_id, most=2):
+        await queueing.defer(ctx, key)
+    text = (await browser.get(f"/messages/{message_id}")).text
+    assert "Try all 2 now" in text
+    assert 'aria-label="Try now: bob@example.net"' in text
+    async with ctx.store.reading() as tx:
+        first, _ = await recipients.of_message(tx, browser.account_id, message_id)
+    unknown = await browser.post(f"/messages/{message_id}/retry", {"recipient_id": "rcp_" + "0" * 28})
+    assert unknown.status_code == 404
+    assert await states(ctx, browser.account_id, message_id) == ["waiting", "waiting"]
+    await browser.post(f"/messages/{message_id}/retry", {"recipient_id": first.id})
+    assert sorted(await states(ctx, browser.account_id, message_id)) == ["ready", "waiting"]
+
+
+async def test_who_may_only_look_cannot_try_again(ctx: context.Context, browser: Browser, reader: Browser) -> None:
+    message_id = await deferred(ctx, browser)
+    text = (await reader.get(f"/messages/{message_id}")).text
+    assert "Next attempt" in text
+    assert "/retry" not in text
+    assert (await reader.post(f"/messages/{message_id}/retry")).status_code == 403
+    assert await states(ctx, browser.account_id, message_id) == ["waiting"]
+
+
+async def test_a_message_of_another_account_is_nowhere(
+    ctx: context.Context, browser: Browser, stranger: Browser, nobody: Browser
+) -> None:
+    message_id = await deferred(ctx, browser)
+    for path in ("", "/raw", "/preview/html", "/attachments/0"):
+        assert (await stranger.get(f"/messages/{message_id}{path}")).status_code == 404
+        assert (await nobody.get(f"/messages/{message_id}{path}")).status_code == 303
+    assert (await stranger.post(f"/messages/{message_id}/retry")).status_code == 404
+    assert await states(ctx, browser.account_id, message_id) == ["waiting"]
+
+
+async def test_a_final_message_is_not_live_and_says_what_the_destination_said(
+    ctx: context.Context, browser: Browser
+) -> None:
+    message_id, claimed = await ending.accepted(ctx, browser.account_id, "ada@example.net", "bob@example.net")
+    verdicts = (judging.Verdict.DELIVERED, judging.Verdict.BOUNCED)
+    for one, verdict in zip(claimed, verdicts, strict=True):
+        told = ending.outcome(
+            ctx, one, verdict, recipient_count=2, response="no such user", fault=judging.Fault.ADDRESS
+        )
+        await ctx.record.submit([told])
+    text = (await browser.get(f"/messages/{message_id}")).text
+    assert "Delivered to ada@example.net" in text
+    assert "Refused for bob@example.net" in text
+    assert "no such user" in text
+    assert "the address" in text
+    assert "status-partial" in text
+    assert "data-live>" not in text.partition('id="content"')[2]
+    assert "Try now" not in text
+
+
+async def test_an_address_that_was_never_tried_says_why(ctx: context.Context, browser: Browser) -> None:
+    message_id, (claimed,) = await ending.accepted(ctx, browser.account_id, "ada@example.net")
+    response = "the address is suppressed"
+    await ctx.record.submit(
+        [ending.outcome(ctx, claimed, judging.Verdict.BOUNCED, code=None, response=response, tried=False)]
+    )
+    text = (await browser.get(f"/messages/{message_id}")).text
+    assert "Not sent to ada@example.net" in text
+    assert f"It was not tried: {response}" in text
+
+
+async def test_everything_that_others_said_is_only_text(ctx: context.Context, browser: Browser) -> None:
+    things = await furnishing.furnish(ctx, browser.account_id, domain="mine.example")
+    await webhook_rows.put_attempt(
+        ctx,
+        await webhook_rows.put(ctx, browser.account_id, message_id=things["message"]),
+        1,
+        status_code=None,
+        error=HOSTILE,
+    )
+    async with ctx.store.transaction() as tx:
+        report = late_bounces.LateBounce(
+            browser.account_id, things["message"], things["recipient"], ctx.clock(), HOSTILE, HOSTILE, "", HOSTILE
+        )
+        await late_bounces.insert(tx, [report])
+    for view in ("html", "text", "headers", "source"):
+        text = (await browser.get(f"/messages/{things['message']}", view=view)).text
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+        assert "A bounce came back later" in text
+        for raw in ("<script>alert", "<img src=x", "\u202e"):
+            assert raw not in text
+
+
+async def test_the_webhook_deliveries_of_a_message_are_linked(ctx: context.Context, browser: Browser) -> None:
+    message_id = await deferred(ctx, browser)
+    assert "No webhook was told of this message" in (await browser.get(f"/messages/{message_id}")).text
+    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL)
+    failed = webhook_deliveries.State.FAILED
+    delivery = await webhook_rows.put_ended(ctx, browser.account_id, failed, message_id=message_id)
+    text = (await browser.get(f"/messages/{message_id}")).text
+    assert f'href="/webhook/deliveries/{delivery.id}"' in text
+    assert "Webhook not told: email.delivered" in text
+    assert "The answer was 500. It was given up." in text
+
+
+async def test_a_body_that_is_not_kept_any_more_is_said_to_be_gone(ctx: context.Context, browser: Browser) -> None:
+    message_id, (claimed,) = await ending.accepted(ctx, browser.account_id, "ada@example.net")
+    await ctx.record.submit([ending.outcome(ctx, claimed, judging.Verdict.DELIVERED)])
+    async with ctx.store.transaction() as tx:
+        assert await retention.remove_bodies(tx, ended_before=ctx.clock() + contexts.SECOND) == 1
+    answer = await browser.get(f"/messages/{message_id}")
+    assert answer.status_code == 200
+    assert "is not kept any more" in answer.text
+    assert "Delivered to ada@example.net" in answer.text
+    assert "<iframe" not in answer.text
+    assert (await browser.get(f"/messages/{message_id}/raw")).status_code == 404
+
+
+async def test_what_nobody_holds_is_ready(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    message_id = await mailing.accept(ctx, browser.account_id)
+    (key,) = await queueing.claim(ctx, browser.account_id)
+    async with ctx.store.transaction() as tx:
+        await queue.hand_back(tx, [key], now=clock.now, worker=queueing.WORKER)
+    assert "Ready; a worker takes it" in (await browser.get(f"/messages/{message_id}")).text
+
+
+async def test_a_script_that_looks_for_results_gets_them_without_the_preview(
+    ctx: context.Context, browser: Browser
+) -> None:
+    message_id = await deferred(ctx, browser)
+    answer = await browser.client.get(f"/messages/{message_id}", headers={"X-Refreshed": "page"})
+    assert "Next attempt for ada@example.net" in answer.text
+    assert "It is on its way." not in answer.text
+    assert "It is on its way." in (await browser.get(f"/messages/{message_id}")).text

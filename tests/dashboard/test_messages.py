@@ -1,0 +1,186 @@
+"""The list of messages and its search box, as people use them."""
+
+import functools
+import html
+import re
+from urllib import parse
+
+import pytest
+
+from postroad.dashboard import messages as page
+from postroad.model import judging, mail, queries
+from postroad.services import context, messages
+from tests import contexts, mailing
+from tests.dashboard.browsing import Browser
+from tests.dashboard.furnishing import HOSTILE
+from tests.services import ending
+
+
+async def send(ctx: context.Context, browser: Browser, *subjects: str, **fields: object) -> list[str]:
+    """Messages with these subjects, oldest first."""
+    return [await mailing.accept(ctx, browser.account_id, subject=one, **fields) for one in subjects]  # type: ignore[arg-type]
+
+
+def listed(text: str) -> list[str]:
+    """The messages on a page, in their order."""
+    return re.findall(r'href="/messages/(em_[0-9a-f]+)"', text)
+
+
+def links(text: str, label: str) -> dict[str, str]:
+    """What the choices of one kind search for."""
+    (nav,) = re.findall(rf'<nav class="choices" aria-label="{label}">(.*?)</nav>', text, re.DOTALL)
+    found = re.findall(r'<a href="([^"]*)"[^>]*>([^<]*)</a>', nav)
+    return {
+        name: parse.parse_qs(parse.urlsplit(html.unescape(path)).query).get("search", [""])[0] for path, name in found
+    }
+
+
+async def test_an_account_without_mail_is_led_to_its_first(browser: Browser) -> None:
+    answer = await browser.get("/messages")
+    assert answer.status_code == 200
+    assert "No mail yet" in answer.text
+    assert 'href="/welcome"' in answer.text
+
+
+async def test_the_newest_message_comes_first_and_text_of_others_is_only_text(
+    ctx: context.Context, browser: Browser, clock: contexts.Clock
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    first, *_ = await send(ctx, browser, "First")
+    clock.now += contexts.SECOND
+    (second,) = await send(ctx, browser, HOSTILE + "\u202egnp", sender=f'"{HOSTILE[:25]}" <shop@example.com>')
+    text = (await browser.get("/messages")).text
+    assert listed(text) == [second, first]
+    assert "<script>alert" not in text
+    assert "<img src=x" not in text
+    assert "\u202e" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert 'id="results" data-live' in text
+
+
+async def test_a_search_shows_what_it_finds_and_keeps_its_words(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    (invoice,) = await send(ctx, browser, "Invoice 7", tags=("a & b",), to=("ada@example.net", "bob@example.net"))
+    await send(ctx, browser, "Welcome")
+    for search in ("invoice", 'tag:"a & b"', f"id:{invoice}", "to:bob@example.net", "after:1d 7"):
+        text = (await browser.get("/messages", search=search)).text
+        assert listed(text) == [invoice], search
+        assert f'value="{html.escape(search, quote=False).replace(chr(34), "&#34;")}"' in text
+        assert "and 1 more" in text
+
+
+async def test_a_search_that_finds_nothing_can_be_widened(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await send(ctx, browser, "Welcome")
+    text = (await browser.get("/messages", search="zebra status:failed after:1d")).text
+    assert "Nothing found" in text
+    assert 'href="/messages?search=zebra"' in text
+
+
+@pytest.mark.parametrize(
+    "search, wrong, sentence",
+    [
+        ("invoice stauts:failed x", "stauts:failed", "did you mean status:"),
+        ("status:sent", "status:sent", "has to be one of"),
+        ('a "b', "&#34;b", "not closed"),
+        ("<script>alert(1)</script> to:<script>", "to:&lt;script&gt;", "to:"),
+    ],
+)
+async def test_a_wrong_search_is_kept_and_its_wrong_part_is_marked(
+    ctx: context.Context, browser: Browser, search: str, wrong: str, sentence: str
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await send(ctx, browser, "Welcome")
+    answer = await browser.get("/messages", search=search)
+    assert answer.status_code == 400
+    assert f"<mark>{wrong}</mark>" in answer.text
+    assert sentence in answer.text
+    assert 'aria-invalid="true"' in answer.text
+    assert html.unescape(re.findall(r'name="search"[^>]* value="([^"]*)"', answer.text)[0]) == search
+    assert "<script>alert" not in answer.text
+    assert listed(answer.text) == []
+    assert answer.headers["x-request-id"] in answer.text
+
+
+async def test_a_search_that_is_too_long_or_has_what_nobody_sees_is_refused(browser: Browser) -> None:
+    for search in ("x" * (queries.MOST_CHARACTERS + 1), "a\0b", "a\u202eb"):
+        answer = await browser.get("/messages", search=search)
+        assert answer.status_code == 400
+        assert "This search does not work" in answer.text
+
+
+async def test_filters_change_one_term_and_leave_the_others(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    text = (await browser.get("/messages", search="invoice status:failed after:2d before:1d")).text
+    assert links(text, "Status") == {
+        "All": "after:2d before:1d invoice",
+        **{one.title(): f"status:{one} after:2d before:1d invoice" for one in mail.MessageStatus},
+    }
+    assert links(text, "Accepted") == {
+        "Any time": "status:failed invoice",
+        "Last 24 hours": "status:failed after:24h invoice",
+        "Last 7 days": "status:failed after:7d invoice",
+    }
+    assert re.findall(r'aria-current="true">([^<]*)<', text) == ["Failed"]
+
+
+async def test_a_filter_finds_by_state(ctx: context.Context, browser: Browser) -> None:
+    message_id, claimed = await ending.accepted(ctx, browser.account_id, "ada@example.net")
+    await ctx.record.submit([ending.outcome(ctx, one, judging.Verdict.DELIVERED) for one in claimed])
+    assert listed((await browser.get("/messages", search="status:delivered")).text) == [message_id]
+    assert listed((await browser.get("/messages", search="status:queued")).text) == []
+
+
+async def test_every_example_of_the_help_is_a_link_that_runs(browser: Browser) -> None:
+    text = (await browser.get("/messages")).text
+    for _, _, example in queries.HELP:
+        assert f'href="{html.escape(page.path_of(example))}"' in text
+        assert (await browser.client.get(page.path_of(example))).status_code == 200
+
+
+async def test_the_list_comes_in_parts_of_which_only_the_first_is_live(
+    ctx: context.Context, browser: Browser, clock: contexts.Clock
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    sent = []
+    for number in range(page.ROWS + 2):
+        clock.now += contexts.SECOND
+        sent += await send(ctx, browser, f"a & b {number}")
+    first = (await browser.get("/messages", search='"a & b"')).text
+    assert listed(first) == sent[:1:-1]
+    (following,) = re.findall(r'<nav class="more"[^>]*><a [^>]*href="([^"]*)"', first)
+    second = (await browser.client.get(html.unescape(following))).text
+    assert listed(second) == [sent[1], sent[0]]
+    assert "data-live>" not in second.partition('id="content"')[2]
+    assert (await browser.get("/messages", cursor="nonsense")).status_code == 400
+
+
+async def test_a_search_that_was_cut_says_how_far_it_came(
+    ctx: context.Context, browser: Browser, monkeypatch: pytest.MonkeyPatch, clock: contexts.Clock
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    for number in range(5):
+        clock.now += contexts.SECOND
+        await send(ctx, browser, f"Letter {number}")
+    monkeypatch.setattr(messages, "search", functools.partial(messages.search, examined=2))
+    text = (await browser.get("/messages", search='"letter 0"')).text
+    assert "Searched back to" in text
+    assert "Go on" in text
+    for _ in range(5):
+        found = re.findall(r'<nav class="more"[^>]*><a [^>]*href="([^"]*)"', text)
+        if not found:
+            break
+        text = (await browser.client.get(html.unescape(found[0]))).text
+    assert len(listed(text)) == 1
+
+
+async def test_nobody_sees_mail_of_others(
+    ctx: context.Context, browser: Browser, reader: Browser, stranger: Browser, nobody: Browser
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    (message_id,) = await send(ctx, browser, "Welcome")
+    assert listed((await reader.get("/messages")).text) == [message_id]
+    assert listed((await stranger.get("/messages")).text) == []
+    assert "Nothing found" in (await stranger.get("/messages", search=f"id:{message_id}")).text
+    answer = await nobody.get("/messages")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=/messages")

@@ -1,0 +1,205 @@
+"""`/` over HTTP: what it shows of an account's mail, and what it says to those who have none."""
+
+import html
+import re
+
+import pytest
+
+from postroad.dashboard import overview
+from postroad.model import judging
+from postroad.services import accounts, context, credits, statistics, webhooks
+from postroad.storage import webhook_deliveries
+from tests import mailing, webhook_rows
+from tests.contexts import Clock
+from tests.dashboard import browsing, furnishing
+from tests.dashboard.browsing import Browser
+from tests.services import ending
+
+LIVE = ("attention", "first-mail", "periods", "tiles", "charts", "standing", "providers", "failures")
+
+
+async def send(ctx: context.Context, account_id: str, *to: str, **fields: object) -> str:
+    """A message that is accepted, and no more."""
+    return await mailing.accept(ctx, account_id, to=to or ("ada@example.net",), **fields)  # type: ignore[arg-type]
+
+
+async def end(ctx: context.Context, verdict: judging.Verdict, *, code: int, response: str, count: int = 1) -> None:
+    """Everything that is ready comes to this."""
+    for claimed in await ending.claim_all(ctx, ending.WORKER):
+        told = ending.outcome(ctx, claimed, verdict, recipient_count=count, code=code, response=response)
+        await ctx.record.submit([told])
+
+
+def words(text: str) -> str:
+    """What a page says, without its tags."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+async def test_who_has_never_sent_can_send_a_test_at_once(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    page = await browser.get("/")
+    assert page.status_code == 200
+    assert "Send your first email" in page.text
+    assert 'action="/welcome/test"' in page.text
+    assert 'value="owner@mine.example"' in page.text
+    assert "hello@example.com" in page.text
+    assert "<figure" not in page.text
+
+
+async def test_who_has_no_domain_is_led_to_the_domains(ctx: context.Context, browser: Browser) -> None:
+    await credits.add(ctx, browser.account_id, 10, None)
+    page = await browser.get("/")
+    assert '<a class="button" href="/domains">Add a domain</a>' in page.text
+    assert 'action="/welcome/test"' not in page.text
+
+
+async def test_who_may_only_look_is_shown_no_form(ctx: context.Context, reader: Browser) -> None:
+    await mailing.allow(ctx, reader.account_id)
+    page = await reader.get("/")
+    assert "You may look and not change" in page.text
+    assert 'action="/welcome/test"' not in page.text
+
+
+async def test_what_was_sent_is_counted(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    for number in range(3):
+        await send(ctx, browser.account_id, f"ada{number}@example.net")
+    await end(ctx, judging.Verdict.DELIVERED, code=250, response="Ok")
+    await send(ctx, browser.account_id, "bob@example.net")
+    await end(ctx, judging.Verdict.BOUNCED, code=550, response="no such user")
+    await send(ctx, browser.account_id, "eve@example.net")
+    text = words((await browser.get("/")).text)
+    assert "Messages 5 to 5 recipients" in text
+    assert "Delivered 75.0 % 3 of 4" in text
+    assert "Bounced 25.0 % 1 of 4" in text
+    assert "Failed 0 % 0 of 4" in text
+    assert "On their way 1 recipient" in text
+    account = await accounts.find(ctx, browser.account_id)
+    assert f"Credits left {account.available}" in text
+    assert "Send your first email" not in text
+
+
+async def test_figures_are_compared_with_the_period_before(
+    ctx: context.Context, clock: Clock, served: browsing.Served, browser: Browser
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    for address in ("a@example.net", "b@example.net"):
+        await send(ctx, browser.account_id, address)
+    await end(ctx, judging.Verdict.BOUNCED, code=550, response="no")
+    clock.pass_seconds(30 * 3600)
+    await send(ctx, browser.account_id, "c@example.net")
+    await end(ctx, judging.Verdict.DELIVERED, code=250, response="Ok")
+    assert browser.user is not None
+    async with browsing.open_browser(ctx, served, browser.user) as later:
+        text = words((await later.get("/", period="24h")).text)
+    assert "Messages 1 to 1 recipient −50 % against the 24 hours before" in text
+    assert "Delivered 100 % 1 of 1 +100.0 points" in text
+    assert "Bounced 0 % 0 of 1 −100.0 points" in text
+
+
+@pytest.mark.parametrize("period, rows", [("24h", 24), ("7d", 28), ("30d", 30)])
+async def test_charts_are_tables_first(ctx: context.Context, browser: Browser, period: str, rows: int) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await send(ctx, browser.account_id)
+    page = await browser.get("/", period=period)
+    for figure in re.findall(r"<figure.*?</figure>", page.text, re.DOTALL):
+        body = figure.partition("<tbody>")[2]
+        assert body.count("<tr>") == rows
+        assert "Show as a table" in figure
+    assert page.text.count("<figure") == 2
+    assert f'href="/?period={period}" aria-current="true"' in page.text
+
+
+async def test_another_period_is_refused(browser: Browser) -> None:
+    refused = await browser.get("/", period="1y")
+    assert refused.status_code == 400
+    assert "period" in refused.text
+
+
+async def test_failures_are_told_in_plain_words_and_hostile_replies_stay_text(
+    ctx: context.Context, browser: Browser
+) -> None:
+    ids = await furnishing.furnish(ctx, browser.account_id, domain="example.com")
+    page = await browser.get("/")
+    assert furnishing.HOSTILE not in page.text
+    assert "<script>alert" not in page.text
+    assert "onerror=alert(2)&gt;" in page.text
+    assert f'href="/messages/{ids["message"]}"' in page.text
+    assert "This reason is not known to this version" in page.text  # `because` is what the tests' attempts say
+
+
+async def test_what_waits_longest_is_shown_with_the_reason(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    message_id = await send(ctx, browser.account_id, "slow@example.net")
+    await end(ctx, judging.Verdict.RETRY, code=451, response="come back later")
+    text = (await browser.get("/")).text
+    waiting = text.partition('id="waiting"')[2].partition("</section>")[0]
+    assert f'href="/messages/{message_id}"' in waiting
+    assert "the 2nd, after: 451 come back later" in waiting
+    assert "tried once" in waiting
+    (queued,) = re.findall(r'href="(/messages\?[^"]+)"', waiting)
+    assert message_id in (await browser.get(queued)).text
+
+
+async def test_providers_are_listed_the_worst_first(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await send(ctx, browser.account_id)
+    await end(ctx, judging.Verdict.BOUNCED, code=550, response="no")
+    text = words((await browser.get("/")).text)
+    assert "Who refuses us" in text
+    assert "100 % 0 1 0 0" in text
+
+
+async def test_the_guards_lines_are_told_in_words_as_well(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await send(ctx, browser.account_id)
+    page = (await browser.get("/")).text
+    assert "Warned from 4 % on, suspended from 8 % on." in page
+    assert "Warned from 0.08 % on, suspended from 0.3 % on." in page
+    assert "The guard judges from 200 recipients on." in page
+
+
+def test_a_meter_keeps_its_lines_apart_whatever_the_share_is() -> None:
+    for percent in (0.0, 3.0, 5.0, 9.0, 50.0, 100.0):
+        meter = overview.Meter("No such address", 1, percent, 4.0, 8.0)
+        assert 0 <= meter.place(percent) <= 100
+        assert meter.place(8.0) - meter.place(4.0) >= 20
+    levels = [overview.Meter("", 1, percent, 4.0, 8.0).level for percent in (3.9, 4.0, 8.0)]
+    assert levels == ["good", "warn", "bad"]
+
+
+async def test_a_webhook_that_fails_needs_attention(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await send(ctx, browser.account_id)
+    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL)
+    await webhook_rows.put_ended(ctx, browser.account_id, webhook_deliveries.State.FAILED)
+    text = words((await browser.get("/")).text)
+    assert "The webhook does not work. Your receiver answered with 500" in text
+
+
+async def test_everything_on_the_page_is_live(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    before = (await browser.get("/")).text
+    await send(ctx, browser.account_id)
+    for text in (before, (await browser.get("/")).text):
+        assert all(f'id="{name}" data-live' in text for name in LIVE)
+
+
+async def test_accounts_see_nothing_of_each_other(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
+    ids = await furnishing.furnish(ctx, stranger.account_id, domain="theirs.example")
+    await mailing.allow(ctx, browser.account_id)
+    await send(ctx, browser.account_id)
+    page = (await browser.get("/")).text
+    assert ids["message"] not in page
+    assert "theirs.example" not in page
+
+
+async def test_without_a_session_it_leads_to_the_login(nobody: Browser) -> None:
+    answer = await nobody.get("/")
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/login"
+
+
+def test_every_period_and_every_fault_has_its_words() -> None:
+    assert set(overview.PERIODS) == set(statistics.Period)
+    assert set(overview.FAULTS) == set(judging.Fault)

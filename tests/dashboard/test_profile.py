@@ -1,0 +1,48 @@
+"""One's own page: the password and a token for the API."""
+
+import httpx
+
+from postroad.services import access, context
+from tests import contexts
+from tests.dashboard import browsing
+from tests.dashboard.browsing import Browser
+
+CHANGE = {"current_password": contexts.PASSWORD, "new_password": "a new sentence for you"}
+
+
+async def test_the_page_shows_who_one_is(browser: Browser, reader: Browser) -> None:
+    page = await browser.get("/profile")
+    assert page.status_code == 200
+    assert "owner@mine.example" in page.text
+    assert browser.account_id in page.text
+    assert (await reader.get("/profile")).status_code == 200
+
+
+async def test_a_token_is_shown_once_and_opens_the_api(ctx: context.Context, reader: Browser) -> None:
+    made = await reader.post("/profile/token")
+    assert made.status_code == 201
+    token = made.text.partition("Bearer ")[2].partition("&")[0]
+    who = await access.authenticate(ctx, f"Bearer {token}", client_address="127.0.0.1")
+    assert reader.user is not None
+    assert who.user_id == reader.user.id
+    assert token not in (await reader.get("/profile")).text
+
+
+async def test_a_new_password_keeps_this_session_and_ends_the_others(
+    ctx: context.Context, served: browsing.Served, clock: contexts.Clock, browser: Browser
+) -> None:
+    assert browser.user is not None
+    clock.pass_seconds(1)
+    async with browsing.open_browser(ctx, served, browser.user) as elsewhere:
+        changed = await browser.post("/profile/password", CHANGE)
+        assert (changed.status_code, browsing.place_of(changed)) == (303, "/profile")
+        assert "Your password is changed" in (await browser.follow(changed)).text
+        assert (await elsewhere.get("/profile")).headers["location"].startswith("/login")
+    await access.log_in(ctx, "owner@mine.example", CHANGE["new_password"], client_address="127.0.0.1")
+
+
+async def test_a_wrong_password_changes_nothing(ctx: context.Context, browser: Browser) -> None:
+    for change in (CHANGE | {"current_password": "not this one"}, CHANGE | {"new_password": "short"}):
+        answer: httpx.Response = await browser.post("/profile/password", change)
+        assert answer.status_code == 400
+    await access.log_in(ctx, "owner@mine.example", contexts.PASSWORD, client_address="127.0.0.1")

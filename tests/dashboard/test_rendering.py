@@ -1,0 +1,69 @@
+"""The words that pages share, and what happens to text of others."""
+
+import re
+
+import jinja2
+import markupsafe
+import pytest
+
+from postroad.dashboard import rendering
+from postroad.dashboard import site as sites
+
+SECOND = 1_000_000
+
+
+@pytest.mark.parametrize("hidden", ["\0", "\x1b", "\x7f", "\x85", "\u200b", "\u202e", "\u2066", "\u2028", "\ufeff"])
+def test_what_cannot_be_seen_is_shown_as_a_sign(hidden: str) -> None:
+    assert rendering.plain(f"a{hidden}b") == "a\ufffdb"
+
+
+def test_text_that_can_be_seen_stays_as_it_is() -> None:
+    for text in ("é☃ 漢字 עברית", "two\nlines\tand a tab", "<b>", ""):
+        assert rendering.plain(text) == text
+
+
+def test_a_moment_is_markup_of_ours() -> None:
+    shown = rendering.when(1_800_000_000 * SECOND)
+    assert isinstance(shown, markupsafe.Markup)
+    assert 'datetime="2027-01-15T08:00:00.000Z" title="2027-01-15 08:00:00 UTC">2027-01-15 08:00<' in shown
+    assert "never" in rendering.when(None)
+
+
+def test_spans_are_said_in_the_largest_unit_that_fits() -> None:
+    told = {0: "a moment", 1: "1 second", 59: "59 seconds", 60: "1 minute", 7_200: "2 hours", 90_000: "1 day"}
+    assert {seconds: rendering.span(seconds) for seconds in told} == told
+    assert rendering.since(0, 61 * SECOND) == "1 minute ago"
+    assert rendering.since(61 * SECOND, 0) == "in 1 minute"
+
+
+def test_numbers_can_be_read() -> None:
+    assert rendering.number(1_234_567) == "1,234,567"
+    assert [rendering.size(value) for value in (0, 1_023, 1_536, 5 * 1024 * 1024)] == [
+        "0 B",
+        "1023 B",
+        "1.5 KiB",
+        "5.0 MiB",
+    ]
+    assert [rendering.percent(*pair) for pair in ((0, 0), (0, 3), (1, 3), (3, 3))] == ["–", "0 %", "33.3 %", "100 %"]
+    assert [rendering.milliseconds(value) for value in (1_500, 250_000, 1_500_000)] == ["2 ms", "250 ms", "1.5 s"]
+    assert rendering.words("read_only") == "read only"
+
+
+def test_values_are_escaped_and_a_missing_one_is_a_bug(prepared: sites.Site) -> None:
+    values = {"title": "<i>", "message": "<b>", "code": "x", "request_id": "req", "retry_after": None}
+    page = prepared.pages.render("error.html", values).decode()
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    with pytest.raises(jinja2.UndefinedError):
+        prepared.pages.render("error.html", {})
+
+
+def test_no_page_says_that_a_value_is_safe(prepared: sites.Site) -> None:
+    environment = jinja2.Environment(loader=jinja2.PackageLoader("postroad.dashboard", "pages"), autoescape=True)
+    assert environment.loader is not None
+    for name in prepared.pages.names:
+        source, _, _ = environment.loader.get_source(environment, name)
+        assert "|safe" not in source.replace(" ", ""), name
+        assert "autoescape" not in source, name
+        # Without quotes around it, a value could begin an attribute of its own.
+        assert not re.search(r"\s[\w-]+\s*=\s*\{\{", source), name

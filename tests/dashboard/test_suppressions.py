@@ -1,0 +1,180 @@
+"""The list of suppressed addresses as people see and change it."""
+
+import pytest
+
+from postroad.dashboard import suppressions as page
+from postroad.services import context, suppressions
+from postroad.storage import suppressions as stored
+from tests.dashboard import browsing, furnishing
+from tests.dashboard.browsing import Browser
+
+MESSAGE_ID = "em_" + "1" * 28
+
+
+async def put(ctx: context.Context, account_id: str, email: str, source: stored.Source, **more: object) -> None:
+    """An address as the engine leaves it."""
+    members: dict[str, object] = {"reason": "550 no such user", "smtp_code": None, "message_id": None} | more
+    row = stored.Suppression(account_id, email, source, created_at=ctx.clock(), **members)  # type: ignore[arg-type]
+    async with ctx.store.transaction() as tx:
+        await stored.add(tx, [row])
+
+
+async def on_the_list(ctx: context.Context, browser: Browser) -> list[str]:
+    return [row.email_key for row in await suppressions.page(ctx, browser.account_id, after="", limit=100)]
+
+
+async def test_an_empty_list_teaches(browser: Browser, reader: Browser) -> None:
+    text = (await browser.get("/suppressions")).text
+    assert "Nobody is suppressed" in text
+    assert 'action="/suppressions/import"' in text
+    assert 'method="post" action="/suppressions' not in (await reader.get("/suppressions")).text
+
+
+async def test_the_list_says_why_in_plain_words(ctx: context.Context, browser: Browser) -> None:
+    for source, words in page.SOURCES.items():
+        more = {"reason": "5.1.1 <b>unknown</b>", "smtp_code": 550, "message_id": MESSAGE_ID}
+        await put(ctx, browser.account_id, f"{source}@example.net", source, **more)
+        text = (await browser.get("/suppressions", email=f"{source}@example.net")).text
+        assert f"<strong>{words}</strong>" in text
+        assert "550 5.1.1 &lt;b&gt;unknown&lt;/b&gt;" in text
+        assert f'href="/messages/{MESSAGE_ID}"' in text
+    assert set(page.SOURCES) == set(stored.Source)
+
+
+async def test_text_of_others_is_only_text(ctx: context.Context, browser: Browser) -> None:
+    hostile = furnishing.HOSTILE + "\u202egnp"
+    await put(ctx, browser.account_id, '"<script>alert(1)</script>"@example.net', stored.Source.BOUNCE, reason=hostile)
+    text = (await browser.get("/suppressions")).text
+    assert "<script>alert" not in text
+    assert "<img src=x" not in text
+    assert "\u202e" not in text
+
+
+async def test_an_address_is_found_however_it_is_written(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser.account_id, "ada@example.net", stored.Source.BOUNCE)
+    assert "Take off ada@example.net" in (await browser.get("/suppressions", email=" ADA@Example.NET ")).text
+    for other in ("bob@example.net", "no address", "<script>alert(1)</script>"):
+        text = (await browser.get("/suppressions", email=other)).text
+        assert "is not on the list" in text
+        assert "<script>alert" not in text
+
+
+async def test_the_list_is_narrowed_and_comes_in_parts(ctx: context.Context, browser: Browser) -> None:
+    for number in range(page.ROWS + 1):
+        await put(ctx, browser.account_id, f"a+{number:03}&b@example.net", stored.Source.BOUNCE)
+    await put(ctx, browser.account_id, "zoe@example.net", stored.Source.COMPLAINT)
+    first = (await browser.get("/suppressions", source="bounce")).text
+    assert first.count("Take off</button>") == page.ROWS
+    assert "zoe@example.net" not in first
+    link = first.partition('<nav class="more"')[2].partition('href="')[2].partition('"')[0].replace("&amp;", "&")
+    second = (await browser.get(link)).text
+    assert second.count("Take off</button>") == 1
+    assert f"a+{page.ROWS:03}&amp;b@example.net" in second
+    assert '<nav class="more"' not in second
+    assert "nothing more" in (await browser.get("/suppressions", after="zzz")).text
+    assert (await browser.get("/suppressions", source="magic")).status_code == 400
+
+
+async def test_the_form_of_the_page_may_be_sent_empty(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser.account_id, "ada@example.net", stored.Source.BOUNCE)
+    assert "ada@example.net" in (await browser.get("/suppressions?email=&source=")).text
+
+
+async def test_an_address_is_put_onto_the_list(ctx: context.Context, browser: Browser) -> None:
+    done = await browser.post("/suppressions", {"email": "Ada@Example.net", "reason": "asked to be left alone"})
+    assert browsing.notice_of(done) == "ada@example.net gets no more mail of this account."
+    assert "asked to be left alone" in (await browser.follow(done)).text
+    found = await suppressions.find(ctx, browser.account_id, "ada@example.net")
+    assert (found.source, found.reason) == ("account", "asked to be left alone")
+    again = await browser.post("/suppressions", {"email": "ada@example.net", "reason": "another"})
+    assert (again.status_code, "is on the list already" in again.text) == (409, True)
+    assert (await suppressions.find(ctx, browser.account_id, "ada@example.net")).reason == "asked to be left alone"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"email": ""}, {"email": "nobody"}, {"email": "a@b\0"}, {"email": "ada@example.net", "reason": "x" * 201}],
+    ids=str,
+)
+async def test_a_wrong_address_is_refused_with_a_sentence(
+    ctx: context.Context, browser: Browser, fields: dict[str, str]
+) -> None:
+    refused = await browser.post("/suppressions", fields)
+    assert refused.status_code == 400
+    assert "reason:" in refused.text if "reason" in fields else "email:" in refused.text
+    assert await on_the_list(ctx, browser) == []
+
+
+async def test_an_address_is_taken_off(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser.account_id, "ada@example.net", stored.Source.BOUNCE)
+    done = await browser.post("/suppressions/remove", {"email": "ada@example.net"})
+    assert browsing.notice_of(done) == "ada@example.net may get mail again."
+    assert await on_the_list(ctx, browser) == []
+    assert (await browser.post("/suppressions/remove", {"email": "ada@example.net"})).status_code == 404
+
+
+async def test_whoever_complained_stays_on_the_list(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser.account_id, "ada@example.net", stored.Source.COMPLAINT)
+    assert "Take off</button>" not in (await browser.get("/suppressions")).text
+    refused = await browser.post("/suppressions/remove", {"email": "ada@example.net"})
+    assert (refused.status_code, "ask the operator" in refused.text) == (409, True)
+    assert await on_the_list(ctx, browser) == ["ada@example.net"]
+
+
+async def test_a_file_is_imported_and_counted(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser.account_id, "ada@example.net", stored.Source.BOUNCE)
+    content = "email,reason\r\nada@example.net,x\r\nbob@example.net,left\r\neve@example.net,\r\n"
+    done = await browser.post("/suppressions/import", {"content": content})
+    assert browsing.notice_of(done) == "2 addresses were added. 1 of the file changed nothing: they were there already."
+    assert await on_the_list(ctx, browser) == ["ada@example.net", "bob@example.net", "eve@example.net"]
+    assert (await suppressions.find(ctx, browser.account_id, "bob@example.net")).reason == "left"
+
+
+async def test_a_file_with_a_mistake_changes_nothing(ctx: context.Context, browser: Browser) -> None:
+    for content in ("bob@example.net\nnobody\n", "a,b\n1,2\n", '"', "", "email\n"):
+        refused = await browser.post("/suppressions/import", {"content": content})
+        assert refused.status_code == (303 if content == "email\n" else 400), content
+    assert "line 2" in (await browser.post("/suppressions/import", {"content": "bob@example.net\nnobody"})).text
+    assert await on_the_list(ctx, browser) == []
+
+
+async def test_a_file_that_is_too_long_is_refused(ctx: context.Context, browser: Browser) -> None:
+    content = "bob@example.net\n" * (page.FILE_BYTES // 16)
+    refused = await browser.post("/suppressions/import", {"content": content})
+    assert refused.status_code == 413
+    assert await on_the_list(ctx, browser) == []
+
+
+async def test_an_export_is_a_file_that_no_spreadsheet_runs(ctx: context.Context, reader: Browser) -> None:
+    await put(ctx, reader.account_id, "=cmd@example.net", stored.Source.BOUNCE, reason="=1+1")
+    file = await reader.get("/suppressions/export")
+    assert file.headers["content-type"] == "text/csv; charset=utf-8"
+    assert file.headers["content-disposition"] == 'attachment; filename="suppressions.csv"'
+    assert "'=cmd@example.net,bounce,'=1+1" in file.text
+
+
+async def test_another_accounts_list_is_its_own(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
+    await put(ctx, browser.account_id, "of-mine@example.net", stored.Source.BOUNCE)
+    for path in ("/suppressions", "/suppressions?after=a", "/suppressions/export"):
+        assert "of-mine@example.net" not in (await stranger.get(path)).text
+    assert "is not on the list" in (await stranger.get("/suppressions", email="of-mine@example.net")).text
+    assert (await stranger.post("/suppressions/remove", {"email": "of-mine@example.net"})).status_code == 404
+    assert await on_the_list(ctx, browser) == ["of-mine@example.net"]
+
+
+async def test_who_may_only_look_changes_nothing(ctx: context.Context, reader: Browser) -> None:
+    await put(ctx, reader.account_id, "ada@example.net", stored.Source.BOUNCE)
+    text = (await reader.get("/suppressions")).text
+    assert "ada@example.net" in text
+    assert "Take off" not in text
+    for path, fields in (
+        ("/suppressions", {"email": "bob@example.net"}),
+        ("/suppressions/remove", {"email": "ada@example.net"}),
+        ("/suppressions/import", {"content": "bob@example.net"}),
+    ):
+        assert (await reader.post(path, fields)).status_code == 403
+    assert await on_the_list(ctx, reader) == ["ada@example.net"]
+
+
+async def test_without_a_session_one_is_asked_to_log_in(nobody: Browser) -> None:
+    assert (await nobody.get("/suppressions")).headers["location"] == "/login?next=/suppressions"

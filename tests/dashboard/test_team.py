@@ -1,0 +1,181 @@
+"""The people of an account, as everybody sees them and as owners change them."""
+
+import re
+
+import pytest
+
+from postroad import errors
+from postroad.model import caller
+from postroad.services import access, context, people
+from postroad.storage import users
+from tests import contexts
+from tests.dashboard import browsing
+from tests.dashboard.browsing import Browser
+
+NEW = {"email": "new@mine.example", "role": "member"}
+VERBS = ("role", "link", "lock-out", "let-in", "remove")
+
+
+def row_of(text: str, email: str) -> str:
+    """The row of a person."""
+    return next(row for row in text.split("<li>") if f"<strong>{email}</strong>" in row)
+
+
+def link_in(text: str) -> str:
+    found = re.search(r"http://[^\s<]+(/password/[A-Za-z0-9]+)", text)
+    assert found is not None
+    return found[1]
+
+
+async def person(ctx: context.Context, browser: Browser, email: str) -> users.User:
+    return next(user for user in await people.of_account(ctx, browser.account_id) if user.email == email)
+
+
+async def test_everybody_sees_the_people_and_what_their_roles_mean(
+    ctx: context.Context, browser: Browser, reader: Browser
+) -> None:
+    await people.invite(ctx, browser.account_id, email="late@mine.example", role=caller.Role.MEMBER)
+    await browsing.person(ctx, browser.account_id, "gone@mine.example", caller.Role.MEMBER)
+    await people.disable(ctx, browser.account_id, (await person(ctx, browser, "gone@mine.example")).id)
+    text = (await reader.get("/team")).text
+    assert "active" in row_of(text, "owner@mine.example")
+    assert "(you)" in row_of(text, "reader@mine.example")
+    assert ">invited<" in row_of(text, "late@mine.example")
+    assert ">locked out<" in row_of(text, "gone@mine.example")
+    assert "What each role may do" in text
+    assert "An owner can invite people" in text
+
+
+async def test_only_owners_are_shown_what_only_owners_may_do(
+    browser: Browser, member: Browser, reader: Browser
+) -> None:
+    assert 'action="/team"' in (await browser.get("/team")).text
+    for other in (member, reader):
+        assert 'action="/team' not in (await other.get("/team")).text
+
+
+async def test_an_invitation_is_a_link_that_is_shown_once(
+    ctx: context.Context, browser: Browser, nobody: Browser
+) -> None:
+    made = await browser.post("/team", NEW)
+    assert made.status_code == 201
+    path = link_in(made.text)
+    assert "The invitation of new@mine.example" in made.text
+    assert ">invited<" in row_of(made.text, "new@mine.example")
+    assert path not in (await browser.get("/team")).text
+    joined = await nobody.client.post(path, data={"password": contexts.PASSWORD})
+    assert joined.status_code == 303
+    assert (await nobody.get("/team")).status_code == 200
+    assert (await person(ctx, browser, "new@mine.example")).role == caller.Role.MEMBER
+
+
+async def test_the_link_leads_to_the_configured_address_whatever_the_host_says(browser: Browser) -> None:
+    fields = {**NEW, "word": browser.word}
+    made = await browser.client.post("/team", data=fields, headers={"Host": "evil.example"})
+    assert made.status_code == 201
+    assert "evil.example/password" not in made.text
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"email": "nobody", "role": "member"},
+        {"email": "", "role": "member"},
+        {"email": "new@mine.example"},
+        {"email": "new@mine.example", "role": "god"},
+        {"email": "<script>@x", "role": "member"},
+    ],
+    ids=str,
+)
+async def test_a_wrong_invitation_is_refused_with_a_sentence(
+    ctx: context.Context, browser: Browser, fields: dict[str, str]
+) -> None:
+    refused = await browser.post("/team", fields)
+    assert refused.status_code == 400
+    assert "email:" in refused.text or "role:" in refused.text
+    assert len(await people.of_account(ctx, browser.account_id)) == 1
+
+
+async def test_somebody_who_logs_in_already_is_not_invited(browser: Browser, stranger: Browser) -> None:
+    assert stranger.user is not None
+    refused = await browser.post("/team", {"email": stranger.user.email, "role": "member"})
+    assert (refused.status_code, "somebody logs in with this address already" in refused.text) == (409, True)
+
+
+async def test_a_role_is_changed(ctx: context.Context, browser: Browser, member: Browser) -> None:
+    assert member.user is not None
+    for role, words in (("owner", "an owner"), ("read_only", "read only"), ("member", "a member")):
+        done = await browser.post(f"/team/{member.user.id}/role", {"role": role})
+        assert browsing.notice_of(done) == f"member@mine.example is {words} now."
+        assert (await person(ctx, browser, "member@mine.example")).role == role
+
+
+async def test_a_person_is_locked_out_and_let_in_again(ctx: context.Context, browser: Browser, member: Browser) -> None:
+    assert member.user is not None
+    done = await browser.post(f"/team/{member.user.id}/lock-out")
+    assert browsing.notice_of(done) == "member@mine.example is locked out."
+    assert (await member.get("/team")).headers["location"].startswith("/login")
+    text = (await browser.follow(done)).text
+    assert "Let in again" in row_of(text, "member@mine.example")
+    refused = await browser.post(f"/team/{member.user.id}/link")
+    assert refused.status_code == 409
+    done = await browser.post(f"/team/{member.user.id}/let-in")
+    assert browsing.notice_of(done) == "member@mine.example may log in again."
+    await access.log_in(ctx, "member@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
+
+
+async def test_a_link_for_a_new_password_is_shown_once(
+    ctx: context.Context, browser: Browser, member: Browser, nobody: Browser
+) -> None:
+    assert member.user is not None
+    made = await browser.post(f"/team/{member.user.id}/link")
+    assert (made.status_code, "A link for a new password of member@mine.example" in made.text) == (201, True)
+    path = link_in(made.text)
+    assert path not in (await browser.get("/team")).text
+    assert (await nobody.client.post(path, data={"password": "another sentence"})).status_code == 303
+    await access.log_in(ctx, "member@mine.example", "another sentence", client_address="127.0.0.1")
+
+
+async def test_a_person_is_removed(ctx: context.Context, browser: Browser, member: Browser) -> None:
+    assert member.user is not None
+    done = await browser.post(f"/team/{member.user.id}/remove")
+    assert browsing.notice_of(done) == "member@mine.example is not in the team any more."
+    assert (await member.get("/team")).status_code == 303
+    with pytest.raises(errors.NotFound):
+        await people.find(ctx, browser.account_id, member.user.id)
+
+
+async def test_the_last_owner_stays(ctx: context.Context, browser: Browser, member: Browser) -> None:
+    assert browser.user is not None
+    for verb in ("lock-out", "remove", "role"):
+        fields = {"role": "member"} if verb == "role" else {}
+        refused = await browser.post(f"/team/{browser.user.id}/{verb}", fields)
+        assert (refused.status_code, "the last owner" in refused.text) == (409, True)
+    assert await people.find(ctx, browser.account_id, browser.user.id) == browser.user
+
+
+async def test_who_is_no_owner_changes_nobody(
+    ctx: context.Context, browser: Browser, member: Browser, reader: Browser
+) -> None:
+    assert reader.user is not None
+    before = await people.of_account(ctx, browser.account_id)
+    for other in (member, reader):
+        for verb in VERBS:
+            fields = {"role": "owner"} if verb == "role" else {}
+            assert (await other.post(f"/team/{reader.user.id}/{verb}", fields)).status_code == 403
+        assert (await other.post("/team", NEW)).status_code == 403
+    assert await people.of_account(ctx, browser.account_id) == before
+
+
+async def test_people_of_another_account_are_unknown(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
+    assert browser.user is not None
+    for verb in VERBS:
+        fields = {"role": "member"} if verb == "role" else {}
+        for user_id in (browser.user.id, "usr_" + "0" * 28, "x"):
+            assert (await stranger.post(f"/team/{user_id}/{verb}", fields)).status_code == 404
+    assert "owner@mine.example" not in (await stranger.get("/team")).text
+    assert await people.find(ctx, browser.account_id, browser.user.id) == browser.user
+
+
+async def test_without_a_session_one_is_asked_to_log_in(nobody: Browser) -> None:
+    assert (await nobody.get("/team")).headers["location"] == "/login?next=/team"

@@ -1,0 +1,240 @@
+"""The list of templates, the editor, and the frame in which it shows what is written."""
+
+import pytest
+
+from postroad import config, errors
+from postroad.dashboard import templates as page
+from postroad.services import context, messages, previews, templates
+from tests import mailing
+from tests.dashboard import browsing, furnishing
+from tests.dashboard.browsing import Browser
+
+GREETING = {"subject": "Hello {{name}}", "text": "Dear {{name}}", "html": "<p>Dear <b>{{name}}</b></p>"}
+ADA = '{"name": "Ada <x>"}'
+
+
+async def put(ctx: context.Context, browser: Browser, alias: str = "greeting", **changes: str | None) -> None:
+    members: dict[str, str | None] = {**GREETING, **changes}
+    subject, text, html = members["subject"] or "", members["text"], members["html"]
+    await templates.put(ctx, browser.account_id, alias, subject=subject, text=text, html=html)
+
+
+async def subjects(ctx: context.Context, browser: Browser) -> dict[str, str]:
+    return {row.alias: row.subject for row in await templates.summaries(ctx, browser.account_id, "", 100)}
+
+
+async def test_an_empty_list_teaches(browser: Browser, reader: Browser) -> None:
+    text = (await browser.get("/templates")).text
+    assert "No templates yet" in text
+    assert "{{name}}" in text
+    assert 'href="/template/new"' in text
+    assert 'href="/template/new"' not in (await reader.get("/templates")).text
+
+
+async def test_the_list_goes_on_page_by_page_in_the_order_of_aliases(ctx: context.Context, browser: Browser) -> None:
+    for number in range(page.ROWS + 3):
+        await put(ctx, browser, f"number-{number:03}", subject=furnishing.HOSTILE)
+    first = (await browser.get("/templates")).text
+    assert "number-049" in first
+    assert "number-050" not in first
+    assert "/templates?after=number-049" in first
+    assert "<script>alert" not in first
+    rest = (await browser.get("/templates", after="number-049")).text
+    assert "number-052" in rest
+    assert "number-049" not in rest
+    assert "nothing more" in (await browser.get("/templates", after="z")).text
+
+
+async def test_a_new_template_is_saved_and_its_editor_opens(ctx: context.Context, browser: Browser) -> None:
+    assert "Welcome, {{name}}" in (await browser.get("/template/new")).text
+    saved = await browser.post("/templates", {"alias": "greeting", **GREETING})
+    assert browsing.notice_of(saved) == "The template greeting is saved."
+    assert browsing.place_of(saved) == "/templates/greeting"
+    opened = await browser.follow(saved)
+    assert 'value="Hello {{name}}"' in opened.text
+    assert "&lt;p&gt;Dear &lt;b&gt;{{name}}&lt;/b&gt;&lt;/p&gt;" in opened.text
+    stored = await templates.find(ctx, browser.account_id, "greeting")
+    assert {"subject": stored.subject, "text": stored.text, "html": stored.html} == GREETING
+
+
+async def test_a_template_that_is_there_is_not_replaced_by_a_new_one(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser)
+    answer = await browser.post("/templates", {"alias": "greeting", "subject": "Other", "text": "x"})
+    assert answer.status_code == 409
+    assert "there is a template &#39;greeting&#39; already" in answer.text
+    assert await subjects(ctx, browser) == {"greeting": "Hello {{name}}"}
+
+
+@pytest.mark.parametrize(
+    "fields, sentence",
+    [
+        ({"alias": "No Alias!"}, "alias: 1 to 64 of the characters"),
+        ({"alias": ""}, "alias: 1 to 64 of the characters"),
+        ({"subject": ""}, "subject: has 0 characters; 1 to 500"),
+        ({"text": "", "html": ""}, "text: give at least one of text and html"),
+        ({"html": "{% if x %}"}, "html: &#39;{% if x %}&#39; in line 1 is not a placeholder"),
+        ({"text": "x" * (templates.BODY_CHARACTERS + 1)}, "text: at most 262144 characters"),
+    ],
+)
+async def test_what_cannot_be_sent_cannot_be_saved(
+    ctx: context.Context, browser: Browser, fields: dict[str, str], sentence: str
+) -> None:
+    answer = await browser.post("/templates", {"alias": "greeting", **GREETING, **fields})
+    assert answer.status_code == 400
+    assert sentence in answer.text
+    assert await subjects(ctx, browser) == {}
+
+
+async def test_a_template_is_changed_and_removed(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser)
+    saved = await browser.post("/templates/greeting", {**GREETING, "subject": "Other", "html": ""})
+    assert browsing.notice_of(saved) == "The template greeting is saved."
+    assert (await templates.find(ctx, browser.account_id, "greeting")).html is None
+    assert await subjects(ctx, browser) == {"greeting": "Other"}
+    removed = await browser.post("/templates/greeting/remove")
+    assert browsing.notice_of(removed) == "The template greeting is removed."
+    assert await subjects(ctx, browser) == {}
+
+
+async def test_the_longest_template_in_any_script_can_be_saved(ctx: context.Context, browser: Browser) -> None:
+    long = "\U0001f98a" * templates.BODY_CHARACTERS
+    await put(ctx, browser)
+    answer = await browser.post("/templates/greeting", {"subject": "Foxes", "text": long, "html": long})
+    assert answer.status_code == 303, answer.text
+    assert (await templates.find(ctx, browser.account_id, "greeting")).html == long
+
+
+async def test_every_word_can_be_an_alias(ctx: context.Context, browser: Browser) -> None:
+    for alias in ("new", "preview", "test", "remove", "-"):
+        await put(ctx, browser, alias)
+        assert f"<h1>{alias}</h1>" in (await browser.get(f"/templates/{alias}")).text
+        assert (await browser.post(f"/templates/{alias}/remove")).status_code == 303
+
+
+async def test_the_editor_says_how_to_send_with_it(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser, subject="{{order_number}}")
+    text = (await browser.get("/templates/greeting")).text
+    assert "&#34;template&#34;: &#34;greeting&#34;" in text
+    assert "&#34;order_number&#34;: &#34;order number&#34;" in text
+
+
+async def test_the_frame_shows_the_saved_template_with_made_up_values(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser, subject="Order {{order_number}}", html="<p>{{order_number}}<script>x()</script></p>")
+    text = (await browser.get("/templates/greeting")).text
+    assert '<iframe name="preview" sandbox title="Preview of the message"' in text
+    answer = await browser.get("/templates/greeting/preview")
+    assert (
+        dict(previews.DOCUMENT_HEADERS).items()
+        <= {name.title().replace("Dns", "DNS"): value for name, value in answer.headers.items()}.items()
+    )
+    assert "<strong>Order order number</strong>" in answer.text
+    assert "<p>order number</p>" in answer.text
+    assert "script" not in answer.text
+    assert "Dear name" in (await browser.get("/templates/greeting/preview", part="text")).text
+
+
+async def test_the_frame_shows_a_draft_with_its_values(browser: Browser) -> None:
+    answer = await browser.post("/template/preview", {**GREETING, "values": ADA})
+    assert (answer.status_code, answer.headers["content-security-policy"]) == (200, previews.POLICY)
+    assert "<strong>Hello Ada &lt;x&gt;</strong>" in answer.text
+    assert "<p>Dear <b>Ada &lt;x&gt;</b></p>" in answer.text
+    as_text = await browser.post("/template/preview", {**GREETING, "values": ADA, "part": "text"})
+    assert "Dear Ada &lt;x&gt;</pre>" in as_text.text
+    assert "<p>Dear" not in as_text.text
+
+
+async def test_the_frame_says_which_body_is_not_there(browser: Browser) -> None:
+    without_text = await browser.post("/template/preview", {**GREETING, "text": "", "values": ADA, "part": "text"})
+    assert "It has no text" in without_text.text
+    without_html = await browser.post("/template/preview", {**GREETING, "html": "", "values": ADA, "part": "html"})
+    assert "It has no HTML" in without_html.text
+    unasked = await browser.post("/template/preview", {**GREETING, "html": "", "values": ADA})
+    assert "Dear Ada" in unasked.text
+
+
+@pytest.mark.parametrize(
+    "fields, sentence",
+    [
+        ({"values": "{}"}, "variables: &#39;name&#39; is missing"),
+        ({"values": ""}, "variables: &#39;name&#39; is missing"),
+        ({"values": '{"name": null}'}, "values: give a JSON object of texts, numbers, true and false"),
+        ({"values": "[1]"}, "values: give a JSON object of texts, numbers, true and false"),
+        ({"values": "{"}, "values: "),
+        ({"subject": ""}, "subject: has 0 characters; 1 to 500"),
+        ({"html": "{{ <script>alert(1)</script> }}"}, "is not a placeholder"),
+        ({"subject": "{{name}}", "values": '{"name": "a\\nb"}'}, "subject: "),
+    ],
+)
+async def test_the_frame_says_what_is_wrong_with_a_draft(
+    browser: Browser, fields: dict[str, str], sentence: str
+) -> None:
+    answer = await browser.post("/template/preview", {**GREETING, "values": ADA, **fields})
+    assert (answer.status_code, answer.headers["content-security-policy"]) == (200, previews.POLICY)
+    assert "This could not be sent." in answer.text
+    assert sentence in answer.text
+    assert "<script>" not in answer.text
+
+
+async def test_a_test_sends_what_is_in_the_editor_and_saves_nothing(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id, domain="mine.example")
+    await put(ctx, browser)
+    assert "<option>hello@mine.example</option>" in (await browser.get("/templates/greeting")).text
+    draft = {"subject": "Draft {{name}}", "text": "unsaved {{name}}", "values": '{"name": "Grace"}'}
+    answer = await browser.post("/templates/greeting/test", {**draft, "sender": "hello@mine.example"})
+    assert answer.status_code == 202
+    assert "A test is on its way to owner@mine.example." in answer.text
+    assert "unsaved {{name}}" in answer.text
+    assert "&#34;Grace&#34;" in answer.text
+    found = await messages.page(ctx, browser.account_id, messages.Filters(), limit=10, cursor=None)
+    (sent,) = found.messages
+    assert (sent.subject, sent.source) == ("Draft Grace", "test")
+    assert f'href="/messages/{sent.id}"' in answer.text
+    assert b"unsaved Grace" in await messages.raw(ctx, browser.account_id, sent.id)
+    assert await subjects(ctx, browser) == {"greeting": "Hello {{name}}"}
+
+
+async def test_a_test_that_cannot_be_sent_says_why(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser)
+    assert "no domain to send from yet" in (await browser.get("/templates/greeting")).text
+    fields = {**GREETING, "values": "{}", "sender": "hello@mine.example"}
+    missing = await browser.post("/templates/greeting/test", fields)
+    assert (missing.status_code, "&#39;name&#39; is missing" in missing.text) == (400, True)
+    foreign = await browser.post("/templates/greeting/test", {**fields, "values": ADA})
+    assert foreign.status_code == errors.Forbidden.status
+    assert not (await messages.page(ctx, browser.account_id, messages.Filters(), limit=1, cursor=None)).messages
+
+
+async def test_who_may_only_look_sees_the_preview_and_changes_nothing(
+    ctx: context.Context, browser: Browser, reader: Browser, settings: config.Settings
+) -> None:
+    await put(ctx, browser)
+    text = (await reader.get("/templates/greeting")).text
+    assert " readonly>" in text
+    assert ">Save</button>" not in text
+    assert "Send a test" not in text
+    assert "/remove" not in text
+    assert "Dear <b>Ada" in (await reader.post("/template/preview", {**GREETING, "values": ADA})).text
+    before = await furnishing.dump(settings.database.url)
+    assert (await reader.get("/template/new")).status_code == 403
+    for path in ("/templates", "/templates/greeting", "/templates/greeting/remove", "/templates/greeting/test"):
+        fields = {} if path.endswith("remove") else {"alias": "other", **GREETING, "values": ADA}
+        assert (await reader.post(path, fields)).status_code == 403, path
+    assert await furnishing.dump(settings.database.url) == before
+
+
+async def test_a_template_of_another_account_is_not_there(
+    ctx: context.Context, browser: Browser, stranger: Browser
+) -> None:
+    await put(ctx, browser)
+    for path in ("/templates/greeting", "/templates/greeting/preview"):
+        assert (await stranger.get(path)).status_code == 404
+    for path in ("/templates/greeting", "/templates/greeting/test"):
+        assert (await stranger.post(path, {**GREETING, "values": ADA})).status_code == 404
+    assert (await stranger.post("/templates/greeting/remove")).status_code == 404
+    assert "greeting" not in (await stranger.get("/templates")).text
+
+
+async def test_without_a_session_there_is_the_log_in(nobody: Browser) -> None:
+    for path in ("/templates", "/templates/greeting", "/template/new", "/templates/greeting/preview"):
+        answer = await nobody.get(path)
+        assert (answer.status_code, browsing.place_of(answer)) == (303, "/login")

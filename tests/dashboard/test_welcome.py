@@ -1,0 +1,224 @@
+"""`/welcome` over HTTP: the steps of a new owner, each with its state, read from the store."""
+
+import dataclasses
+import html
+import re
+
+import pytest
+
+from postroad.dashboard import site as sites
+from postroad.dashboard import welcome
+from postroad.model import judging, mail
+from postroad.services import context, domains, messages, webhooks
+from postroad.storage import webhook_deliveries
+from tests import mailing, webhook_rows
+from tests.contexts import Clock
+from tests.dashboard import browsing, furnishing
+from tests.dashboard.browsing import Browser
+from tests.services import ending
+
+SENDER = f"hello@{mailing.DOMAIN}"
+TEST = {"to": "ada@example.net", "sender": SENDER}
+
+
+def words(text: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+async def sent_tests(ctx: context.Context, account_id: str) -> list[str]:
+    wanted = messages.Filters(source=mail.Source.TEST)
+    return [one.id for one in (await messages.page(ctx, account_id, wanted, limit=10, cursor=None)).messages]
+
+
+async def end(ctx: context.Context, verdict: judging.Verdict, *, code: int, response: str) -> None:
+    for claimed in await ending.claim_all(ctx, ending.WORKER):
+        await ctx.record.submit([ending.outcome(ctx, claimed, verdict, code=code, response=response)])
+
+
+async def test_a_test_takes_one_click_and_is_watched_until_it_is_delivered(
+    ctx: context.Context, browser: Browser
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    first = await browser.get("/welcome")
+    assert first.status_code == 200
+    assert 'value="owner@mine.example"' in first.text
+    assert f'<option value="{SENDER}">' in first.text
+    sent = await browser.post("/welcome/test", TEST)
+    assert browsing.place_of(sent) == "/welcome"
+    assert browsing.notice_of(sent) == "A test is on its way to ada@example.net."
+    (message_id,) = await sent_tests(ctx, browser.account_id)
+    page = await browser.get("/welcome")
+    assert "On its way to ada@example.net" in page.text
+    assert 'id="test-result" data-live' in page.text
+    await end(ctx, judging.Verdict.DELIVERED, code=250, response="2.0.0 taken")
+    page = await browser.get("/welcome")
+    assert "Delivered to ada@example.net" in page.text
+    assert "Taken by mx.example.net (192.0.2.1), over TLSv1.3" in page.text
+    assert "2.0.0 taken" in page.text
+    assert f'href="/messages/{message_id}"' in page.text
+    assert 'href="/inbox"' in page.text
+
+
+async def test_a_test_that_is_refused_is_explained(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await browser.post("/welcome/test", TEST)
+    await end(ctx, judging.Verdict.BOUNCED, code=550, response=furnishing.HOSTILE)
+    page = await browser.get("/welcome")
+    assert "Not delivered to ada@example.net" in page.text
+    assert "Read the destination&#39;s reply." in page.text
+    assert furnishing.HOSTILE not in page.text
+    assert html.escape("<script>alert(1)</script>") in page.text
+
+
+async def test_every_domain_that_may_send_is_offered(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await domains.add(ctx, browser.account_id, "second.example", verified=True)
+    await domains.add(ctx, browser.account_id, "unproven.example", verified=False)
+    page = (await browser.get("/welcome")).text
+    assert f'<option value="{SENDER}">' in page
+    assert '<option value="hello@second.example">' in page
+    assert "hello@unproven.example" not in page
+
+
+async def test_without_a_domain_the_way_begins_with_one(browser: Browser) -> None:
+    page = (await browser.get("/welcome")).text
+    assert '<a class="button" href="/domains">Add a domain</a>' in page
+    assert 'action="/welcome/test"' not in page
+
+
+@pytest.mark.parametrize(
+    "fields, status, said",
+    [
+        ({"to": "nobody", "sender": SENDER}, 400, "to"),
+        ({"to": "ada@example.net", "sender": "hello@theirs.example"}, 403, "theirs.example"),
+        ({"to": "ada@example.net"}, 400, "sender"),
+        ({"sender": SENDER}, 400, "to"),
+    ],
+)
+async def test_what_cannot_be_sent_is_refused_with_a_sentence(
+    ctx: context.Context, browser: Browser, fields: dict[str, str], status: int, said: str
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    refused = await browser.post("/welcome/test", fields)
+    assert refused.status_code == status
+    assert said in refused.text
+    assert await sent_tests(ctx, browser.account_id) == []
+
+
+async def test_a_new_webhook_shows_its_secret_once(ctx: context.Context, browser: Browser) -> None:
+    saved = await browser.post("/welcome/webhook", {"url": webhook_rows.URL})
+    assert saved.status_code == 201
+    (secret,) = set(re.findall(r"whsec_[A-Za-z0-9+/=_-]+", saved.text))
+    webhook = await webhooks.find(ctx, browser.account_id)
+    assert webhook is not None
+    assert webhook.url == webhook_rows.URL
+    again = (await browser.get("/welcome")).text
+    assert secret not in again
+    assert "Results are told to" in again
+
+
+async def test_a_webhook_that_is_there_is_not_replaced(ctx: context.Context, browser: Browser) -> None:
+    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL, wanted=["email.bounced"], enabled=False)
+    before = await webhooks.find(ctx, browser.account_id)
+    answer = await browser.post("/welcome/webhook", {"url": f"{webhook_rows.URL}/other"})
+    assert browsing.place_of(answer) == "/webhook"
+    assert await webhooks.find(ctx, browser.account_id) == before
+
+
+async def test_a_bad_url_is_refused_and_nothing_is_saved(ctx: context.Context, browser: Browser) -> None:
+    refused = await browser.post("/welcome/webhook", {"url": "ftp://example.com"})
+    assert refused.status_code == 400
+    assert "url" in refused.text
+    assert await webhooks.find(ctx, browser.account_id) is None
+
+
+async def test_the_webhook_of_the_latest_test_is_shown_with_its_answer(
+    ctx: context.Context, clock: Clock, browser: Browser
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await browser.post("/welcome/test", TEST)
+    clock.pass_seconds(1)
+    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL)
+    page = (await browser.get("/welcome")).text
+    assert "No test was sent since the webhook was made." in page
+    assert "Send a test and watch" in page
+    clock.pass_seconds(1)
+    await browser.post("/welcome/test", TEST)
+    assert "as soon as the test has a result" in (await browser.get("/welcome")).text
+    newest = (await sent_tests(ctx, browser.account_id))[0]
+    delivery = await webhook_rows.put(
+        ctx, browser.account_id, message_id=newest, state=webhook_deliveries.State.SUCCEEDED, ended_at=ctx.clock()
+    )
+    await webhook_rows.put_attempt(ctx, delivery, 1, status_code=202, response_body=furnishing.HOSTILE)
+    page = (await browser.get("/welcome")).text
+    assert "Your receiver answered 202 in 12 ms." in words(page)
+    assert f'href="/webhook/deliveries/{delivery.id}"' in page
+    assert furnishing.HOSTILE not in page
+
+
+async def test_a_receiver_that_is_away_is_told_of(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL)
+    await browser.post("/welcome/test", TEST)
+    (message_id,) = await sent_tests(ctx, browser.account_id)
+    delivery = await webhook_rows.put(ctx, browser.account_id, message_id=message_id)
+    await webhook_rows.put_attempt(
+        ctx, delivery, 1, status_code=None, response_body=None, error="the connection was refused"
+    )
+    assert "There was no answer: the connection was refused" in words((await browser.get("/welcome")).text)
+
+
+async def test_the_built_in_receiver_is_offered_in_development_only(
+    ctx: context.Context, site: sites.Site, browser: Browser
+) -> None:
+    assert f'value="{browsing.BASE_URL}{welcome.BUILT_IN}"' in (await browser.get("/welcome")).text
+    served = browsing.serve(ctx, dataclasses.replace(site, mail=None))
+    assert browser.user is not None
+    async with browsing.open_browser(ctx, served, browser.user) as elsewhere:
+        page = (await elsewhere.get("/welcome")).text
+    assert welcome.BUILT_IN not in page
+    assert 'href="/inbox"' not in page
+
+
+async def test_the_last_step_is_done_when_an_application_has_sent(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await browser.post("/welcome/test", TEST)
+    assert "An application has sent mail" not in (await browser.get("/welcome")).text
+    await mailing.accept(ctx, browser.account_id)
+    assert "An application has sent mail" in (await browser.get("/welcome")).text
+
+
+async def test_there_is_code_to_copy_with_the_names_of_this_account(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    text = words((await browser.get("/welcome")).text)
+    assert f"curl {browsing.BASE_URL}/emails" in text
+    assert SENDER in text
+
+
+async def test_who_may_only_look_sees_the_steps_and_no_forms(
+    ctx: context.Context, browser: Browser, reader: Browser
+) -> None:
+    await mailing.allow(ctx, reader.account_id)
+    page = (await reader.get("/welcome")).text
+    assert "You may look and not change" in page
+    assert "/welcome/test" not in page
+    assert "/welcome/webhook" not in page
+    assert (await reader.post("/welcome/test", TEST)).status_code == 403
+    assert (await reader.post("/welcome/webhook", {"url": webhook_rows.URL})).status_code == 403
+    assert await sent_tests(ctx, reader.account_id) == []
+    assert await webhooks.find(ctx, reader.account_id) is None
+
+
+async def test_tests_of_others_are_not_shown(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await browser.post("/welcome/test", TEST)
+    page = (await stranger.get("/welcome")).text
+    assert "ada@example.net" not in page
+    refused = await stranger.post("/welcome/test", TEST)
+    assert refused.status_code == 403
+
+
+async def test_without_a_session_it_leads_to_the_login(nobody: Browser) -> None:
+    answer = await nobody.get("/welcome")
+    assert answer.headers["location"] == "/login?next=/welcome"
+    assert (await nobody.post("/welcome/test", TEST)).status_code == 303
