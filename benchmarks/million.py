@@ -70,7 +70,12 @@ SELECT '{account}', message_id, 'cred_' || substr(message_id, 4), CASE n % 5 WHE
     sender, 'Your order ' || n || ' is on its way', CASE WHEN queued = 1 THEN 'queued' WHEN chance >= 15 THEN
         'delivered' WHEN each = 2 THEN 'partial' ELSE 'failed' END,
     CASE WHEN queued = 1 THEN 'reserved' WHEN chance < 10 AND each = 1 THEN 'released' ELSE 'settled' END,
-    each, each, {size}, 'req_' || substr(message_id, 4), CAST('{{}}' AS {bytes_type}), created_at,
+    each, each, {size}, 'req_' || substr(message_id, 4),
+    CAST('{{"id": "' || message_id || '", "source": "api", "request_id": "req_' || substr(message_id, 4)
+        || '", "from": "' || sender || '", "to": ["person-' || person || '@example.org"], "cc": [], "bcc": [], '
+        || '"subject": "Your order ' || n || ' is on its way", "recipient_count": ' || each
+        || ', "credits_reserved": ' || each
+        || ', "headers": {{}}, "tags": [], "attachments": []}}' AS {bytes_type}), created_at,
     CASE WHEN queued = 1 THEN NULL ELSE created_at + 2000000 END
 FROM (SELECT mail.*, CASE WHEN n % 100000 = 11 THEN '{rare_sender}' WHEN n % 4 = 0 THEN 'news@example.com'
     ELSE '{common_sender}' END AS sender FROM mail) AS sent;
@@ -151,7 +156,9 @@ INSERT INTO webhook_deliveries (account_id, webhook_id, id, event_id, event_type
     state, attempt_count, due_at, created_at, ended_at)
 SELECT '{account}', '{webhook}', 'whd_' || substr(recipient_id, 5), 'evt_' || substr(recipient_id, 5),
     'email.' || status, message_id, recipient_id, 'https://hooks.example.com/postroad',
-    CAST('{{"id": "evt_' || substr(recipient_id, 5) || '", "type": "email.' || status || '", "data": {{}}}}'
+    CAST('{{"id": "evt_' || substr(recipient_id, 5) || '", "type": "email.' || status
+        || '", "created_at": "2026-01-01T00:00:00Z", "data": {{"email_id": "' || message_id || '", "recipient_id": "'
+        || recipient_id || '", "to": "' || email || '", "from": "bounces@example.com", "subject": "Your order"}}}}'
         AS {bytes_type}),
     CASE WHEN n % 200 = 17 THEN 'failed' ELSE 'succeeded' END, 1, created_at, created_at + 2000000, created_at + 2500000
 FROM receivers WHERE status NOT IN ('queued', 'deferred') AND created_at > {now} - 7 * {day};

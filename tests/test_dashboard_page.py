@@ -13,7 +13,7 @@ from postroad.web import routing
 from tests.browser import pages, screenshots
 from tests.cli.operating import Installation
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "screenshots"
 PAGE = (ROOT / "docs" / "dashboard.md").read_text()
 CODE = re.compile(r"`([^`\n]+)`")
@@ -110,6 +110,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"{previews.SOURCE_OCTETS // 1024} KiB of the source, images of {previews.IMAGE_OCTETS // mebibyte} MiB each"
     )
     assert limit_of("a list of suppressions in the form").startswith(f"{suppressions.FILE_BYTES // mebibyte} MiB")
+    assert (live.STREAM_SECONDS, "must let an answer last five minutes" in PAGE) == (300, True)
     assert f"client_max_body_size {routing.SEND_BODY_BYTES // mebibyte}m;" in PAGE
 
 

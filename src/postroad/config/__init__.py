@@ -116,7 +116,7 @@ def _refuse_impossible(settings: Settings) -> None:
     if not settings.database.url.startswith(DATABASE_SCHEMES) or settings.database.url == "sqlite:///":
         # The value is not repeated: it may hold a password.
         raise ConfigError("database.url: write sqlite:///path/to/file.db or postgresql://user:password@host/name")
-    endpoint(settings.http.listen, name="http.listen")
+    _refuse_impossible_http(settings.http)
     _refuse_impossible_metrics(settings.metrics)
     _refuse_impossible_delivery(settings.delivery)
     _refuse_impossible_webhooks(settings.webhooks)
@@ -124,14 +124,25 @@ def _refuse_impossible(settings: Settings) -> None:
     _refuse_impossible_guards(settings)
     if settings.inbound.listen:
         endpoint(settings.inbound.listen, name="inbound.listen")
-    address = settings.http.base_url
+    if settings.security.secret_key and settings.security.secret_key_file:
+        raise ConfigError("security: secret_key and secret_key_file are both set; keep one of them")
+
+
+def _refuse_impossible_http(http: sections.Http) -> None:
+    endpoint(http.listen, name="http.listen")
+    address = http.base_url
     if address and not _is_base_url(address):
         msg = (
             f"http.base_url: {address!r} is not an address; write http:// or https://, a host, and no slash at the end"
         )
         raise ConfigError(msg)
-    if settings.security.secret_key and settings.security.secret_key_file:
-        raise ConfigError("security: secret_key and secret_key_file are both set; keep one of them")
+    for proxy in http.trusted_proxies:
+        if not _is_network(proxy):
+            msg = (
+                f"http.trusted_proxies: {proxy!r} is neither an address nor a network; "
+                "write for example 127.0.0.1 or 10.0.0.0/8"
+            )
+            raise ConfigError(msg)
 
 
 def _refuse_impossible_metrics(metrics: sections.Metrics) -> None:

@@ -27,6 +27,7 @@ class Http(Section, frozen=True):
 
     listen: str
     base_url: str
+    trusted_proxies: tuple[str, ...]
     grace_seconds: Positive
     connections: Positive
 

@@ -31,7 +31,7 @@ from postroad.dashboard import site as sites
 from postroad.model import caller
 from postroad.services import access, context
 from postroad.telemetry import logs
-from postroad.web import application, routing
+from postroad.web import application, forwarding, routing
 
 Routes = Sequence[routing.Route[context.Context]]
 PAGES: Final[tuple[Callable[[sites.Site], Routes], ...]] = (
@@ -63,7 +63,7 @@ def routes(site: sites.Site) -> Routes:
 
 
 def application_of(
-    ctx: context.Context, site: sites.Site, *, log: logs.Logger
+    ctx: context.Context, site: sites.Site, *, log: logs.Logger, proxies: forwarding.Proxies | None = None
 ) -> application.Application[context.Context]:
     """The dashboard, ready to be served."""
 
@@ -79,6 +79,7 @@ def application_of(
         require=access.require,
         act=context.acting,
         depict=refusing.depicting(site),
+        proxies=proxies,
         clock=ctx.clock,
         entropy=ctx.entropy,
         log=log,

@@ -37,7 +37,7 @@ from postroad.roles import duties
 from postroad.services import access
 from postroad.services import context as services_context
 from postroad.submission import listening
-from postroad.web import application, routing, switching
+from postroad.web import application, forwarding, routing, switching
 
 # A few who scrape, and a few who ask whether the process lives.
 METRICS_CONNECTIONS: Final = 64
@@ -74,6 +74,8 @@ async def start_api(duty: duties.Duty) -> duties.Started:
     settings, ctx = duty.context.settings, duty.context
     received = v1_inbox.routes(duty.mail) if duty.mail is not None else ()
     described = (*ROUTES, *received, *health.routes(draining=duty.stopping.is_set))
+    trusted = settings.http.trusted_proxies
+    proxies = forwarding.Proxies(trusted) if trusted else None
     routes = (*described, *documentation.routes(described, version=postroad.__version__), *metrics.routes())
     door = application.Application(
         ctx,
@@ -81,6 +83,7 @@ async def start_api(duty: duties.Duty) -> duties.Started:
         authenticate=authenticating.authenticate,
         require=access.require,
         act=services_context.acting,
+        proxies=proxies,
         clock=ctx.clock,
         entropy=ctx.entropy,
         log=duty.log,
@@ -89,7 +92,7 @@ async def start_api(duty: duties.Duty) -> duties.Started:
     served: http_exchange.Application = door
     if settings.dashboard.enabled:
         site = sites.build(settings, mail=duty.mail, is_stopping=duty.stopping.is_set)
-        pages = dashboard.application_of(ctx, site, log=duty.log)
+        pages = dashboard.application_of(ctx, site, proxies=proxies, log=duty.log)
         served = switching.Switch(door, pages, paths=[route.path for route in routes])
     return await _serve_http(duty, served, "http", refuse=door.refuse, connections=settings.http.connections)
 

@@ -18,7 +18,7 @@ import structlog
 from postroad import errors
 from postroad.model import caller, identifiers
 from postroad.telemetry import logs, metrics
-from postroad.web import answering, reading, routing
+from postroad.web import answering, forwarding, reading, routing
 
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 
@@ -79,7 +79,7 @@ class Application(Generic[routing.ContextT]):
     """The routes of a door, served. `context` is handed to `authenticate` and to the handlers, and is theirs alone.
 
     `act` makes the context in which a person changes something. `depict` may show a refusal in another way than as the
-    error object; None from it means that it does not want to.
+    error object; None from it means that it does not want to. `proxies` know who called before them.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class Application(Generic[routing.ContextT]):
         require: Require,
         act: Act[routing.ContextT] | None = None,
         depict: Depict | None = None,
+        proxies: forwarding.Proxies | None = None,
         clock: Callable[[], int],
         entropy: Callable[[int], bytes],
         log: structlog.typing.FilteringBoundLogger,
@@ -101,6 +102,7 @@ class Application(Generic[routing.ContextT]):
         self._require = require
         self._act = act
         self._depict = depict
+        self._proxies = proxies
         self._clock = clock
         self._entropy = entropy
         self._log = log
@@ -177,6 +179,8 @@ class Application(Generic[routing.ContextT]):
         route, reader = endpoint.route, endpoint.reader
         client = scope.get("client")
         client_address = client[0] if client else ""
+        if self._proxies is not None:
+            client_address = self._proxies.caller(client_address, headers)
         authenticated = None
         if route.permission is not None:
             authenticated = await self._authenticate(self._context, headers, client_address=client_address)

@@ -45,6 +45,10 @@ class Headers:
             raise errors.InvalidRequest(f"{name.decode('latin-1').title()}: sent more than once; send it once")
         return value
 
+    def all(self, name: bytes) -> list[bytes]:
+        """The values of a field that may be sent in parts, in order."""
+        return [value for given, value in self._pairs if given == name]
+
     def _count(self, name: bytes) -> int:
         return sum(1 for given, _ in self._pairs if given == name)
 
