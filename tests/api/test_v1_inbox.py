@@ -103,6 +103,17 @@ async def test_an_unknown_filter_is_refused(program: httpx.AsyncClient) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
 
 
+async def test_large_bytes_come_back_as_they_were_received(
+    ctx: context.Context, mail: inbox.Inbox, program: httpx.AsyncClient
+) -> None:
+    content = CONTENT + b"0123456789abcd\r\n" * 20_000
+    received = mail.add(values.Envelope("a@example.org", ("jo@example.net",), (content,)))
+    answer = await program.get(f"/v1/inbox/{received.id}/raw")
+    assert (answer.status_code, answer.content == content) == (200, True)
+    assert answer.headers["content-length"] == str(len(content))
+    assert not ctx.turns
+
+
 async def test_the_bytes_come_back_as_they_were_received(mail: inbox.Inbox, program: httpx.AsyncClient) -> None:
     received = deliver(mail, "jo@example.net")
     answer = await program.get(f"/v1/inbox/{received.id}/raw")

@@ -1,5 +1,6 @@
 """`/v1/messages`: the list with filters and cursor, one message with everything, and its bytes."""
 
+import contextlib
 import re
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies
 from postroad.api import v1_messages
 from postroad.model import judging, mail
 from postroad.protocol import address, address_syntax
-from postroad.services import context
+from postroad.services import context, downloads, turns
 from postroad.storage import late_bounces
 from tests import contexts, mailing, queueing
 from tests.api.management import Office
@@ -96,6 +97,23 @@ async def test_everything_of_the_send_api_is_here_too(ctx: context.Context, mine
     sent = (await mine.owner.get(f"/emails/{message_id}")).json()
     shown = (await mine.owner.get(f"/v1/messages/{message_id}")).json()
     assert shown.items() >= {**sent, "request_id": shown["request_id"]}.items()
+
+
+async def test_large_bytes_come_in_parts_that_hold_a_place(ctx: context.Context, mine: Office) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    path = f"/v1/messages/{await mailing.accept(ctx, mine.account_id, text='word ' * 100_000)}"
+    with contextlib.ExitStack() as places:
+        for _ in range(downloads.PLACES.of_account):
+            places.enter_context(turns.taken(ctx, downloads.PLACES, mine.account_id))
+        refused = await mine.reader.get(f"{path}/raw")
+        assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
+        assert refused.headers["retry-after"] == "5"
+    response = await mine.reader.get(f"{path}/raw")
+    size = (await mine.reader.get(path)).json()["size"]
+    assert len(response.content) == size > downloads.SMALL_OCTETS
+    assert response.headers["content-length"] == str(size)
+    assert (await mine.reader.head(f"{path}/raw")).headers["content-length"] == str(size)
+    assert not ctx.turns
 
 
 async def test_the_bytes_are_downloaded_and_never_shown(ctx: context.Context, mine: Office) -> None:
@@ -223,19 +241,23 @@ async def test_attempts_and_late_bounces_are_shown_with_what_they_mean(
     ]
 
 
-async def test_a_waiting_message_is_tried_now(ctx: context.Context, mine: Office) -> None:
+async def test_a_waiting_message_is_tried_now(ctx: context.Context, mine: Office, clock: contexts.Clock) -> None:
     await mailing.allow(ctx, mine.account_id)
     message_id = await mailing.accept(ctx, mine.account_id, to=("ada@example.net", "bob@example.net"))
     (key, held) = await queueing.claim(ctx, mine.account_id, most=2)
     await queueing.defer(ctx, key)
     path = f"/v1/messages/{message_id}/retry"
     assert (await mine.reader.post(path)).status_code == 403
+    clock.pass_seconds(31)
     response = await mine.owner.post(path)
     request_id = response.headers["x-request-id"]
     assert (response.status_code, response.json()) == (200, {"retried": 1, "sending": 1, "request_id": request_id})
     refused = await mine.owner.post(path, json={"recipient_id": held[2]})
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
     await queueing.defer(ctx, held)
+    soon = await mine.owner.post(path, json={"recipient_id": held[2]})
+    assert (soon.status_code, soon.json()["code"], soon.headers["retry-after"]) == (429, "rate_limited", "31")
+    clock.pass_seconds(31)
     again = await mine.owner.post(path, json={"recipient_id": held[2]})
     assert (again.status_code, again.json()["retried"], again.json()["sending"]) == (200, 1, 0)
 

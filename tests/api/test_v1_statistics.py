@@ -69,3 +69,14 @@ async def test_other_periods_are_refused_with_a_word_about_it(mine: Office, quer
     response = await mine.owner.get(f"/v1/statistics?{query}")
     assert (response.status_code, response.json()["code"]) == (400, "invalid_request")
     assert query.partition("=")[0] in response.json()["error"]
+
+
+async def test_what_waits_says_when_it_is_tried_again(ctx: context.Context, mine: Office) -> None:
+    await mailing.allow(ctx, mine.account_id)
+    _, (claimed,) = await ending.another(ctx, mine.account_id, "a@example.net")
+    found = (await mine.reader.get("/v1/statistics")).json()["statistics"]["oldest"]
+    assert (found["state"], found["next_attempt_at"]) == ("sending", None)
+    await ctx.record.submit([ending.outcome(ctx, claimed, judging.Verdict.RETRY, code=451, response="later")])
+    found = (await mine.reader.get("/v1/statistics")).json()["statistics"]["oldest"]
+    assert (found["state"], found["why"]) == ("waiting", "put off after: 451 later")
+    assert found["next_attempt_at"] == "2027-01-15T08:00:01.000Z"

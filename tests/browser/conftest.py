@@ -1,4 +1,4 @@
-"""What browser tests share: one Chromium and one service a worker, and new browser contexts for every test.
+"""What browser tests share: one Chromium and one service a worker; pages are a test's own unless it only looks.
 
 Playwright's objects belong to the event loop that made them, so all these tests run on the session's loop. Whatever a
 page does that it must not do (tests/browser/watching.py) fails the test that opened it, at its end.
@@ -36,6 +36,13 @@ class Opener(Protocol):
         """A blank page; with a login, in that person's session."""
 
 
+class Looker(Protocol):
+    """Gives the page that tests share for one person."""
+
+    async def __call__(self, login: houses.Login | None) -> async_api.Page:
+        """Blank, light and as wide as a desk."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of this folder share a loop, and so a browser."""
     for item in items:
@@ -62,22 +69,17 @@ async def house(browser: async_api.Browser, tmp_path_factory: pytest.TempPathFac
         yield running
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def sessions(browser: async_api.Browser, house: houses.House) -> entering.Sessions:
-    """Who has logged in to the service of this worker."""
-    return entering.Sessions(browser, house.base_url)
-
-
-@pytest.fixture
-def watch(house: houses.House) -> watching.Watch:
+@pytest_asyncio.fixture(loop_scope="session")
+async def watch(house: houses.House) -> AsyncIterator[watching.Watch]:
     """What this test's pages do wrong; a test that provokes something says `watch.expect(...)` first."""
-    return watching.Watch(house.base_url)
+    watch = watching.Watch(house.base_url)
+    yield watch
+    complaints = watch.complaints()
+    assert not complaints, "\n".join(["the browser complains:", *complaints])
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def open_page(
-    browser: async_api.Browser, house: houses.House, sessions: entering.Sessions, watch: watching.Watch
-) -> AsyncIterator[Opener]:
+async def open_page(browser: async_api.Browser, house: houses.House, watch: watching.Watch) -> AsyncIterator[Opener]:
     """As many pages as a test wants, each of its own visitor."""
     async with contextlib.AsyncExitStack() as stack:
 
@@ -92,7 +94,7 @@ async def open_page(
                 base_url=house.base_url,
                 color_scheme=scheme,
                 viewport={"width": width, "height": height},
-                storage_state=await sessions.of(login) if login else None,
+                storage_state=await entering.session_of(house, login) if login else None,
             )
             stack.push_async_callback(context.close)
             context.set_default_timeout(PATIENCE_MILLISECONDS)
@@ -100,8 +102,42 @@ async def open_page(
             return await context.new_page()
 
         yield open_one
-    complaints = watch.complaints()
-    assert not complaints, "\n".join(["the browser complains:", *complaints])
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def kept(browser: async_api.Browser, house: houses.House) -> AsyncIterator[Looker]:
+    """Pages that stay open, one for each person."""
+    async with contextlib.AsyncExitStack() as stack:
+        pages: dict[houses.Login | None, async_api.Page] = {}
+
+        async def page_of(login: houses.Login | None) -> async_api.Page:
+            if login not in pages:
+                session = await entering.session_of(house, login) if login else None
+                context = await browser.new_context(base_url=house.base_url, storage_state=session)
+                stack.push_async_callback(context.close)
+                context.set_default_timeout(PATIENCE_MILLISECONDS)
+                pages[login] = await context.new_page()
+            return pages[login]
+
+        yield page_of
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def look(kept: Looker, watch: watching.Watch) -> AsyncIterator[Looker]:
+    """A page that tests share and that knows our scripts already: for those that only look, and change nothing."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def look_as(login: houses.Login | None) -> async_api.Page:
+            page = await kept(login)
+            await page.set_viewport_size({"width": 1280, "height": 860})
+            await page.emulate_media(color_scheme="light")
+            watch.over(page.context)
+            stack.callback(watch.leave, page.context)
+            # The next test finds an empty page, on which nothing happens any more.
+            stack.push_async_callback(page.goto, "about:blank")
+            return page
+
+        yield look_as
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -111,9 +147,9 @@ async def visitor(open_page: Opener) -> async_api.Page:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def page(open_page: Opener, house: houses.House) -> async_api.Page:
-    """A page of the demo account's owner, logged in."""
-    return await open_page(house.login)
+async def page(look: Looker, house: houses.House) -> async_api.Page:
+    """A page of the demo account's owner, logged in; tests share it, and only look."""
+    return await look(house.login)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

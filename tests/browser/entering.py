@@ -1,8 +1,10 @@
-"""Logging in as a person does, once for each person of a worker; later pages take the session along."""
+"""Into the dashboard: by the login page, as a person does, or with a session as the service would have given it."""
 
 from playwright import async_api
 
-from tests.browser.houses import Login
+from postroad.dashboard import cookies
+from postroad.services import people, sessions
+from tests.browser.houses import House, Login
 
 
 async def log_in(page: async_api.Page, login: Login) -> None:
@@ -14,21 +16,19 @@ async def log_in(page: async_api.Page, login: Login) -> None:
     await page.wait_for_url(lambda url: "/login" not in url)
 
 
-class Sessions:
-    """The cookies of those who have logged in."""
-
-    def __init__(self, browser: async_api.Browser, base_url: str) -> None:
-        self._browser = browser
-        self._base_url = base_url
-        self._known: dict[Login, async_api.StorageState] = {}
-
-    async def of(self, login: Login) -> async_api.StorageState:
-        """What a new browser context needs in order to be this person."""
-        if login not in self._known:
-            context = await self._browser.new_context(base_url=self._base_url)
-            try:
-                await log_in(await context.new_page(), login)
-                self._known[login] = await context.storage_state()
-            finally:
-                await context.close()
-        return self._known[login]
+async def session_of(house: House, login: Login) -> async_api.StorageState:
+    """What a new browser context needs in order to be this person; costs no page and no password."""
+    user = await people.by_email(house.ctx, login.email)
+    assert user is not None
+    session = sessions.begin(house.ctx, user)
+    cookie: async_api.StorageStateCookie = {
+        "name": cookies.SESSION,
+        "value": session.token,
+        "domain": "127.0.0.1",
+        "path": "/",
+        "expires": -1,
+        "httpOnly": True,
+        "secure": False,
+        "sameSite": "Lax",
+    }
+    return {"cookies": [cookie], "origins": []}

@@ -6,6 +6,7 @@ installation would.
 """
 
 import contextlib
+import dataclasses
 import datetime as dt
 import email.message
 import email.utils
@@ -18,13 +19,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
+import msgspec
 
 from postroad.cli import data_folder, development
-from postroad.model import caller
+from postroad.model import caller, judging, times
 from postroad.services import accounts, context, credits, domains, people
 from postroad.storage import accounts as stored_accounts
+from tests import mailing
 from tests.browser import seeding
 from tests.cli import operating
+from tests.services import ending
 
 DATA: Final = ".postroad"
 CREDITS: Final = 1_000
@@ -45,7 +49,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """A running service and its demo account."""
+    """A running service and its demo account. `put_off` is a message of another account that waits for a day."""
 
     base_url: str
     login: Login
@@ -54,6 +58,8 @@ class House:
     account: stored_accounts.Account
     places: seeding.Places
     received: str
+    put_off: str
+    patient: Login
     service: operating.Service
     ctx: context.Context
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -85,6 +91,7 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[House]:
     async with context.open_context(data.settings(environment={})) as ctx:
         data.write_handover(await development.prepare(ctx, None))
         account = await _demo_account(ctx)
+        put_off, patient = await _put_off(ctx)
         places = await seeding.fill(ctx, account.id, count=messages, now=ctx.clock())
         with _started(folder) as (service, told):
             received = _receive(told)
@@ -96,6 +103,8 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[House]:
                 account=account,
                 places=places,
                 received=received,
+                put_off=put_off,
+                patient=patient,
                 service=service,
                 ctx=ctx,
             )
@@ -130,6 +139,21 @@ def _receive(told: dict[str, Any]) -> str:
     credential = (told["smtp"]["username"], told["smtp"]["password"])
     newest = httpx.get(f"{told['base_url']}/v1/inbox", auth=credential).json()["messages"][0]
     return str(newest["id"])
+
+
+async def _put_off(ctx: context.Context) -> tuple[str, Login]:
+    """A message whose next attempt is too far away to come by itself, and who may see it."""
+    now = ctx.clock()
+    # An hour ago, because what was tried a moment ago is not tried again.
+    ctx = dataclasses.replace(ctx, clock=lambda: now - times.HOUR)
+    account = await accounts.create(ctx, "Patient")
+    login = Login("owner@patient.example", seeding.PASSWORD)
+    await people.create(ctx, account.id, email=login.email, password=login.password, role=caller.Role.OWNER)
+    await mailing.allow(ctx, account.id, domain="patient.example")
+    message_id, (claimed,) = await ending.another(ctx, account.id, "late@example.net", sender="shop@patient.example")
+    told = ending.outcome(ctx, claimed, judging.Verdict.RETRY, code=451, response="4.7.1 Come back later")
+    await ctx.record.submit([msgspec.structs.replace(told, next_attempt_at=now + times.DAY)])
+    return message_id, login
 
 
 async def _demo_account(ctx: context.Context) -> stored_accounts.Account:

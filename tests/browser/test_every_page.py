@@ -4,7 +4,7 @@ import pytest
 from playwright import async_api
 
 from tests.browser import axe, houses, pages, watching
-from tests.browser.conftest import Opener
+from tests.browser.conftest import Looker
 from tests.browser.pages import PAGES, Page
 
 # What sticks out to the right of the window, when the whole document can be scrolled that way.
@@ -18,58 +18,44 @@ STICKING_OUT = """() => {
 # An account that has nothing yet has no things to open, and is greeted where others see their figures.
 OF_NEWCOMERS = [page for page in PAGES if not (page.is_of_a_thing or page.as_visitor or page.name == "error")]
 
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
-
-async def opened(page: Page, open_page: Opener, house: houses.House, watch: watching.Watch) -> async_api.Page:
-    """The page, in a browser, as the one it is for sees it."""
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+async def test_a_page_is_sound_and_everybody_can_use_it_in_light_and_in_dark_at_a_desk_and_on_a_phone(
+    page: Page, look: Looker, house: houses.House, watch: watching.Watch
+) -> None:
     if page.status >= 400:
         watch.expect(rf"^console: Failed to load resource: .* {page.status} ")
-    tab = await open_page(None if page.as_visitor else house.login)
-    answer = await tab.goto(pages.path_of(page, house))
-    assert answer is not None
-    assert answer.status == page.status
-    return tab
-
-
-@every_page
-async def test_a_page_shows_what_it_is_about_has_its_landmarks_and_fits_a_phone(
-    page: Page, open_page: Opener, house: houses.House, watch: watching.Watch
-) -> None:
-    tab = await opened(page, open_page, house, watch)
+    tab = await look(None if page.as_visitor else house.login)
+    await opened(tab, pages.path_of(page, house), status=page.status)
     assert pages.text_of(page, house).lower() in (await tab.locator("main").inner_text()).lower()
-    await async_api.expect(tab.locator("html")).to_have_attribute("lang", "en")
-    await async_api.expect(tab.locator("h1")).to_have_count(1)
-    await async_api.expect(tab.get_by_role("main")).to_have_count(1)
     if page.is_inside:
         await async_api.expect(tab.get_by_role("navigation").first).to_be_attached()
-    heading = await tab.locator("h1").inner_text()
-    assert heading.strip()
-    assert await tab.title() not in {"", "Postroad"}
+    light = await tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    await axe.check(tab)
+    await tab.emulate_media(color_scheme="dark")
+    assert await tab.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    await axe.check(tab, rules=axe.COLOURS)
     await tab.set_viewport_size({"width": 390, "height": 844})
     sticking_out = await tab.evaluate(STICKING_OUT)
     assert not sticking_out, "\n".join(sticking_out)
 
 
-@every_page
-async def test_everybody_can_use_a_page_in_light_and_in_dark(
-    page: Page, open_page: Opener, house: houses.House, watch: watching.Watch
-) -> None:
-    tab = await opened(page, open_page, house, watch)
-    light = await tab.evaluate("getComputedStyle(document.body).backgroundColor")
-    await axe.check(tab)
-    await tab.emulate_media(color_scheme="dark")
-    assert await tab.evaluate("getComputedStyle(document.body).backgroundColor") != light
-    await axe.check(tab)
-
-
 @pytest.mark.parametrize("page", OF_NEWCOMERS, ids=lambda page: page.name)
 async def test_a_page_of_an_account_that_has_nothing_yet_is_sound_too(
-    page: Page, open_page: Opener, newcomer: houses.Login
+    page: Page, look: Looker, newcomer: houses.Login
 ) -> None:
-    tab = await open_page(newcomer)
-    answer = await tab.goto(page.path)
-    assert answer is not None
-    assert answer.status == 200
-    await async_api.expect(tab.locator("h1")).to_have_count(1)
+    tab = await look(newcomer)
+    await opened(tab, page.path, status=200)
     await axe.check(tab)
+
+
+async def opened(tab: async_api.Page, path: str, *, status: int) -> None:
+    """Open the page, and look at what every page has."""
+    answer = await tab.goto(path)
+    assert answer is not None
+    assert answer.status == status
+    await async_api.expect(tab.locator("html")).to_have_attribute("lang", "en")
+    await async_api.expect(tab.locator("h1")).to_have_count(1)
+    assert (await tab.locator("h1").inner_text()).strip()
+    await async_api.expect(tab.get_by_role("main")).to_have_count(1)
+    assert await tab.title() not in {"", "Postroad"}

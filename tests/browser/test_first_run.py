@@ -23,10 +23,24 @@ async def test_a_new_owner_sees_a_delivered_mail_after_one_click(open_page: Open
     await expect(page.locator("#tiles")).to_contain_text("100 %")
 
 
+async def test_the_same_click_shows_the_webhook_of_the_mail(open_page: Opener, house: houses.House) -> None:
+    _, login = await house.new_account()
+    page = await open_page(login)
+    await page.goto("/")
+    await expect(page.get_by_label("Show its webhook as well")).to_be_checked()
+    await page.get_by_role("button", name="Send a test").click()
+    await page.wait_for_url("**/welcome")
+    await expect(page.locator("#hook-result")).to_contain_text("email.delivered")
+    await expect(page.locator("#hook-result")).to_contain_text("answered 204")
+    await expect(page.locator("#hook-head")).to_contain_text("succeeded")
+    await axe.check(page)
+
+
 async def test_the_webhook_is_seen_with_the_built_in_receiver(open_page: Opener, house: houses.House) -> None:
     _, login = await house.new_account()
     page = await open_page(login)
     await page.goto("/welcome")
+    await page.get_by_label("Show its webhook as well").uncheck()
     await page.get_by_role("button", name="Send a test").click()
     await expect(page.locator("#test-result")).to_contain_text("Delivered to")
     await page.get_by_role("button", name="Use the built-in receiver").click()

@@ -4,7 +4,7 @@ import re
 
 from playwright import async_api
 
-from tests.browser import houses
+from tests.browser import entering, houses, sending
 from tests.browser.conftest import Opener
 
 expect = async_api.expect
@@ -49,7 +49,7 @@ async def test_pointing_at_a_bar_shows_what_is_in_it(page: async_api.Page) -> No
     cells = await figure.locator("tbody td:nth-child(2)").all_text_contents()
     assert shown in cells
     await page.locator("h1").hover()
-    await expect(figure.locator(".legend-time")).to_have_text("in all")
+    await expect(figure.locator(".legend-time")).to_have_text("last 30 days")
     await expect(value).to_have_text(total)
 
 
@@ -65,7 +65,8 @@ async def test_the_table_behind_a_chart_has_its_sums(page: async_api.Page) -> No
     await expect(figure.locator(".legend b")).to_have_text(f"{total:,}")
 
 
-async def test_charts_take_the_colours_of_the_theme(page: async_api.Page) -> None:
+async def test_charts_take_the_colours_of_the_theme(open_page: Opener, house: houses.House) -> None:
+    page = await open_page(house.login)  # whose choice is kept
     await page.goto("/?period=30d")
     chart = page.locator("figure[data-chart] canvas").first
     light = await chart.evaluate(BAR)
@@ -101,12 +102,8 @@ async def test_results_are_told_by_mailbox_provider(page: async_api.Page) -> Non
 async def test_a_failure_is_told_in_plain_words_and_leads_to_its_message(
     open_page: Opener, house: houses.House
 ) -> None:
-    _, login = await house.new_account()
+    _, login = await sending.sent(house, to=("bounce@example.net",))
     page = await open_page(login)
-    await page.goto("/welcome")
-    await page.get_by_label("To").fill("bounce@example.net")
-    await page.get_by_role("button", name="Send a test").click()
-    await page.wait_for_url("**/welcome")
     await page.goto("/")
     failures = page.locator("#failures")
     await expect(failures).to_contain_text("There is no such mailbox")
@@ -115,9 +112,9 @@ async def test_a_failure_is_told_in_plain_words_and_leads_to_its_message(
 
 
 async def test_without_scripts_everything_is_there_but_the_drawings(
-    browser: async_api.Browser, house: houses.House, open_page: Opener
+    browser: async_api.Browser, house: houses.House
 ) -> None:
-    session = await (await open_page(house.login)).context.storage_state()
+    session = await entering.session_of(house, house.login)
     context = await browser.new_context(base_url=house.base_url, java_script_enabled=False, storage_state=session)
     try:
         page = await context.new_page()

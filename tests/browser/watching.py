@@ -25,9 +25,16 @@ class Watch:
     def over(self, context: async_api.BrowserContext) -> None:
         """Look at everything that the pages of this context do."""
         context.on("console", self._console)
-        context.on("weberror", lambda error: self._seen.append(f"exception: {error.error}"))
+        context.on("weberror", self._exception)
         context.on("request", self._request)
         context.on("response", self._response)
+
+    def leave(self, context: async_api.BrowserContext) -> None:
+        """Look away: whatever comes now belongs to another test."""
+        context.remove_listener("console", self._console)
+        context.remove_listener("weberror", self._exception)
+        context.remove_listener("request", self._request)
+        context.remove_listener("response", self._response)
 
     def expect(self, pattern: str) -> None:
         """Say that something whose sentence matches may happen; that it does is for the test to check."""
@@ -45,6 +52,9 @@ class Watch:
         if message.type == "error":
             where = message.location
             self._seen.append(f"console: {message.text} ({where['url']}:{where['lineNumber']})")
+
+    def _exception(self, error: async_api.WebError) -> None:
+        self._seen.append(f"exception: {error.error}")
 
     def _request(self, request: async_api.Request) -> None:
         ours = request.url.startswith((f"{self._origin}/", *OWN_SCHEMES))

@@ -1,6 +1,14 @@
-"""Pages are tested over HTTP with a real context, on both engines."""
+"""Pages are tested over HTTP with a real context: every route and one way through each page on both engines.
 
-from tests.contexts import clock, ctx, database_url
+The rest runs on SQLite alone, because what engines do differently is tested on both where it is: in services and
+storage.
+"""
+
+from typing import Final
+
+import pytest
+
+from tests.contexts import clock, ctx
 from tests.dashboard.browsing import (
     browser,
     mail,
@@ -21,7 +29,6 @@ __all__ = [
     "browser",
     "clock",
     "ctx",
-    "database_url",
     "mail",
     "member",
     "mine",
@@ -35,3 +42,40 @@ __all__ = [
     "switch",
     "theirs",
 ]
+
+ON_BOTH: Final = ("test_every_route", "test_live")
+WAYS: Final = {
+    "test_api_keys": "test_a_new_key_is_shown_once_and_may_send",
+    "test_credentials": "test_a_new_credential_shows_its_password_once_and_it_works",
+    "test_credits": "test_the_balances_and_the_ledger_tell_where_credits_went",
+    "test_deliveries": "test_a_replay_is_a_delivery_of_its_own",
+    "test_domains": "test_the_form_registers_a_domain_and_leads_to_its_records",
+    "test_journal": "test_the_log_comes_in_parts",
+    "test_logging_in": "test_the_right_password_opens_a_session_in_a_cookie_that_scripts_cannot_read",
+    "test_message": "test_what_waits_can_be_tried_now",
+    "test_messages": "test_a_search_shows_what_it_finds_and_keeps_its_words",
+    "test_overview": "test_what_was_sent_is_counted",
+    "test_profile": "test_a_new_password_keeps_this_session_and_ends_the_others",
+    "test_suppressions": "test_the_list_is_narrowed_and_comes_in_parts",
+    "test_team": "test_an_invitation_is_a_link_that_is_shown_once",
+    "test_templates": "test_a_template_is_changed_and_removed",
+    "test_webhook": "test_the_log_shows_who_how_and_what_came_of_it",
+    "test_welcome": "test_the_webhook_of_the_latest_test_is_shown_with_its_answer",
+}
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The address of a store without rows."""
+    return str(request.getfixturevalue(f"clean_{request.param}_url"))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Say on which engines a test runs; a way that has another name now is an error, not one engine less."""
+    if "database_url" not in metafunc.fixturenames:
+        return
+    module = metafunc.module.__name__.rpartition(".")[2]
+    way = WAYS.get(module)
+    assert way is None or hasattr(metafunc.module, way), f"{module} has no {way}"
+    on_both = module in ON_BOTH or metafunc.function.__name__ == way
+    metafunc.parametrize("database_url", ["sqlite", "postgres"] if on_both else ["sqlite"], indirect=True)

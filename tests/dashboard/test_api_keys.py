@@ -4,7 +4,7 @@ import html
 
 import pytest
 
-from postroad.dashboard import api_keys as page_of
+from postroad.dashboard import lists
 from postroad.model import caller
 from postroad.services import access, api_keys, context, credentials
 from postroad.storage import api_keys as stored
@@ -66,7 +66,7 @@ async def test_a_key_may_also_read_when_that_is_ticked(ctx: context.Context, bro
     assert "send and read messages" in made.text
     (key,) = await api_keys.of_account(ctx, browser.account_id)
     assert key.scopes == "send read"
-    assert "send, read" in (await browser.get("/keys")).text
+    assert "may send and read, under first" in (await browser.get("/keys")).text
 
 
 async def test_bad_input_is_refused_and_makes_nothing(
@@ -147,7 +147,7 @@ async def test_nobody_sees_it_without_a_session(nobody: Browser) -> None:
 async def test_a_long_list_has_parts(
     ctx: context.Context, clock: contexts.Clock, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_of, "PAGE", 2)
+    monkeypatch.setattr(lists, "ROWS", 2)
     made = []
     for number in range(3):
         clock.pass_seconds(1)

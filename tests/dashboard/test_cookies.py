@@ -50,6 +50,17 @@ def test_a_notice_comes_back_as_it_was_and_never_leaves_its_cookie(text: str) ->
     assert cookies.decode_notice(value) == text
 
 
+@pytest.mark.parametrize("kind", cookies.KINDS)
+def test_a_notice_is_as_good_as_its_kind_says(kind: str) -> None:
+    value = cookies.encode_notice("Well! Or not?", kind)
+    assert (cookies.kind_of_notice(value), cookies.decode_notice(value)) == (kind, "Well! Or not?")
+
+
+@pytest.mark.parametrize("value", ["", "bad", "Done.", "!bad", "evil!Done.", "bad%21Done.", "good bad!x", "x!bad!y"])
+def test_a_kind_that_nobody_knows_is_the_usual_one(value: str) -> None:
+    assert cookies.kind_of_notice(value) == cookies.GOOD
+
+
 def test_a_notice_is_bounded_whoever_wrote_it() -> None:
     assert len(cookies.decode_notice(cookies.encode_notice("x" * 5_000))) == cookies.NOTICE_CHARACTERS
     assert len(cookies.decode_notice("y" * 5_000)) == cookies.NOTICE_CHARACTERS

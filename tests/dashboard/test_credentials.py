@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from postroad import config
-from postroad.dashboard import credentials as page_of
+from postroad.dashboard import lists
 from postroad.services import access, api_keys, context, credentials, domains
 from tests import contexts
 from tests.dashboard import browsing
@@ -134,7 +134,7 @@ async def test_a_form_without_the_word_does_nothing(ctx: context.Context, browse
 async def test_a_long_list_has_parts(
     ctx: context.Context, clock: contexts.Clock, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_of, "PAGE", 2)
+    monkeypatch.setattr(lists, "ROWS", 2)
     made = []
     for number in range(3):
         clock.pass_seconds(1)

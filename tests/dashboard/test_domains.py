@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from postroad import config, errors
 from postroad.dashboard import domains as pages
+from postroad.dashboard import lists
 from postroad.model import domain_proof, domain_records, times, warmup
 from postroad.services import context, domain_checks, domain_keys, domains
 from postroad.storage import domains as stored
@@ -218,7 +219,10 @@ class TestReturnPathsOfTheOperator:
         domain = await add(ctx, browser)
         page = (await browser.get(f"/domains/{domain.id}")).text
         assert page.count("nothing to do") == 2
-        assert "0 of 2 records" in page
+        assert "DNS was not asked yet" in page
+        assert "records are as they should be" not in page
+        checked = await browser.post(f"/domains/{domain.id}/check")
+        assert "0 of 2 records are as they should be" in (await browser.follow(checked)).text
 
 
 async def test_a_domain_is_removed(ctx: context.Context, browser: Browser) -> None:
@@ -272,7 +276,7 @@ async def test_nobody_sees_it_without_a_session(nobody: Browser) -> None:
 async def test_a_long_list_has_parts(
     ctx: context.Context, clock: contexts.Clock, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "PAGE", 2)
+    monkeypatch.setattr(lists, "ROWS", 2)
     made = []
     for number in range(3):
         clock.pass_seconds(1)

@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from postroad import config, roles
 from postroad.api import authenticating
+from postroad.dashboard import refusing
 from postroad.dashboard import site as sites
 from postroad.model import caller
 from postroad.services import access, api_keys, context, credentials, suppressions
@@ -178,13 +179,23 @@ async def test_a_cookie_that_was_sent_twice_is_none(browser: Browser, nobody: Br
 async def test_a_notice_is_shown_once_and_is_only_text(browser: Browser) -> None:
     done = await browser.post("/suppressions", ADD)
     (field,) = cookie_fields(done)
-    assert re.fullmatch(r"postroad_notice=[\w%.~-]+; Path=/; Max-Age=60; HttpOnly; SameSite=Lax", field)
+    assert re.fullmatch(r"postroad_notice=good![\w%.~-]+; Path=/; Max-Age=60; HttpOnly; SameSite=Lax", field)
     page = await browser.follow(done)
     assert browsing.notice_of(done) in page.text
     assert "Max-Age=0" in cookie_fields(page)[0]
     assert browsing.notice_of(done) not in (await browser.get("/suppressions")).text
     browser.client.cookies.set("postroad_notice", "%3Cscript%3Ealert(1)%3C/script%3E", domain="postroad.test")
     assert "<script>alert" not in (await browser.get("/suppressions")).text
+
+
+async def test_a_notice_looks_as_good_as_it_is(browser: Browser) -> None:
+    for value, shown in (
+        ("bad!Lost.", '<p class="notice bad" role="alert">Lost.</p>'),
+        ("warn!Half.", '<p class="notice warn" role="status">Half.</p>'),
+        ("good%20x!Done.", '<p class="notice good" role="status">Done.</p>'),
+    ):
+        browser.client.cookies.set("postroad_notice", value, domain="postroad.test", path="/")
+        assert shown in (await browser.get("/suppressions")).text
 
 
 async def test_a_browser_over_tls_gets_cookies_that_never_leave_it(secured: tuple[browsing.Served, Browser]) -> None:
@@ -235,6 +246,53 @@ async def test_a_refusal_is_a_page_with_its_request_id(browser: Browser) -> None
     assert wrong.status_code == 400
     assert wrong.headers["x-request-id"] in wrong.text
     assert "<b>nobody" not in wrong.text
+
+
+async def test_people_are_told_in_their_own_words_that_there_is_no_page(browser: Browser) -> None:
+    missing = await browser.get("/nothing/here")
+    assert "There is no page at this address." in missing.text
+    assert "/docs" not in missing.text
+    again = await browser.get("/domains/dom_1/check")
+    assert (again.status_code, again.headers["allow"]) == (405, "POST")
+    assert "This address only takes forms" in again.text
+    assert '<a href="/domains">Domains</a>' in again.text
+
+
+async def test_a_form_that_is_refused_says_that_nothing_is_lost(browser: Browser) -> None:
+    wrong = await browser.post("/suppressions", {"email": "nobody"})
+    assert "Nothing was changed. Go back" in wrong.text
+    assert '<a href="/suppressions">Suppressions</a>' in wrong.text
+    for path in ("/domains/dom_1/remove", "/nothing/here"):
+        assert "Nothing was changed" not in (await browser.post(path)).text
+    assert "Nothing was changed" not in (await browser.get("/messages", search="nothing:here", before="x")).text
+
+
+async def test_where_a_refusal_leads_there_is_a_page(browser: Browser) -> None:
+    for path, name in refusing.SECTIONS.values():
+        page = await browser.get(path)
+        if path == "/login":
+            assert page.status_code == 303
+            continue
+        assert page.status_code == 200
+        assert f">{name}</a>" in page.text or path == "/profile"
+
+
+async def test_fields_of_forms_keep_what_was_typed_on_the_way_back(browser: Browser) -> None:
+    """Browsers forget what stands in a field with autocomplete="off", so only boxes for searching may have it."""
+    for path in (
+        "/domains",
+        "/suppressions",
+        "/credentials",
+        "/keys",
+        "/template/new",
+        "/webhook",
+        "/team",
+        "/profile",
+    ):
+        page = (await browser.get(path)).text
+        fields = re.findall(r"<(?:input|textarea|select)[^>]*>", page)
+        assert fields
+        assert [field for field in fields if 'autocomplete="off"' in field and 'type="search"' not in field] == []
 
 
 async def test_programs_and_scripts_of_ours_get_a_refusal_as_an_object(browser: Browser, nobody: Browser) -> None:

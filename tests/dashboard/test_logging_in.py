@@ -95,6 +95,28 @@ async def test_a_log_in_leads_where_somebody_wanted_to_go(browser: Browser, nobo
     assert answer.headers["location"] == "/suppressions"
 
 
+async def test_a_log_in_leads_to_what_was_searched_for(browser: Browser, nobody: Browser) -> None:
+    wanted = "/messages?search=status%3Afailed%20to%3Aada%26co"
+    page = await nobody.follow(await nobody.client.get(wanted))
+    assert f'name="next" value="{wanted}"' in page.text
+    answer = await nobody.client.post("/login", data={**LOGIN, "next": wanted})
+    assert answer.headers["location"] == wanted
+
+
+@pytest.mark.parametrize("path", [f"/messages?search={'x' * 1_000}", f"/messages/{'x' * 1_000}", "/?period=7d\\x"])
+async def test_what_is_too_long_or_strange_to_come_back_to_is_left_out(nobody: Browser, path: str) -> None:
+    asked = await nobody.client.get(path)
+    assert asked.status_code in (303, 404)
+    assert len(asked.headers.get("location", "")) < 100
+
+
+async def test_a_form_whose_session_is_over_says_why_it_was_not_done(nobody: Browser) -> None:
+    refused = await nobody.post("/suppressions", {"email": "somebody@example.net"})
+    assert refused.headers["location"] == "/login?ended=true"
+    assert "Your session is over" in (await nobody.follow(refused)).text
+    assert "Your session is over" not in (await nobody.get("/login")).text
+
+
 @pytest.mark.parametrize("following", ELSEWHERE)
 async def test_a_log_in_leads_nowhere_else(browser: Browser, nobody: Browser, following: str) -> None:
     assert logging_in.local(following) == "/"

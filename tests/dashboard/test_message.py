@@ -72,9 +72,13 @@ async def test_a_worker_is_never_named(ctx: context.Context, browser: Browser) -
     assert "Try now" not in text
 
 
-async def test_what_waits_can_be_tried_now(ctx: context.Context, browser: Browser) -> None:
+async def test_what_waits_can_be_tried_now(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
     message_id = await deferred(ctx, browser)
+    soon = await browser.post(f"/messages/{message_id}/retry")
+    assert (soon.status_code, soon.headers["retry-after"]) == (429, "31")
+    assert "tried a moment ago" in soon.text
     assert await states(ctx, browser.account_id, message_id) == ["waiting"]
+    clock.pass_seconds(31)
     answer = await browser.post(f"/messages/{message_id}/retry")
     assert browsing.place_of(answer) == f"/messages/{message_id}"
     assert "1 recipient is tried now." in (await browser.follow(answer)).text
@@ -84,11 +88,12 @@ async def test_what_waits_can_be_tried_now(ctx: context.Context, browser: Browse
     assert "nothing waits" in again.text
 
 
-async def test_one_recipient_can_be_tried_now(ctx: context.Context, browser: Browser) -> None:
+async def test_one_recipient_can_be_tried_now(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
     await mailing.allow(ctx, browser.account_id)
     message_id = await mailing.accept(ctx, browser.account_id, to=("ada@example.net", "bob@example.net"))
     for key in await queueing.claim(ctx, browser.account_id, most=2):
         await queueing.defer(ctx, key)
+    clock.pass_seconds(31)
     text = (await browser.get(f"/messages/{message_id}")).text
     assert "Try all 2 now" in text
     assert 'aria-label="Try now: bob@example.net"' in text
@@ -216,3 +221,34 @@ async def test_a_script_that_looks_for_results_gets_them_without_the_preview(
     assert "Next attempt for ada@example.net" in answer.text
     assert "It is on its way." not in answer.text
     assert "It is on its way." in (await browser.get(f"/messages/{message_id}")).text
+
+
+async def test_who_did_not_get_it_comes_first(ctx: context.Context, browser: Browser) -> None:
+    names = ("ada@example.net", "bob@example.net", "cee@example.net")
+    message_id, claimed = await ending.accepted(ctx, browser.account_id, *names)
+    verdicts = (judging.Verdict.DELIVERED, judging.Verdict.RETRY, judging.Verdict.BOUNCED)
+    for one, verdict in zip(claimed, verdicts, strict=True):
+        await ctx.record.submit([ending.outcome(ctx, one, verdict, recipient_count=3)])
+    listed = (await browser.get(f"/messages/{message_id}")).text.partition('id="recipients"')[2]
+    places = [listed.index(f"<strong>{one.email_key}</strong>") for one in claimed]
+    assert places == sorted(places, reverse=True)
+
+
+async def test_many_addresses_are_folded_and_a_long_subject_can_be_read_whole(
+    ctx: context.Context, browser: Browser
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    many = tuple(f"ada-{number}@example.net" for number in range(6))
+    subject = "Long " * 80 + "end"
+    text = (
+        await browser.get(f"/messages/{await mailing.accept(ctx, browser.account_id, to=many, subject=subject)}")
+    ).text
+    facts = text.partition('<dl class="facts">')[2].partition("</dl>")[0]
+    folded = facts.partition("<dt>To</dt>")[2].partition("</details>")[0]
+    assert "ada-3@example.net and 2 more</summary>" in folded
+    assert "ada-5@example.net" in folded.partition("</summary>")[2]
+    assert "All 403 characters</summary>" in facts
+    assert subject in facts
+    few = (await browser.get(f"/messages/{await mailing.accept(ctx, browser.account_id, to=many[:5])}")).text
+    assert "<dt>To</dt><dd>ada-0@example.net, ada-1@example.net" in few
+    assert "characters</summary>" not in few

@@ -4,6 +4,7 @@ import html
 import re
 
 import pytest
+from msgspec import structs
 
 from postroad.dashboard import overview
 from postroad.model import judging
@@ -44,6 +45,7 @@ async def test_who_has_never_sent_can_send_a_test_at_once(ctx: context.Context, 
     assert 'value="owner@mine.example"' in page.text
     assert "hello@example.com" in page.text
     assert "<figure" not in page.text
+    assert 'name="receiver" value="true" checked' in page.text
 
 
 async def test_who_has_no_domain_is_led_to_the_domains(ctx: context.Context, browser: Browser) -> None:
@@ -110,6 +112,41 @@ async def test_charts_are_tables_first(ctx: context.Context, browser: Browser, p
     assert f'href="/?period={period}" aria-current="true"' in page.text
 
 
+async def test_days_are_those_of_utc_in_every_place_and_hours_are_the_readers(
+    ctx: context.Context, browser: Browser
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await send(ctx, browser.account_id)
+    last = r"<td data-value=\"\d+\">([^<]*)(<time)?.*</td></tr>\s*</tbody>"
+    days = re.search(last, (await browser.get("/", period="30d")).text)
+    hours = re.search(last, (await browser.get("/", period="24h")).text)
+    assert days is not None
+    assert days.groups() == ("2027-01-15", None)
+    assert hours is not None
+    assert hours.groups() == ("", "<time")
+
+
+async def test_nothing_is_compared_with_a_period_without_mail(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await send(ctx, browser.account_id)
+    page = (await browser.get("/", period="24h")).text
+    assert "The last 24 hours." in page
+    assert "how that differs" not in page
+
+
+async def test_who_was_given_up_is_not_promised_another_attempt(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await send(ctx, browser.account_id)
+    (claimed,) = await ending.claim_all(ctx, ending.WORKER)
+    told = ending.outcome(ctx, claimed, judging.Verdict.FAILED, code=None, response="timed out")
+    assert told.attempt is not None
+    fault = judging.Fault.NETWORK
+    attempt = structs.replace(told.attempt, reason="connection_timed_out", fault=fault)
+    await ctx.record.submit([structs.replace(told, attempt=attempt)])
+    text = words((await browser.get("/")).text)
+    assert f"Given up. The destination's host does not answer. {judging.FAULT_WORDS[fault]}" in text
+
+
 async def test_another_period_is_refused(browser: Browser) -> None:
     refused = await browser.get("/", period="1y")
     assert refused.status_code == 400
@@ -135,7 +172,8 @@ async def test_what_waits_longest_is_shown_with_the_reason(ctx: context.Context,
     text = (await browser.get("/")).text
     waiting = text.partition('id="waiting"')[2].partition("</section>")[0]
     assert f'href="/messages/{message_id}"' in waiting
-    assert "the 2nd, after: 451 come back later" in waiting
+    assert "Put off after: 451 come back later" in waiting
+    assert "The next attempt is in 1 second, at <time datetime=" in waiting
     assert "tried once" in waiting
     (queued,) = re.findall(r'href="(/messages\?[^"]+)"', waiting)
     assert message_id in (await browser.get(queued)).text
@@ -147,6 +185,7 @@ async def test_providers_are_listed_the_worst_first(ctx: context.Context, browse
     await end(ctx, judging.Verdict.BOUNCED, code=550, response="no")
     text = words((await browser.get("/")).text)
     assert "Who refuses us" in text
+    assert "The largest share refused comes first" in text
     assert "100 % 0 1 0 0" in text
 
 
@@ -200,6 +239,5 @@ async def test_without_a_session_it_leads_to_the_login(nobody: Browser) -> None:
     assert answer.headers["location"] == "/login"
 
 
-def test_every_period_and_every_fault_has_its_words() -> None:
+def test_every_period_has_its_words() -> None:
     assert set(overview.PERIODS) == set(statistics.Period)
-    assert set(overview.FAULTS) == set(judging.Fault)

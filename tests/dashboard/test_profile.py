@@ -41,6 +41,14 @@ async def test_a_new_password_keeps_this_session_and_ends_the_others(
     await access.log_in(ctx, "owner@mine.example", CHANGE["new_password"], client_address="127.0.0.1")
 
 
+async def test_a_wrong_password_names_its_field(browser: Browser) -> None:
+    """The script of forms finds the field's label by it."""
+    answer = await browser.post("/profile/password", CHANGE | {"current_password": "not this one"})
+    assert ">current_password: wrong<" in answer.text
+    page = (await browser.get("/profile")).text
+    assert '<label for="field-current_password">Current password</label>' in page
+
+
 async def test_a_wrong_password_changes_nothing(ctx: context.Context, browser: Browser) -> None:
     for change in (CHANGE | {"current_password": "not this one"}, CHANGE | {"new_password": "short"}):
         answer: httpx.Response = await browser.post("/profile/password", change)

@@ -44,13 +44,21 @@ def test_numbers_can_be_read() -> None:
         "1.5 KiB",
         "5.0 MiB",
     ]
-    assert [rendering.percent(*pair) for pair in ((0, 0), (0, 3), (1, 3), (3, 3))] == ["–", "0 %", "33.3 %", "100 %"]
+    assert [rendering.percent(*pair) for pair in ((0, 0), (0, 3), (1, 3), (3, 3))] == ["none", "0 %", "33.3 %", "100 %"]
     assert [rendering.milliseconds(value) for value in (1_500, 250_000, 1_500_000)] == ["2 ms", "250 ms", "1.5 s"]
     assert rendering.words("read_only") == "read only"
 
 
 def test_values_are_escaped_and_a_missing_one_is_a_bug(prepared: sites.Site) -> None:
-    values = {"title": "<i>", "message": "<b>", "code": "x", "request_id": "req", "retry_after": None}
+    values = {
+        "title": "<i>",
+        "message": "<b>",
+        "code": "x",
+        "request_id": "req",
+        "retry_after": None,
+        "can_mend": False,
+        "section": None,
+    }
     page = prepared.pages.render("error.html", values).decode()
     assert "&lt;b&gt;" in page
     assert "<b>" not in page

@@ -1,10 +1,12 @@
 """The list of templates, the editor, and the frame in which it shows what is written."""
 
+import contextlib
+
 import pytest
 
 from postroad import config, errors
 from postroad.dashboard import templates as page
-from postroad.services import context, messages, previews, templates
+from postroad.services import context, messages, previews, templates, turns
 from tests import mailing
 from tests.dashboard import browsing, furnishing
 from tests.dashboard.browsing import Browser
@@ -141,6 +143,16 @@ async def test_the_frame_shows_a_draft_with_its_values(browser: Browser) -> None
     as_text = await browser.post("/template/preview", {**GREETING, "values": ADA, "part": "text"})
     assert "Dear Ada &lt;x&gt;</pre>" in as_text.text
     assert "<p>Dear" not in as_text.text
+
+
+async def test_an_account_has_only_so_many_previews_under_way(ctx: context.Context, browser: Browser) -> None:
+    with contextlib.ExitStack() as taken:
+        for _ in range(page.PREVIEWS.of_account):
+            taken.enter_context(turns.taken(ctx, page.PREVIEWS, browser.account_id))
+        answer = await browser.post("/template/preview", {**GREETING, "values": ADA})
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+    assert (await browser.post("/template/preview", {**GREETING, "values": ADA})).status_code == 200
+    assert not ctx.turns
 
 
 async def test_the_frame_says_which_body_is_not_there(browser: Browser) -> None:

@@ -1,9 +1,13 @@
 """The timeline of a message: everything that happened, once, in its order, in plain words."""
 
+import dataclasses
+
+import msgspec
+
 from postroad.dashboard import timelines
 from postroad.model import judging
 from postroad.services import context, messages, queues, webhook_log, webhooks
-from postroad.storage import late_bounces, webhook_deliveries
+from postroad.storage import attempts, late_bounces, webhook_deliveries
 from tests import contexts, mailing, queueing, webhook_rows
 from tests.dashboard.browsing import Browser
 from tests.services import ending
@@ -77,17 +81,63 @@ async def test_a_result_without_an_attempt_is_told_once_and_an_unknown_time_come
     assert steps[-1].at is None
 
 
-async def test_a_long_story_keeps_its_beginning_and_its_end(ctx: context.Context, browser: Browser) -> None:
-    message_id, claimed = await ending.accepted(ctx, browser.account_id, "ada@example.net")
-    found = await messages.details(ctx, browser.account_id, message_id)
-    reports = [
-        late_bounces.LateBounce(
-            browser.account_id, message_id, claimed[0].key[2], ctx.clock() + number, "failed", "5.0.0", "", str(number)
-        )
-        for number in range(timelines.MOST_STEPS + 5)
-    ]
-    long = messages.Details(found.message, found.recipients, found.receipt, found.attempts, reports)
-    shown = timelines.of(long, [], [])
+async def long_story(ctx: context.Context, account_id: str, count: int) -> tuple[messages.Details, attempts.Attempt]:
+    """A message that was put off so many times; and one of the attempts."""
+    message_id, (claimed,) = await ending.accepted(ctx, account_id, "ada@example.net")
+    told = ending.outcome(ctx, claimed, judging.Verdict.RETRY).attempt
+    assert told is not None
+    found = await messages.details(ctx, account_id, message_id)
+    tries = [at(told, number) for number in range(count)]
+    return messages.Details(found.message, found.recipients, found.receipt, tries, []), told
+
+
+def at(attempt: attempts.Attempt, number: int, **changed: object) -> attempts.Attempt:
+    """The same, so many microseconds later."""
+    values = {"started_at": attempt.started_at + number, "response": str(number), "smtp_code": None, **changed}
+    return msgspec.structs.replace(attempt, **values)
+
+
+async def test_a_long_story_keeps_its_beginning_its_end_and_every_failure(
+    ctx: context.Context, browser: Browser
+) -> None:
+    many = timelines.MOST_STEPS + 5
+    found, attempt = await long_story(ctx, browser.account_id, many)
+    shown = timelines.of(found, [], [])
     assert shown.left_out == 5
     assert shown.steps[0].title.startswith("Accepted")
-    assert [step.quoted for step in shown.steps[1:]] == [str(number) for number in range(5, timelines.MOST_STEPS + 5)]
+    assert [step.quoted for step in shown.steps[1:]] == [str(number) for number in range(5, many)]
+    refused = at(attempt, 0, verdict=judging.Verdict.BOUNCED, response="no such user")
+    failed = timelines.of(dataclasses.replace(found, attempts=[refused, *found.attempts]), [], [])
+    assert failed.left_out == 6
+    assert failed.steps[1].quoted == "no such user"
+    assert failed.steps[-1].quoted == str(many - 1)
+
+
+async def test_in_a_long_story_the_webhook_has_a_step_only_for_what_it_was_not_told(
+    ctx: context.Context, browser: Browser
+) -> None:
+    account_id = browser.account_id
+    found, _ = await long_story(ctx, account_id, timelines.SHORT_STORY - 3)
+    message_id = found.message.id
+    await webhooks.save(ctx, account_id, url=webhook_rows.URL)
+    for _ in range(3):
+        await webhook_rows.put_ended(ctx, account_id, message_id=message_id)
+    told = await webhook_log.page(ctx, account_id, message_id=message_id, limit=100)
+    assert sum("Webhook told" in step.title for step in timelines.of(found, [], told).steps) == 3
+    for _ in range(2):
+        await webhook_rows.put_ended(ctx, account_id, webhook_deliveries.State.FAILED, message_id=message_id)
+    told = await webhook_log.page(ctx, account_id, message_id=message_id, limit=100)
+    shown = timelines.of(found, [], told)
+    assert [step.title for step in shown.steps if "Webhook" in step.title] == ["Webhook not told: 2 events"]
+    assert shown.left_out == 4
+
+
+async def test_of_many_that_wait_the_next_are_told(ctx: context.Context, browser: Browser) -> None:
+    many = tuple(f"ada-{number}@example.net" for number in range(timelines.SHORT_STORY + 2))
+    await mailing.allow(ctx, browser.account_id)
+    message_id = await mailing.accept(ctx, browser.account_id, to=many)
+    for key in await queueing.claim(ctx, browser.account_id, most=len(many)):
+        await queueing.defer(ctx, key)
+    shown = await timeline(ctx, browser.account_id, message_id)
+    assert sum(step.is_ahead for step in shown.steps) == timelines.SHORT_STORY
+    assert shown.left_out == 2

@@ -128,6 +128,7 @@ async def test_a_test_event_leads_to_its_delivery(
     assert browsing.notice_of(failed) == "The test event was not taken. Below is why."
     shown = (await browser.follow(failed)).text
     assert "Your receiver broke over it" in shown
+    assert '<p class="notice bad" role="alert">The test event was not taken.' in shown
     assert "<script>alert" not in shown
 
 

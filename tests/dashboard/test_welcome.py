@@ -9,8 +9,8 @@ import pytest
 from postroad.dashboard import site as sites
 from postroad.dashboard import welcome
 from postroad.model import judging, mail
-from postroad.services import context, domains, messages, webhooks
-from postroad.storage import webhook_deliveries
+from postroad.services import context, domains, messages, queues, webhooks
+from postroad.storage import queue_views, webhook_deliveries
 from tests import mailing, webhook_rows
 from tests.contexts import Clock
 from tests.dashboard import browsing, furnishing
@@ -68,6 +68,58 @@ async def test_a_test_that_is_refused_is_explained(ctx: context.Context, browser
     assert "Read the destination&#39;s reply." in page.text
     assert furnishing.HOSTILE not in page.text
     assert html.escape("<script>alert(1)</script>") in page.text
+
+
+async def test_a_test_that_is_put_off_is_said_to_be_tried_again_until_it_is_given_up(
+    ctx: context.Context, clock: Clock, browser: Browser
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await browser.post("/welcome/test", TEST)
+    await end(ctx, judging.Verdict.RETRY, code=451, response="later")
+    assert "It is tried again." in (await browser.get("/welcome")).text
+    await queues.retry(ctx, [queue_views.Filter(account_id=browser.account_id)])
+    await end(ctx, judging.Verdict.FAILED, code=451, response="later")
+    page = (await browser.get("/welcome")).text
+    assert "Not delivered to ada@example.net" in page
+    assert "It is tried again." not in page
+
+
+async def test_the_first_test_can_be_told_to_the_built_in_receiver_at_once(
+    ctx: context.Context, site: sites.Site, browser: Browser
+) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    assert browser.user is not None
+    # Only development may tell a receiver without TLS, and this is not it.
+    here = webhook_rows.URL.removesuffix("/hook")
+    served = browsing.serve(ctx, dataclasses.replace(site, base_url=here))
+    async with browsing.open_browser(ctx, served, browser.user, base_url=here) as newcomer:
+        assert 'name="receiver" value="true" checked' in (await newcomer.get("/welcome")).text
+        sent = await newcomer.post("/welcome/test", {**TEST, "receiver": "true"})
+        page = (await newcomer.get("/welcome")).text
+    assert browsing.place_of(sent) == "/welcome"
+    assert "The built-in receiver is the webhook of this account now." in browsing.notice_of(sent)
+    webhook = await webhooks.find(ctx, browser.account_id)
+    assert webhook is not None
+    assert webhook.url.endswith(welcome.BUILT_IN)
+    assert "The webhook is told as soon as the test has a result." in page
+    assert "make a new secret" in page
+    assert 'name="receiver"' not in page
+    assert "whsec_" not in page
+
+
+async def test_without_the_tick_no_webhook_is_made(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await browser.post("/welcome/test", TEST)
+    assert await webhooks.find(ctx, browser.account_id) is None
+
+
+async def test_the_tick_of_an_old_page_leaves_a_webhook_as_it_is(ctx: context.Context, browser: Browser) -> None:
+    await mailing.allow(ctx, browser.account_id)
+    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL)
+    before = await webhooks.find(ctx, browser.account_id)
+    sent = await browser.post("/welcome/test", {**TEST, "receiver": "true"})
+    assert browsing.notice_of(sent) == "A test is on its way to ada@example.net."
+    assert await webhooks.find(ctx, browser.account_id) == before
 
 
 async def test_every_domain_that_may_send_is_offered(ctx: context.Context, browser: Browser) -> None:
@@ -176,6 +228,11 @@ async def test_the_built_in_receiver_is_offered_in_development_only(
     assert browser.user is not None
     async with browsing.open_browser(ctx, served, browser.user) as elsewhere:
         page = (await elsewhere.get("/welcome")).text
+        await mailing.allow(ctx, browser.account_id)
+        await elsewhere.post("/welcome/test", {**TEST, "receiver": "true"})
+        asked = (await elsewhere.get("/welcome")).text
+    assert await webhooks.find(ctx, browser.account_id) is None
+    assert 'name="receiver"' not in asked
     assert welcome.BUILT_IN not in page
     assert 'href="/inbox"' not in page
 

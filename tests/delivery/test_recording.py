@@ -9,8 +9,8 @@ from postroad import errors
 from postroad.delivery import preparing, recording, trying
 from postroad.model import judging
 from postroad.protocol.smtp import values
-from postroad.services import audit, outcomes
-from postroad.storage import attempts, insisting, suppressions
+from postroad.services import audit, outcomes, queues
+from postroad.storage import attempts, insisting, queue, queue_views, suppressions
 from tests import sending
 from tests.contexts import SECOND
 from tests.delivery import parts
@@ -60,6 +60,44 @@ async def test_a_delivered_message_is_final_its_attempt_is_logged_and_nothing_is
         assert made.ctx.metrics.recipients.values["others", "delivered"] == 1
         assert made.ctx.metrics.unrecorded.values == {(): 0}
         assert (await audit.run(made.ctx)).findings == []
+
+
+@pytest.mark.parametrize("by_operator", [True, False], ids=["operator", "account"])
+async def test_seven_attempts_that_are_asked_for_do_not_shorten_the_schedule(
+    database_url: str, *, by_operator: bool
+) -> None:
+    async with parts.opened(database_url, retry_seconds=[100, 5_000]) as made:
+        (job,) = await made.jobs(route=ROUTE)
+        message_id = job.message[1]
+        await record(made, job, BUSY)
+        for _ in range(7):
+            made.clock.pass_seconds(31)
+            if by_operator:
+                await queues.retry(made.ctx, [queue_views.Filter()])
+            else:
+                await queues.retry_of_account(made.ctx, made.account_id, message_id, None)
+            (asked,) = preparing.jobs_of(await made.claim(), ROUTE)
+            await record(made, asked, BUSY)
+            assert await made.statuses(message_id) == ["deferred"]
+            assert 89 * SECOND < await wait_of(made, message_id) < 111 * SECOND
+        statuses = []
+        for _ in range(2):
+            made.clock.pass_seconds(6_000)
+            async with made.ctx.store.transaction() as tx:
+                await queue.promote(tx, now=made.clock(), most=10)
+            (scheduled,) = preparing.jobs_of(await made.claim(), ROUTE)
+            await record(made, scheduled, BUSY)
+            statuses += await made.statuses(message_id)
+        assert statuses == ["deferred", "failed"]
+        (recipient,) = await made.recipients(message_id)
+        assert (recipient.attempt_count, len(await log_of(made, message_id))) == (10, 10)
+        assert (await audit.run(made.ctx)).findings == []
+
+
+async def wait_of(made: parts.Parts, message_id: str) -> int:
+    """How long the only recipient waits from now on."""
+    (line,) = (await queues.lines_of_message(made.ctx, made.account_id, message_id)).values()
+    return line.waiting.due_at - made.clock()
 
 
 async def test_a_temporary_refusal_waits_by_the_schedule_and_fails_at_its_end(url: str) -> None:

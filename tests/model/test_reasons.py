@@ -21,6 +21,16 @@ def test_an_explanation_is_found_by_name_and_a_name_of_the_past_is_no_error() ->
     assert "not known" in judging.explain("a_reason_of_an_older_version")
 
 
+def test_no_explanation_promises_another_attempt_because_the_last_one_has_a_reason_too() -> None:
+    promise = re.compile(r"\b(tried|sent) again\b|\bretr|\bschedule\b|\bnext one\b", re.IGNORECASE)
+    assert [name for name in reasons.REASONS if promise.search(judging.explain(name))] == []
+
+
+def test_every_fault_has_words_for_people() -> None:
+    assert set(judging.FAULT_WORDS) == set(judging.Fault)
+    assert len(set(judging.FAULT_WORDS.values())) == len(judging.Fault)
+
+
 def test_only_addresses_that_cannot_get_mail_have_the_fault_that_suppresses() -> None:
     suppressing = {name for name, reason in reasons.REASONS.items() if reason.fault is reasons.Fault.ADDRESS}
     assert suppressing == {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.network import http_limits, http_listener
+from postroad.network import http_exchange, http_limits, http_listener, http_protocol
 from tests import raw_http
 from tests.raw_http import get, post
 
@@ -133,6 +133,37 @@ async def test_who_stops_reading_a_stream_is_cut_off_and_the_application_freed(a
                 await asyncio.sleep(0.01)
         application.go_on.set()
         assert not (await connection.rest()).endswith(b"\r\n0\r\n\r\n")
+
+
+class Slow(asyncio.Transport):
+    """A transport to somebody who reads slowly."""
+
+    aborted = False
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+async def test_who_reads_slowly_is_served_and_who_does_not_read_is_not(application: Streaming) -> None:
+    limits = http_limits.Limits(write_seconds=60)
+    connection = http_protocol.HttpProtocol(http_exchange.Shared(application, refuse), limits=limits, connections=set())
+    connection.connection_made(Slow())
+    for now in range(0, 600, 50):
+        # Whoever sweeps always meets one that has not read yet: what it has read was followed by more at once.
+        connection.pause_writing()
+        connection.sweep(now)
+        connection.sweep(now + 49)
+        connection.resume_writing()
+    assert not connection.transport.is_closing()
+    connection.pause_writing()
+    connection.sweep(1000)
+    connection.sweep(1059)
+    assert not connection.transport.is_closing()
+    connection.sweep(1060)
+    assert connection.transport.is_closing()
 
 
 async def test_the_application_hears_that_its_caller_has_gone(application: Streaming) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postroad.model import caller, limits
-from postroad.services import context, people
+from postroad.model import caller, limits, times
+from postroad.services import context, people, queues
 from postroad.storage import queue
 from tests import mailing, queueing
 from tests.conformance import running
@@ -106,11 +106,13 @@ async def _add_person(ctx: context.Context, account: running.Account) -> str:
 
 
 async def _put_off(ctx: context.Context, account: running.Account) -> list[queue.Key]:
-    """The recipients of a message for this run alone, who wait for their next attempt."""
+    """The recipients of a message for this run alone, who wait for their next attempt and may be tried at once."""
     domain = f"{uuid.uuid4()}.example"
     to = tuple(f"person-{number}@{domain}" for number in range(limits.UNIQUE_RECIPIENTS))
     await mailing.accept(ctx, account.id, sender=f"shop@{account.domain}", to=to)
     waiting = await queueing.claim(ctx, account.id, most=len(to), domain=domain)
+    tried_at = ctx.clock() - queues.PAUSE_SECONDS * times.SECOND - times.SECOND
+    then = dataclasses.replace(ctx, clock=lambda: tried_at)
     for key in waiting:
-        await queueing.defer(ctx, key, seconds=WAITING_SECONDS)
+        await queueing.defer(then, key, seconds=WAITING_SECONDS)
     return waiting

@@ -240,6 +240,20 @@ def test_what_is_no_domain_is_refused(text: str) -> None:
         address.parse_domain(text)
 
 
+@pytest.mark.parametrize("text", ["x y", "localhost", "é é.example", "xn--0.example"])
+def test_what_is_no_domain_is_named_once(text: str) -> None:
+    with pytest.raises(address.AddressError) as refused:
+        address.parse_domain(text)
+    assert str(refused.value).count("is not a domain name") == 1
+    assert str(refused.value).partition(" (")[0].count(text) == 1
+
+
+@pytest.mark.parametrize("text", ["https://shop.example", "http://shop.example/", "shop.example/contact"])
+def test_the_address_of_a_page_is_told_from_a_domain(text: str) -> None:
+    with pytest.raises(address.AddressError, match="write the name alone"):
+        address.parse_domain(text)
+
+
 @hypothesis.given(st.text(max_size=80) | st.text('aZ0.@<>"\\,;:()[] -+_=?éß漢\r\n\0\u2028', max_size=40))
 def test_any_text_is_an_address_or_an_address_error(text: str) -> None:
     try:

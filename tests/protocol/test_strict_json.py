@@ -153,6 +153,8 @@ LONG = {
     "open strings": b"[" + b'"\\' * 2_000_000,
     "spaces": b" " * 3_000_000 + b"x",
     "quotes": b'"' * 3_000_001,
+    "strings without a sign between": b'","' * 200_000 + b'""' * 2_000_000,
+    "small objects": b"[" + b'{"a":1},' * 1_000_000,
 }
 
 

@@ -30,10 +30,14 @@ FINAL = {judging.Verdict.DELIVERED: "delivered", judging.Verdict.BOUNCED: "bounc
 
 @dataclass(slots=True)
 class Standing:
-    """How a recipient has to stand. `worker` holds its lease; `due_at` counts when it is not ready."""
+    """How a recipient has to stand. `worker` holds its lease; `due_at` counts when it is not ready.
+
+    `place` is the one in the schedule, which attempts that are asked for keep.
+    """
 
     status: str = "queued"
     attempts: int = 0
+    place: int = 0
     logged: int = 0
     is_ready: bool = True
     lost_leases: int = 0
@@ -78,7 +82,7 @@ class Story:
         for claim in claimed:
             standing = self.model[claim.key]
             assert standing.is_ready
-            assert (claim.attempt_count, claim.lost_leases) == (standing.attempts, standing.lost_leases)
+            assert (claim.attempt_count, claim.lost_leases) == (standing.place, standing.lost_leases)
             standing.is_ready, standing.worker, standing.due_at = False, worker, until
             self.believed[worker][claim.key] = claim
             self.seen["claimed after a loss"] += bool(claim.lost_leases)
@@ -145,6 +149,7 @@ class Story:
         elif is_own:
             assert outcome.next_attempt_at is not None
             standing.attempts += 1
+            standing.place += 1
             standing.lost_leases = 0
             standing.status, standing.worker, standing.due_at = "deferred", None, outcome.next_attempt_at
         else:
@@ -188,6 +193,7 @@ class Story:
         assert done.changed == len(waiting)
         for standing in waiting:
             standing.is_ready = True
+            standing.place -= 1
 
     def _queued(self) -> list[Standing]:
         return [standing for standing in self.model.values() if not standing.is_final]

@@ -246,6 +246,25 @@ async def test_an_action_of_a_newer_version_is_still_shown(
     assert journal.text(unknown) == "moon.{0}: Shop"
 
 
+@pytest.mark.parametrize(
+    "action, subject, detail, expected",
+    [
+        ("credits.added", "10000", "a gift of 10000", "added 10,000 credits (a gift of 10000)"),
+        ("suppression.imported", "1200 addresses", "", "imported 1,200 addresses into the suppression list"),
+        ("message.retried", "em_0654", "", "had em_0654 tried at once"),
+        ("person.invited", "a_b@example.net", "as read_only", "invited a_b@example.net (as read-only)"),
+        ("api_key.created", "1234", "send read", "made the API key 1234 (may send and read)"),
+        ("webhook.saved", "a.example", "email.failed ping", "saved the webhook at a.example (email.failed, ping)"),
+    ],
+)
+async def test_names_and_numbers_are_told_as_people_write_them(
+    ctx: context.Context, account: stored_accounts.Account, action: str, subject: str, detail: str, expected: str
+) -> None:
+    async with ctx.store.transaction() as tx:
+        await journal.write(ctx, tx, account.id, action, subject, detail)
+    assert expected in [journal.text(entry) for entry in await entries(ctx, account.id)]
+
+
 async def test_a_page_is_newest_first_and_of_one_account(
     ctx: context.Context, account: stored_accounts.Account, clock: Clock
 ) -> None:

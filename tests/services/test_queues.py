@@ -1,11 +1,15 @@
 """The queue for operators, on both engines: what is shown, what is changed, and that leases are respected."""
 
+import dataclasses
+
+import msgspec
 import pytest
 
 from postroad import errors
+from postroad.model import spans
 from postroad.services import accounts, audit, context, journal, messages, queues
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import pools, queue_views
+from postroad.storage import pools, queue, queue_views
 from tests import mailing, queueing
 from tests.contexts import SECOND, Clock
 
@@ -236,6 +240,7 @@ async def test_an_account_has_its_own_message_tried_now(ctx: context.Context, sh
     waiting = await deferred(ctx, shop)
     clock.pass_seconds(1)
     other = await deferred(ctx, shop)
+    clock.pass_seconds(31)
     ctx.arrivals.clear()
     assert await queues.retry_of_account(ctx, shop, waiting, None) == queues.Done(changed=1, held=0)
     assert ctx.arrivals.is_set()
@@ -249,12 +254,13 @@ async def test_an_account_has_its_own_message_tried_now(ctx: context.Context, sh
 
 
 async def test_an_account_has_one_recipient_tried_now_and_leaves_alone_what_is_being_sent(
-    ctx: context.Context, shop: str
+    ctx: context.Context, shop: str, clock: Clock
 ) -> None:
     message_id = await mailing.accept(ctx, shop, to=tuple(f"p{n}@example.net" for n in range(3)))
     first, second, third = await queueing.claim(ctx, shop, most=3)
     for key in (first, second):
         await queueing.defer(ctx, key)
+    clock.pass_seconds(31)
     assert await queues.retry_of_account(ctx, shop, message_id, first[2]) == queues.Done(changed=1, held=0)
     with pytest.raises(errors.Conflict):
         await queues.retry_of_account(ctx, shop, message_id, third[2])
@@ -265,6 +271,91 @@ async def test_an_account_has_one_recipient_tried_now_and_leaves_alone_what_is_b
         second[2]: "ready",
         third[2]: "sending",
     }
+
+
+async def ask(ctx: context.Context, account_id: str, message_id: str, *, by_operator: bool) -> None:
+    if by_operator:
+        assert (await queues.retry(ctx, [queue_views.Filter(message_id=message_id)])).changed == 1
+    else:
+        assert (await queues.retry_of_account(ctx, account_id, message_id, None)).changed == 1
+
+
+@pytest.mark.parametrize("by_operator", [True, False], ids=["operator", "account"])
+async def test_attempts_that_are_asked_for_keep_the_place_in_the_schedule_and_are_counted(
+    ctx: context.Context, shop: str, clock: Clock, *, by_operator: bool
+) -> None:
+    message_id = await deferred(ctx, shop)
+    for number in range(2, 14):
+        clock.pass_seconds(31)
+        await ask(ctx, shop, message_id, by_operator=by_operator)
+        async with ctx.store.transaction() as tx:
+            wanted = [queue.Wanted(queue.lane_of("example.net", shop), 1)]
+            (claimed,) = await queue.claim(tx, wanted, lease_until=clock.now + 60 * SECOND, worker=queueing.WORKER)
+        assert claimed.attempt_count == 0
+        await queueing.defer(ctx, claimed.key)
+        (line,) = (await queues.overview(ctx, ALL, state=None, limit=9)).lines
+        assert line.waiting.attempt_count == number
+        assert f"the {spans.ordinal(number + 1)}, after" in line.why
+    (course,) = (await queues.story(ctx, message_id)).courses
+    assert (course.recipient.status, course.recipient.attempt_count, len(course.attempts)) == ("deferred", 13, 13)
+    assert (await audit.run(ctx)).findings == []
+
+
+async def test_an_account_waits_a_while_after_an_attempt_and_an_operator_does_not(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    message_id = await deferred(ctx, shop)
+    clock.pass_seconds(10.25)  # the attempt took a quarter of a second
+    with pytest.raises(errors.RateLimited, match="tried a moment ago; wait 30 seconds after an attempt") as refused:
+        await queues.retry_of_account(ctx, shop, message_id, None)
+    assert refused.value.retry_after == 20
+    assert await states(ctx) == ["waiting"]
+    assert "message.retried" not in [one.action for one in await journal.page(ctx, shop, before=None, limit=9)]
+    clock.pass_seconds(19.999)
+    with pytest.raises(errors.RateLimited) as refused:
+        await queues.retry_of_account(ctx, shop, message_id, None)
+    assert refused.value.retry_after == 1
+    clock.pass_seconds(0.001)
+    assert (await queues.retry_of_account(ctx, shop, message_id, None)).changed == 1
+    (key,) = await queueing.claim(ctx, shop)
+    await queueing.defer(ctx, key)
+    assert (await queues.retry(ctx, [ALL])).changed == 1
+
+
+async def test_recipients_that_were_tried_a_moment_ago_go_on_waiting_while_others_are_tried(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    message_id = await mailing.accept(ctx, shop, to=("ada@example.net", "bob@example.net", "eve@example.net"))
+    ada, bob, eve = await queueing.claim(ctx, shop, most=3)
+    await queueing.defer(ctx, ada)
+    clock.pass_seconds(25)
+    await queueing.defer(ctx, bob)
+    async with ctx.store.transaction() as tx:  # without an attempt there is nothing to wait after
+        await queue.postpone(tx, [(eve, clock.now + 60 * SECOND)], worker=queueing.WORKER)
+    clock.pass_seconds(6)
+    assert await queues.retry_of_account(ctx, shop, message_id, None) == queues.Done(changed=2, held=0)
+    lines = await queues.lines_of_message(ctx, shop, message_id)
+    assert [lines[key[2]].waiting.state for key in (ada, bob, eve)] == ["ready", "waiting", "ready"]
+    for recipient_id in (None, bob[2]):
+        with pytest.raises(errors.RateLimited) as refused:
+            await queues.retry_of_account(ctx, shop, message_id, recipient_id)
+        assert refused.value.retry_after == 25
+
+
+@pytest.mark.parametrize("first_delay, pause", [(1, 0), (2, 1), (60, 30), (3600, 30)])
+async def test_the_pause_leaves_time_to_ask_in_the_first_wait(
+    ctx: context.Context, shop: str, clock: Clock, first_delay: int, pause: int
+) -> None:
+    delivery = msgspec.structs.replace(ctx.settings.delivery, retry_seconds=(first_delay, 7200))
+    brisk = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
+    message_id = await deferred(ctx, shop)
+    clock.pass_seconds(0.25 + pause)
+    if pause:
+        clock.now -= 1
+        with pytest.raises(errors.RateLimited, match=r"wait (a second|30 seconds) after"):
+            await queues.retry_of_account(brisk, shop, message_id, None)
+        clock.now += 1
+    assert (await queues.retry_of_account(brisk, shop, message_id, None)).changed == 1
 
 
 async def test_what_is_final_is_not_tried_again(ctx: context.Context, shop: str) -> None:
@@ -300,4 +391,4 @@ async def test_the_lines_of_a_message_say_why_and_when(ctx: context.Context, sho
     message_id = await deferred(ctx, shop)
     (line,) = (await queues.lines_of_message(ctx, shop, message_id)).values()
     assert (line.waiting.state, line.waiting.due_at, line.pool) == ("waiting", clock.now + 240 * SECOND, "google")
-    assert line.why.endswith("the 2nd, after: 451 4.7.1 greylisted")
+    assert line.why == "put off after: 451 4.7.1 greylisted"

@@ -74,6 +74,44 @@ async def test_only_what_waits_without_a_lease_is_made_ready_and_no_more_than_as
     ]
 
 
+async def test_named_ones_are_made_ready_as_far_as_they_wait_without_a_lease(store: Store) -> None:
+    await add(store, "rcp_1", "rcp_2", "rcp_3", "rcp_4")
+    keys = await claim(store, 3)
+    async with store.transaction() as tx:
+        await queue.postpone(tx, [(key, NOW + 300) for key in keys[:2]], worker="w")
+    named = [*keys[1:], ("acc_1", "em_1", "rcp_4"), ("acc_1", "em_1", "rcp_9"), ("acc_2", "em_1", keys[0][2])]
+    async with store.transaction() as tx:
+        assert await queue_views.make_named_ready(tx, [], now=NOW + 1) == 0
+        assert await queue_views.make_named_ready(tx, named, now=NOW + 1) == 1
+        assert await queue_views.make_named_ready(tx, named, now=NOW + 2) == 0
+        rows = await queue_views.of_message(tx, "acc_1", "em_1")
+    assert [(row.state, row.due_at - NOW) for row in rows] == [
+        ("waiting", 300),
+        ("ready", 1),
+        ("sending", 60),
+        ("ready", 0),
+    ]
+
+
+async def test_to_be_made_ready_gives_one_step_of_the_schedule_back(store: Store) -> None:
+    await add(store, "rcp_1", "rcp_2")
+    places: list[list[int]] = []
+    for _ in range(3):
+        async with store.transaction() as tx:
+            claimed = await queue.claim(tx, [queue.Wanted(LANE, 2)], lease_until=NOW + 60, worker="w")
+            await queue.postpone(tx, [(one.key, NOW + 300) for one in claimed], worker="w")
+            places.append([one.attempt_count for one in claimed])
+            assert await queue_views.make_named_ready(tx, [("acc_1", "em_1", "rcp_1")], now=NOW) == 1
+            await queue.promote(tx, now=NOW + 300, most=10)
+    assert places == [[0, 0], [0, 1], [0, 2]]
+    async with store.transaction() as tx:
+        claimed = await queue.claim(tx, [queue.Wanted(LANE, 2)], lease_until=NOW + 60, worker="w")
+        await queue.postpone(tx, [(one.key, NOW + 300) for one in claimed], worker="w")
+        assert await queue_views.make_ready(tx, ALL, now=NOW, most=10) == 2
+        again = await queue.claim(tx, [queue.Wanted(LANE, 2)], lease_until=NOW + 60, worker="w")
+    assert {one.recipient_id: one.attempt_count for one in again} == {"rcp_1": 0, "rcp_2": 3}
+
+
 async def test_what_nobody_holds_is_found_among_what_is_held(store: Store) -> None:
     await add(store, "rcp_1", "rcp_2", "rcp_3")
     (held,) = await claim(store)

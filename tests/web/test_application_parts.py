@@ -1,6 +1,7 @@
 """Answers in parts: of any length, cut when they break, and not made for a caller that is gone."""
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import httpx
@@ -105,3 +106,28 @@ async def test_nothing_is_made_for_a_caller_that_is_gone() -> None:
             await connection.response(has_body=False)
         async with asyncio.timeout(raw_http.PATIENCE_SECONDS):
             await context["closed"].wait()
+
+
+async def test_parts_whose_length_is_known_say_it() -> None:
+    async def handler(context: object, _request: routing.Request) -> routing.Answer:
+        return routing.Answer(200, three(context), content_type="text/csv", length=len(b"".join(PARTS)))
+
+    async with door.opened([dataclasses.replace(route(three), handler=handler)]) as opened:
+        for _ in range(2):
+            response = await opened.client.get("/parts")
+            assert response.content == b"".join(PARTS)
+            assert response.headers["content-length"] == str(len(response.content))
+            assert "transfer-encoding" not in response.headers
+        assert (await opened.client.head("/parts")).headers["content-length"] == str(len(b"".join(PARTS)))
+
+
+async def test_fewer_octets_than_were_promised_do_not_look_whole() -> None:
+    async def handler(context: object, _request: routing.Request) -> routing.Answer:
+        return routing.Answer(200, three(context), content_type="text/csv", length=1000)
+
+    problems: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, problem: problems.append(problem))
+    async with door.opened([dataclasses.replace(route(three), handler=handler)]) as opened:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await opened.client.get("/parts")
+    assert "Content-Length" in str(problems[0]["exception"])

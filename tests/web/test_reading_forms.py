@@ -1,10 +1,14 @@
 """Forms of browsers are read into the same Structs as JSON, as strictly, and with their habits in mind."""
 
+import threading
+from typing import Any
+
 import msgspec
 import pytest
 
 from postroad import errors
 from postroad.web import reading, routing
+from tests.api import door
 
 
 class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,3 +86,38 @@ def test_a_form_has_to_say_that_it_is_one() -> None:
     READER.check_type(
         routing.Headers([(b"content-type", b"application/x-www-form-urlencoded; charset=UTF-8")]), b"name=x"
     )
+
+
+def test_a_sign_of_percent_that_begins_no_escape_is_refused() -> None:
+    for body in (b"name=100%", b"name=%4", b"name=%zz", b"%=x", b"name=%%34"):
+        with pytest.raises(errors.InvalidRequest, match="percent-encoded as UTF-8"):
+            read(body)
+
+
+async def test_a_large_body_is_decoded_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[bool] = []
+    decode = reading.Reader.decode
+
+    def noting(self: reading.Reader, body: bytes) -> tuple[object, Any]:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return decode(self, body)
+
+    monkeypatch.setattr(reading.Reader, "decode", noting)
+    route = routing.Route(
+        method="POST",
+        path="/orders",
+        handler=handler,
+        summary="",
+        tag="",
+        permission=None,
+        answers={204: None},
+        body=Order,
+        body_type=routing.FORM,
+    )
+    async with door.opened([route]) as opened:
+        for size in (10, reading.LARGE_OCTETS + 1):
+            answer = await opened.client.post("/orders", data={"name": "ä" * size})
+            assert answer.status_code == 204
+        assert threads == [True, False]
+        refused = await opened.client.post("/orders", data={"nmae": "ä" * size})
+        assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")

@@ -7,8 +7,9 @@ from typing import Annotated, Final
 
 import msgspec
 
+from postroad import errors
 from postroad.model import caller, identifiers, times
-from postroad.services import access, context, inbox
+from postroad.services import access, context, downloads, inbox, previews
 from postroad.web import routing
 
 RAW_TYPE: Final = "message/rfc822"
@@ -70,10 +71,15 @@ def routes(mail: inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
         shown = [_shown(received) for received in mail.newest_first(to=query.to)]
         return routing.Answer(200, InboxResponse(shown, request.id))
 
-    async def show_raw(_ctx: context.Context, request: routing.Request) -> routing.Answer:
+    async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Answer:
         received = mail.find(request.path["id"])
-        disposition = ("Content-Disposition", f'attachment; filename="{received.id}.eml"')
-        return routing.Answer(200, received.content, headers=(disposition,), content_type=RAW_TYPE)
+
+        async def read() -> previews.Download:
+            return previews.Download(f"{received.id}.eml", RAW_TYPE, received.content)
+
+        begun = await downloads.begin(ctx, request.caller.account_id, read)
+        disposition = ("Content-Disposition", f'attachment; filename="{begun.filename}"')
+        return routing.Answer(200, begun.body, headers=(disposition,), content_type=RAW_TYPE, length=begun.size)
 
     async def take_webhook(_ctx: context.Context, _request: routing.Request) -> routing.Answer:
         return routing.Answer(204)
@@ -105,6 +111,7 @@ def routes(mail: inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
             tag=TAG,
             permission=caller.Permission.READ,
             answers={200: bytes},
+            errors=(errors.RateLimited,),
             content_type=RAW_TYPE,
             answer_headers={"Content-Disposition": "Always `attachment`."},
             path_patterns=PATH_PATTERNS,

@@ -8,7 +8,7 @@ from postroad import errors
 from postroad.api import email_schemas, v1_schemas
 from postroad.model import caller, cursors, identifiers, judging, labels, limits, mail, receipt, times
 from postroad.protocol import address_syntax
-from postroad.services import context, messages, queues
+from postroad.services import context, downloads, messages, previews, queues
 from postroad.storage import attempts as stored_attempts
 from postroad.storage import late_bounces as stored_late_bounces
 from postroad.storage import messages as stored
@@ -253,11 +253,15 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Answer
 
 async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Answer:
     """The message as it is sent; a browser saves it and never shows it."""
-    message_id = request.path["id"]
-    raw = await messages.raw(ctx, request.caller.account_id, message_id)
+    account_id, message_id = request.caller.account_id, request.path["id"]
+
+    async def read() -> previews.Download:
+        return previews.Download(f"{message_id}.eml", RAW_TYPE, await messages.raw(ctx, account_id, message_id))
+
+    begun = await downloads.begin(ctx, account_id, read)
     # The id was found, so it is letters and digits and needs no quoting.
-    disposition = ("Content-Disposition", f'attachment; filename="{message_id}.eml"')
-    return routing.Answer(200, raw, headers=(disposition,), content_type=RAW_TYPE)
+    disposition = ("Content-Disposition", f'attachment; filename="{begun.filename}"')
+    return routing.Answer(200, begun.body, headers=(disposition,), content_type=RAW_TYPE, length=begun.size)
 
 
 async def retry(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -299,6 +303,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         tag="Messages",
         permission=caller.Permission.VIEW,
         answers={200: bytes},
+        errors=(errors.RateLimited,),
         content_type=RAW_TYPE,
         answer_headers={"Content-Disposition": "Always `attachment`."},
         path_patterns=PATH_PATTERNS,
@@ -308,15 +313,16 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/messages/{id}/retry",
         handler=retry,
         summary="Try the waiting recipients of a message now",
-        description="The schedule goes on from there. A conflict when nothing waits for its next attempt. The body may "
-        "be left out.",
+        description="The attempt takes no step of the schedule. A recipient that was tried in the last 30 seconds goes "
+        "on waiting; rate_limited when there is no other, and a conflict when nothing waits for its next attempt. The "
+        "body may be left out.",
         tag="Messages",
         permission=caller.Permission.CHANGE,
         body=Retry,
         body_required=False,
         body_rules={"examples": [{}]},
         answers={200: RetryResponse},
-        errors=(errors.Conflict,),
+        errors=(errors.Conflict, errors.RateLimited),
         path_patterns=PATH_PATTERNS,
     ),
 )

@@ -64,6 +64,10 @@ class OldestRecipient(msgspec.Struct, frozen=True, kw_only=True):
     state: QueueState
     queued_at: times.WireTime
     attempt_count: int
+    next_attempt_at: Annotated[
+        times.WireTime | None,
+        msgspec.Meta(description="When it is tried again; null when it does not wait for a time."),
+    ]
     why: Annotated[str, msgspec.Meta(description="Why it has not gone yet, in a sentence for people.")]
 
 
@@ -93,10 +97,13 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ]
     totals: Counts
-    before: Annotated[Counts, msgspec.Meta(description="The same for the period before this one.")]
+    before: Annotated[Counts, msgspec.Meta(description="The same for the period before this one, up to the same hour.")]
     providers: Annotated[
         list[ProviderCounts],
-        msgspec.Meta(description="Those that refuse most come first. What no destination has decided is not here."),
+        msgspec.Meta(
+            description="Those that refuse the largest share come first, those with fewer than 20 results last. What "
+            "no destination has decided is not here."
+        ),
     ]
     queued: Annotated[int, msgspec.Meta(description="Recipients that are on their way now.")]
     oldest: OldestRecipient | None
@@ -147,6 +154,7 @@ def _oldest(line: queues.Line) -> OldestRecipient:
         state=waiting.state,
         queued_at=times.to_wire(waiting.queued_at),
         attempt_count=waiting.attempt_count,
+        next_attempt_at=times.to_wire(waiting.due_at) if waiting.state == queue_views.WAITING else None,
         why=line.why,
     )
 

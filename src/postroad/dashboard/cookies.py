@@ -13,6 +13,8 @@ SESSION: Final = "postroad"
 NOTICE: Final = "postroad_notice"
 NOTICE_SECONDS: Final = 60
 NOTICE_CHARACTERS: Final = 400
+GOOD: Final = "good"
+KINDS: Final = (GOOD, "warn", "bad")
 _PREFIX: Final = "__Host-"
 
 
@@ -38,14 +40,20 @@ def remove(name: str, *, is_secure: bool) -> tuple[str, str]:
     return write(name, "", is_secure=is_secure, seconds=0)
 
 
-def encode_notice(text: str) -> str:
-    """A sentence as a cookie can carry it."""
-    return parse.quote(text[:NOTICE_CHARACTERS], safe="")
+def encode_notice(text: str, kind: str = GOOD) -> str:
+    """A sentence as a cookie can carry it, behind its kind; the mark between the two is escaped in sentences."""
+    return f"{kind}!{parse.quote(text[:NOTICE_CHARACTERS], safe='')}"
 
 
 def decode_notice(value: str) -> str:
     """The sentence of a cookie, whoever wrote it."""
-    return parse.unquote(value)[:NOTICE_CHARACTERS]
+    return parse.unquote(value.rpartition("!")[2])[:NOTICE_CHARACTERS]
+
+
+def kind_of_notice(value: str) -> str:
+    """Whether what was done is good; a kind that nobody knows is the usual one."""
+    kind = value.rpartition("!")[0]
+    return kind if kind in KINDS else GOOD
 
 
 def _name(name: str, *, is_secure: bool) -> str:

@@ -4,16 +4,12 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
-from postroad.dashboard import forms, visits
+from postroad.dashboard import forms, lists, visits
 from postroad.dashboard import site as sites
-from postroad.model import cursors, domain_proof, domain_records, identifiers, times, warmup
+from postroad.model import domain_proof, domain_records, identifiers, times, warmup
 from postroad.services import context, domain_checks, domain_keys, domains, warming
 from postroad.storage import domains as stored
 from postroad.web import routing
-
-PAGE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +43,6 @@ MEANINGS: Final = {
         "Large receivers trust you less.",
     ),
 }
-
-
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the list."""
-
-    after: str | None = None
 
 
 class NewDomain(forms.Form, frozen=True, kw_only=True):
@@ -90,20 +80,18 @@ def right_of(records: list[domain_checks.Shown]) -> tuple[int, int]:
 
 async def index(visit: visits.Visit) -> routing.Answer:
     """The list, and the form that begins with a domain."""
-    after = cursors.after(visit.query.after, identifiers.DOMAIN)
-    found = await domains.of_account(visit.ctx, visit.account_id, after=after, limit=PAGE + 1)
+    listed = await lists.part(visit, domains.of_account, prefix=identifiers.DOMAIN)
     # Only of those that have a key: making fifty of them would take a quarter of a minute.
-    keyed = await domain_keys.known_records(visit.ctx, found[:PAGE])
+    keyed = await domain_keys.known_records(visit.ctx, listed.rows)
     rows = [
         Row(
             domain,
             await domain_checks.records(visit.ctx, domain) if domain.id in keyed else [],
             await warming.view(visit.ctx, domain),
         )
-        for domain in found[:PAGE]
+        for domain in listed.rows
     ]
-    following = cursors.following([row.id for row in found], limit=PAGE)
-    return visit.page("domains.html", rows=rows, right_of=right_of, following=following, is_first=not after)
+    return visit.page("domains.html", rows=rows, right_of=right_of, listed=listed)
 
 
 async def create(visit: visits.Visit) -> routing.Answer:
@@ -142,13 +130,14 @@ async def check(visit: visits.Visit) -> routing.Answer:
     name = checked.domain.name
     match checked.change:
         case domain_proof.Change.PROVEN:
-            told = f"{name} is verified: you can send from it."
+            told, kind = f"{name} is verified: you can send from it.", "good"
         case domain_proof.Change.LOST:
-            told = f"{name} is not verified any more: its DKIM record is gone from DNS."
+            told, kind = f"{name} is not verified any more: its DKIM record is gone from DNS.", "bad"
         case _:
             right, all_of_them = right_of(await domain_checks.records(visit.ctx, checked.domain))
             told = f"DNS was asked: {right} of {all_of_them} records are as they should be."
-    return visit.go(f"/domains/{checked.domain.id}", notice=told)
+            kind = "good" if right == all_of_them else "warn"
+    return visit.go(f"/domains/{checked.domain.id}", notice=told, kind=kind)
 
 
 async def remove(visit: visits.Visit) -> routing.Answer:
@@ -167,7 +156,7 @@ def date_of(day: int) -> str:
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """The pages and what can be done on them."""
     return (
-        visits.look(site, "/domains", index, query=Part),
+        visits.look(site, "/domains", index, query=lists.Query),
         visits.change(site, "/domains", create, form=NewDomain),
         visits.look(site, "/domains/{id}", show),
         visits.change(site, "/domains/{id}/check", check),

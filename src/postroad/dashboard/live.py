@@ -22,6 +22,8 @@ LOOK_SECONDS: Final = 1.0
 STREAM_SECONDS: Final = 300
 # Open pages of one account, and of all, in a process. Each holds a connection.
 STREAMS: Final = turns.Kind("live updates", of_account=20, of_process=500, retry_seconds=10)
+# One person leaves places for the others of the account.
+OF_PERSON: Final = turns.Kind("live updates of a person", of_account=10, of_process=500, retry_seconds=10)
 # Accounts whose last pulse is kept; beyond it all are forgotten, which costs each a look.
 MOST_ACCOUNTS: Final = 1_000
 KIND: Final = "text/event-stream"
@@ -63,7 +65,7 @@ def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
 
 async def _stream(visit: visits.Visit, pulses: Pulses) -> AsyncGenerator[bytes, None]:
     ctx, end = visit.ctx, time.monotonic() + STREAM_SECONDS
-    with turns.taken(ctx, STREAMS, visit.account_id):
+    with turns.taken(ctx, STREAMS, visit.account_id), turns.taken(ctx, OF_PERSON, visit.user.id):
         # Before the page hears that the stream is there: whatever it then reads is not older than this.
         before = await pulses.of(ctx, visit.account_id)
         yield HELLO

@@ -1,5 +1,6 @@
 """`/login` and `/logout`, where a session begins and ends; `/password/{token}`, where people choose a password."""
 
+import contextlib
 import dataclasses
 from typing import Final
 
@@ -28,9 +29,10 @@ class LoginForm(forms.Form, frozen=True, kw_only=True):
 
 
 class LoginQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where to go after the log-in."""
+    """Where to go after the log-in; whether a form was sent whose session is over."""
 
     next: str | None = None
+    ended: bool | None = None
 
 
 class PasswordForm(forms.Form, frozen=True, kw_only=True):
@@ -61,7 +63,8 @@ def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
         try:
             await visits.recognise(site, ctx, request.headers)
         except errors.Unauthorized:
-            return page("login.html", request, next=following, email="", has_inbox=site.mail is not None)
+            ended = request.query.ended is True
+            return page("login.html", request, next=following, ended=ended, has_inbox=site.mail is not None)
         return visits.going(request.headers, following)
 
     async def log_in(ctx: context.Context, request: routing.Request) -> routing.Answer:
@@ -72,7 +75,9 @@ def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
         return visits.going(request.headers, local(form.next), headers=(cookie,))
 
     async def log_out(visit: visits.Visit) -> routing.Answer:
-        await sessions.end(visit.ctx, visit.request.caller, visit.session)
+        # Whether the store can be written or not: this browser has no session any more.
+        with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
+            await sessions.end(visit.ctx, visit.request.caller, visit.session)
         gone = cookies.remove(cookies.SESSION, is_secure=site.is_secure)
         return visits.going(visit.request.headers, "/login", headers=(gone,))
 

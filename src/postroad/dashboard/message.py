@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import errors
-from postroad.dashboard import forms, overview, previews, timelines, visits
+from postroad.dashboard import forms, previews, timelines, visits
 from postroad.dashboard import site as sites
 from postroad.model import judging, mail
 from postroad.services import context, messages, queues, webhook_log
@@ -15,11 +15,6 @@ from postroad.web import routing
 TOLD: Final = 100
 # More than this many recipients are folded, so that the page can be surveyed.
 OPEN_RECIPIENTS: Final = 3
-SOURCES: Final = {
-    mail.Source.API: "HTTP",
-    mail.Source.SMTP: "SMTP",
-    mail.Source.TEST: "Test from this dashboard",
-}
 BILLED: Final = {
     mail.BillingStatus.RESERVED: "reserved until the results are final",
     mail.BillingStatus.SETTLED: "spent",
@@ -48,6 +43,13 @@ class Course:
         return self.line is not None and self.line.waiting.state == queue_views.WAITING
 
     @property
+    def rank(self) -> int:
+        """What went wrong comes first, then what is on its way, then what was delivered."""
+        if self.late_bounces or self.recipient.status in {mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED}:
+            return 0
+        return 2 if self.recipient.status in mail.FINAL else 1
+
+    @property
     def explanation(self) -> str:
         """In plain words what the last attempt has come to."""
         return judging.explain(self.attempts[-1].reason) if self.attempts else ""
@@ -61,22 +63,25 @@ async def show(visit: visits.Visit) -> routing.Answer:
     lines = await queues.lines_of_message(ctx, account_id, message_id)
     told = await webhook_log.page(ctx, account_id, message_id=message_id, limit=TOLD)
     courses = [_course(found, one, lines.get(one.id)) for one in found.recipients]
+    courses.sort(key=lambda course: course.rank)
+    can_retry = sum(course.is_waiting for course in courses)
     return visit.page(
         "message.html",
         found=found,
         message=found.message,
         courses=courses,
-        can_retry=sum(course.is_waiting for course in courses),
+        can_retry=can_retry,
         are_open=len(courses) <= OPEN_RECIPIENTS,
+        are_waiting_open=can_retry <= OPEN_RECIPIENTS,
         timeline=timelines.of(found, [line.waiting for line in lines.values()], told),
         told=told,
         names={one.id: one.email for one in found.recipients},
         # Who watches a message that has ended would ask for all of it again with every other result of the account.
         is_live=bool(lines) or any(entry.status == "pending" for entry in told),
         shown=await _shown(visit, message_id, query.view),
-        sources=SOURCES,
+        came=timelines.CAME,
         billed=BILLED,
-        faults=overview.FAULTS,
+        faults=judging.FAULT_WORDS,
         explain=judging.explain,
     )
 

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from postroad.dashboard import attention, visits
+from postroad.dashboard import attention, visits, welcome
 from postroad.dashboard import site as sites
-from postroad.model import judging
+from postroad.model import judging, times
 from postroad.services import accounts, context, messages, statistics, trying_out, webhook_log
 from postroad.web import routing
 
@@ -26,15 +26,6 @@ PROVIDERS: Final = {
     "apple": "Apple",
     "smarthost": "Smarthost",
     "others": "All others",
-}
-FAULTS: Final = {
-    judging.Fault.ADDRESS: "the address",
-    judging.Fault.CONTENT: "the message",
-    judging.Fault.POLICY: "the destination's rules",
-    judging.Fault.REPUTATION: "the sender's reputation",
-    judging.Fault.RATE: "too much at once",
-    judging.Fault.NETWORK: "the way there",
-    judging.Fault.OURS: "this service's set-up",
 }
 # What is beyond the last line still has to be seen; what is far beyond it must not push the lines together.
 METER_ROOM: Final = 1.25
@@ -104,20 +95,24 @@ async def show(visit: visits.Visit) -> routing.Answer:
         pace=_pace(found),
         told=await webhook_log.page(ctx, account_id, limit=TOLD),
     )
+    has_sent = await _has_sent(visit, found)
     return visit.page(
         "overview.html",
         found=found,
         periods=PERIODS,
         matters=attention.matters(facts),
         sender=sender,
-        has_sent=await _has_sent(visit, found),
+        has_sent=has_sent,
+        offers_receiver=not has_sent and await welcome.offers_receiver(visit),
         tiles=_tiles(found, visit.account.available),
         charts=_charts(found.series),
+        days=_days(found),
         seconds=statistics.SHAPES[found.period].hours * 3_600,
         guard=guard,
         meters=_meters(guard),
         names=PROVIDERS,
-        faults=FAULTS,
+        least_results=statistics.LEAST_RESULTS,
+        faults=judging.FAULT_WORDS,
     )
 
 
@@ -179,6 +174,12 @@ def _share(totals: statistics.Totals, name: str) -> float | None:
     ended = _ended(totals)
     count: int = getattr(totals, name)
     return 100 * count / ended if ended else None
+
+
+def _days(found: statistics.Overview) -> list[str]:
+    """The dates of buckets that are days. They are days of UTC: in another time they would begin on the day before."""
+    is_daily = statistics.SHAPES[found.period].hours == times.DAY // times.HOUR
+    return [times.to_wire(start)[:10] for start in found.series.starts] if is_daily else []
 
 
 def _charts(series: statistics.Series) -> list[Chart]:

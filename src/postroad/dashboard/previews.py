@@ -15,7 +15,7 @@ import msgspec
 from postroad import errors
 from postroad.dashboard import site as sites
 from postroad.dashboard import visits
-from postroad.services import context, messages, previews
+from postroad.services import context, downloads, messages, previews
 from postroad.web import routing
 
 EML: Final = "message/rfc822"
@@ -77,28 +77,40 @@ def parts(site: sites.Site, path: str, source: Source) -> tuple[routing.Route[co
     """The frame's document, the whole message and its files, below the page at `path`."""
 
     async def show_html(visit: visits.Visit) -> routing.Answer:
-        raw = await source(visit)
-        body = await asyncio.to_thread(lambda: previews.html_document(previews.of_bytes(raw)))
-        return routing.Answer(200, body, headers=previews.DOCUMENT_HEADERS, content_type=previews.DOCUMENT_TYPE)
+        async def read() -> previews.Download:
+            raw = await source(visit)
+            body = await asyncio.to_thread(lambda: previews.html_document(previews.of_bytes(raw)))
+            return previews.Download("", previews.DOCUMENT_TYPE, body)
+
+        begun = await downloads.begin(visit.ctx, visit.account_id, read)
+        return _answer(begun, previews.DOCUMENT_HEADERS)
 
     async def save_message(visit: visits.Visit) -> routing.Answer:
-        raw = await source(visit)
-        # The id was found, so it is letters and digits.
-        headers = previews.download_headers(f"{visit.request.path['id']}.eml")
-        return routing.Answer(200, raw, headers=headers, content_type=EML)
+        async def read() -> previews.Download:
+            # Once the id is found, it is letters and digits.
+            return previews.Download(f"{visit.request.path['id']}.eml", EML, await source(visit))
+
+        begun = await downloads.begin(visit.ctx, visit.account_id, read)
+        return _answer(begun, previews.download_headers(begun.filename))
 
     async def save_file(visit: visits.Visit) -> routing.Answer:
-        raw, index = await source(visit), _index(visit.request.path["index"])
-        file = await asyncio.to_thread(previews.attachment_of, raw, index)
-        return routing.Answer(
-            200, file.body, headers=previews.download_headers(file.filename), content_type=file.content_type
-        )
+        index = _index(visit.request.path["index"])
+
+        async def read() -> previews.Download:
+            return await asyncio.to_thread(previews.attachment_of, await source(visit), index)
+
+        begun = await downloads.begin(visit.ctx, visit.account_id, read)
+        return _answer(begun, previews.download_headers(begun.filename))
 
     return (
         visits.look(site, f"{path}/preview/html", show_html),
         visits.look(site, f"{path}/raw", save_message),
         visits.look(site, f"{path}/attachments/{{index}}", save_file),
     )
+
+
+def _answer(begun: downloads.Begun, headers: visits.Headers) -> routing.Answer:
+    return routing.Answer(200, begun.body, headers=headers, content_type=begun.content_type, length=begun.size)
 
 
 def _index(text: str) -> int:

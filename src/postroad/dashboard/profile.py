@@ -24,7 +24,7 @@ async def show(visit: visits.Visit) -> routing.Answer:
 
 async def make_token(visit: visits.Visit) -> routing.Answer:
     """A token for `/v1`, shown once; it dies by itself, and with everything else that ends one's sessions."""
-    issued = await access.issue_token(visit.ctx, visit.user)
+    issued = await access.hand_out_token(visit.ctx, visit.user)
     return visit.page("profile.html", status=201, token=issued.token, expires_at=issued.expires_at)
 
 

@@ -8,10 +8,12 @@ from typing import Final
 from urllib import parse
 
 from postroad import errors
+from postroad.dashboard import logging_in, visits
 from postroad.dashboard import site as sites
-from postroad.dashboard import visits
 from postroad.web import answering, routing
 
+# A longer address is not one that somebody wants to come back to.
+FOLLOWING_CHARACTERS: Final = 1_000
 _TITLES: Final = {
     400: "That does not work",
     401: "That did not work",
@@ -23,6 +25,25 @@ _TITLES: Final = {
     429: "Too fast",
     500: "Something broke on our side",
     503: "Not available right now",
+}
+# A form that was refused with one of these has changed nothing, and can be sent again.
+_MENDABLE: Final = frozenset({400, 401, 409, 413, 429})
+# Where somebody may want to go, by how the refused path begins; the names are those of the menu.
+SECTIONS: Final = {
+    "credentials": ("/credentials", "SMTP credentials"),
+    "credits": ("/credits", "Credits"),
+    "domains": ("/domains", "Domains"),
+    "journal": ("/journal", "Audit log"),
+    "keys": ("/keys", "API keys"),
+    "login": ("/login", "Log in"),
+    "messages": ("/messages", "Messages"),
+    "profile": ("/profile", "Profile"),
+    "suppressions": ("/suppressions", "Suppressions"),
+    "team": ("/team", "Team"),
+    "template": ("/templates", "Templates"),
+    "templates": ("/templates", "Templates"),
+    "webhook": ("/webhook", "Webhook"),
+    "welcome": ("/welcome", "Get started"),
 }
 
 
@@ -36,7 +57,9 @@ def depicting(site: sites.Site) -> Callable[[errors.PostroadError, routing.Refus
             return answering.success(_to_login(site, refused), request_id=refused.request_id)
         values = {
             "title": _TITLES.get(error.status, "That does not work"),
-            "message": error.message,
+            "message": _message(error, refused),
+            "section": SECTIONS.get(refused.path.decode("latin-1").removeprefix("/").partition("/")[0]),
+            "can_mend": refused.method == "POST" and error.status in _MENDABLE,
             "code": error.code,
             "request_id": refused.request_id,
             "retry_after": error.retry_after,
@@ -56,7 +79,23 @@ def _wants_page(headers: routing.Headers) -> bool:
         return False
 
 
+def _message(error: errors.PostroadError, refused: routing.Refused) -> str:
+    """The sentence; where it was written for programs, another one for people."""
+    if isinstance(error, errors.NotFound) and error.message == routing.NOTHING_THERE:
+        return "There is no page at this address."
+    if isinstance(error, errors.MethodNotAllowed) and refused.method == "GET":
+        return "This address only takes forms, so there is nothing to see at it. Nothing was done."
+    return error.message
+
+
 def _to_login(site: sites.Site, refused: routing.Refused) -> routing.Answer:
-    path = refused.path.decode("latin-1")
-    follows = "" if path == "/" or refused.method != "GET" else f"?next={parse.quote(path, safe='/')}"
-    return routing.Answer(303, headers=(("Location", f"/login{follows}"), *site.headers))
+    return routing.Answer(303, headers=(("Location", f"/login{_afterwards(refused)}"), *site.headers))
+
+
+def _afterwards(refused: routing.Refused) -> str:
+    """What the log-in has to know: where to go then, or that a form was not done."""
+    if refused.method not in ("GET", "HEAD"):
+        return "?ended=true"
+    query = f"?{refused.query.decode('latin-1')}" if refused.query else ""
+    path = logging_in.local(refused.path.decode("latin-1") + query)
+    return "" if path == logging_in.HOME or len(path) > FOLLOWING_CHARACTERS else f"?next={parse.quote(path, safe='/')}"

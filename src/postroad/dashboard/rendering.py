@@ -5,7 +5,9 @@ would otherwise hide or turn the text around it: control characters and the mark
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
+from importlib.resources import abc
 from typing import Any, Final
 
 import jinja2
@@ -13,7 +15,9 @@ import markupsafe
 
 from postroad.model import times
 
-_HIDDEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
+)
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _KIBIBYTE: Final = 1_024
 _SPANS: Final = ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second"))
@@ -24,7 +28,8 @@ class Pages:
 
     def __init__(self, address: Callable[[str], str]) -> None:
         self._environment = jinja2.Environment(
-            loader=jinja2.PackageLoader("postroad.dashboard", "pages"),
+            # Read at once: whoever replaces the files does not change a service that runs.
+            loader=jinja2.DictLoader(dict(_sources("", resources.files(__package__).joinpath("pages")))),
             autoescape=True,
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
@@ -43,6 +48,14 @@ class Pages:
     def names(self) -> list[str]:
         """Every page and part that there is."""
         return self._environment.list_templates()
+
+
+def _sources(path: str, folder: abc.Traversable) -> Iterator[tuple[str, str]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _sources(f"{path}{entry.name}/", entry)
+        else:
+            yield f"{path}{entry.name}", entry.read_text()
 
 
 def plain(text: object) -> str:

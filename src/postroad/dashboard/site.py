@@ -39,10 +39,10 @@ class Site:
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
         """What every page carries."""
-        policy = ("Content-Security-Policy", POLICY)
+        guards = ("Content-Security-Policy", POLICY), ("Cross-Origin-Opener-Policy", "same-origin")
         if not self.is_secure:
-            return (policy,)
-        return policy, ("Strict-Transport-Security", f"max-age={_YEAR_SECONDS}")
+            return guards
+        return *guards, ("Strict-Transport-Security", f"max-age={_YEAR_SECONDS}")
 
 
 def build(settings: config.Settings, *, mail: inbox.Inbox | None, is_stopping: Callable[[], bool]) -> Site:

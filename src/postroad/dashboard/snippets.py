@@ -1,22 +1,18 @@
-"""Code that sends a first mail from an application: the texts as data, with the words of this installation filled in.
+"""Code that sends a first mail from an application, with the words of this installation filled in.
 
-Every text has the shape of those in docs/smtp.md. A value is written as a literal of the text's own language, so that
-whatever is in it (an address with an apostrophe, a host that a browser names) is never taken for code.
+The texts are data (http_snippets, smtp_snippets); what this place is called and where it listens is found here.
 """
 
 import ipaddress
 import json
-import re
-import shlex
-import string
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 from urllib import parse
 
 from postroad import config
-from postroad.dashboard import visits
+from postroad.dashboard import http_snippets, literals, smtp_snippets, visits
 from postroad.services import trying_out
 
 API_KEY: Final = "YOUR_API_KEY"
@@ -24,7 +20,6 @@ USERNAME: Final = "YOUR_USERNAME"
 PASSWORD: Final = "YOUR_PASSWORD"  # noqa: S105 - stands for one
 # For an account that has no domain to send from yet.
 SENDER: Final = "hello@example.com"
-_BARE: Final = re.compile(r"[A-Za-z0-9_.@+-]+")
 
 
 class Security(StrEnum):
@@ -65,240 +60,10 @@ class Snippet:
     text: str
 
 
-class _Text(string.Template):
-    """A text with places for values. The languages here use `$`, `%` and braces themselves."""
-
-    delimiter = "@"
-
-
-def _shell(value: str) -> str:
-    return shlex.quote(value)
-
-
-def _double(value: str) -> str:
-    """A string of Python and of JavaScript."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _single(value: str) -> str:
-    """A string of PHP."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _dotenv(value: str) -> str:
-    if _BARE.fullmatch(value):
-        return value
-    return '"' + re.sub(r'([\\"$])', r"\\\1", value) + '"'
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    title: str
-    note: str
-    literal: Callable[[str], str]
-    text: str
-
-
-_HTTP: Final = (
-    _Source(
-        "curl",
-        "In a terminal.",
-        _shell,
-        """\
-curl @url \\
-  -H @authorization \\
-  -H 'Content-Type: application/json' \\
-  -H "Idempotency-Key: $(date +%s)" \\
-  -d @message
-""",
-    ),
-    _Source(
-        "Python",
-        "Nothing to install.",
-        _double,
-        """\
-import json
-import urllib.request
-import uuid
-
-message = {
-    "from": @sender,
-    "to": @recipient,
-    "subject": "Hello",
-    "text": "It works.",
-}
-request = urllib.request.Request(
-    @url,
-    data=json.dumps(message).encode(),
-    headers={
-        "Authorization": @bearer,
-        "Content-Type": "application/json",
-        # Repeat a request with the same key, and nothing is sent twice.
-        "Idempotency-Key": str(uuid.uuid4()),
-    },
-)
-with urllib.request.urlopen(request) as answer:
-    print(answer.read().decode())
-""",
-    ),
-    _Source(
-        "Node.js",
-        "Nothing to install, from version 20 on.",
-        _double,
-        """\
-fetch(@url, {
-  method: "POST",
-  headers: {
-    "Authorization": @bearer,
-    "Content-Type": "application/json",
-    // Repeat a request with the same key, and nothing is sent twice.
-    "Idempotency-Key": crypto.randomUUID(),
-  },
-  body: JSON.stringify({
-    from: @sender,
-    to: @recipient,
-    subject: "Hello",
-    text: "It works.",
-  }),
-}).then(async (answer) => console.log(answer.status, await answer.text()));
-""",
-    ),
-    _Source(
-        "PHP",
-        "With the curl extension.",
-        _single,
-        """\
-<?php
-$request = curl_init(@url);
-curl_setopt_array($request, [
-    CURLOPT_POST => true,
-    CURLOPT_RETURNTRANSFER => true,
-    CURLOPT_HTTPHEADER => [
-        @authorization,
-        'Content-Type: application/json',
-        // Repeat a request with the same key, and nothing is sent twice.
-        'Idempotency-Key: ' . bin2hex(random_bytes(16)),
-    ],
-    CURLOPT_POSTFIELDS => json_encode([
-        'from' => @sender,
-        'to' => @recipient,
-        'subject' => 'Hello',
-        'text' => 'It works.',
-    ]),
-]);
-echo curl_exec($request);
-""",
-    ),
-)
-
-_SMTP: Final = (
-    _Source(
-        "curl",
-        "In a terminal.",
-        _shell,
-        """\
-curl @smtp_url@{curl_option} -u @login \\
-  --mail-from @sender --mail-rcpt @recipient \\
-  -H @from_field -H @to_field -H 'Subject: Hello' -F '=It works.'
-""",
-    ),
-    _Source(
-        "Python",
-        "With smtplib: nothing to install.",
-        _double,
-        """\
-import smtplib
-@{python_import}from email.message import EmailMessage
-
-message = EmailMessage()
-message["From"] = @sender
-message["To"] = @recipient
-message["Subject"] = "Hello"
-message.set_content("It works.")
-
-with smtplib.@{python_class}(@host, @port@{python_argument}) as smtp:
-@{python_line}    smtp.login(@username, @password)
-    smtp.send_message(message)
-""",
-    ),
-    _Source(
-        "Node.js",
-        "With nodemailer: npm install nodemailer",
-        _double,
-        """\
-const nodemailer = require("nodemailer");
-
-const transport = nodemailer.createTransport({
-  host: @host,
-  port: @port,
-  @node_option,
-  auth: { user: @username, pass: @password },
-});
-
-transport
-  .sendMail({ from: @sender, to: @recipient, subject: "Hello", text: "It works." })
-  .then((sent) => console.log(sent.response));
-""",
-    ),
-    _Source(
-        "Django",
-        "In settings.py; send_mail and everything that builds on it then go through Postroad.",
-        _double,
-        """\
-EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-EMAIL_HOST = @host
-EMAIL_PORT = @port
-@{django_line}EMAIL_HOST_USER = @username
-EMAIL_HOST_PASSWORD = @password
-DEFAULT_FROM_EMAIL = @sender
-""",
-    ),
-    _Source(
-        "Laravel",
-        "In .env, for all mail of the application.",
-        _dotenv,
-        """\
-MAIL_MAILER=smtp
-MAIL_SCHEME=@scheme
-MAIL_HOST=@host
-MAIL_PORT=@port
-MAIL_USERNAME=@username
-MAIL_PASSWORD=@password
-MAIL_FROM_ADDRESS=@sender
-""",
-    ),
-)
-
-# What differs by how TLS begins. Without it smtplib would not look whose certificate it is.
-_PLAIN: Final[Mapping[str, str]] = {
-    "scheme": "smtp",
-    "curl_option": "",
-    "python_import": "",
-    "python_class": "SMTP",
-    "python_argument": "",
-    "python_line": "",
-    "node_option": "secure: false",
-    "django_line": "",
-}
-_BY_SECURITY: Final[Mapping[Security, Mapping[str, str]]] = {
-    Security.NONE: _PLAIN,
-    Security.STARTTLS: {
-        **_PLAIN,
-        "curl_option": " --ssl-reqd",
-        "python_import": "import ssl\n",
-        "python_line": "    smtp.starttls(context=ssl.create_default_context())\n",
-        "node_option": "requireTLS: true",
-        "django_line": "EMAIL_USE_TLS = True\n",
-    },
-    Security.TLS: {
-        **_PLAIN,
-        "scheme": "smtps",
-        "python_import": "import ssl\n",
-        "python_class": "SMTP_SSL",
-        "python_argument": ", context=ssl.create_default_context()",
-        "node_option": "secure: true",
-        "django_line": "EMAIL_USE_SSL = True\n",
-    },
+_PIECES: Final[Mapping[Security, Mapping[str, str]]] = {
+    Security.NONE: smtp_snippets.PLAIN,
+    Security.STARTTLS: smtp_snippets.STARTTLS,
+    Security.TLS: smtp_snippets.TLS,
 }
 
 
@@ -339,7 +104,7 @@ def over_http(where: Place, *, api_key: str = API_KEY) -> tuple[Snippet, ...]:
         "sender": where.sender,
         "recipient": where.recipient,
     }
-    return tuple(_filled(source, values, {}) for source in _HTTP)
+    return tuple(_filled(source, values, {}) for source in http_snippets.SOURCES)
 
 
 def over_smtp(where: Place, *, username: str = USERNAME, password: str = PASSWORD) -> tuple[Snippet, ...]:
@@ -347,7 +112,7 @@ def over_smtp(where: Place, *, username: str = USERNAME, password: str = PASSWOR
     if where.smtp is None:
         return ()
     door = where.smtp
-    pieces = _BY_SECURITY[door.security]
+    pieces = _PIECES[door.security]
     values = {
         "smtp_url": f"{pieces['scheme']}://{config.Endpoint(door.host, door.port)}",
         "login": f"{username}:{password}",
@@ -359,13 +124,12 @@ def over_smtp(where: Place, *, username: str = USERNAME, password: str = PASSWOR
         "from_field": f"From: {where.sender}",
         "to_field": f"To: {where.recipient}",
     }
-    return tuple(_filled(source, values, {**pieces, "port": str(door.port)}) for source in _SMTP)
+    pieces = {**pieces, "port": str(door.port)}
+    return tuple(_filled(source, values, pieces) for source in smtp_snippets.SOURCES)
 
 
-def _filled(source: _Source, values: Mapping[str, str], pieces: Mapping[str, str]) -> Snippet:
-    """A text with its values as literals, and with what is a piece of it already."""
-    literals = {name: source.literal(value) for name, value in values.items()}
-    return Snippet(source.title, source.note, _Text(source.text).substitute(literals, **pieces))
+def _filled(source: literals.Source, values: Mapping[str, str], pieces: Mapping[str, str]) -> Snippet:
+    return Snippet(source.title, source.note, source.filled(values, pieces))
 
 
 def _is_this_machine(host: str) -> bool:

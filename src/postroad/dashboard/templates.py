@@ -4,6 +4,7 @@ What is written is shown by the guards of `services/previews.py`: a frame withou
 policy of its own. An alias may be any word, so pages that are of no template stand under `/template`.
 """
 
+import asyncio
 import json
 import re
 from typing import Any, Final, Literal
@@ -15,14 +16,16 @@ from postroad.dashboard import forms, visits
 from postroad.dashboard import site as sites
 from postroad.model import caller, limits, mail
 from postroad.protocol import strict_json
-from postroad.services import context, previews, templates, trying_out
+from postroad.services import context, previews, templates, trying_out, turns
 from postroad.storage import templates as stored
 from postroad.web import routing
 
 PATH: Final = "/templates"
 ROWS: Final = 50
-# Text and HTML as long as they may be, most of their characters percent-encoded.
-FORM_BYTES: Final = 8 * 1024 * 1024
+# Text and HTML as long as they may be, each of the four octets of each character percent-encoded; and values.
+FORM_BYTES: Final = 2 * 12 * templates.BODY_CHARACTERS + 512 * 1024
+# Whoever writes has one under way, and each takes some hundredths of a second.
+PREVIEWS: Final = turns.Kind("previews", of_account=4, of_process=8, retry_seconds=1)
 # Whoever has more domains than this knows from which to send.
 MOST_SENDERS: Final = 20
 # In the example, for an account that has no domain to send from yet.
@@ -124,7 +127,7 @@ async def send_test(visit: visits.Visit) -> routing.Answer:
     accepted = await trying_out.send_rendered(
         visit.ctx,
         visit.request.caller,
-        draft.render(),
+        await asyncio.to_thread(draft.render),
         sender=draft.sender or "",
         to=draft.to or visit.user.email,
         request_id=visit.request.id,
@@ -147,8 +150,13 @@ async def show_draft(visit: visits.Visit) -> routing.Answer:
 
 
 async def _document(visit: visits.Visit, draft: Draft, part: Part | None) -> routing.Answer:
+    with turns.taken(visit.ctx, PREVIEWS, visit.account_id):
+        return await _shown(visit, draft, part)
+
+
+async def _shown(visit: visits.Visit, draft: Draft, part: Part | None) -> routing.Answer:
     try:
-        rendered, problem = draft.render(), None
+        rendered, problem = await asyncio.to_thread(draft.render), None
     except errors.PostroadError as refusal:
         rendered, problem = templates.Rendered("", None, None), refusal.message
     wants_text = part == "text" or (part is None and not rendered.html)

@@ -13,10 +13,15 @@ from postroad.storage import attempts, queue_views, recipients
 
 # What can be read at a glance. Fifty recipients have far more, and their own tables have every attempt.
 MOST_STEPS: Final = 30
-_DOORS: Final = {
-    mail.Source.API: "Accepted over HTTP",
-    mail.Source.SMTP: "Accepted over SMTP",
-    mail.Source.TEST: "Accepted as a test from this dashboard",
+# In a longer story the webhook has one step at most, if it was not told something; its own table has the rest.
+SHORT_STORY: Final = 10
+# Failures stay however long the story is. Each of 50 recipients ends once; the rest is room for later reports.
+MOST_FAILURES: Final = 100
+# How a message came in.
+CAME: Final = {
+    mail.Source.API: "over HTTP",
+    mail.Source.SMTP: "over SMTP",
+    mail.Source.TEST: "as a test from this dashboard",
 }
 _VERDICTS: Final = {
     judging.Verdict.DELIVERED: "Delivered to {}",
@@ -51,33 +56,56 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Steps, oldest first, and how many more there were between the first and the others."""
+    """Steps, oldest first, and how many are left out after the first: none of them a failure."""
 
     steps: list[Step]
     left_out: int
 
 
 def of(found: messages.Details, waiting: Iterable[queue_views.Waiting], told: list[webhook_log.Entry]) -> Timeline:
-    """Everything that is known, in order."""
+    """What is known, in order; of a long story what matters most."""
     names = {one.id: one.email for one in found.recipients}
     past = [
         *(_attempted(one, names) for one in found.attempts),
         *_ended_unattempted(found),
         *(_reported(one.received_at, names.get(one.recipient_id, ""), one.response) for one in found.late_bounces),
-        *(_told(entry, names) for entry in told if entry.attempts),
     ]
-    past.sort(key=lambda step: (step.at is None, step.at or 0))
-    first = _accepted(found)
-    ahead = sorted(_ahead(waiting), key=lambda step: step.at or 0)
-    kept = past[-MOST_STEPS:]
-    return Timeline([first, *kept, *ahead], len(past) - len(kept))
+    tellings = [_told(entry, names) for entry in told if entry.attempts]
+    kept = [*past, *tellings]
+    if len(kept) > SHORT_STORY:
+        kept = _most_telling([*past, *_untold(tellings)])
+    ahead = sorted(_ahead(waiting), key=_place)
+    shown = [*sorted(kept, key=_place), *ahead[:SHORT_STORY]]
+    return Timeline([_accepted(found), *shown], len(past) + len(tellings) + len(ahead) - len(shown))
+
+
+def _place(step: Step) -> tuple[bool, int]:
+    """What has no time comes last."""
+    return step.at is None, step.at or 0
+
+
+def _untold(tellings: list[Step]) -> list[Step]:
+    """What the webhook was not told, as one step: a receiver that is down misses everything."""
+    missed = sorted((step for step in tellings if step.tone == "bad"), key=_place)
+    if len(missed) <= 1:
+        return missed
+    last = missed[-1]
+    detail = "Each stands under Webhook with its answer. The last answer:" if last.quoted else last.detail
+    return [Step(last.at, f"Webhook not told: {len(missed)} events", "bad", detail, last.quoted)]
+
+
+def _most_telling(steps: list[Step]) -> list[Step]:
+    """Every failure, and of the others the newest that there is room for."""
+    newest = sorted(steps, key=_place, reverse=True)
+    failures = [step for step in newest if step.tone == "bad"][:MOST_FAILURES]
+    others = [step for step in newest if step.tone != "bad"]
+    return [*failures, *others[: max(MOST_STEPS - len(failures), 0)]]
 
 
 def _accepted(found: messages.Details) -> Step:
     message = found.message
     to = "1 recipient" if message.recipient_count == 1 else f"{message.recipient_count} recipients"
-    door = _DOORS.get(mail.Source(message.source), "Accepted")
-    return Step(message.created_at, f"{door}, for {to}", "wait")
+    return Step(message.created_at, f"Accepted {CAME[mail.Source(message.source)]}, for {to}", "wait")
 
 
 def _attempted(one: attempts.Attempt, names: Mapping[str, str]) -> Step:

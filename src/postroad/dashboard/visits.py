@@ -72,9 +72,9 @@ class Visit:
         headers = (*self.site.headers, *self._cookies(notice))
         return routing.Answer(status, content, headers=headers, content_type=sites.HTML)
 
-    def go(self, path: str, *, notice: str, headers: Headers = ()) -> routing.Answer:
-        """Go to another page, which says what was done."""
-        seconds, value = cookies.NOTICE_SECONDS, cookies.encode_notice(notice)
+    def go(self, path: str, *, notice: str, kind: str = cookies.GOOD, headers: Headers = ()) -> routing.Answer:
+        """Go to another page, which says what was done; `kind` is one of `cookies.KINDS`."""
+        seconds, value = cookies.NOTICE_SECONDS, cookies.encode_notice(notice, kind)
         told = cookies.write(cookies.NOTICE, value, is_secure=self.site.is_secure, seconds=seconds)
         return going(self.request.headers, path, headers=(told, *headers))
 
@@ -93,6 +93,7 @@ class Visit:
             "word": sessions.form_word(self.ctx, self.session),
             "has_inbox": self.site.mail is not None,
             "notice": None if notice is None else cookies.decode_notice(notice),
+            "notice_kind": cookies.kind_of_notice(notice or ""),
             "request_id": self.request.id,
             "now": self.ctx.clock(),
             "base_url": self.base_url,
@@ -102,7 +103,9 @@ class Visit:
     def _cookies(self, notice: str | None) -> Headers:
         is_secure = self.site.is_secure
         fields = [] if notice is None else [cookies.remove(cookies.NOTICE, is_secure=is_secure)]
-        renewed = sessions.renewed(self.ctx, self.session)
+        # A page that brings itself up to date is nobody at work.
+        is_refreshed = self.request.headers.get(REFRESHED) is not None
+        renewed = None if is_refreshed else sessions.renewed(self.ctx, self.session)
         if renewed is not None:
             fields.append(session_cookie(self.ctx, self.site, renewed))
         return tuple(fields)

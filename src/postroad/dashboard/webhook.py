@@ -109,7 +109,7 @@ async def ping(visit: visits.Visit) -> routing.Answer:
     sent = await pinging.ping(visit.ctx, visit.account_id)
     is_taken = sent.status == "succeeded"
     notice = "The test event was taken." if is_taken else "The test event was not taken. Below is why."
-    return visit.go(f"{PATH}/deliveries/{sent.delivery.id}", notice=notice)
+    return visit.go(f"{PATH}/deliveries/{sent.delivery.id}", notice=notice, kind="good" if is_taken else "bad")
 
 
 async def remove(visit: visits.Visit) -> routing.Answer:

@@ -29,10 +29,11 @@ BUILT_IN: Final = "/v1/inbox/webhook"
 
 
 class TestForm(forms.Form, frozen=True, kw_only=True):
-    """To whom and from where."""
+    """To whom and from where, and whether the built-in receiver is to hear of it."""
 
     to: str
     sender: str
+    receiver: bool | None = None
 
 
 class WebhookForm(forms.Form, frozen=True, kw_only=True):
@@ -61,12 +62,19 @@ async def show(visit: visits.Visit) -> routing.Answer:
 
 
 async def send(visit: visits.Visit) -> routing.Answer:
-    """Send a test; the page then shows what becomes of it."""
+    """Send a test; the page then shows what becomes of it.
+
+    The webhook comes first, because a result that is there before it is not told.
+    """
     form: TestForm = visit.form
+    notice = f"A test is on its way to {form.to}."
+    if form.receiver and await offers_receiver(visit):
+        await webhooks.save(visit.ctx, visit.account_id, url=_built_in(visit))
+        notice += " The built-in receiver is the webhook of this account now."
     await trying_out.send_test(
         visit.ctx, visit.request.caller, sender=form.sender, to=form.to, request_id=visit.request.id
     )
-    return visit.go("/welcome", notice=f"A test is on its way to {form.to}.")
+    return visit.go("/welcome", notice=notice)
 
 
 async def save_webhook(visit: visits.Visit) -> routing.Answer:
@@ -78,6 +86,16 @@ async def save_webhook(visit: visits.Visit) -> routing.Answer:
     if saved.secret is None:  # somebody else was as quick
         return visit.go("/webhook", notice="The webhook is saved.")
     return visit.page("welcome.html", status=201, secret=saved.secret, **await _values(visit))
+
+
+async def offers_receiver(visit: visits.Visit) -> bool:
+    """Whether a test can be told to the built-in receiver: in development, while there is no webhook."""
+    may_save = visit.site.mail is not None and visit.may(caller.Permission.CHANGE)
+    return may_save and await webhooks.find(visit.ctx, visit.account_id) is None
+
+
+def _built_in(visit: visits.Visit) -> str:
+    return f"{visit.base_url.rstrip('/')}{BUILT_IN}"
 
 
 async def _values(visit: visits.Visit) -> dict[str, Any]:
@@ -96,7 +114,8 @@ async def _values(visit: visits.Visit) -> dict[str, Any]:
             *(one for one in snippets.over_http(place) if one.title in OVER_HTTP),
             *(one for one in snippets.over_smtp(place) if one.title in OVER_SMTP),
         ],
-        "built_in": f"{place.base_url}{BUILT_IN}" if visit.site.mail is not None else None,
+        "built_in": _built_in(visit) if visit.site.mail is not None else None,
+        "offers_receiver": await offers_receiver(visit),
     }
 
 

@@ -17,6 +17,7 @@ from postroad.model import reasons, reply_reading
 from postroad.protocol.smtp import values
 
 Fault = reasons.Fault
+FAULT_WORDS = reasons.FAULT_WORDS
 explain = reasons.explain
 Stage = values.Stage
 

@@ -1,7 +1,8 @@
 """Why a recipient was not delivered: every reason that a judgement can give, whose fault it is, and what to do.
 
 Names are for programs and never change their meaning; explanations are for people. Only an address that does not exist
-or is switched off may have the fault `address`, because such faults put an address on the suppression list.
+or is switched off may have the fault `address`, because such faults put an address on the suppression list. Whether
+it is tried again is the verdict's to say, so an explanation is as true of the last attempt as of the first.
 docs/bounces.md shows this table.
 """
 
@@ -21,6 +22,18 @@ class Fault(StrEnum):
     RATE = "rate"  # too much at once
     NETWORK = "network"  # DNS, connections, a destination in trouble
     OURS = "ours"  # this installation or the sender's set-up
+
+
+# The same for people, after "it is about".
+FAULT_WORDS: Final = {
+    Fault.ADDRESS: "the address",
+    Fault.CONTENT: "the message",
+    Fault.POLICY: "the mailbox or a rule there",
+    Fault.REPUTATION: "the sender's reputation",
+    Fault.RATE: "too much at once",
+    Fault.NETWORK: "the way there",
+    Fault.OURS: "this service's set-up",
+}
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -120,7 +133,7 @@ REASONS: Final = {
         "A rule of the destination stands against the message. Its reply may name it; its postmaster can tell more."
     ),
     "refused": _policy("The destination refuses for good and gives no reason that we know. Read its reply."),
-    "deferred": _policy("The destination puts the message off and gives no reason that we know. It is tried again."),
+    "deferred": _policy("The destination puts the message off and gives no reason that we know."),
     # What the destination thinks of us.
     "ip_blocked": _reputation(
         "The destination or a block list that it uses blocks the address of this host. Find out why, and ask to "
@@ -147,37 +160,31 @@ REASONS: Final = {
     "mailbox_busy": _rate(
         "This one mailbox gets more mail at the moment than its provider allows. Send to it less often."
     ),
-    "too_many_recipients": _rate(
-        "The destination takes fewer recipients in one go. The others are sent in another one."
-    ),
-    "session_limit": _rate(
-        "The destination takes no more messages over one connection. The next one goes over a new connection."
-    ),
-    "greylisted": _rate("The destination makes unknown senders wait once. It is tried again and usually taken then."),
+    "too_many_recipients": _rate("The destination takes fewer recipients in one go than it was given."),
+    "session_limit": _rate("The destination takes no more messages over one connection."),
+    "greylisted": _rate("The destination makes unknown senders wait once, and usually takes the message later."),
     # The way there.
-    "dns_failed": _network("DNS gave no usable answer for the recipient's domain. It is tried again."),
+    "dns_failed": _network("DNS gave no usable answer for the recipient's domain."),
     "no_route": _network(
         "No host can be found that takes mail for the recipient's domain. Its owner has to mend the MX records."
     ),
-    "connection_refused": _network("The destination's host refuses connections. It is tried again."),
-    "connection_timed_out": _network("The destination's host does not answer. It is tried again."),
+    "connection_refused": _network("The destination's host refuses connections."),
+    "connection_timed_out": _network("The destination's host does not answer."),
     "host_unreachable": _network(
         "There is no way to the destination's host. If that is so for all hosts, check this host's network."
     ),
-    "connection_failed": _network("No connection to the destination's host could be made. It is tried again."),
-    "connection_lost": _network("The destination broke the connection off. It is tried again."),
-    "reply_timed_out": _network("The destination stopped answering. It is tried again."),
+    "connection_failed": _network("No connection to the destination's host could be made."),
+    "connection_lost": _network("The destination broke the connection off."),
+    "reply_timed_out": _network("The destination stopped answering."),
     "tls_failed": _network(
-        "The encrypted connection that is asked for could not be made, or the certificate is wrong. It is tried again."
+        "The encrypted connection that is asked for could not be made, or the certificate is wrong."
     ),
-    "protocol_error": _network("The destination does not answer as SMTP asks. It is tried again."),
+    "protocol_error": _network("The destination does not answer as SMTP asks."),
     "lost_after_content": _network(
-        "The connection was lost before the destination confirmed the message. It may have arrived; it is tried "
-        "again, so it may arrive twice."
+        "The connection was lost before the destination confirmed the message. It may have arrived; another attempt "
+        "may deliver it twice."
     ),
-    "destination_trouble": _network(
-        "The destination has a fault of its own. It is tried again as long as the schedule lasts."
-    ),
+    "destination_trouble": _network("The destination has a fault of its own."),
     "destination_unreachable": _network("The destination cannot pass the message on to the host behind it."),
     "mail_loop": _network(
         "The message runs in a circle at the destination. The domain's owner has to mend the routing."

@@ -86,6 +86,8 @@ class HttpProtocol(asyncio.Protocol):
         if self.unwritable is not None:
             self.unwritable.set()
             self.unwritable = None
+            # A slow reader is one that reads: its time begins anew.
+            self._stuck_since = math.inf
 
     def data_received(self, data: bytes) -> None:
         """Bytes of requests, or bytes to throw away after a refusal."""

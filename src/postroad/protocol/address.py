@@ -214,15 +214,17 @@ def _to_a_labels(text: str) -> str:
     try:
         return idna.encode(text, uts46=True, std3_rules=True).decode("ascii")
     except idna.IDNAError as error:
-        raise AddressError(f"{_show(text)} is not a valid internationalised domain ({error})") from None
+        raise AddressError(f"the domain is not a valid internationalised domain ({error})") from None
 
 
 def _what_is_wrong_with_domain(domain: str) -> str:
+    if "/" in domain:
+        return "a '/' may not stand in the domain; write the name alone, as in example.com"
     labels = domain.split(".")
     if "" in labels:
         return "in the domain, a dot may neither stand first nor last nor beside another dot"
     if len(labels) == 1:
-        return f"{_show(domain)} is not a full domain name; a dot is missing"
+        return "a dot is missing in the domain"
     for label in labels:
         if len(label) > address_syntax.MAXIMUM_LABEL_OCTETS:
             return f"a part of the domain is longer than {address_syntax.MAXIMUM_LABEL_OCTETS} octets"

@@ -22,7 +22,8 @@ _SMALLEST_INTEGER: Final = -(2**63)
 _LARGEST_INTEGER: Final = 2**64 - 1
 _SHOWN_CHARACTERS: Final = 40
 # The closing quote is optional and nothing is tried twice: a string without an end costs no second look.
-_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_STRING_OR_SIGN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\[{]', re.DOTALL)
+_QUOTE: Final = ord('"')
 
 
 # A larger body carries files, and those stand in nested objects.
@@ -79,9 +80,13 @@ def _refuse_many_values(raw: bytes) -> None:
     signs = (b",", b"[", b"{")
     if sum(_count(raw, sign) for sign in signs) <= MAXIMUM_VALUES:
         return  # those in strings were counted too, so more of them prove nothing yet
-    outside_strings = _STRING.sub(b"", raw)
-    if sum(_count(outside_strings, sign) for sign in signs) > MAXIMUM_VALUES:
-        raise NotJson(f"JSON may have at most {MAXIMUM_VALUES} values here")
+    # A string is a value or the name of one, so there is a bound for those too, and the walk is never a long one.
+    strings, others = 0, 0
+    for token in _STRING_OR_SIGN.finditer(raw):
+        is_string = raw[token.start()] == _QUOTE
+        strings, others = strings + is_string, others + (not is_string)
+        if others > MAXIMUM_VALUES or strings > 2 * MAXIMUM_VALUES:
+            raise NotJson(f"JSON may have at most {MAXIMUM_VALUES} values here")
 
 
 def _count(raw: bytes, sign: bytes) -> int:

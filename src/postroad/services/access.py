@@ -176,6 +176,14 @@ async def _note_login(ctx: context.Context, user: users.User) -> None:
             await users.note_login(tx, user.id, now=ctx.clock())
 
 
+async def hand_out_token(ctx: context.Context, user: users.User) -> Session:
+    """A new token for a person who is logged in, to use elsewhere; the journal tells of it."""
+    session = await issue_token(ctx, user)
+    async with ctx.store.transaction() as tx:
+        await journal.write(ctx, tx, user.account_id, "person.token_made", user.email)
+    return session
+
+
 async def log_out(ctx: context.Context, who: caller.Caller) -> None:
     """Take the caller's token back, in every process."""
     if who.token_id is None or who.expires_at is None:

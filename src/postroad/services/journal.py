@@ -40,6 +40,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "person.joined": "joined the account",
     "person.password_changed": "changed the password of {subject}",
     "person.password_link_made": "made a password link for {subject}",
+    "person.token_made": "made a token for the API as {subject}",
     "person.removed": "removed {subject}",
     "person.role_changed": "changed the role of {subject}",
     "suppression.added": "put {subject} onto the suppression list",
@@ -55,6 +56,11 @@ ACTIONS: Final[Mapping[str, str]] = {
 }
 # What those are called who are no person.
 NAMES: Final = {actors.Kind.OPERATOR: "operator", actors.Kind.SERVICE: "postroad"}
+# What is counted in the subject of these is written so that it can be read.
+_COUNTED: Final = frozenset({"credits.added", "suppression.imported", "message.cancelled", "message.retried"})
+_COUNT: Final = re.compile(r"^\d{4,}(?= |$)", re.ASCII)
+# Names of ours in a detail, which are lists or have underscores, and the words for them.
+_ROLES: Final = frozenset({"person.created", "person.invited", "person.role_changed"})
 # A line on a page; whatever is longer is cut.
 MOST_CHARACTERS: Final = 200
 
@@ -97,8 +103,25 @@ def text(entry: journal.Entry) -> str:
     """What was done, as a sentence without its beginning: the name of who did it goes before it."""
     # A newer version that was here before may have written actions that this one does not know.
     known = ACTIONS.get(entry.action)
-    sentence = known.format(subject=entry.subject) if known else f"{entry.action}: {entry.subject}"
-    return f"{sentence} ({entry.detail})" if entry.detail else sentence
+    subject, detail = _subject(entry), _detail(entry)
+    sentence = known.format(subject=subject) if known else f"{entry.action}: {subject}"
+    return f"{sentence} ({detail})" if detail else sentence
+
+
+def _subject(entry: journal.Entry) -> str:
+    """What it was done to, as people write it."""
+    if entry.action not in _COUNTED:
+        return entry.subject
+    return _COUNT.sub(lambda found: f"{int(found[0]):,}", entry.subject)
+
+
+def _detail(entry: journal.Entry) -> str:
+    """What else is known of it, in words instead of names of ours."""
+    if entry.action in _ROLES:
+        return entry.detail.replace("_", "-")
+    if entry.action == "api_key.created":
+        return f"may {' and '.join(entry.detail.split())}" if entry.detail else ""
+    return entry.detail.replace(" ", ", ") if entry.action == "webhook.saved" else entry.detail
 
 
 async def _name(tx: store.Transaction, actor: actors.Actor) -> str:

@@ -113,6 +113,9 @@ async def make_link(ctx: context.Context, account_id: str, user_id: str) -> pass
         user = _member(await _held(ctx, tx, account_id), user_id)
         if user.disabled_at is not None:
             raise errors.Conflict("this person is locked out; let them in again first")
+        if user.id == ctx.actor.user_id:
+            # Who holds a session need not know the password: a link would let them change it.
+            raise errors.Conflict("for yourself, change the password in your profile")
         made = await password_links.make(ctx, tx, user)
         await journal.write(ctx, tx, account_id, "person.password_link_made", user.email)
     return made

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
 from postroad.model import mail, spans, times
 from postroad.storage import pools, queue_views, recipients
 
@@ -29,17 +27,23 @@ def why(row: queue_views.Waiting, pool: pools.Pool | None, *, now: int) -> str:
         text = f"next attempt at {times.to_wire(row.due_at)}, the {spans.ordinal(row.attempt_count + 1)}"
         return f"{text}, after: {after}" if after else text
     if pool is None:
-        return "ready; a worker takes it as soon as its destination has room"
+        return _ready(pool)
     until = "" if pool.state == "slowed" else f" until {times.to_wire(pool.until)}"
     reason = f": {shortened(pool.reason)}" if pool.reason else ""
-    return f"ready, but the pool {pool.name} is {_STANDS[pool.state]}{until}{reason}"
+    return f"{_ready(pool)}{until}{reason}"
 
 
 def why_for_account(row: queue_views.Waiting, pool: pools.Pool | None, *, now: int) -> str:
-    """The same for people of the account: no worker's name, and no words that a destination said of others' mail."""
+    """The same for people of the account: no worker's name, and no words that a destination said of others' mail.
+
+    It names no time: `due_at` is the next attempt's, and pages show it in the time of whoever reads.
+    """
     if row.state == queue_views.SENDING:
         return "was being sent when its worker stopped; others take it over" if row.due_at <= now else "being sent now"
-    return why(row, pool and msgspec.structs.replace(pool, reason=""), now=now)
+    if row.state == queue_views.WAITING:
+        after = last_words(row.last_smtp_code, row.last_smtp_response)
+        return f"put off after: {after}" if after else "waits for its next attempt"
+    return _ready(pool)
 
 
 def how_it_ended(recipient: recipients.Recipient) -> str:
@@ -63,6 +67,12 @@ def shortened(text: str) -> str:
     words = " ".join(text[: 10 * WORDS_CHARACTERS].split())
     line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in words)
     return line if len(line) <= WORDS_CHARACTERS else f"{line[: WORDS_CHARACTERS - 1]}…"
+
+
+def _ready(pool: pools.Pool | None) -> str:
+    if pool is None:
+        return "ready; a worker takes it as soon as its destination has room"
+    return f"ready, but the pool {pool.name} is {_STANDS[pool.state]}"
 
 
 def _sending(row: queue_views.Waiting, *, now: int) -> str:

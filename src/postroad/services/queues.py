@@ -1,11 +1,13 @@
 """The queue: what waits and why, and the two things to do about it, to try at once or to give up.
 
-Operators see all of it; an account sees its own messages, and may have them tried at once.
+Operators see all of it; an account sees its own messages, and may have them tried at once, with a pause after each
+attempt. An attempt that is asked for takes no step of the schedule: whoever is impatient loses no mail.
 
 Neither touches what is under a lease: a worker is sending it right now, and records the result. Both work in batches,
 each a transaction of its own, so that mail goes on meanwhile.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,16 +16,18 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import cursors, identifiers, judging, limits, providers
+from postroad.model import cursors, identifiers, judging, limits, providers, times
 from postroad.protocol import address
 from postroad.services import context, journal, outcomes, queue_reasons
-from postroad.storage import accounts, attempts, late_bounces, messages, pools, queue_views, recipients
+from postroad.storage import accounts, attempts, late_bounces, messages, pools, queue, queue_views, recipients, store
 
 TOP_DOMAINS: Final = 10
 BATCH: Final = 500
 # Five million recipients; whoever has more calls again.
 MOST_BATCHES: Final = 10_000
 CANCELLED: Final = "cancelled by the operator"
+# From an attempt to one that an account asks for: a destination that is hammered blames the host, and all who use it.
+PAUSE_SECONDS: Final = 30
 # Workers repeat what they tell at least twice in this time.
 ALIVE_MICROSECONDS: Final = 90_000_000
 
@@ -176,7 +180,10 @@ async def retry(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> 
 
 
 async def retry_of_account(ctx: context.Context, account_id: str, message_id: str, recipient_id: str | None) -> Done:
-    """Let an account's own message be tried now, or one recipient of it. Raises Conflict when nothing of it waits."""
+    """Let an account's own message be tried now, or one recipient of it.
+
+    Raises Conflict when nothing of it waits, and RateLimited when all that waits was tried a moment ago.
+    """
     if not identifiers.is_identifier(message_id, identifiers.MESSAGE):
         raise _unknown_message()
     async with ctx.store.transaction() as tx:
@@ -186,9 +193,12 @@ async def retry_of_account(ctx: context.Context, account_id: str, message_id: st
         if recipient_id is not None and recipient_id not in known:
             raise errors.NotFound("recipient_id: the message has no such recipient")
         rows = await queue_views.of_message(tx, account_id, message_id)
-        held = sum(row.state == queue_views.SENDING for row in rows if recipient_id in {None, row.recipient_id})
+        chosen = [row for row in rows if recipient_id in {None, row.recipient_id}]
+        held = sum(row.state == queue_views.SENDING for row in chosen)
+        waiting = [row.recipient_id for row in chosen if row.state == queue_views.WAITING]
         now = ctx.clock()
-        changed = await queue_views.make_message_ready(tx, account_id, message_id, recipient_id, now=now)
+        keys = [(account_id, message_id, one) for one in waiting]
+        changed = await queue_views.make_named_ready(tx, await _rested(ctx, tx, keys, now=now), now=now)
         if not changed:
             raise errors.Conflict(
                 "nothing waits: what is not final yet is being sent, or is about to be; look again in a moment"
@@ -198,6 +208,27 @@ async def retry_of_account(ctx: context.Context, account_id: str, message_id: st
         await journal.write(ctx, tx, account_id, "message.retried", message_id)
     ctx.arrivals.set()
     return Done(changed, held)
+
+
+async def _rested(
+    ctx: context.Context, tx: store.Transaction, waiting: Sequence[queue.Key], *, now: int
+) -> list[queue.Key]:
+    """Of waiting recipients of one message those whose last attempt is long enough ago. RateLimited when none is."""
+    if not waiting:
+        return []
+    # In the order of time, so that the last one of each stays.
+    tried = await attempts.of_message(tx, *waiting[0][:2])
+    ended = {one.recipient_id: one.started_at + one.duration for one in tried}
+    # Half of the first delay at most: where delays are seconds, the first wait leaves time to ask as well.
+    pause = min(PAUSE_SECONDS, ctx.settings.delivery.retry_seconds[0] // 2)
+    left = {key: ended.get(key[2], 0) + pause * times.SECOND - now for key in waiting}
+    rested = [key for key in waiting if left[key] <= 0]
+    if not rested:
+        raise errors.RateLimited(
+            f"this was tried a moment ago; wait {'a second' if pause == 1 else f'{pause} seconds'} after an attempt",
+            retry_after=max(1, math.ceil(min(left.values()) / times.SECOND)),
+        )
+    return rested
 
 
 async def lines_of_message(ctx: context.Context, account_id: str, message_id: str) -> dict[str, Line]:

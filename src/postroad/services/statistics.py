@@ -17,6 +17,8 @@ from postroad.storage import accounts as stored_accounts
 from postroad.storage import attempts, pools, queue_views, store, traffic, webhook_deliveries, webhooks
 
 LATEST_FAILURES: Final = 10
+# Of fewer results a share says little: one refusal of two is no provider that refuses half of all mail.
+LEAST_RESULTS: Final = 20
 # A page shows no more deliveries than these before somebody scrolls.
 PULSE_DELIVERIES: Final = 20
 PULSE_BYTES: Final = 8
@@ -76,6 +78,16 @@ class Provider:
     failed: int
     deferred: int
 
+    @property
+    def refused(self) -> int:
+        """Recipients that it did not take in the end."""
+        return self.bounced + self.failed
+
+    @property
+    def ended(self) -> int:
+        """Recipients with a final result."""
+        return self.delivered + self.refused
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -95,7 +107,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """How an account's mail stands. `before` is the period before this one; `queued` are recipients on their way."""
+    """How an account's mail stands. `before` is as much of the period before; `queued` are recipients on their way."""
 
     period: Period
     now: int
@@ -111,24 +123,27 @@ class Overview:
 async def overview(ctx: context.Context, account_id: str, period: Period) -> Overview:
     """How an account's mail stands now, and what it has come to in a period."""
     now, shape = ctx.clock(), SHAPES[period]
-    # Buckets begin where hours, quarters of a day and days do; two periods of them end with the current one.
+    length = shape.buckets * shape.hours
+    # Buckets begin where hours, quarters of a day and days do, and end with the current one.
     until_hour = (traffic.hour_of(now) // shape.hours + 1) * shape.hours
-    from_hour = until_hour - 2 * shape.buckets * shape.hours
+    from_hour = until_hour - length
+    # The current bucket is not over, so that of the period before counts as far as this one is: to the nearest hour.
+    until_before = traffic.hour_of(now + times.HOUR // 2) - length
     async with ctx.store.scanning() as tx:
         account = await stored_accounts.by_id(tx, account_id)
         if account is None:
             raise accounts.unknown()
-        sums = await traffic.sums(tx, account_id, from_hour=from_hour, until_hour=until_hour, hours=shape.hours)
+        recent = await traffic.sums(tx, account_id, from_hour=from_hour, until_hour=until_hour, hours=shape.hours)
+        before = await traffic.sums(tx, account_id, from_hour=from_hour - length, until_hour=until_before, hours=length)
         first = await queue_views.first(tx, account_id)
         told = queue_reasons.gravest(await pools.heard_since(tx, now - queues.ALIVE_MICROSECONDS)) if first else {}
         refused = await attempts.latest_refused(tx, account_id, most=LATEST_FAILURES)
-    recent = [one for one in sums if one.place >= shape.buckets]
     return Overview(
         period=period,
         now=now,
-        series=_series(recent, shape, until_hour=until_hour),
+        series=_series(recent, shape, from_hour=from_hour),
         totals=_total(recent),
-        before=_total([one for one in sums if one.place < shape.buckets]),
+        before=_total(before),
         providers=_providers(recent),
         # Each recipient that is not final holds a credit, and no other does: `postroad audit` proves it.
         queued=account.reserved,
@@ -172,14 +187,13 @@ def _total(sums: Sequence[traffic.Sum]) -> Totals:
     )
 
 
-def _series(sums: Sequence[traffic.Sum], shape: Shape, *, until_hour: int) -> Series:
+def _series(sums: Sequence[traffic.Sum], shape: Shape, *, from_hour: int) -> Series:
     by_place: list[list[traffic.Sum]] = [[] for _ in range(shape.buckets)]
     for one in sums:
-        by_place[one.place - shape.buckets].append(one)
+        by_place[one.place].append(one)
     buckets = [_total(found) for found in by_place]
-    first = until_hour - shape.buckets * shape.hours
     return Series(
-        starts=[(first + place * shape.hours) * times.HOUR for place in range(shape.buckets)],
+        starts=[(from_hour + place * shape.hours) * times.HOUR for place in range(shape.buckets)],
         messages=[bucket.messages for bucket in buckets],
         recipients=[bucket.recipients for bucket in buckets],
         delivered=[bucket.delivered for bucket in buckets],
@@ -190,14 +204,22 @@ def _series(sums: Sequence[traffic.Sum], shape: Shape, *, until_hour: int) -> Se
 
 
 def _providers(sums: Sequence[traffic.Sum]) -> list[Provider]:
-    """Who refuses most comes first, then who puts off most. What was decided without a destination is nobody's."""
+    """Who refuses the largest share comes first; those with few results follow, who refuses most of them first.
+
+    What was decided without a destination is nobody's.
+    """
     by_name: dict[str, list[traffic.Sum]] = {}
     for one in sums:
         if one.provider:
             by_name.setdefault(one.provider, []).append(one)
     totals = {name: _total(found) for name, found in by_name.items()}
     found = [Provider(name, of.delivered, of.bounced, of.failed, of.deferred) for name, of in totals.items()]
-    return sorted(found, key=lambda one: (-one.bounced - one.failed, -one.deferred, -one.delivered, one.name))
+    return sorted(found, key=_standing)
+
+
+def _standing(one: Provider) -> tuple[float | str, ...]:
+    share = one.refused / one.ended if one.ended >= LEAST_RESULTS else -1
+    return -share, -one.refused, -one.deferred, -one.delivered, one.name
 
 
 def _failure(refused: attempts.Refused) -> Failure:

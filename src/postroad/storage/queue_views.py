@@ -27,7 +27,10 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A recipient in the queue. `pool` is that of its last attempt, and empty when that got nowhere."""
+    """A recipient in the queue, with all attempts that were made.
+
+    `pool` is that of its last attempt, and empty when that got nowhere.
+    """
 
     account_id: str
     message_id: str
@@ -103,15 +106,13 @@ async def accounts(tx: store.Transaction, chosen: Filter) -> list[str]:
 
 
 async def make_ready(tx: store.Transaction, chosen: Filter, *, now: int, most: int) -> int:
-    """Let some that wait be tried now; tells how many."""
+    """Let some that wait be tried now, and keep their place in the schedule; tells how many."""
     return await tx.execute("queue_views.make_ready", *msgspec.structs.astuple(chosen), now, most)
 
 
-async def make_message_ready(
-    tx: store.Transaction, account_id: str, message_id: str, recipient_id: str | None, *, now: int
-) -> int:
-    """Let the recipients of one message that wait be tried now, or one of them; tells how many."""
-    return await tx.execute("queue_views.make_message_ready", account_id, message_id, recipient_id, now)
+async def make_named_ready(tx: store.Transaction, keys: Sequence[queue.Key], *, now: int) -> int:
+    """The same for named ones, as far as they wait."""
+    return len(await tx.fetch_many("queue_views.make_named_ready", [(*key, now) for key in keys]))
 
 
 async def free(tx: store.Transaction, chosen: Filter, *, most: int) -> list[Free]:

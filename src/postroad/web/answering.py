@@ -65,7 +65,7 @@ def challenges(permission: caller.Permission | None) -> tuple[tuple[bytes, bytes
 
 
 def success(answer: routing.Answer, *, request_id: str) -> Response:
-    """The response to a request that a handler has answered; one in parts has no content and no length yet."""
+    """The response to a request that a handler has answered; one in parts has no content yet, and perhaps no length."""
     body = answer.body
     content = body if isinstance(body, bytes) else _encoder.encode(body) if isinstance(body, msgspec.Struct) else b""
     fields: Fields = [(b"x-request-id", (answer.request_id or request_id).encode())]
@@ -75,8 +75,9 @@ def success(answer: routing.Answer, *, request_id: str) -> Response:
         fields.extend(_JSON)
     else:
         fields.extend(_other_fields(answer))
-    if answer.status not in _WITHOUT_CONTENT and not isinstance(body, AsyncGenerator):
-        fields.append((b"content-length", b"%d" % len(content)))
+    length = answer.length if isinstance(body, AsyncGenerator) else len(content)
+    if answer.status not in _WITHOUT_CONTENT and length is not None:
+        fields.append((b"content-length", b"%d" % length))
     return answer.status, fields, content
 
 

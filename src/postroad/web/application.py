@@ -61,12 +61,13 @@ class _Endpoint(Generic[routing.ContextT]):
 class _Exchange(Generic[routing.ContextT]):
     """One request under way, as far as it is known."""
 
-    __slots__ = ("account_id", "endpoint", "headers", "id", "method", "path", "rest", "started")
+    __slots__ = ("account_id", "endpoint", "headers", "id", "method", "path", "query", "rest", "started")
 
-    def __init__(self, request_id: str, *, method: str | None, path: bytes = b"") -> None:
+    def __init__(self, request_id: str, *, method: str | None, path: bytes = b"", query: bytes = b"") -> None:
         self.id = request_id
         self.method = method
         self.path = path
+        self.query = query
         self.headers: routing.Headers | None = None
         self.started = time.perf_counter()
         self.endpoint: _Endpoint[routing.ContextT] | None = None
@@ -131,7 +132,7 @@ class Application(Generic[routing.ContextT]):
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange: _Exchange[routing.ContextT] = _Exchange(
-            self._new_id(), method=scope["method"], path=scope["raw_path"]
+            self._new_id(), method=scope["method"], path=scope["raw_path"], query=scope["query_string"]
         )
         try:
             response = await self._respond(exchange, scope, receive)
@@ -194,7 +195,8 @@ class Application(Generic[routing.ContextT]):
             reader.check_type(headers, raw)
             if route.idempotent:
                 key = reader.idempotency_key(headers)
-            document, body = reader.decode(raw)
+            is_large = len(raw) > reading.LARGE_OCTETS
+            document, body = await asyncio.to_thread(reader.decode, raw) if is_large else reader.decode(raw)
         request = routing.Request(
             id=exchange.id,
             headers=headers,
@@ -221,7 +223,7 @@ class Application(Generic[routing.ContextT]):
 
     def _refusal(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> answering.Response:
         if self._depict is not None and exchange.headers is not None and exchange.method is not None:
-            refused = routing.Refused(exchange.id, exchange.method, exchange.path, exchange.headers)
+            refused = routing.Refused(exchange.id, exchange.method, exchange.path, exchange.query, exchange.headers)
             depicted = self._depict(error, refused)
             if depicted is not None:
                 return depicted

@@ -46,8 +46,11 @@ def _address(text: str) -> str | None:
     elif bare.count(":") == 1:
         bare = bare.partition(":")[0]
     try:
-        address = ipaddress.ip_address(bare)
+        # A zone ("%eth0") can be any text, and names nobody outside of one host.
+        address = ipaddress.ip_address(bare) if "%" not in bare else None
     except ValueError:
+        return None
+    if address is None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(mapped or address)

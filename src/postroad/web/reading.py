@@ -8,14 +8,13 @@ of `explaining`.
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
-from urllib import parse
 
 import msgspec
 from msgspec import inspect
 
 from postroad import errors
 from postroad.model import limits
-from postroad.protocol import strict_json
+from postroad.protocol import form_fields, strict_json
 from postroad.web import explaining, routing
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -24,6 +23,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 QUERY_PARAMETERS: Final = 32
 # More digits than any documented number needs, few enough that reading them costs nothing.
 NUMBER_DIGITS: Final = 18
+# Decoding more than this could be felt by others who wait for the event loop.
+LARGE_OCTETS: Final = 64 * 1024
 # More than any form of ours has.
 FORM_FIELDS: Final = 128
 
@@ -168,8 +169,8 @@ def _media_type(value: bytes | None) -> bytes:
 
 def _pairs(text: bytes, *, most: int, root: str) -> list[tuple[str, str]]:
     try:
-        return parse.parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=most)
-    except ValueError:
+        return form_fields.read(text, most=most)
+    except form_fields.NotFields:
         raise errors.InvalidRequest(f"{root}: at most {most} parameters, percent-encoded as UTF-8") from None
 
 

@@ -84,6 +84,7 @@ class Refused:
     request_id: str
     method: str
     path: bytes
+    query: bytes
     headers: Headers
 
 
@@ -91,7 +92,7 @@ class Answer(msgspec.Struct, frozen=True):
     """What a handler gives back: a Struct to encode (it holds `request_id`), bytes to send as they are, or nothing.
 
     Bytes may come in parts, none of them empty, for an answer of any length; what goes wrong after the first one cuts
-    the connection.
+    the connection. `length` is how many octets all parts have together, where that is known.
 
     `request_id` replaces the request's own id in the header: a replayed send answers with the id of the first one.
     """
@@ -101,6 +102,7 @@ class Answer(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
     content_type: str = JSON
     request_id: str | None = None
+    length: int | None = None
 
 
 Handler = Callable[[ContextT, Request], Awaitable[Answer]]

@@ -18,6 +18,10 @@
   const DAY = { month: "short", day: "numeric" };
   const TIME = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 
+  /* Buckets that are days are days of UTC; in another time they would have the name of the day before. */
+  const isDaily = (seconds) => seconds >= 86400;
+  const utcDay = (seconds, format) => new Date(seconds * 1000).toLocaleDateString("en", { ...format, timeZone: "UTC" });
+
   /* Midnights by their day, what is between by its time. */
   function tick(seconds) {
     const moment = new Date(seconds * 1000);
@@ -25,8 +29,8 @@
   }
 
   function shownTime(start, seconds) {
+    if (isDaily(seconds)) return `${utcDay(start, { weekday: "short", ...DAY })} (UTC)`;
     const from = new Date(start * 1000);
-    if (seconds >= 86400) return from.toLocaleDateString("en", { weekday: "short", ...DAY });
     const until = new Date((start + seconds) * 1000).toLocaleTimeString("en", TIME);
     return `${from.toLocaleDateString("en", DAY)}, ${from.toLocaleTimeString("en", TIME)} – ${until}`;
   }
@@ -35,11 +39,12 @@
   function legend(figure, rows, seconds) {
     const values = [...figure.querySelectorAll(".legend b")];
     const place = figure.querySelector(".legend-time");
+    const whole = place.dataset.whole ??= place.textContent;
     const sums = values.map((_, at) => rows.reduce((sum, row) => sum + row[at + 1], 0));
     return (index) => {
       const row = rows[index];
       values.forEach((element, at) => { element.textContent = number(row ? row[at + 1] : sums[at]); });
-      place.textContent = row ? shownTime(row[0], seconds) : "in all";
+      place.textContent = row ? shownTime(row[0], seconds) : whole;
     };
   }
 
@@ -55,20 +60,22 @@
     const seconds = Number(figure.dataset.seconds);
     const { rows, colors } = read(figure);
     const tell = legend(figure, rows, seconds);
+    const end = rows[rows.length - 1][0] + seconds;
     const line = { stroke: color("line"), width: 1 };
     const axis = { stroke: color("quiet"), grid: line, ticks: line, font: "12px system-ui, sans-serif" };
     const bars = uPlot.paths.bars({ size: [0.75, 36], radius: 0.15 });
     place.hidden = false;
     place.replaceChildren();
     drawn.set(figure, new uPlot({
-      width: place.clientWidth || 300, height: HEIGHT, padding: [10, 6, 0, 0], legend: { show: false },
+      width: place.clientWidth || 300, height: HEIGHT, padding: [10, 22, 0, 0], legend: { show: false },
+      tzDate: (moment) => isDaily(seconds) ? uPlot.tzDate(new Date(moment * 1000), "Etc/UTC") : new Date(moment * 1000),
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
       scales: {
-        x: { range: () => [rows[0][0], rows[rows.length - 1][0] + seconds] },
+        x: { range: () => [rows[0][0], end] },
         y: { range: (_, least, most) => [0, Math.max(4, most * 1.08)] },
       },
       axes: [
-        { ...axis, grid: { show: false }, size: 30, space: 64, values: (_, ticks) => ticks.map(tick) },
+        { ...axis, grid: { show: false }, size: 30, space: 64, values: (_, ticks) => ticks.map((at) => at >= end ? "" : isDaily(seconds) ? utcDay(at, DAY) : tick(at)) },
         { ...axis, size: 52, space: 32, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 1e7],
           values: (_, ticks) => ticks.map((value) => value >= 1e6 ? `${value / 1e6} M` : value >= 1e4 ? `${value / 1e3} k` : number(value)) },
       ],

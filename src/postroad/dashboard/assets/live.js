@@ -7,10 +7,16 @@
   const parts = (place) => place.querySelectorAll("[data-live][id]");
   /* After a refusal the browser gives up; we do not. */
   const PAUSE = 15000;
+  const SHORTEST = 300;
+  const LONGEST = 10000;
+  const PATIENCE = 30000;
   const CAN_HAVE_FOCUS = "a[href], button, summary, [tabindex]";
   const originals = new WeakMap();
   let source = null;
   let waiting = null;
+  let asking = false;
+  let again = false;
+  let wait = SHORTEST;
 
   const keep = (place) => parts(place).forEach((part) => originals.set(part, part.cloneNode(true)));
   const busy = (part) => part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea");
@@ -18,30 +24,53 @@
   /* Whoever reads a part stays where they are: what is open stays open, and the focus stays in its place. */
   function replace(part, fresh) {
     const focused = [...part.querySelectorAll(CAN_HAVE_FOCUS)].indexOf(document.activeElement);
+    const href = focused >= 0 ? document.activeElement.getAttribute("href") : null;
     const before = { details: part.querySelectorAll("details"), scrolls: part.querySelectorAll(".scroll") };
     const offsets = [...before.scrolls].map((one) => [one.scrollLeft, one.scrollTop]);
     originals.set(fresh, fresh.cloneNode(true));
     part.replaceWith(fresh);
     fresh.querySelectorAll("details").forEach((one, at) => { if (before.details[at]) one.open = before.details[at].open; });
+    /* A row that leads somewhere is new when it was not there, or read otherwise. */
+    const read = (row) => `${row.querySelector("a")?.getAttribute("href")} ${row.textContent}`;
+    const known = new Set([...(originals.get(part) || part).querySelectorAll("tbody tr")].map(read));
+    originals.get(fresh).querySelectorAll("tbody tr").forEach((row, at) => {
+      if (row.querySelector("a") && !known.has(read(row))) fresh.querySelectorAll("tbody tr")[at].classList.add("fresh");
+    });
     fresh.classList.add("fresh");
     window.postroad.prepare(fresh);
     fresh.querySelectorAll(".scroll").forEach((one, at) => { if (offsets[at]) [one.scrollLeft, one.scrollTop] = offsets[at]; });
-    if (focused >= 0) fresh.querySelectorAll(CAN_HAVE_FOCUS)[focused]?.focus({ preventScroll: true });
+    if (focused < 0) return;
+    const able = [...fresh.querySelectorAll(CAN_HAVE_FOCUS)];
+    (able.find((one) => href && one.getAttribute("href") === href) || able[focused])?.focus({ preventScroll: true });
   }
 
   async function refresh() {
-    waiting = null;
-    const answer = await fetch(location.href, { headers: { "Accept": "text/html", "X-Refreshed": "page" } }).catch(() => null);
-    if (!answer || !answer.ok || answer.redirected) return;
-    const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const request = { headers: { "Accept": "text/html", "X-Refreshed": "page" }, signal: AbortSignal.timeout(PATIENCE) };
+    const answer = await fetch(location.href, request).catch(() => null);
+    const text = answer && answer.ok && !answer.redirected ? await answer.text().catch(() => null) : null;
+    if (text === null) return;
+    const next = new DOMParser().parseFromString(text, "text/html");
     parts(document).forEach((part) => {
       const fresh = next.getElementById(part.id);
       if (fresh && !busy(part) && !fresh.isEqualNode(originals.get(part) || part)) replace(part, fresh);
     });
   }
 
-  /* Many results in a second are one change. */
-  function changed() { if (!waiting) waiting = setTimeout(refresh, 300); }
+  async function run() {
+    const began = performance.now();
+    [waiting, asking, again] = [null, true, false];
+    try { await refresh(); } finally {
+      wait = Math.min(LONGEST, Math.max(SHORTEST, 5 * (performance.now() - began)));
+      asking = false;
+      if (again) changed();
+    }
+  }
+
+  /* Many results in a second are one change. What took the service long to make is asked for less often. */
+  function changed() {
+    if (asking) again = true;
+    else if (!waiting) waiting = setTimeout(run, wait);
+  }
 
   function close() { if (source) source.close(); source = null; }
 

@@ -9,8 +9,9 @@ WHERE (CAST($1 AS TEXT) IS NULL OR account_id = $1)
 GROUP BY domain ORDER BY recipients DESC, domain LIMIT $5;
 
 -- name: make_ready
--- Let some of those that wait for their next attempt be tried now. What somebody is changing is passed over.
-UPDATE queue SET ready = 1, due_at = $5
+-- Let some of those that wait for their next attempt be tried now, without a step of the schedule. What somebody is
+-- changing is passed over.
+UPDATE queue SET ready = 1, due_at = $5, attempt_count = GREATEST(attempt_count - 1, 0)
 WHERE (account_id, message_id, recipient_id) IN (
     SELECT account_id, message_id, recipient_id FROM queue
     WHERE ready = 0 AND worker IS NULL
@@ -21,15 +22,19 @@ WHERE (account_id, message_id, recipient_id) IN (
     LIMIT $6
     FOR UPDATE SKIP LOCKED);
 
--- name: make_message_ready
--- Let recipients of one message that wait for their next attempt be tried now, or one of them. What somebody is changing is
--- passed over.
-UPDATE queue SET ready = 1, due_at = $4
-WHERE (account_id, message_id, recipient_id) IN (
-    SELECT account_id, message_id, recipient_id FROM queue
-    WHERE account_id = $1 AND message_id = $2 AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
-        AND ready = 0 AND worker IS NULL
-    FOR UPDATE SKIP LOCKED);
+-- name: make_named_ready
+-- The same for the named ones, as far as they wait. What somebody is changing is passed over.
+UPDATE queue SET ready = 1, due_at = chosen.now, attempt_count = GREATEST(attempt_count - 1, 0)
+FROM (
+    SELECT one.account_id, one.message_id, one.recipient_id, wanted.now
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS wanted (account_id, message_id, recipient_id, now)
+    JOIN queue AS one ON one.account_id = wanted.account_id AND one.message_id = wanted.message_id
+        AND one.recipient_id = wanted.recipient_id
+    WHERE one.ready = 0 AND one.worker IS NULL
+    FOR UPDATE OF one SKIP LOCKED) AS chosen
+WHERE queue.account_id = chosen.account_id AND queue.message_id = chosen.message_id
+    AND queue.recipient_id = chosen.recipient_id
+RETURNING queue.recipient_id;
 
 -- name: still_free
 -- Of the named ones those that nobody holds, kept from others until the transaction ends. What somebody is claiming is

@@ -1,17 +1,18 @@
 -- What an operator sees of the queue, and does to it. `state` is ready, waiting (for its next attempt) or sending (under a
--- lease). In most of them $1 to $4 choose rows by account, message, recipient and domain; NULL chooses all.
+-- lease). In most of them $1 to $4 choose rows by account, message, recipient and domain; NULL chooses all. Attempts are
+-- those of the recipient. The count of the queue is the place in the schedule, which an attempt that is asked for keeps.
 
 -- name: page
 -- Recipients of one state or of any, the oldest first, each with the destination's last words and the pool of its last
 -- attempt.
-SELECT chosen.account_id, chosen.message_id, recipient_id, lane, chosen.email, chosen.attempt_count, lost_leases, state,
-    queued_at, due_at, worker, last_smtp_code, last_smtp_response,
+SELECT chosen.account_id, chosen.message_id, recipient_id, lane, chosen.email, recipients.attempt_count, lost_leases,
+    state, queued_at, due_at, worker, last_smtp_code, last_smtp_response,
     (SELECT pool FROM attempts
         WHERE attempts.account_id = chosen.account_id AND attempts.message_id = chosen.message_id
             AND attempts.recipient_id = chosen.recipient_id
         ORDER BY started_at DESC LIMIT 1)
 FROM (
-    SELECT account_id, message_id, recipient_id, lane, email, attempt_count, lost_leases, queued_at, due_at, worker,
+    SELECT account_id, message_id, recipient_id, lane, email, lost_leases, queued_at, due_at, worker,
         CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END AS state
     FROM queue
     WHERE (CAST($1 AS TEXT) IS NULL OR account_id = $1)
@@ -27,7 +28,7 @@ ORDER BY recipient_id;
 
 -- name: of_message
 -- The recipients of one message of an account, as above, found by their key.
-SELECT queue.account_id, queue.message_id, recipient_id, lane, queue.email, queue.attempt_count, lost_leases,
+SELECT queue.account_id, queue.message_id, recipient_id, lane, queue.email, recipients.attempt_count, lost_leases,
     CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END,
     queued_at, due_at, worker, last_smtp_code, last_smtp_response,
     (SELECT pool FROM attempts
@@ -42,7 +43,7 @@ ORDER BY recipient_id;
 
 -- name: first
 -- The oldest recipient of the account $1, with the same about it.
-SELECT queue.account_id, queue.message_id, recipient_id, lane, queue.email, queue.attempt_count, lost_leases,
+SELECT queue.account_id, queue.message_id, recipient_id, lane, queue.email, recipients.attempt_count, lost_leases,
     CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END,
     queued_at, due_at, worker, last_smtp_code, last_smtp_response,
     (SELECT pool FROM attempts
@@ -85,8 +86,8 @@ WHERE (CAST($1 AS TEXT) IS NULL OR account_id = $1)
 ORDER BY account_id;
 
 -- name: make_ready
--- Let some of those that wait for their next attempt be tried now.
-UPDATE queue SET ready = 1, due_at = $5
+-- Let some of those that wait for their next attempt be tried now, without a step of the schedule.
+UPDATE queue SET ready = 1, due_at = $5, attempt_count = MAX(attempt_count - 1, 0)
 WHERE (account_id, message_id, recipient_id) IN (
     SELECT account_id, message_id, recipient_id FROM queue
     WHERE ready = 0 AND worker IS NULL
@@ -96,11 +97,11 @@ WHERE (account_id, message_id, recipient_id) IN (
         AND (CAST($4 AS TEXT) IS NULL OR lane = CAST($4 AS TEXT) || ' ' || account_id)
     LIMIT $6);
 
--- name: make_message_ready
--- Let recipients of one message that wait for their next attempt be tried now, or one of them; found by their key.
-UPDATE queue SET ready = 1, due_at = $4
-WHERE account_id = $1 AND message_id = $2 AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
-    AND ready = 0 AND worker IS NULL;
+-- name: make_named_ready
+-- The same for the named ones, as far as they wait; found by their key.
+UPDATE queue SET ready = 1, due_at = $4, attempt_count = MAX(attempt_count - 1, 0)
+WHERE account_id = $1 AND message_id = $2 AND recipient_id = $3 AND ready = 0 AND worker IS NULL
+RETURNING recipient_id;
 
 -- name: free
 -- Some of those that nobody holds.
