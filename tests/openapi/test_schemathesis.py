@@ -43,7 +43,7 @@ def test_every_member_of_a_send_may_be_at_its_bounds(sqlite_service: running.Ser
 
 
 def test_managing_is_as_documented(sqlite_service: running.Service, tmp_path: Path) -> None:
-    words = ("--exclude-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "8")
+    words = ("--exclude-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "6")
     check_operations(checking.run(sqlite_service, tmp_path, *words))
 
 
@@ -62,4 +62,6 @@ def test_what_one_request_makes_the_next_one_finds(
 
 
 def test_the_other_engine_makes_no_difference(postgres_service: running.Service, tmp_path: Path) -> None:
-    check(checking.run(postgres_service, tmp_path, "--phases", "fuzzing,stateful", "--max-examples", "4"))
+    # Few requests, and the first that is good leaves nothing waiting for the others to have tried at once.
+    words = ("--exclude-name", "POST /v1/messages/{id}/retry", "--phases", "fuzzing,stateful", "--max-examples", "3")
+    check(checking.run(postgres_service, tmp_path, *words))

@@ -139,6 +139,7 @@ async def test_an_accepted_message_is_stored_with_all_that_belongs_to_it(shop: S
         "message_tags": 1,
         "ledger": 1,
         "idempotency_keys": 1,
+        "traffic_hours": 1,
         "rates": 1,
     }
     assert await shop.balance() == (98, 2)

@@ -102,7 +102,10 @@ async def hold(tx: store.Transaction, account_id: str) -> webhooks.Webhook:
 
 def host(url: str) -> str:
     """What the journal says of a URL: its path and its query may be secrets of the receiver."""
-    return parse.urlsplit(url).hostname or ""
+    try:
+        return parse.urlsplit(url).hostname or ""
+    except ValueError:  # the rules were others when it was saved
+        return ""
 
 
 def _events(wanted: Sequence[str]) -> str:
