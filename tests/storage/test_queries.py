@@ -143,7 +143,9 @@ def test_every_query_finds_its_rows_by_an_index(sqlite_store: SqliteStore) -> No
 
 def test_the_oldest_recipient_of_an_account_is_found_by_an_index(sqlite_store: SqliteStore) -> None:
     steps = plan(sqlite_store, "queue_views.first")
-    assert all(step.startswith(("SEARCH", "CORRELATED")) for step in steps), steps
+    # What is chosen first is one row, which is then walked through.
+    harmless = ("SEARCH", "CORRELATED", "CO-ROUTINE oldest", "SCAN oldest")
+    assert all(step.startswith(harmless) for step in steps), steps
 
 
 def plan(store: SqliteStore, name: str) -> list[str]:

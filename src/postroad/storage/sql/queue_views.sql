@@ -42,18 +42,17 @@ WHERE queue.account_id = $1 AND queue.message_id = $2
 ORDER BY recipient_id;
 
 -- name: first
--- The oldest recipient of the account $1, with the same about it.
-SELECT queue.account_id, queue.message_id, recipient_id, lane, queue.email, recipients.attempt_count, lost_leases,
+-- The oldest recipient of the account $1, with the same about it. It is chosen before the join, which would take all.
+SELECT oldest.account_id, oldest.message_id, recipient_id, lane, oldest.email, recipients.attempt_count, lost_leases,
     CASE WHEN ready = 1 THEN 'ready' WHEN worker IS NULL THEN 'waiting' ELSE 'sending' END,
     queued_at, due_at, worker, last_smtp_code, last_smtp_response,
     (SELECT pool FROM attempts
-        WHERE attempts.account_id = queue.account_id AND attempts.message_id = queue.message_id
-            AND attempts.recipient_id = queue.recipient_id
+        WHERE attempts.account_id = oldest.account_id AND attempts.message_id = oldest.message_id
+            AND attempts.recipient_id = oldest.recipient_id
         ORDER BY started_at DESC LIMIT 1)
-FROM queue CROSS JOIN recipients
-WHERE queue.account_id = $1 AND recipients.account_id = queue.account_id AND recipients.message_id = queue.message_id
-    AND recipients.id = recipient_id
-ORDER BY queue.message_id, recipient_id LIMIT 1;
+FROM (SELECT * FROM queue WHERE account_id = $1 ORDER BY message_id, recipient_id LIMIT 1) AS oldest
+    JOIN recipients ON recipients.account_id = oldest.account_id AND recipients.message_id = oldest.message_id
+        AND recipients.id = recipient_id;
 
 -- name: counts
 -- How many there are of each state, when the first of them was queued, and when it was due.
