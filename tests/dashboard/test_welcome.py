@@ -7,9 +7,8 @@ import re
 import pytest
 
 from postroad.dashboard import site as sites
-from postroad.dashboard import welcome
 from postroad.model import judging, mail
-from postroad.services import context, domains, messages, queues, webhooks
+from postroad.services import context, domains, inbox, messages, queues, webhooks
 from postroad.storage import queue_views, webhook_deliveries
 from tests import mailing, webhook_rows
 from tests.contexts import Clock
@@ -100,7 +99,7 @@ async def test_the_first_test_can_be_told_to_the_built_in_receiver_at_once(
     assert "The built-in receiver is the webhook of this account now." in browsing.notice_of(sent)
     webhook = await webhooks.find(ctx, browser.account_id)
     assert webhook is not None
-    assert webhook.url.endswith(welcome.BUILT_IN)
+    assert webhook.url.endswith(inbox.WEBHOOK_PATH)
     assert "The webhook is told as soon as the test has a result." in page
     assert "make a new secret" in page
     assert 'name="receiver"' not in page
@@ -223,7 +222,7 @@ async def test_a_receiver_that_is_away_is_told_of(ctx: context.Context, browser:
 async def test_the_built_in_receiver_is_offered_in_development_only(
     ctx: context.Context, site: sites.Site, browser: Browser
 ) -> None:
-    assert f'value="{browsing.BASE_URL}{welcome.BUILT_IN}"' in (await browser.get("/welcome")).text
+    assert f'value="{browsing.BASE_URL}{inbox.WEBHOOK_PATH}"' in (await browser.get("/welcome")).text
     served = browsing.serve(ctx, dataclasses.replace(site, mail=None))
     assert browser.user is not None
     async with browsing.open_browser(ctx, served, browser.user) as elsewhere:
@@ -233,7 +232,7 @@ async def test_the_built_in_receiver_is_offered_in_development_only(
         asked = (await elsewhere.get("/welcome")).text
     assert await webhooks.find(ctx, browser.account_id) is None
     assert 'name="receiver"' not in asked
-    assert welcome.BUILT_IN not in page
+    assert inbox.WEBHOOK_PATH not in page
     assert 'href="/inbox"' not in page
 
 

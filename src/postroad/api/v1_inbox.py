@@ -15,7 +15,6 @@ from postroad.web import routing
 RAW_TYPE: Final = "message/rfc822"
 PATH_PATTERNS: Final = {"id": identifiers.pattern(inbox.RECEIVED)}
 TAG: Final = "Inbox"
-WEBHOOK_PATH: Final = "/v1/inbox/webhook"
 # Events have a few kilobytes.
 WEBHOOK_BYTES: Final = 64 * 1024
 
@@ -127,7 +126,7 @@ def routes(mail: inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
         ),
         routing.Route(
             method="POST",
-            path=WEBHOOK_PATH,
+            path=inbox.WEBHOOK_PATH,
             handler=take_webhook,
             summary="Take a webhook, and keep nothing of it",
             description="In `postroad dev` only. A receiver for the account's webhook that is always there: what it "

@@ -8,14 +8,12 @@ from postroad import errors
 from postroad.dashboard import deliveries, forms, verifying, visits
 from postroad.dashboard import site as sites
 from postroad.model import events, times
-from postroad.services import context, pinging, webhook_log, webhook_replays, webhooks
+from postroad.services import context, inbox, pinging, webhook_log, webhook_replays, webhooks
 from postroad.storage import webhooks as stored
 from postroad.web import routing
 
 PATH: Final = "/webhook"
 ROWS: Final = 50
-# In `postroad dev` the service takes events itself, so that they can be seen without a program of one's own.
-BUILT_IN: Final = "/v1/inbox/webhook"
 # What each event means, as in docs/webhooks.md.
 EVENTS: Final = {
     events.EventType.DELIVERED: "The destination has accepted the message.",
@@ -145,7 +143,7 @@ def _values(visit: visits.Visit, webhook: stored.Webhook | None) -> dict[str, An
         "verifying": verifying.SNIPPETS,
         "retries": visit.ctx.settings.webhooks.retry_seconds,
         "most_hours": webhooks.OVERLAP_HOURS,
-        "built_in": f"{visit.base_url}{BUILT_IN}" if visit.site.mail is not None else None,
+        "built_in": f"{visit.base_url}{inbox.WEBHOOK_PATH}" if visit.site.mail is not None else None,
     }
 
 

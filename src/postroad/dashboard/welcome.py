@@ -9,7 +9,7 @@ from typing import Any, Final
 from postroad.dashboard import forms, snippets, visits
 from postroad.dashboard import site as sites
 from postroad.model import caller, judging, mail
-from postroad.services import context, messages, trying_out, webhook_log, webhooks
+from postroad.services import context, inbox, messages, trying_out, webhook_log, webhooks
 from postroad.storage import attempts
 from postroad.storage import messages as stored_messages
 from postroad.storage import recipients as stored_recipients
@@ -24,8 +24,6 @@ TOLD: Final = 5
 # credentials.
 OVER_HTTP: Final = ("curl", "Python")
 OVER_SMTP: Final = ("Django", "Laravel")
-# In `postroad dev` the service takes events itself, so that they can be seen without a program of one's own.
-BUILT_IN: Final = "/v1/inbox/webhook"
 
 
 class TestForm(forms.Form, frozen=True, kw_only=True):
@@ -95,7 +93,7 @@ async def offers_receiver(visit: visits.Visit) -> bool:
 
 
 def _built_in(visit: visits.Visit) -> str:
-    return f"{visit.base_url.rstrip('/')}{BUILT_IN}"
+    return f"{visit.base_url}{inbox.WEBHOOK_PATH}"
 
 
 async def _values(visit: visits.Visit) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from postroad.protocol import address
 from postroad.protocol.smtp import values
 
 RECEIVED: Final = "inb_"
+# Where a receiver of webhooks is always there, in development; the API has it, the dashboard offers it.
+WEBHOOK_PATH: Final = "/v1/inbox/webhook"
 MOST_MESSAGES: Final = 500
 MOST_OCTETS: Final = 256 * 1024 * 1024
 
