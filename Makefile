@@ -17,14 +17,17 @@ DEVELOPMENT := $(VENV)/.development-installed
 # What browser tests need and Python cannot bring. Without it they are left out, and the end of the run says so.
 CHROMIUM := $(VENV)/.chromium-looked-for
 AXE := tests/browser/node_modules/axe-core/axe.min.js
+# What the clients are written in, and what only their tests need.
+LANGUAGES := $(VENV)/.languages-looked-for
+TYPESCRIPT := clients/javascript/node_modules/typescript/package.json
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input install --no-warn-script-location
 INSTALL_LOCKED := $(INSTALL) --no-compile --require-hashes --only-binary :all:
 INSTALL_SELF := $(INSTALL) --no-deps --no-build-isolation --editable .
-SOURCES := src tests benchmarks
+SOURCES := src tests benchmarks clients
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check format lock bench-accept bench-submission bench-deliver bench-webhooks bench-dashboard screenshots clean
+.PHONY: help run test test-clients check format lock bench-accept bench-submission bench-deliver bench-webhooks bench-dashboard screenshots clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -34,8 +37,11 @@ help: ## Print this list
 run: $(RUNTIME) ## Start the service for development on this machine; needs nothing but Python
 	@$(BIN)/postroad dev $(ARGS)
 
-test: $(DEVELOPMENT) $(CHROMIUM) $(if $(shell command -v npm),$(AXE)) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
+test: $(DEVELOPMENT) $(CHROMIUM) $(LANGUAGES) $(if $(shell command -v npm),$(AXE) $(TYPESCRIPT)) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+test-clients: $(DEVELOPMENT) $(LANGUAGES) $(if $(shell command -v npm),$(TYPESCRIPT)) ## Test the client libraries, and hold all of them to the same scenarios
+	@$(BIN)/python -m clients.conformance $(ARGS)
 
 check: $(DEVELOPMENT) ## Check format, lint, strict types and import contracts
 	@$(BIN)/ruff format --check --quiet $(SOURCES) || { echo "Some files are not formatted: run make format" >&2; exit 1; }
@@ -74,7 +80,7 @@ screenshots: $(DEVELOPMENT) $(CHROMIUM) ## Take the pictures of every page in do
 	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 clean: ## Remove the environment and what tools left behind; data of the service stays
-	rm -rf $(VENV) tests/browser/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) tests/browser/node_modules clients/javascript/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --clear: a .venv whose Python has gone is made anew, not repaired.
@@ -108,6 +114,21 @@ $(CHROMIUM): | $(BIN)/python
 		apt-get install -y -qq --no-install-recommends chromium fonts-liberation' </dev/null >/dev/null 2>&1 \
 		|| echo "Chromium could not be installed; the browser tests will be left out" >&2
 	@touch $@
+
+# The same for the languages of the clients. What is missing afterwards is named by the run.
+$(LANGUAGES): clients/conformance/languages.py | $(DEVELOPMENT)
+	@missing=$$($(BIN)/python -m clients.conformance --missing); \
+	[ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
+	echo "Installing for the tests of the clients: $$missing"; \
+	timeout 300 sh -c 'export DEBIAN_FRONTEND=noninteractive; apt-get update -qq; \
+		apt-get install -y -qq --no-install-recommends "$$@"' sh $$missing </dev/null >/dev/null 2>&1 \
+		|| echo "Not all of it could be installed" >&2
+	@touch $@
+
+$(TYPESCRIPT): clients/javascript/package-lock.json
+	@echo "Installing TypeScript for the tests of the JavaScript client"
+	@timeout 120 npm ci --prefix clients/javascript --ignore-scripts --fetch-retries 1 </dev/null >/dev/null 2>&1 && touch $@ \
+		|| echo "TypeScript could not be installed; a test of the JavaScript client will fail" >&2
 
 # By the hashes of the lock. A failure leaves nothing behind: the next run tries again.
 $(AXE): tests/browser/package-lock.json

@@ -1,0 +1,122 @@
+// Package postroad sends mail through Postroad, reads what became of it, and verifies its webhooks.
+package postroad
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Version is the version of this package.
+const Version = "0.1.0"
+
+// Client talks to one Postroad with one credential. It may be used by several goroutines at once.
+type Client struct {
+	baseURL string
+	// A function, so that no way of printing a Client shows the credential.
+	authorize  func(http.Header)
+	http       *http.Client
+	timeout    time.Duration
+	maxRetries int
+	maxElapsed time.Duration
+	clock      clock
+}
+
+// New makes a Client of a base URL such as https://mail.example.com, and of WithToken or WithCredential.
+func New(baseURL string, options ...Option) (*Client, error) {
+	if err := checkBaseURL(baseURL); err != nil {
+		return nil, err
+	}
+	s := settings{timeout: 30 * time.Second, maxRetries: 4, maxElapsed: 60 * time.Second}
+	for _, option := range options {
+		option(&s)
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	return &Client{
+		baseURL:    strings.TrimRight(baseURL, "/"),
+		authorize:  s.credentials[0].authorize,
+		http:       newHTTPClient(s.httpClient),
+		timeout:    s.timeout,
+		maxRetries: s.maxRetries,
+		maxElapsed: s.maxElapsed,
+		clock:      systemClock,
+	}, nil
+}
+
+// SendOption changes one call of Send.
+type SendOption func(*call)
+
+// WithIdempotencyKey names the send. Postroad sends mail with the same key and content once, however often it is asked to.
+// Without it each call of Send has a random key, which it keeps across its own retries.
+func WithIdempotencyKey(key string) SendOption {
+	return func(c *call) { c.key = key }
+}
+
+// Send hands an email to Postroad. A receipt means that it is stored, not that it reached an inbox.
+func (c *Client) Send(ctx context.Context, email Email, options ...SendOption) (*Receipt, error) {
+	body, err := encode(email)
+	if err != nil {
+		return nil, fmt.Errorf("postroad: the email cannot be written as JSON: %w", err)
+	}
+	send := call{method: http.MethodPost, path: "/emails", key: newKey(), body: body}
+	for _, option := range options {
+		option(&send)
+	}
+	if !isHeaderValue(send.key) {
+		return nil, errors.New("postroad: an idempotency key must be printable ASCII, and not empty")
+	}
+	receipt := new(Receipt)
+	if err := c.do(ctx, send, receipt); err != nil {
+		return nil, err
+	}
+	return receipt, nil
+}
+
+var messageID = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// Get reads what became of an email. The id is that of its receipt.
+func (c *Client) Get(ctx context.Context, id string) (*Message, error) {
+	if !messageID.MatchString(id) {
+		return nil, fmt.Errorf("postroad: a message id has letters, digits, _ and - only, not %q", id)
+	}
+	message := new(Message)
+	if err := c.do(ctx, call{method: http.MethodGet, path: "/emails/" + id}, message); err != nil {
+		return nil, err
+	}
+	return message, nil
+}
+
+// checkBaseURL never quotes the URL: one that is refused may have a password in it.
+func checkBaseURL(baseURL string) error {
+	parsed, err := url.Parse(baseURL)
+	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Hostname() == "" {
+		return errors.New("postroad: the base URL must be http:// or https:// with a host")
+	}
+	if parsed.User != nil || strings.ContainsAny(baseURL, "?#") {
+		return errors.New("postroad: the base URL must have no user, no query and no fragment")
+	}
+	return nil
+}
+
+// encode leaves < and > as they are: escaped, an HTML body could outgrow what the server takes.
+func encode(email Email) ([]byte, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(email)
+	return buffer.Bytes(), err
+}
+
+// isHeaderValue tells what may stand in a header as it is. net/http refuses control characters, and only after a connection was made.
+func isHeaderValue(text string) bool {
+	return text != "" && strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}

@@ -1,0 +1,119 @@
+// What is sent, and what comes back.
+
+package postroad
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Email is a message to send. It needs From, To, and at least one of Text, HTML, Template and Attachments.
+type Email struct {
+	From        string            `json:"from,omitempty"`
+	To          []string          `json:"to,omitempty"`
+	CC          []string          `json:"cc,omitempty"`
+	BCC         []string          `json:"bcc,omitempty"`
+	ReplyTo     string            `json:"reply_to,omitempty"`
+	Subject     string            `json:"subject,omitempty"`
+	Text        string            `json:"text,omitempty"`
+	HTML        string            `json:"html,omitempty"`
+	Template    string            `json:"template,omitempty"`  // The alias of a template, in the place of Text and HTML.
+	Variables   map[string]any    `json:"variables,omitempty"` // Values for the template.
+	Headers     map[string]string `json:"headers,omitempty"`
+	Tags        []string          `json:"tags,omitempty"`
+	Attachments []Attachment      `json:"attachments,omitempty"`
+}
+
+// Attachment is a file of an Email.
+type Attachment struct {
+	Filename    string `json:"filename"`
+	Content     []byte `json:"content"`
+	ContentType string `json:"content_type,omitempty"` // Derived from Filename when empty.
+	ContentID   string `json:"content_id,omitempty"`   // Shows the file inside the HTML, as cid:<ContentID>.
+}
+
+// AttachFile reads an attachment from a file.
+func AttachFile(path string) (Attachment, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return Attachment{}, err
+	}
+	return Attachment{Filename: filepath.Base(path), Content: content}, nil
+}
+
+// MarshalJSON writes no content as an empty file. encoding/json would write null, which means a missing one.
+func (a Attachment) MarshalJSON() ([]byte, error) {
+	type plain Attachment
+	if a.Content == nil {
+		a.Content = []byte{}
+	}
+	return json.Marshal(plain(a))
+}
+
+// Receipt is the answer to a send: the email is stored and will be delivered.
+type Receipt struct {
+	ID              string            `json:"id"`
+	Status          string            `json:"status,omitempty"`
+	Source          string            `json:"source,omitempty"`
+	From            string            `json:"from,omitempty"`
+	To              []string          `json:"to,omitempty"`
+	CC              []string          `json:"cc,omitempty"`
+	BCC             []string          `json:"bcc,omitempty"`
+	ReplyTo         string            `json:"reply_to,omitempty"`
+	Subject         string            `json:"subject,omitempty"`
+	BillingStatus   string            `json:"billing_status,omitempty"`
+	RecipientCount  int               `json:"recipient_count"`
+	CreditsReserved int               `json:"credits_reserved"`
+	Headers         map[string]string `json:"headers,omitempty"`
+	Tags            []string          `json:"tags,omitempty"`
+	Attachments     []AttachmentInfo  `json:"attachments,omitempty"`
+	RequestID       string            `json:"request_id,omitempty"`
+}
+
+// AttachmentInfo is what a Receipt says of an attachment.
+type AttachmentInfo struct {
+	Filename    string `json:"filename,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
+	Size        int    `json:"size"`
+	ContentID   string `json:"content_id,omitempty"`
+}
+
+// Message is what became of an email.
+type Message struct {
+	ID              string      `json:"id"`
+	Status          string      `json:"status"` // queued, and in the end delivered, partial or failed.
+	Source          string      `json:"source,omitempty"`
+	From            string      `json:"from,omitempty"`
+	Subject         string      `json:"subject,omitempty"`
+	BillingStatus   string      `json:"billing_status,omitempty"`
+	RecipientCount  int         `json:"recipient_count"`
+	CreditsReserved int         `json:"credits_reserved"`
+	CreatedAt       time.Time   `json:"created_at"`
+	Recipients      []Recipient `json:"recipients,omitempty"`
+	RequestID       string      `json:"request_id,omitempty"`
+}
+
+// Recipient is what became of an email for one address.
+type Recipient struct {
+	ID               string     `json:"id,omitempty"`
+	Email            string     `json:"email,omitempty"`
+	Status           string     `json:"status,omitempty"` // queued or deferred, and in the end delivered, bounced or failed.
+	BillingStatus    string     `json:"billing_status,omitempty"`
+	AttemptCount     int        `json:"attempt_count"`
+	LastSMTPCode     int        `json:"last_smtp_code,omitempty"` // 0 when there is none.
+	LastSMTPResponse string     `json:"last_smtp_response,omitempty"`
+	DeliveredAt      *time.Time `json:"delivered_at,omitempty"` // nil when it was not delivered.
+	BouncedAt        *time.Time `json:"bounced_at,omitempty"`   // nil when it did not bounce.
+}
+
+// answer is what a call is answered with when all is well.
+type answer interface {
+	// isComplete tells whether nothing is missing without which it would be no such answer.
+	isComplete() bool
+}
+
+func (r *Receipt) isComplete() bool { return r.ID != "" }
+
+func (m *Message) isComplete() bool { return m.ID != "" && m.Status != "" }

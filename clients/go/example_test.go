@@ -1,0 +1,147 @@
+// The code of the README, run against a little server. TestReadme sees to it that both are the same.
+
+package postroad_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	postroad "github.com/postroad/postroad/clients/go"
+)
+
+func TestMain(m *testing.M) {
+	server := httptest.NewServer(http.HandlerFunc(pretendToBePostroad))
+	os.Setenv("POSTROAD_URL", server.URL)
+	os.Setenv("POSTROAD_TOKEN", "pr_live_example")
+	os.Setenv("POSTROAD_WEBHOOK_SECRET", "whsec_example")
+	code := m.Run()
+	server.Close()
+	os.Exit(code)
+}
+
+func pretendToBePostroad(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	switch {
+	case r.Method == http.MethodGet:
+		io.WriteString(w, `{"id": "em_1", "status": "delivered"}`)
+	case strings.Contains(string(body), "poor@example.net"):
+		w.WriteHeader(http.StatusPaymentRequired)
+		io.WriteString(w, `{"error": "the account has no credits", "code": "insufficient_credits", "request_id": "req_1"}`)
+	default:
+		w.WriteHeader(http.StatusAccepted)
+		io.WriteString(w, `{"id": "em_1", "status": "queued", "request_id": "req_1"}`)
+	}
+}
+
+func sendReceipt(ctx context.Context) error {
+	client, err := postroad.New(os.Getenv("POSTROAD_URL"), postroad.WithToken(os.Getenv("POSTROAD_TOKEN")))
+	if err != nil {
+		return err
+	}
+	invoice, err := postroad.AttachFile("invoice.pdf")
+	if err != nil {
+		return err
+	}
+	receipt, err := client.Send(ctx, postroad.Email{
+		From:        "Shop <hello@example.com>",
+		To:          []string{"ada@example.net"},
+		Subject:     "Your receipt",
+		Text:        "Thank you for your order.",
+		Attachments: []postroad.Attachment{invoice},
+	}, postroad.WithIdempotencyKey("order-1042-receipt"))
+	if err != nil {
+		return err
+	}
+	fmt.Println(receipt.ID, receipt.Status)
+
+	for tries := 0; tries < 30; tries++ {
+		message, err := client.Get(ctx, receipt.ID)
+		if err != nil {
+			return err
+		}
+		if message.Status != "queued" {
+			fmt.Println(message.Status) // delivered, partial or failed
+			break
+		}
+		time.Sleep(2 * time.Second)
+	}
+	return nil
+}
+
+func Example() {
+	folder, err := os.MkdirTemp("", "postroad")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	home, err := os.Getwd()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.Chdir(home)
+	if err := os.Chdir(folder); err != nil {
+		log.Fatal(err)
+	}
+	if err := os.WriteFile("invoice.pdf", []byte("%PDF-"), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	if err := sendReceipt(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// em_1 queued
+	// delivered
+}
+
+func ExampleError() {
+	client, err := postroad.New(os.Getenv("POSTROAD_URL"), postroad.WithCredential("smtp_1", "secret"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	email := postroad.Email{From: "hello@example.com", To: []string{"poor@example.net"}, Subject: "Hello", Text: "Hi"}
+	_, err = client.Send(context.Background(), email, postroad.WithIdempotencyKey("order-1043-receipt"))
+	var failure *postroad.Error
+	switch {
+	case errors.As(err, &failure) && failure.IsInsufficientCredits():
+		fmt.Println("buy credits, then send again with", failure.IdempotencyKey)
+	case errors.As(err, &failure):
+		fmt.Println(failure.Status, failure.Code, failure.RequestID)
+	}
+	fmt.Println(err)
+	// Output:
+	// buy credits, then send again with order-1043-receipt
+	// postroad: 402 insufficient_credits: the account has no credits (req_1)
+}
+
+func handleWebhook(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10)) // The raw bytes: they are what was signed.
+	if err != nil || !postroad.Verify(body, r.Header.Get("Service-Signature"), os.Getenv("POSTROAD_WEBHOOK_SECRET"), 5*time.Minute) {
+		http.Error(w, "not from Postroad", http.StatusForbidden)
+		return
+	}
+	fmt.Printf("%s\n", body)
+}
+
+func ExampleVerify() {
+	body := `{"id": "evt_1", "type": "email.delivered"}`
+	for _, secret := range []string{"whsec_example", "whsec_another"} {
+		request := httptest.NewRequest(http.MethodPost, "/postroad", strings.NewReader(body))
+		request.Header.Set("Service-Signature", sign(body, secret, time.Now()))
+		response := httptest.NewRecorder()
+		handleWebhook(response, request)
+		fmt.Println(response.Code)
+	}
+	// Output:
+	// {"id": "evt_1", "type": "email.delivered"}
+	// 200
+	// 403
+}

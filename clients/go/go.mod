@@ -1,0 +1,3 @@
+module github.com/postroad/postroad/clients/go
+
+go 1.19

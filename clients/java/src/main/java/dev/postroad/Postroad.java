@@ -1,0 +1,213 @@
+package dev.postroad;
+
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Base64;
+import java.util.Objects;
+import java.util.UUID;
+
+/**
+ * The client: sends a message, and reads what became of one.
+ *
+ * <p>Make one and share it: it may be used by several threads at the same time, keeps connections
+ * for later calls, and needs no closing.
+ *
+ * <pre>{@code
+ * Postroad postroad = Postroad.builder("https://mail.example.com").token(token).build();
+ * Receipt receipt = postroad.send(email, "order-1042-receipt");
+ * Message message = postroad.get(receipt.id());
+ * }</pre>
+ */
+public final class Postroad {
+    private final URI emails;
+    private final Transport transport;
+    private final Retries retries;
+    private final Timing timing;
+
+    private Postroad(Builder builder, URI baseUrl, String authorization, Timing timing) {
+        this.emails = URI.create(baseUrl + "/emails");
+        this.transport = new Transport(builder.httpClient, authorization);
+        this.retries = new Retries(builder.timeout, builder.maxRetries, builder.maxElapsed, timing);
+        this.timing = timing;
+    }
+
+    /**
+     * Begins a client.
+     *
+     * @param baseUrl where Postroad runs: {@code http} or {@code https}, a host, and perhaps a path
+     * @return a builder that still needs a credential
+     */
+    public static Builder builder(String baseUrl) {
+        return new Builder(baseUrl);
+    }
+
+    /**
+     * Sends a message with a key of its own, a random UUID.
+     *
+     * @param email the message
+     * @return the receipt: the message is stored, and will be delivered
+     * @throws PostroadException if it was refused, or could not be handed over in time
+     */
+    public Receipt send(Email email) {
+        return send(email, null);
+    }
+
+    /**
+     * Sends a message with a key that the caller has chosen. As long as the key is the same, the
+     * message is sent and charged only once, even if the application starts again in between.
+     *
+     * @param email the message
+     * @param idempotencyKey what names this message, such as {@code order-1042-receipt}; null makes one
+     * @return the receipt: the message is stored, and will be delivered
+     * @throws PostroadException if it was refused, or could not be handed over in time
+     * @throws IllegalArgumentException if the key holds anything but printable ASCII
+     */
+    public Receipt send(Email email, String idempotencyKey) {
+        Objects.requireNonNull(email, "email");
+        String key = idempotencyKey == null
+                ? UUID.randomUUID().toString()
+                : Arguments.headerValue("idempotencyKey", idempotencyKey);
+        byte[] body = JsonWriter.write(email.members()).getBytes(StandardCharsets.UTF_8);
+        return retries.run(key, limit ->
+                transport.post(emails, body, key, limit).read(Receipt::from, timing.now()));
+    }
+
+    /**
+     * Reads a message.
+     *
+     * @param id the {@code id} of its receipt
+     * @return the message as it is now
+     * @throws PostroadException if there is none with this id, or it could not be read in time
+     * @throws IllegalArgumentException if the id holds anything but letters, digits, '_' and '-'
+     */
+    public Message get(String id) {
+        URI message = URI.create(emails + "/" + Arguments.id(id));
+        return retries.run(null, limit -> transport.get(message, limit).read(Message::from, timing.now()));
+    }
+
+    /** Where the client sends to; nothing of its credential. */
+    @Override
+    public String toString() {
+        return "Postroad[" + emails + "]";
+    }
+
+    /** What a {@link Postroad} is made of: a base URL, one credential, and perhaps options. */
+    public static final class Builder {
+        private final String baseUrl;
+        private String username;
+        private String password;
+        private String token;
+        private Duration timeout = Duration.ofSeconds(30);
+        private int maxRetries = 4;
+        private Duration maxElapsed = Duration.ofSeconds(60);
+        private HttpClient httpClient;
+
+        private Builder(String baseUrl) {
+            this.baseUrl = baseUrl;
+        }
+
+        /**
+         * Signs in with an SMTP credential.
+         *
+         * @param username its name
+         * @param password its password
+         * @return this builder
+         */
+        public Builder credential(String username, String password) {
+            this.username = username;
+            this.password = password;
+            return this;
+        }
+
+        /**
+         * Signs in with an API key or a JWT.
+         *
+         * @param token the key or the JWT
+         * @return this builder
+         */
+        public Builder token(String token) {
+            this.token = token;
+            return this;
+        }
+
+        /**
+         * Bounds one attempt, from connecting to the last byte; 30 seconds by default.
+         *
+         * @param timeout more than nothing
+         * @return this builder
+         */
+        public Builder timeout(Duration timeout) {
+            this.timeout = Arguments.positive("timeout", timeout);
+            return this;
+        }
+
+        /**
+         * Bounds the attempts after the first; 4 by default.
+         *
+         * @param maxRetries 0 turns retries off
+         * @return this builder
+         */
+        public Builder maxRetries(int maxRetries) {
+            if (maxRetries < 0) {
+                throw new IllegalArgumentException("maxRetries must not be negative");
+            }
+            this.maxRetries = maxRetries;
+            return this;
+        }
+
+        /**
+         * Bounds a whole call, all attempts and pauses together; 60 seconds by default.
+         *
+         * @param maxElapsed more than nothing
+         * @return this builder
+         */
+        public Builder maxElapsed(Duration maxElapsed) {
+            this.maxElapsed = Arguments.positive("maxElapsed", maxElapsed);
+            return this;
+        }
+
+        /**
+         * Sends through an HTTP client of the application's own, with its TLS context or its proxy.
+         * It must not follow redirects: the credential is for one host only.
+         *
+         * @param httpClient the HTTP client
+         * @return this builder
+         */
+        public Builder httpClient(HttpClient httpClient) {
+            if (httpClient.followRedirects() != HttpClient.Redirect.NEVER) {
+                throw new IllegalArgumentException("httpClient must not follow redirects");
+            }
+            this.httpClient = httpClient;
+            return this;
+        }
+
+        /**
+         * Makes the client.
+         *
+         * @return the client
+         * @throws IllegalArgumentException if the base URL or the credential cannot be used
+         */
+        public Postroad build() {
+            return build(Timing.SYSTEM);
+        }
+
+        /** For tests: a client with another clock. */
+        Postroad build(Timing timing) {
+            return new Postroad(this, Arguments.baseUrl(baseUrl), authorization(), timing);
+        }
+
+        private String authorization() {
+            boolean basic = username != null || password != null;
+            if (basic == (token != null)) {
+                throw new IllegalArgumentException("give either a username and a password, or a token");
+            }
+            if (!basic) {
+                return "Bearer " + Arguments.headerValue("token", token);
+            }
+            String pair = Arguments.username(username) + ":" + Arguments.notEmpty("password", password);
+            return "Basic " + Base64.getEncoder().encodeToString(pair.getBytes(StandardCharsets.UTF_8));
+        }
+    }
+}

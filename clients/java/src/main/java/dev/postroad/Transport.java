@@ -1,0 +1,109 @@
+package dev.postroad;
+
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.ProtocolException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
+import java.nio.channels.UnresolvedAddressException;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** One request and its whole answer, within a deadline. */
+final class Transport {
+    static final String USER_AGENT = "postroad-java/0.1.0";
+
+    private final HttpClient client;
+    private final String authorization;
+
+    /** {@code client} may be null: then it is one that asks no proxy. */
+    Transport(HttpClient client, String authorization) {
+        this.client = client != null ? client : HttpClient.newBuilder()
+                .followRedirects(HttpClient.Redirect.NEVER)
+                .proxy(HttpClient.Builder.NO_PROXY)
+                .build();
+        this.authorization = authorization;
+    }
+
+    Answer post(URI uri, byte[] json, String idempotencyKey, long limit) throws Failure, InterruptedException {
+        return exchange(HttpRequest.newBuilder(uri)
+                .header("Content-Type", "application/json")
+                .header("Idempotency-Key", idempotencyKey)
+                .POST(new OneTimeBody(json)), limit);
+    }
+
+    Answer get(URI uri, long limit) throws Failure, InterruptedException {
+        return exchange(HttpRequest.newBuilder(uri).method("GET", new OneTimeBody(new byte[0])), limit);
+    }
+
+    private Answer exchange(HttpRequest.Builder builder, long limit) throws Failure, InterruptedException {
+        HttpRequest request = builder
+                .version(HttpClient.Version.HTTP_1_1)
+                .timeout(Duration.ofNanos(limit))
+                .header("Authorization", authorization)
+                .header("User-Agent", USER_AGENT)
+                .build();
+        String server = request.uri().getRawAuthority();
+        CompletableFuture<HttpResponse<byte[]>> exchange = client.sendAsync(request, head -> new BoundedBody());
+        try {
+            // The timeout of the request closes what does not get connected, but ends with the head of
+            // the answer; this one has the body in it.
+            HttpResponse<byte[]> response = exchange.get(limit, TimeUnit.NANOSECONDS);
+            return new Answer(response.statusCode(), response.headers(), response.body());
+        } catch (TimeoutException e) {
+            throw failure(server, e);
+        } catch (ExecutionException e) {
+            throw failure(server, e.getCause());
+        } finally {
+            exchange.cancel(true); // closes the connection, unless all is done
+        }
+    }
+
+    private static Failure failure(String server, Throwable cause) {
+        if (cause instanceof Error error) {
+            throw error;
+        }
+        if (cause instanceof TimeoutException || cause instanceof HttpTimeoutException) {
+            return Failure.noAnswer(Failure.TIMED_OUT, "no whole answer from " + server + " in time", cause);
+        }
+        if (cause instanceof ConnectException) {
+            String text = "could not connect to " + server + ": " + reason(cause);
+            return Failure.noAnswer(Failure.CONNECTION_FAILED, text, cause);
+        }
+        if (hasCause(cause, IOException.class) && !hasCause(cause, ProtocolException.class)) {
+            String text = "the connection to " + server + " failed: " + reason(cause);
+            return Failure.noAnswer(Failure.CONNECTION_FAILED, text, cause);
+        }
+        // HttpClient throws all kinds of exceptions at a head that it cannot read.
+        String text = "the answer of " + server + " is not HTTP: " + reason(cause);
+        return Failure.noAnswer(Failure.UNEXPECTED_RESPONSE, text, cause);
+    }
+
+    /** What the innermost cause says; the ones around it are often silent. */
+    private static String reason(Throwable cause) {
+        if (hasCause(cause, UnresolvedAddressException.class)) {
+            return "its name is not known";
+        }
+        // Of a refused connection HttpClient says nothing at all.
+        String reason = cause instanceof ConnectException ? "connection refused" : cause.getClass().getSimpleName();
+        for (Throwable each = cause; each != null; each = each.getCause()) {
+            reason = each.getMessage() != null ? each.getMessage() : reason;
+        }
+        return Answer.quote(reason);
+    }
+
+    private static boolean hasCause(Throwable cause, Class<? extends Throwable> type) {
+        for (Throwable each = cause; each != null; each = each.getCause()) {
+            if (type.isInstance(each)) {
+                return true;
+            }
+        }
+        return false;
+    }
+}

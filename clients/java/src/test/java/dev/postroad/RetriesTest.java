@@ -1,0 +1,111 @@
+package dev.postroad;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class RetriesTest {
+    private static final Duration LONG = Duration.ofSeconds(Long.MAX_VALUE);
+
+    private final FakeTiming timing = new FakeTiming();
+    private final List<Duration> limits = new ArrayList<>();
+
+    @Test
+    void pausesLongerEachTimeToALimit() {
+        Retries retries = new Retries(LONG, 7, LONG, timing);
+        PostroadException error = failing(retries, new Failure(503, "service_unavailable", "later", "req_1", null, null));
+        assertEquals(millis(375, 750, 1500, 3000, 6000, 6000, 6000), timing.pauses);
+        assertEquals("503 service_unavailable: later (req_1, 8 attempts)", error.getMessage());
+        assertEquals("key-1", error.idempotencyKey());
+    }
+
+    @Test
+    void pausesBetweenHalfAndAll() {
+        Failure failure = Failure.noAnswer(Failure.CONNECTION_FAILED, "gone", null);
+        timing.random = 0;
+        failing(new Retries(LONG, 1, LONG, timing), failure);
+        timing.random = Math.nextDown(1.0);
+        failing(new Retries(LONG, 1, LONG, timing), failure);
+        assertEquals(Duration.ofMillis(250), timing.pauses.get(0));
+        assertEquals(500, Math.round(timing.pauses.get(1).toNanos() / 1e6));
+    }
+
+    @Test
+    void waitsAsTheServerAsksAndSomeMore() {
+        Retries retries = new Retries(LONG, 2, LONG, timing);
+        failing(retries, new Failure(429, "rate_limited", "slowly", null, Duration.ofSeconds(20), null));
+        assertEquals(millis(20_375, 20_750), timing.pauses);
+    }
+
+    @Test
+    void doesNotBeginAPauseThatEndsTooLate() {
+        Retries retries = new Retries(LONG, 4, Duration.ofSeconds(60), timing);
+        failing(retries, new Failure(429, "warmup_limited", "tomorrow", null, Duration.ofSeconds(999_999_999_999_999L), null));
+        failing(retries, new Failure(429, "rate_limited", "slowly", null, Duration.ofSeconds(59).plusMillis(625), null));
+        assertEquals(List.of(), timing.pauses);
+        failing(retries, new Failure(429, "rate_limited", "slowly", null, Duration.ofSeconds(59).plusMillis(624), null));
+        assertEquals(millis(59_999), timing.pauses);
+    }
+
+    @Test
+    void doesNotWaitForEverAfterALateAnswer() {
+        Retries retries = new Retries(LONG, 4, Duration.ofSeconds(60), timing);
+        assertThrows(PostroadException.class, () -> retries.run(null, limit -> {
+            timing.pass(Duration.ofSeconds(61));
+            throw new Failure(503, "service_unavailable", "later", null, Duration.ofSeconds(999_999_999_999_999L), null);
+        }));
+        assertEquals(List.of(), timing.pauses);
+    }
+
+    @Test
+    void givesAnAttemptWhatIsLeft() {
+        Retries retries = new Retries(Duration.ofSeconds(30), 4, Duration.ofSeconds(60), timing);
+        assertThrows(PostroadException.class, () -> retries.run(null, limit -> {
+            limits.add(Duration.ofNanos(limit));
+            timing.pass(Duration.ofNanos(limit));
+            throw Failure.noAnswer(Failure.TIMED_OUT, "late", null);
+        }));
+        assertEquals(millis(30_000, 29_625), limits);
+    }
+
+    @Test
+    void triesOnceWithoutRetriesAndForWhatIsFinal() {
+        PostroadException error = failing(
+                new Retries(LONG, 0, LONG, timing), new Failure(503, "service_unavailable", "later", null, null, null));
+        assertTrue(error.isRetryable());
+        assertEquals("503 service_unavailable: later", error.getMessage());
+        error = failing(new Retries(LONG, 4, LONG, timing), new Failure(500, "internal_error", "no", null, null, null));
+        assertFalse(error.isRetryable());
+        assertEquals(2, limits.size());
+    }
+
+    @Test
+    void endsWhenThePauseIsInterrupted() {
+        Thread.currentThread().interrupt();
+        PostroadException error = failing(
+                new Retries(LONG, 4, LONG, timing), new Failure(503, "service_unavailable", "later", null, null, null));
+        assertTrue(Thread.interrupted(), "the flag is kept");
+        assertEquals("interrupted", error.code());
+        assertInstanceOf(InterruptedException.class, error.getCause());
+        assertFalse(error.isRetryable());
+    }
+
+    private PostroadException failing(Retries retries, Failure failure) {
+        return assertThrows(PostroadException.class, () -> retries.run("key-1", limit -> {
+            limits.add(Duration.ofNanos(limit));
+            throw failure;
+        }));
+    }
+
+    private static List<Duration> millis(long... millis) {
+        return Arrays.stream(millis).mapToObj(Duration::ofMillis).toList();
+    }
+}

@@ -1,0 +1,46 @@
+"use strict";
+// From an email as an application writes it to the body of a request.
+
+const { onlyKnown } = require("./arguments.js");
+const { Attachment } = require("./attachment.js");
+
+const NAMES = {
+  from: "from",
+  to: "to",
+  cc: "cc",
+  bcc: "bcc",
+  replyTo: "reply_to",
+  subject: "subject",
+  text: "text",
+  html: "html",
+  template: "template",
+  variables: "variables",
+  headers: "headers",
+  tags: "tags",
+  attachments: "attachments",
+};
+
+function emailToJson(email) {
+  onlyKnown(email, Object.keys(NAMES), "email");
+  const body = {};
+  for (const [name, sent] of Object.entries(NAMES)) {
+    const value = email[name] ?? undefined; // JSON leaves undefined out.
+    body[sent] = name === "attachments" ? value && attachmentsToJson(value) : value;
+  }
+  return JSON.stringify(body);
+}
+
+function attachmentsToJson(attachments) {
+  if (!Array.isArray(attachments)) throw new TypeError("attachments must be an array");
+  return attachments.map((given) => {
+    const { filename, content, contentType, contentId } = given instanceof Attachment ? given : new Attachment(given);
+    return {
+      filename,
+      content: Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString("base64"),
+      content_type: contentType ?? undefined,
+      content_id: contentId ?? undefined,
+    };
+  });
+}
+
+module.exports = { emailToJson };

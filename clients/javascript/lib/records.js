@@ -1,0 +1,54 @@
+"use strict";
+// Receipts and messages: the names that applications see, and those that the server uses.
+
+const { integer, list, record, required, string, strings, stringsByName, time } = require("./members.js");
+
+const readReceipt = record({
+  id: required("id"),
+  status: string("status"),
+  source: string("source"),
+  from: string("from"),
+  to: strings("to"),
+  cc: strings("cc"),
+  bcc: strings("bcc"),
+  replyTo: string("reply_to"),
+  subject: string("subject"),
+  billingStatus: string("billing_status"),
+  recipientCount: integer("recipient_count"),
+  creditsReserved: integer("credits_reserved"),
+  headers: stringsByName("headers"),
+  tags: strings("tags"),
+  attachments: list("attachments", {
+    filename: string("filename"),
+    contentType: string("content_type"),
+    size: integer("size"),
+    contentId: string("content_id"),
+  }),
+  requestId: string("request_id"),
+});
+
+const readMessage = record({
+  id: required("id"),
+  status: required("status"),
+  source: string("source"),
+  from: string("from"),
+  subject: string("subject"),
+  billingStatus: string("billing_status"),
+  recipientCount: integer("recipient_count"),
+  creditsReserved: integer("credits_reserved"),
+  createdAt: time("created_at"),
+  recipients: list("recipients", {
+    id: string("id"),
+    email: string("email"),
+    status: string("status"),
+    billingStatus: string("billing_status"),
+    attemptCount: integer("attempt_count"),
+    lastSmtpCode: integer("last_smtp_code"),
+    lastSmtpResponse: string("last_smtp_response"),
+    deliveredAt: time("delivered_at"),
+    bouncedAt: time("bounced_at"),
+  }),
+  requestId: string("request_id"),
+});
+
+module.exports = { readMessage, readReceipt };

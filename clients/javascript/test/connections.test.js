@@ -1,0 +1,108 @@
+"use strict";
+// No answer at all: nobody there, too slow, or called off by the application.
+
+const assert = require("node:assert/strict");
+const { once } = require("node:events");
+const { createServer } = require("node:net");
+const { test } = require("node:test");
+const { PostroadError } = require("../index.js");
+const { clock } = require("../lib/clock.js");
+const { stopClock } = require("./support/clock.js");
+const { EMAIL, clientOf, refusal, serve } = require("./support/server.js");
+
+const hang = () => {};
+const trickle = (response) => {
+  response.writeHead(202);
+  const timer = setInterval(() => response.write(" "), 5);
+  response.on("close", () => clearInterval(timer));
+};
+
+test("nobody listens", async (t) => {
+  const pauses = stopClock(t);
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  await assert.rejects(clientOf({ url: `http://127.0.0.1:${port}` }).get("em_1"), (error) => {
+    assert.ok(error instanceof PostroadError);
+    assert.equal(error.message, `connection_failed: could not connect to 127.0.0.1:${port}: connection refused (5 attempts)`);
+    assert.deepEqual([error.status, error.requestId, error.retryAfter], [null, null, null]);
+    assert.ok(error.cause instanceof TypeError);
+    return true;
+  });
+  assert.equal(pauses.length, 4);
+});
+
+test("a port that fetch does not go to", async () => {
+  const message = "connection_failed: the connection to 127.0.0.1:9 failed: bad port";
+  await assert.rejects(clientOf({ url: "http://127.0.0.1:9" }, { maxRetries: 0 }).get("em_1"), { message });
+});
+
+test("what is not HTTP", async (t) => {
+  const server = createServer((socket) => socket.on("error", hang).end("220 mail.example.com ESMTP\r\n")).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const url = `http://127.0.0.1:${server.address().port}`;
+  await assert.rejects(clientOf({ url }, { maxRetries: 0 }).get("em_1"), { code: "unexpected_response", status: null });
+});
+
+for (const [what, step] of Object.entries({ "a server that says nothing": hang, "an answer that trickles": trickle })) {
+  test(`${what} has the time of one attempt`, async (t) => {
+    stopClock(t);
+    const server = await serve(t, [step]);
+    const message = "timed_out: no complete answer within 0.03 s (2 attempts)";
+    await assert.rejects(clientOf(server, { timeout: 30, maxRetries: 1 }).send(EMAIL), { message, status: null });
+  });
+}
+
+test("an attempt gets no more than what is left of maxElapsed", async (t) => {
+  const pauses = stopClock(t);
+  const server = await serve(t, [refusal(503, "service_unavailable", { "Retry-After": "20" }), hang]);
+  const message = "timed_out: no complete answer within 0.025 s (2 attempts)";
+  await assert.rejects(clientOf(server, { maxElapsed: 20_400 }).send(EMAIL), { message });
+  assert.deepEqual(pauses, [20_375]);
+});
+
+for (const code of ["ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT"]) {
+  test(`${code} of fetch itself is a timeout`, async () => {
+    const fetch = async () => {
+      throw new TypeError("fetch failed", { cause: Object.assign(new Error("too slow"), { code }) });
+    };
+    const client = clientOf({ url: "http://127.0.0.1:1" }, { fetch, maxRetries: 0 });
+    await assert.rejects(client.get("em_1"), { code: "timed_out", message: "timed_out: 127.0.0.1:1 did not answer in time" });
+  });
+}
+
+for (const [what, step] of Object.entries({ "waits for an answer": hang, "reads one": trickle })) {
+  test(`a call that is aborted while it ${what}`, async (t) => {
+    const controller = new AbortController();
+    const reason = new Error("the user went away");
+    const server = await serve(t, [(response) => {
+      step(response);
+      setTimeout(() => controller.abort(reason), 10);
+    }]);
+    // Without retries, so that the reason cannot come from the pause before one.
+    const call = clientOf(server, { maxRetries: 0 }).send(EMAIL, { signal: controller.signal });
+    await assert.rejects(call, (error) => error === reason);
+    assert.equal(server.requests.length, 1);
+  });
+}
+
+test("a call that is aborted between two attempts", async (t) => {
+  const controller = new AbortController();
+  const server = await serve(t, [refusal(503, "service_unavailable", { "Retry-After": "30" })]);
+  const { sleep } = clock;
+  t.after(() => Object.assign(clock, { sleep }));
+  clock.sleep = (milliseconds, signal) => {
+    setImmediate(() => controller.abort("enough"));
+    return sleep(milliseconds, signal);
+  };
+  await assert.rejects(clientOf(server).get("em_1", { signal: controller.signal }), (error) => error === "enough");
+  assert.equal(server.requests.length, 1);
+});
+
+test("a call that was aborted before it began", async (t) => {
+  const server = await serve(t, [hang]);
+  await assert.rejects(clientOf(server).get("em_1", { signal: AbortSignal.abort() }), { name: "AbortError" });
+  assert.equal(server.requests.length, 0);
+});

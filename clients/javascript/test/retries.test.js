@@ -1,0 +1,136 @@
+"use strict";
+// When the client tries again, how long it waits, and when it stops.
+
+const assert = require("node:assert/strict");
+const { test } = require("node:test");
+const { readRetryAfter } = require("../lib/retry-after.js");
+const { stopClock } = require("./support/clock.js");
+const { ACCEPTED, EMAIL, FOUND, clientOf, refusal, serve } = require("./support/server.js");
+
+const BUSY = refusal(503, "service_unavailable");
+const NOON = Date.UTC(2026, 0, 31, 12);
+
+const reset = (response) => response.socket.resetAndDestroy();
+const close = (response) => response.socket.end();
+const halfOfIt = (response) => {
+  response.writeHead(202, { "Content-Length": 1000 }).write('{"id": "em_half"');
+  setImmediate(() => response.socket.end());
+};
+const noLastChunk = (response) => {
+  response.writeHead(202).write('{"id": "em_half"}');
+  setImmediate(() => response.socket.end());
+};
+
+for (const [what, step] of Object.entries({
+  "a 429": refusal(429, "rate_limited"),
+  "a 503": BUSY,
+  "a 503 of a proxy": { status: 503, text: "<h1>Busy</h1>" },
+  "a request in progress": refusal(409, "idempotency_in_progress"),
+  "a connection that is reset": reset,
+  "a connection that is closed": close,
+  "an answer that is cut short": halfOfIt,
+  "an answer without its last chunk": noLastChunk,
+})) {
+  test(`${what} is tried again, with the same key and the same bytes`, async (t) => {
+    const pauses = stopClock(t);
+    const server = await serve(t, [step, step, ACCEPTED]);
+    assert.equal((await clientOf(server).send(EMAIL)).id, "em_1");
+    assert.deepEqual(pauses, [375, 750]);
+    const [first, ...others] = server.requests;
+    assert.equal(others.length, 2);
+    for (const { headers, body } of others) {
+      assert.equal(headers["idempotency-key"], first.headers["idempotency-key"]);
+      assert.equal(body, first.body);
+    }
+  });
+}
+
+for (const [status, code] of [
+  [400, "invalid_request"], [409, "idempotency_conflict"], [500, "internal_error"], [502, "bad_gateway"],
+]) {
+  test(`${status} ${code} is not tried again`, async (t) => {
+    const pauses = stopClock(t);
+    const server = await serve(t, [refusal(status, code)]);
+    await assert.rejects(clientOf(server).send(EMAIL), { status, code });
+    assert.equal(server.requests.length, 1);
+    assert.deepEqual(pauses, []);
+  });
+}
+
+test("a get is tried again as well", async (t) => {
+  stopClock(t);
+  const server = await serve(t, [reset, BUSY, FOUND]);
+  assert.equal((await clientOf(server).get("em_1")).status, "delivered");
+});
+
+for (const [random, expected] of [[0, [250, 500, 1000, 2000, 4000, 4000]], [1, [500, 1000, 2000, 4000, 8000, 8000]]]) {
+  test(`pauses double up to 8 seconds, with chance ${random}`, async (t) => {
+    const pauses = stopClock(t, { random });
+    const server = await serve(t, [BUSY]);
+    await assert.rejects(clientOf(server, { maxRetries: 6 }).send(EMAIL), { status: 503 });
+    assert.deepEqual(pauses, expected);
+  });
+}
+
+test("the last error counts the attempts", async (t) => {
+  stopClock(t);
+  const server = await serve(t, [BUSY]);
+  const message = "503 service_unavailable: because of service_unavailable (req_1, 5 attempts)";
+  await assert.rejects(clientOf(server).send(EMAIL, { idempotencyKey: "key-1" }), { message, idempotencyKey: "key-1" });
+  assert.equal(server.requests.length, 5);
+});
+
+test("no retries at all", async (t) => {
+  stopClock(t);
+  const server = await serve(t, [BUSY]);
+  await assert.rejects(clientOf(server, { maxRetries: 0 }).send(EMAIL), { status: 503 });
+  assert.equal(server.requests.length, 1);
+});
+
+test("Retry-After is waited for, and the back-off on top of it", async (t) => {
+  const pauses = stopClock(t, { now: NOON });
+  const inTenSeconds = new Date(NOON + 10_000).toUTCString();
+  const server = await serve(t, [
+    refusal(429, "rate_limited", { "Retry-After": "2" }),
+    refusal(503, "service_unavailable", { "Retry-After": inTenSeconds }),
+    ACCEPTED,
+  ]);
+  await clientOf(server).send(EMAIL);
+  assert.deepEqual(pauses, [2375, 10_000 - 2375 + 750]);
+});
+
+test("a wait that would end too late is not begun", async (t) => {
+  const pauses = stopClock(t);
+  const server = await serve(t, [refusal(429, "warmup_limited", { "Retry-After": "43200" })]);
+  await assert.rejects(clientOf(server).send(EMAIL), { code: "warmup_limited", retryAfter: 43200, isRetryable: true });
+  assert.deepEqual(pauses, []);
+});
+
+test("everything together takes no longer than maxElapsed", async (t) => {
+  const pauses = stopClock(t, { random: 1 });
+  const server = await serve(t, [BUSY]);
+  await assert.rejects(clientOf(server, { maxRetries: 100, maxElapsed: 20_000 }).send(EMAIL), { status: 503 });
+  assert.deepEqual(pauses, [500, 1000, 2000, 4000, 8000]);
+});
+
+test("two calls at once do not mix their keys", async (t) => {
+  stopClock(t);
+  const server = await serve(t, [BUSY, BUSY, ACCEPTED]);
+  const client = clientOf(server);
+  await Promise.all(["a", "b"].map((key) => client.send({ ...EMAIL, subject: key }, { idempotencyKey: key })));
+  assert.equal(server.requests.length, 4);
+  for (const { headers, body } of server.requests) assert.equal(headers["idempotency-key"], JSON.parse(body).subject);
+});
+
+for (const [value, seconds] of [
+  [null, null], ["", null], ["0", 0], ["7", 7], ["007", 7], ["-5", null], ["+5", null], ["1.5", null], ["1e3", null],
+  ["0x10", null], ["5, 6", null], ["soon", null], ["9".repeat(400), Number.MAX_SAFE_INTEGER],
+  ["Sat, 31 Jan 2026 12:01:30 GMT", 90], ["Saturday, 31-Jan-26 12:01:30 GMT", 90],
+  ["Sat, 31 Jan 2026 11:59:59 GMT", null], ["Sat, 31 Jan 2026 12:00:00 GMT", null],
+  ["Sat, 99 Foo 2026 12:01:30 GMT", null], ["2026-01-31T12:01:30Z", null],
+]) {
+  test(`Retry-After: ${String(value).slice(0, 40)}`, (t) => {
+    stopClock(t, { now: NOON });
+    assert.equal(readRetryAfter(value), seconds);
+  });
+}

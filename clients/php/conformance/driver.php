@@ -1,0 +1,120 @@
+<?php
+
+/**
+ * The driver of the conformance suite: a JSON object a line in, one a line out.
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/../src/autoload.php';
+
+use Postroad\Attachment;
+use Postroad\Client;
+use Postroad\Email;
+use Postroad\Message;
+use Postroad\PostroadException;
+use Postroad\Receipt;
+use Postroad\Webhook;
+
+/** `reply_to` becomes `replyTo`, so that members can be passed as named arguments. */
+function arguments(array $members): array
+{
+    $arguments = [];
+    foreach ($members as $name => $value) {
+        $arguments[lcfirst(str_replace('_', '', ucwords($name, '_')))] = $value;
+    }
+
+    return $arguments;
+}
+
+function attachment(array $given): Attachment
+{
+    $arguments = arguments($given);
+    if (isset($given['path'])) {
+        return Attachment::fromFile(...$arguments);
+    }
+    unset($arguments['bytesBase64']);
+
+    return new Attachment(...$arguments, bytes: base64_decode($given['bytes_base64']));
+}
+
+function email(array $given): Email
+{
+    $arguments = arguments($given);
+    if (isset($given['attachments'])) {
+        $arguments['attachments'] = array_map(attachment(...), $given['attachments']);
+    }
+
+    return new Email(...$arguments);
+}
+
+/** A value of the client with the names of the interface. */
+function written(mixed $value): mixed
+{
+    if ($value instanceof DateTimeImmutable) {
+        return $value->format(DATE_RFC3339_EXTENDED);
+    }
+    if (is_array($value)) {
+        return array_map(written(...), $value);
+    }
+    if (!is_object($value)) {
+        return $value;
+    }
+    $members = [];
+    foreach (get_object_vars($value) as $name => $member) {
+        // An empty map and an empty list are the same in PHP; both may be left out.
+        if ($member !== []) {
+            $members[strtolower(preg_replace('/[A-Z]/', '_$0', $name))] = written($member);
+        }
+    }
+
+    return $members;
+}
+
+function perform(array $line): Receipt|Message|bool
+{
+    if ($line['operation'] === 'verify') {
+        return Webhook::verify(
+            base64_decode($line['body_base64']),
+            $line['header'],
+            $line['secret'],
+            $line['tolerance'],
+            $line['now'],
+        );
+    }
+    $client = new Client(...arguments($line['client']));
+
+    return $line['operation'] === 'send'
+        ? $client->send(email($line['email']), $line['idempotency_key'] ?? null)
+        : $client->get($line['id']);
+}
+
+function answer(array $line): array
+{
+    try {
+        return ['result' => written(perform($line))];
+    } catch (InvalidArgumentException $exception) {
+        return ['refused' => $exception->getMessage()];
+    } catch (PostroadException $exception) {
+        return ['error' => [
+            'status' => $exception->status,
+            'code' => $exception->errorCode,
+            'request_id' => $exception->requestId,
+            'message' => $exception->getMessage(),
+            'retry_after' => $exception->retryAfter,
+            'idempotency_key' => $exception->idempotencyKey,
+            'is_retryable' => $exception->isRetryable(),
+            'is_insufficient_credits' => $exception->isInsufficientCredits(),
+            'is_idempotency_conflict' => $exception->isIdempotencyConflict(),
+        ]];
+    }
+}
+
+// A warning is a fault of the client: it must not reach an application.
+set_error_handler(static function (int $level, string $message, string $file, int $line): never {
+    throw new ErrorException($message, 0, $level, $file, $line);
+});
+
+while (($line = fgets(STDIN)) !== false) {
+    echo json_encode(answer(json_decode($line, true)), JSON_THROW_ON_ERROR), "\n";
+}

@@ -1,0 +1,107 @@
+<?php
+
+/**
+ * A message to send.
+ */
+
+declare(strict_types=1);
+
+namespace Postroad;
+
+use InvalidArgumentException;
+use JsonException;
+
+final readonly class Email
+{
+    private const JSON = JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE
+        | JSON_PRESERVE_ZERO_FRACTION;
+
+    /**
+     * Addresses are `ada@example.net` or `Ada <ada@example.net>`. What is null is not sent.
+     *
+     * @param string|list<string> $to
+     * @param string|list<string>|null $cc
+     * @param string|list<string>|null $bcc
+     * @param ?string $template the alias of a template, in the place of text and html
+     * @param array<string, mixed>|null $variables values for the placeholders of the template
+     * @param array<string, string>|null $headers
+     * @param string|list<string>|null $tags
+     * @param list<Attachment>|null $attachments
+     */
+    public function __construct(
+        public string $from,
+        public string|array $to,
+        public ?string $subject = null,
+        public ?string $text = null,
+        public ?string $html = null,
+        public string|array|null $cc = null,
+        public string|array|null $bcc = null,
+        public ?string $replyTo = null,
+        public ?string $template = null,
+        public ?array $variables = null,
+        public ?array $headers = null,
+        public string|array|null $tags = null,
+        public ?array $attachments = null,
+    ) {
+    }
+
+    /**
+     * The body of a send request.
+     *
+     * @internal
+     */
+    public function toJson(): string
+    {
+        $members = [
+            'from' => $this->from,
+            'to' => self::oneOrList($this->to),
+            'cc' => self::oneOrList($this->cc),
+            'bcc' => self::oneOrList($this->bcc),
+            'reply_to' => $this->replyTo,
+            'subject' => $this->subject,
+            'text' => $this->text,
+            'html' => $this->html,
+            'template' => $this->template,
+            'variables' => self::object($this->variables),
+            'headers' => self::object($this->headers),
+            'tags' => self::oneOrList($this->tags),
+            'attachments' => $this->attachments === null ? null : array_map(
+                static fn (Attachment $attachment): array => $attachment->toMembers(),
+                array_values($this->attachments),
+            ),
+        ];
+        $encoded = [];
+        foreach (array_filter($members, static fn (mixed $value): bool => $value !== null) as $name => $value) {
+            try {
+                // One by one, so that the error can say which of them is wrong.
+                $encoded[] = "\"$name\":" . json_encode($value, self::JSON);
+            } catch (JsonException $exception) {
+                throw new InvalidArgumentException("$name cannot be written as JSON: " . $exception->getMessage());
+            }
+        }
+
+        return '{' . implode(',', $encoded) . '}';
+    }
+
+    /**
+     * Arrays with holes in their numbering, as array_filter() leaves them, would become JSON objects.
+     *
+     * @param string|array<string>|null $value
+     *
+     * @return string|list<string>|null
+     */
+    private static function oneOrList(string|array|null $value): string|array|null
+    {
+        return is_array($value) ? array_values($value) : $value;
+    }
+
+    /**
+     * An empty array would become a JSON list.
+     *
+     * @param array<mixed>|null $value
+     */
+    private static function object(?array $value): ?object
+    {
+        return $value === null ? null : (object) $value;
+    }
+}

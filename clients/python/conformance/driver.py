@@ -1,0 +1,81 @@
+"""The driver of the conformance suite: `driver.py sync` and `driver.py async` do the same with the two clients."""
+
+import asyncio
+import base64
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from postroad_client import AsyncClient, Attachment, Client, Email, Message, PostroadError, Receipt, verify
+
+ERROR_MEMBERS = (
+    "status code request_id message retry_after idempotency_key is_retryable is_insufficient_credits"
+    " is_idempotency_conflict"
+).split()
+
+
+def attachment(given: dict[str, Any]) -> Attachment:
+    if "path" in given:
+        return Attachment.from_file(given.pop("path"), **given)
+    return Attachment(content=base64.b64decode(given.pop("bytes_base64")), **given)
+
+
+def email(given: dict[str, Any]) -> Email:
+    if "attachments" in given:
+        given["attachments"] = [attachment(each) for each in given["attachments"]]
+    return Email(sender=given.pop("from"), **given)
+
+
+def written(value: object) -> object:
+    """A result, or a part of one, with the names of the interface."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, tuple):
+        return [written(each) for each in value]
+    if dataclasses.is_dataclass(value):
+        members = {field.name: written(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"from" if name == "sender" else name: member for name, member in members.items()}
+    return value
+
+
+def answered(line: dict[str, Any]) -> Receipt | Message:
+    with Client(**line["client"]) as client:
+        if line["operation"] == "send":
+            return client.send(email(line["email"]), idempotency_key=line.get("idempotency_key"))
+        return client.get(line["id"])
+
+
+async def answered_async(line: dict[str, Any]) -> Receipt | Message:
+    async with AsyncClient(**line["client"]) as client:
+        if line["operation"] == "send":
+            return await client.send(email(line["email"]), idempotency_key=line.get("idempotency_key"))
+        return await client.get(line["id"])
+
+
+def verified(line: dict[str, Any]) -> bool:
+    body = base64.b64decode(line["body_base64"])
+    return verify(body, line["header"], line["secret"], line["tolerance"], line["now"])
+
+
+def answer(line: dict[str, Any], mode: str) -> Mapping[str, object]:
+    try:
+        if line["operation"] == "verify":
+            return {"result": verified(line)}
+        return {"result": written(answered(line) if mode == "sync" else asyncio.run(answered_async(line)))}
+    except PostroadError as error:
+        return {"error": {name: getattr(error, name) for name in ERROR_MEMBERS}}
+    except ValueError as error:
+        return {"refused": str(error)}
+
+
+def main() -> None:
+    (mode,) = sys.argv[1:]
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line), mode)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""What Postroad answers: receipts and messages, read from JSON.
+
+Members that are not known are ignored, and one that was left out is empty. One of a wrong type is a ValueError: then it
+was not Postroad that answered.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachmentInfo:
+    """An attachment as it was accepted; `size` is in bytes."""
+
+    filename: str | None
+    content_type: str | None
+    size: int | None
+    content_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """An email was accepted. That does not mean that it was delivered: `get` tells what became of it."""
+
+    id: str
+    status: str | None
+    source: str | None
+    request_id: str | None
+    sender: str | None
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    bcc: tuple[str, ...]
+    reply_to: str | None
+    subject: str | None
+    billing_status: str | None
+    recipient_count: int | None
+    credits_reserved: int | None
+    headers: Mapping[str, str]
+    tags: tuple[str, ...]
+    attachments: tuple[AttachmentInfo, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipient:
+    """One recipient of a message, with the last words of the destination."""
+
+    id: str | None
+    email: str | None
+    status: str | None
+    billing_status: str | None
+    attempt_count: int | None
+    last_smtp_code: int | None
+    last_smtp_response: str | None
+    delivered_at: datetime | None
+    bounced_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What became of an email. Its status is `queued` until every recipient is final."""
+
+    id: str
+    status: str
+    source: str | None
+    sender: str | None
+    subject: str | None
+    billing_status: str | None
+    recipient_count: int | None
+    credits_reserved: int | None
+    created_at: datetime | None
+    recipients: tuple[Recipient, ...]
+    request_id: str | None
+
+
+def receipt(members: dict[str, Any]) -> Receipt:
+    """The answer to a send."""
+    return Receipt(
+        id=_required(members, "id"),
+        status=_text(members, "status"),
+        source=_text(members, "source"),
+        request_id=_text(members, "request_id"),
+        sender=_text(members, "from"),
+        to=_texts(members, "to"),
+        cc=_texts(members, "cc"),
+        bcc=_texts(members, "bcc"),
+        reply_to=_text(members, "reply_to"),
+        subject=_text(members, "subject"),
+        billing_status=_text(members, "billing_status"),
+        recipient_count=_number(members, "recipient_count"),
+        credits_reserved=_number(members, "credits_reserved"),
+        headers=_headers(members),
+        tags=_texts(members, "tags"),
+        attachments=_parts(members, "attachments", _attachment),
+    )
+
+
+def message(members: dict[str, Any]) -> Message:
+    """The answer to a get."""
+    return Message(
+        id=_required(members, "id"),
+        status=_required(members, "status"),
+        source=_text(members, "source"),
+        sender=_text(members, "from"),
+        subject=_text(members, "subject"),
+        billing_status=_text(members, "billing_status"),
+        recipient_count=_number(members, "recipient_count"),
+        credits_reserved=_number(members, "credits_reserved"),
+        created_at=_time(members, "created_at"),
+        recipients=_parts(members, "recipients", _recipient),
+        request_id=_text(members, "request_id"),
+    )
+
+
+def _attachment(members: dict[str, Any]) -> AttachmentInfo:
+    return AttachmentInfo(
+        filename=_text(members, "filename"),
+        content_type=_text(members, "content_type"),
+        size=_number(members, "size"),
+        content_id=_text(members, "content_id"),
+    )
+
+
+def _recipient(members: dict[str, Any]) -> Recipient:
+    return Recipient(
+        id=_text(members, "id"),
+        email=_text(members, "email"),
+        status=_text(members, "status"),
+        billing_status=_text(members, "billing_status"),
+        attempt_count=_number(members, "attempt_count"),
+        last_smtp_code=_number(members, "last_smtp_code"),
+        last_smtp_response=_text(members, "last_smtp_response"),
+        delivered_at=_time(members, "delivered_at"),
+        bounced_at=_time(members, "bounced_at"),
+    )
+
+
+def _member(members: dict[str, Any], name: str, kind: type[T]) -> T | None:
+    """The member, if it is there; null is the same as left out."""
+    value = members.get(name)
+    # By its exact type: to Python, true is a number too.
+    if value is not None and type(value) is not kind:
+        raise ValueError(f"{name!r} is not what it should be")
+    return value
+
+
+def _text(members: dict[str, Any], name: str) -> str | None:
+    return _member(members, name, str)
+
+
+def _number(members: dict[str, Any], name: str) -> int | None:
+    return _member(members, name, int)
+
+
+def _required(members: dict[str, Any], name: str) -> str:
+    value = _text(members, name)
+    if not value:
+        raise ValueError(f"{name!r} is missing")
+    return value
+
+
+def _texts(members: dict[str, Any], name: str) -> tuple[str, ...]:
+    values = _member(members, name, list) or []
+    if not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{name!r} is not a list of strings")
+    return tuple(values)
+
+
+def _headers(members: dict[str, Any]) -> Mapping[str, str]:
+    headers = _member(members, "headers", dict) or {}
+    if not all(isinstance(value, str) for value in headers.values()):
+        raise ValueError("'headers' is not an object of strings")
+    return headers
+
+
+def _parts(members: dict[str, Any], name: str, build: Callable[[dict[str, Any]], T]) -> tuple[T, ...]:
+    values = _member(members, name, list) or []
+    if not all(isinstance(value, dict) for value in values):
+        raise ValueError(f"{name!r} is not a list of objects")
+    return tuple(build(value) for value in values)
+
+
+def _time(members: dict[str, Any], name: str) -> datetime | None:
+    text = _text(members, name)
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise ValueError(f"{name!r} is not a time with a zone")
+    return time

@@ -1,0 +1,74 @@
+"""The client for asyncio. It needs aiohttp: `postroad-client[async]`."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Self, TypeVar
+
+from postroad_client import answers, calls, configuration, emails
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """`Client` for asyncio, with the same arguments; for any number of tasks of one event loop."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        token: str | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 4,
+        max_elapsed: float = 60.0,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        from postroad_client import async_connections  # noqa: PLC0415 - so that only this class needs aiohttp
+
+        self._settings = configuration.Settings.check(
+            base_url,
+            token=token,
+            username=username,
+            password=password,
+            timeout=timeout,
+            max_retries=max_retries,
+            max_elapsed=max_elapsed,
+        )
+        self._pool = async_connections.Pool(self._settings.place, ssl_context)
+        self._sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def send(self, email: emails.Email, *, idempotency_key: str | None = None) -> answers.Receipt:
+        """Send an email. Two sends with the same key send one; without a key, each call has its own."""
+        return await self._run(calls.send(self._settings, email, idempotency_key))
+
+    async def get(self, message_id: str) -> answers.Message:
+        """What has become of an email, by the `id` of its receipt."""
+        return await self._run(calls.get(self._settings, message_id))
+
+    async def aclose(self) -> None:
+        """Close the connections that are kept for the next call."""
+        await self._pool.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self._settings.place.url!r})"
+
+    async def _run(self, call: calls.Call[T]) -> T:
+        try:
+            step = next(call)
+            while True:
+                if isinstance(step, calls.Pause):
+                    await self._sleep(step.seconds)
+                    step = next(call)
+                else:
+                    step = call.send(await self._pool.exchange(step))
+        except StopIteration as end:
+            result: T = end.value
+            return result

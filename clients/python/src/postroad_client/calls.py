@@ -1,0 +1,110 @@
+"""The calls, without any input or output: generators that say what to do and are sent what came of it.
+
+    Exchange --> send a Response or a Failure        Pause --> wait, then go on
+
+They end with a receipt or a message, or with a PostroadError. `Client` and `AsyncClient` carry the steps out, each in
+its own way, so that what is tried again, when and with which key is written here and nowhere else.
+"""
+
+import random
+import re
+import time
+import uuid
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, TypeVar
+
+import postroad_client
+from postroad_client import answers, configuration, emails, errors, failures, reading
+
+T = TypeVar("T")
+
+# Before retry n: a random time between half and all of min(MOST, FIRST * 2 ** (n - 1)).
+FIRST_BACKOFF_SECONDS: Final = 0.5
+MOST_BACKOFF_SECONDS: Final = 8.0
+MESSAGE_ID: Final = re.compile("[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The same in every attempt. The path is that of the base URL and more."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Send the request, and read the answer, all within so many seconds."""
+
+    request: Request
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait."""
+
+    seconds: float
+
+
+Call: TypeAlias = Generator[Exchange | Pause, reading.Response | failures.Failure, T]
+
+
+def send(settings: configuration.Settings, email: emails.Email, idempotency_key: str | None) -> Call[answers.Receipt]:
+    """POST /emails, under one key."""
+    key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+    configuration.check_header("idempotency_key", key)
+    headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+    request = _request(settings, "POST", "/emails", headers, emails.encode(email))
+    return attempts(settings, request, answers.receipt, idempotency_key=key)
+
+
+def get(settings: configuration.Settings, message_id: str) -> Call[answers.Message]:
+    """GET /emails/{id}."""
+    if not MESSAGE_ID.fullmatch(message_id):
+        raise ValueError("a message id is letters, digits, '_' and '-'")
+    request = _request(settings, "GET", f"/emails/{message_id}", {}, b"")
+    return attempts(settings, request, answers.message)
+
+
+def attempts(
+    settings: configuration.Settings,
+    request: Request,
+    build: Callable[[dict[str, Any]], T],
+    *,
+    idempotency_key: str | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    chance: Callable[[float, float], float] = random.uniform,
+) -> Call[T]:
+    """Try until there is an answer, or an error that is not worth another attempt or has no time left for one."""
+    started = clock()
+    attempt = 0
+    while True:
+        attempt += 1
+        left = settings.max_elapsed - (clock() - started)
+        outcome = yield Exchange(request, min(settings.timeout, left))
+        try:
+            return reading.read(outcome, build, attempts=attempt, idempotency_key=idempotency_key)
+        except errors.PostroadError as error:
+            # An exponent has a bound of its own, or 2 ** 2000 would be too much for a float.
+            backoff = min(MOST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(attempt - 1, 10))
+            pause = (error.retry_after or 0.0) + chance(backoff / 2, backoff)
+            is_late = clock() - started + pause >= settings.max_elapsed
+            if not error.is_retryable or attempt > settings.max_retries or is_late:
+                raise
+        yield Pause(pause)
+
+
+def _request(
+    settings: configuration.Settings, method: str, path: str, headers: Mapping[str, str], body: bytes
+) -> Request:
+    common = {
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "Authorization": settings.authorization,
+        "User-Agent": f"postroad-python/{postroad_client.__version__}",
+    }
+    return Request(method, settings.place.path + path, common | dict(headers), body)

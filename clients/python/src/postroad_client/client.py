@@ -1,0 +1,77 @@
+"""The client for programs that wait: one call, one thread."""
+
+import ssl
+import time
+from collections.abc import Callable
+from typing import Self, TypeVar
+
+from postroad_client import answers, calls, configuration, connections, emails
+
+T = TypeVar("T")
+
+
+class Client:
+    """Sends mail and reads what became of it; for any number of threads.
+
+    It takes a `token` (an API key or a JWT), or the `username` and `password` of an SMTP credential. `timeout` is for
+    one attempt, `max_elapsed` for a whole call with its `max_retries` retries, both in seconds. An `ssl_context` takes
+    the place of the system's authorities.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        token: str | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 4,
+        max_elapsed: float = 60.0,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._settings = configuration.Settings.check(
+            base_url,
+            token=token,
+            username=username,
+            password=password,
+            timeout=timeout,
+            max_retries=max_retries,
+            max_elapsed=max_elapsed,
+        )
+        self._pool = connections.Pool(self._settings.place, ssl_context)
+        self._sleep: Callable[[float], None] = time.sleep
+
+    def send(self, email: emails.Email, *, idempotency_key: str | None = None) -> answers.Receipt:
+        """Send an email. Two sends with the same key send one; without a key, each call has its own."""
+        return self._run(calls.send(self._settings, email, idempotency_key))
+
+    def get(self, message_id: str) -> answers.Message:
+        """What has become of an email, by the `id` of its receipt."""
+        return self._run(calls.get(self._settings, message_id))
+
+    def close(self) -> None:
+        """Close the connections that are kept for the next call."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self._settings.place.url!r})"
+
+    def _run(self, call: calls.Call[T]) -> T:
+        try:
+            step = next(call)
+            while True:
+                if isinstance(step, calls.Pause):
+                    self._sleep(step.seconds)
+                    step = next(call)
+                else:
+                    step = call.send(self._pool.exchange(step))
+        except StopIteration as end:
+            result: T = end.value
+            return result

@@ -1,0 +1,77 @@
+"""What is sent: an email and its attachments, with the names of the interface except for `from`, a word of Python."""
+
+import base64
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file that goes with an email. Without a type, Postroad derives it from the file name."""
+
+    filename: str
+    content: bytes = field(repr=False)
+    content_type: str | None = None
+    content_id: str | None = None
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        filename: str | None = None,
+        content_type: str | None = None,
+        content_id: str | None = None,
+    ) -> Self:
+        """Read the file now; it is named as on disk unless `filename` says otherwise."""
+        file = Path(path)
+        return cls(
+            filename=file.name if filename is None else filename,
+            content=file.read_bytes(),
+            content_type=content_type,
+            content_id=content_id,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Email:
+    """A message to send. What is None is not sent; the server checks the rest, and explains."""
+
+    sender: str
+    to: str | Sequence[str]
+    cc: str | Sequence[str] | None = None
+    bcc: str | Sequence[str] | None = None
+    reply_to: str | None = None
+    subject: str | None = None
+    text: str | None = None
+    html: str | None = None
+    template: str | None = None
+    variables: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] | None = None
+    tags: str | Sequence[str] | None = None
+    attachments: Sequence[Attachment] | None = None
+
+
+def encode(email: Email) -> bytes:
+    """The body of the request. What JSON cannot say is a TypeError or a ValueError."""
+    return json.dumps(_members(email), default=_plain, allow_nan=False).encode()
+
+
+def _members(part: Email | Attachment) -> dict[str, Any]:
+    given = {member.name: getattr(part, member.name) for member in fields(part)}
+    return {"from" if name == "sender" else name: value for name, value in given.items() if value is not None}
+
+
+def _plain(value: object) -> object:
+    """What the json module does not know by itself."""
+    if isinstance(value, Attachment):
+        return _members(value) | {"content": base64.b64encode(value.content).decode()}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} cannot be sent as JSON")

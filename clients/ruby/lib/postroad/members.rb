@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+require "time"
+
+module Postroad
+  # The members of a JSON object that the server sent, each of the type that it should have. One that is missing or
+  # null is nil, or an empty Array or Hash.
+  class Members
+    # Says which member is not what it should be.
+    class WrongType < StandardError; end
+
+    def initialize(object)
+      raise WrongType, "it is not a JSON object" unless object.is_a?(Hash)
+
+      @object = object
+    end
+
+    def required_string(name)
+      value = string(name)
+      value.nil? || value.empty? ? wrong(name, "missing") : value
+    end
+
+    def string(name)
+      value = @object[name]
+      value.nil? || value.is_a?(String) ? value : wrong(name, "not a string")
+    end
+
+    def integer(name)
+      value = @object[name]
+      value.nil? || value.is_a?(Integer) ? value : wrong(name, "not a whole number")
+    end
+
+    def time(name)
+      value = string(name)
+      value && Time.iso8601(value)
+    rescue ArgumentError
+      wrong(name, "not a time")
+    end
+
+    def strings(name)
+      list(name).each { |value| wrong(name, "not a list of strings") unless value.is_a?(String) }
+    end
+
+    # A Hash of String to String.
+    def string_map(name)
+      value = @object[name] || {}
+      value.is_a?(Hash) && value.each_value.all?(String) ? value.freeze : wrong(name, "not an object of strings")
+    end
+
+    # What the block makes of the members of each object in a list.
+    def objects(name)
+      list(name).map { |object| yield Members.new(object) }.freeze
+    end
+
+    private
+
+    def list(name)
+      value = @object[name] || []
+      value.is_a?(Array) ? value.freeze : wrong(name, "not a list")
+    end
+
+    def wrong(name, what)
+      raise WrongType, "its #{name} is #{what}"
+    end
+  end
+end

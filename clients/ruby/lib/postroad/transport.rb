@@ -1,0 +1,134 @@
+# frozen_string_literal: true
+
+require "net/http"
+require "openssl"
+require "timeout"
+require "uri"
+
+module Postroad
+  # One HTTP request and its whole response, over a connection of its own.
+  class Transport
+    # No answer of Postroad comes near it.
+    BODY_LIMIT = 4 * 1024 * 1024
+
+    Response = Struct.new(:status, :headers, :body) do
+      def too_large?
+        body.bytesize > BODY_LIMIT
+      end
+    end
+
+    # No response: the code says why, the message tells people.
+    class Failure < StandardError
+      attr_reader :code
+
+      def initialize(code, message)
+        @code = code
+        super(message)
+      end
+    end
+
+    BROKEN = [SystemCallError, SocketError, IOError, OpenSSL::OpenSSLError, Net::ProtocolError, Net::HTTPBadResponse,
+              Net::HTTPHeaderSyntaxError].freeze
+    # What Net::HTTP says when something else than a web server listens there. A status line that is cut is broken.
+    NO_HTTP = %r{\Awrong status line: "(?!HTTP/)}
+
+    def initialize(base_url, ca_file:)
+      @uri = parse(base_url)
+      raise ArgumentError, "ca_file cannot be read: #{ca_file}" if ca_file && !File.readable?(ca_file)
+
+      @ca_file = ca_file
+      freeze
+    end
+
+    # The method is a class of Net::HTTP, the path comes after the base URL.
+    def call(method, path, headers, body, seconds)
+      request = method.new(@uri.path + path, headers)
+      request.body = body
+      http = connection
+      within(seconds, http) { exchange(http, request) }
+    end
+
+    def base_url
+      @uri.to_s
+    end
+
+    private
+
+    def parse(base_url)
+      uri = URI.parse(base_url)
+      problem = if !uri.is_a?(URI::HTTP) || uri.host.to_s.empty? then "must be http or https, with a host"
+                elsif uri.userinfo then "must not have a user; give username and password, or a token"
+                elsif uri.query || uri.fragment then "must not have a query or a fragment"
+                end
+      raise ArgumentError, "base_url #{problem}" if problem
+
+      uri.path = uri.path.sub(%r{/+\z}, "")
+      uri.freeze
+    rescue URI::Error
+      # The text is not repeated: there may be a password in it.
+      raise ArgumentError, "base_url is not a URL", cause: nil
+    end
+
+    def connection
+      http = Net::HTTP.new(@uri.hostname, @uri.port, nil) # nil: no proxy from the environment
+      http.use_ssl = @uri.is_a?(URI::HTTPS)
+      http.ca_file = @ca_file
+      http.max_retries = 0 # it would repeat a GET by itself
+      http.open_timeout = http.read_timeout = http.write_timeout = nil # these begin anew with each byte; see within
+      http
+    end
+
+    # One clock for the whole attempt. Timeout may interrupt at any point; here that does no harm. Nobody else uses
+    # the connection, no code of the caller runs inside, and the connection is closed outside of its reach.
+    def within(seconds, http)
+      Timeout.timeout(seconds) do
+        http.start
+        yield
+      end
+    rescue Timeout::Error
+      raise Failure.new("timed_out", "#{stage(http)}: it took longer than #{seconds.round(3)} s")
+    rescue *BROKEN => e
+      raise Failure.new(e.message.match?(NO_HTTP) ? "unexpected_response" : "connection_failed", "#{stage(http)}: #{reason(e)}")
+    ensure
+      http.finish if http.started?
+    end
+
+    def exchange(http, request)
+      http.request(request) do |response|
+        body = String.new(encoding: Encoding::BINARY)
+        response.read_body do |piece|
+          body << piece
+          return result(response, body) if body.bytesize > BODY_LIMIT
+        end
+        raise EOFError if cut_short?(response, body)
+
+        return result(response, body)
+      end
+    end
+
+    # Net::HTTP takes a body that is shorter than its Content-Length, and a head without an end, for whole. Nothing
+    # tells the end of the latter, so an empty body without a length counts as one.
+    def cut_short?(response, body)
+      return false if response.chunked? || !response.class.body_permitted?
+
+      body.bytesize < (response.content_length || 1)
+    end
+
+    def result(response, body)
+      Response.new(response.code.to_i, response.each_header.to_h.transform_values { |value| Text.utf8(value) }, body)
+    end
+
+    def stage(http)
+      "#{http.started? ? "no complete answer from" : "could not connect to"} #{@uri.host}:#{@uri.port}"
+    end
+
+    # The words of the system, without what Ruby and Net::HTTP put around them.
+    def reason(error)
+      case error
+      when SystemCallError then SystemCallError.new(nil, error.errno).message.downcase
+      when EOFError then "the connection was closed"
+      else Text.excerpt(error.message.sub(/\AFailed to open TCP connection to \S+ \((.*)\)\z/m, '\1'))
+      end
+    end
+  end
+end
