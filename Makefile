@@ -37,10 +37,10 @@ help: ## Print this list
 run: $(RUNTIME) ## Start the service for development on this machine; needs nothing but Python
 	@$(BIN)/postroad dev $(ARGS)
 
-test: $(DEVELOPMENT) $(CHROMIUM) $(LANGUAGES) $(if $(shell command -v npm),$(AXE) $(TYPESCRIPT)) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
+test: $(DEVELOPMENT) $(CHROMIUM) $(LANGUAGES) $(AXE) $(TYPESCRIPT) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
-test-clients: $(DEVELOPMENT) $(LANGUAGES) $(if $(shell command -v npm),$(TYPESCRIPT)) ## Test the client libraries, and hold all of them to the same scenarios
+test-clients: $(DEVELOPMENT) $(LANGUAGES) $(TYPESCRIPT) ## Test the client libraries, and hold all of them to the same scenarios
 	@$(BIN)/python -m clients.conformance $(ARGS)
 
 check: $(DEVELOPMENT) ## Check format, lint, strict types and import contracts
@@ -125,13 +125,13 @@ $(LANGUAGES): clients/conformance/languages.py | $(DEVELOPMENT)
 		|| echo "Not all of it could be installed" >&2
 	@touch $@
 
-$(TYPESCRIPT): clients/javascript/package-lock.json
+$(TYPESCRIPT): clients/javascript/package-lock.json | $(LANGUAGES)
 	@echo "Installing TypeScript for the tests of the JavaScript client"
 	@timeout 120 npm ci --prefix clients/javascript --ignore-scripts --fetch-retries 1 </dev/null >/dev/null 2>&1 && touch $@ \
 		|| echo "TypeScript could not be installed; a test of the JavaScript client will fail" >&2
 
 # By the hashes of the lock. A failure leaves nothing behind: the next run tries again.
-$(AXE): tests/browser/package-lock.json
+$(AXE): tests/browser/package-lock.json | $(LANGUAGES)
 	@echo "Installing axe-core for the accessibility tests"
 	@timeout 120 npm ci --prefix tests/browser --ignore-scripts --fetch-retries 1 </dev/null >/dev/null 2>&1 && touch $@ \
 		|| echo "axe-core could not be installed; the accessibility tests will be left out" >&2

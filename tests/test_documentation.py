@@ -8,6 +8,8 @@ import itertools
 import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ import msgspec
 import pytest
 
 import postroad
+from clients.conformance import languages
 from postroad import cli, config, roles
 from postroad.api import documentation, email_schemas, health, openapi, v1_inbox
 from postroad.model import limits
@@ -36,6 +39,7 @@ PAGES = [
 ]
 EXAMPLE = re.compile(r"<!-- example: (\w+) -->\n```json\n(.*?)\n```", re.DOTALL)
 JSON_BLOCK = re.compile(r"```json\n(.*?)\n```", re.DOTALL)
+LIBRARY = re.compile(r"<!-- example: library -->\n```python\n(.*?)\n```", re.DOTALL)
 SHELL_BLOCK = re.compile(r"```sh\n(.*?)\n```", re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 CHANGING = {"id", "created_at", "request_id"}
@@ -255,6 +259,17 @@ def test_the_commands_of_the_readme_work_as_they_are_printed(dev: Running) -> No
         assert steady(printed).items() <= answer.json().items()  # type: ignore[attr-defined]
         shown = client.send(request(filled_in(reading, dev, answer.json()["id"])))
         assert (shown.status_code, shown.json()["id"]) == (200, answer.json()["id"])
+
+
+def test_the_library_of_the_readme_sends_the_mail_of_the_first_command_and_gets_its_id(dev: Running) -> None:
+    with httpx.Client() as client:
+        sent = client.send(request(filled_in(curls()[0], dev)))
+    assert sent.status_code == 202, sent.text
+    program = filled_in(LIBRARY.findall(README), dev)
+    printed = subprocess.run(
+        [sys.executable, "-c", *program], env=languages.environment(), capture_output=True, text=True, check=True
+    ).stdout
+    assert printed == f"{sent.json()['id']}\n"
 
 
 @pytest.mark.parametrize("page", ["docs/api.md", "docs/errors.md"])

@@ -20,7 +20,7 @@ import postroad
 
 ROOT = Path(__file__).parent.parent
 CEILING_LINES = 400
-CODE_FOLDERS = ("src", "tests", "benchmarks")
+CODE_FOLDERS = ("src", "tests", "benchmarks", "clients")
 LOCKS = ("build", "development", "runtime")
 
 # What .gitignore names, and what is hidden.

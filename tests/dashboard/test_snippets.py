@@ -1,5 +1,7 @@
 """The snippets: run as they are copied, against a service that is served; those of other languages are parsed.
 
+The programs with our own libraries are those of test_library_snippets.
+
 Every client has to look whose certificate the door has: each is told of the test's authority from outside.
 """
 
@@ -78,34 +80,6 @@ def test_curl_sends_over_http(running: Running) -> None:
     assert running.arrived("curl-http@clients.test")["Subject"] == "Hello"
 
 
-def test_python_sends_over_http(running: Running, tmp_path: pathlib.Path) -> None:
-    text = over_http(running, recipient="python-http@clients.test")["Python"]
-    printed = test_clients.run(sys.executable, written(tmp_path, "program.py", text))
-    assert QUEUED.search(printed), printed
-    assert running.arrived("python-http@clients.test")["Subject"] == "Hello"
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_node_sends_over_http(running: Running, tmp_path: pathlib.Path) -> None:
-    (version,) = re.findall(r"^v(\d+)", test_clients.run("node", "--version"))
-    if int(version) < 20:
-        pytest.skip("node is older than version 20")
-    text = over_http(running, recipient="node-http@clients.test")["Node.js"]
-    printed = test_clients.run("node", written(tmp_path, "program.js", text))
-    assert printed.startswith("202 "), printed
-    assert running.arrived("node-http@clients.test")["Subject"] == "Hello"
-
-
-@pytest.mark.skipif(shutil.which("php") is None, reason="PHP is not installed")
-def test_php_sends_over_http(running: Running, tmp_path: pathlib.Path) -> None:
-    if "curl" not in test_clients.run("php", "-m").split():
-        pytest.skip("PHP has no curl extension")
-    text = over_http(running, recipient="php-http@clients.test")["PHP"]
-    printed = test_clients.run("php", written(tmp_path, "program.php", text))
-    assert QUEUED.search(printed), printed
-    assert running.arrived("php-http@clients.test")["Subject"] == "Hello"
-
-
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_curl_sends_over_smtp_and_looks_whose_certificate_it_is(running: Running) -> None:
     text = over_smtp(running, snippets.Security.STARTTLS, recipient="curl-smtp@clients.test")["curl"]
@@ -170,7 +144,7 @@ EVERY_SECURITY = pytest.mark.parametrize("security", list(snippets.Security))
 
 def test_there_is_one_for_each_way_to_send() -> None:
     assert list(texts()) == [
-        *("http curl", "http Python", "http Node.js", "http PHP"),
+        *("http curl", "http Python", "http JavaScript", "http PHP", "http Go", "http Ruby", "http Java"),
         *("smtp curl", "smtp Python", "smtp Node.js", "smtp Django", "smtp Laravel"),
     ]
 
@@ -178,26 +152,15 @@ def test_there_is_one_for_each_way_to_send() -> None:
 @EVERY_SECURITY
 @pytest.mark.parametrize("recipient", ["you@example.net", AWKWARD])
 def test_python_is_python(security: snippets.Security, recipient: str) -> None:
-    for name in ("http Python", "smtp Python"):
-        constants = [
-            node.value
-            for node in ast.walk(ast.parse(texts(security, recipient=recipient)[name]))
-            if isinstance(node, ast.Constant)
-        ]
-        assert recipient in constants
+    parsed = ast.parse(texts(security, recipient=recipient)["smtp Python"])
+    assert recipient in [node.value for node in ast.walk(parsed) if isinstance(node, ast.Constant)]
 
 
 @EVERY_SECURITY
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_javascript_is_javascript(security: snippets.Security, tmp_path: pathlib.Path) -> None:
-    for number, name in enumerate(("http Node.js", "smtp Node.js")):
-        program = written(tmp_path, f"{number}.js", texts(security, recipient=AWKWARD)[name])
-        test_clients.run("node", "--check", program)
-
-
-@pytest.mark.skipif(shutil.which("php") is None, reason="PHP is not installed")
-def test_php_is_php(tmp_path: pathlib.Path) -> None:
-    test_clients.run("php", "-l", written(tmp_path, "program.php", texts(recipient=AWKWARD)["http PHP"]))
+    program = written(tmp_path, "program.js", texts(security, recipient=AWKWARD)["smtp Node.js"])
+    test_clients.run("node", "--check", program)
 
 
 @EVERY_SECURITY

@@ -1,8 +1,14 @@
-"""Code that sends a first mail over HTTP, as data."""
+"""Code that sends a first mail over HTTP, as data: with curl, and with the library of each language.
+
+The libraries are in no registry yet, so they are installed from a checkout of the repository beside the reader's
+project. Each text is a whole program. It prints the id of the message, or else what is wrong, and then it fails.
+"""
 
 from typing import Final
 
 from postroad.dashboard import literals
+
+LIBRARY: Final = "With our library, from a checkout of Postroad."
 
 SOURCES: Final = (
     literals.Source(
@@ -19,79 +25,187 @@ curl @url \\
     ),
     literals.Source(
         "Python",
-        "Nothing to install.",
+        LIBRARY,
         literals.double,
         """\
-import json
-import urllib.request
-import uuid
+import sys
 
-message = {
-    "from": @sender,
-    "to": @recipient,
-    "subject": "Hello",
-    "text": "It works.",
-}
-request = urllib.request.Request(
-    @url,
-    data=json.dumps(message).encode(),
-    headers={
-        "Authorization": @bearer,
-        "Content-Type": "application/json",
-        # Repeat a request with the same key, and nothing is sent twice.
-        "Idempotency-Key": str(uuid.uuid4()),
-    },
+from postroad_client import Client, Email, PostroadError
+
+client = Client(@base_url, token=@api_key)
+email = Email(
+    sender=@sender,
+    to=@recipient,
+    subject="Hello",
+    text="It works.",
 )
-with urllib.request.urlopen(request) as answer:
-    print(answer.read().decode())
+try:
+    # Safe to repeat with a key of your own: send(email, idempotency_key="order-1042")
+    receipt = client.send(email)
+except PostroadError as error:
+    sys.exit(str(error))
+print(receipt.id)
+""",
+        install="""\
+pip install ../postroad/clients/python
 """,
     ),
     literals.Source(
-        "Node.js",
-        "Nothing to install, from version 20 on.",
+        "JavaScript",
+        LIBRARY,
         literals.double,
         """\
-fetch(@url, {
-  method: "POST",
-  headers: {
-    "Authorization": @bearer,
-    "Content-Type": "application/json",
-    // Repeat a request with the same key, and nothing is sent twice.
-    "Idempotency-Key": crypto.randomUUID(),
-  },
-  body: JSON.stringify({
-    from: @sender,
-    to: @recipient,
-    subject: "Hello",
-    text: "It works.",
-  }),
-}).then(async (answer) => console.log(answer.status, await answer.text()));
+// hello.mjs
+import { Postroad, PostroadError } from "postroad";
+
+const postroad = new Postroad({ baseUrl: @base_url, token: @api_key });
+const email = {
+  from: @sender,
+  to: @recipient,
+  subject: "Hello",
+  text: "It works.",
+};
+try {
+  // Safe to repeat with a key of your own: send(email, { idempotencyKey: "order-1042" })
+  const receipt = await postroad.send(email);
+  console.log(receipt.id);
+} catch (error) {
+  if (!(error instanceof PostroadError)) throw error;
+  console.error(error.message);
+  process.exitCode = 1;
+}
+""",
+        install="""\
+npm install --install-links ../postroad/clients/javascript
 """,
     ),
     literals.Source(
         "PHP",
-        "With the curl extension.",
+        LIBRARY,
         literals.single,
         """\
 <?php
-$request = curl_init(@url);
-curl_setopt_array($request, [
-    CURLOPT_POST => true,
-    CURLOPT_RETURNTRANSFER => true,
-    CURLOPT_HTTPHEADER => [
-        @authorization,
-        'Content-Type: application/json',
-        // Repeat a request with the same key, and nothing is sent twice.
-        'Idempotency-Key: ' . bin2hex(random_bytes(16)),
-    ],
-    CURLOPT_POSTFIELDS => json_encode([
-        'from' => @sender,
-        'to' => @recipient,
-        'subject' => 'Hello',
-        'text' => 'It works.',
-    ]),
-]);
-echo curl_exec($request);
+require __DIR__ . '/vendor/autoload.php';
+
+$client = new Postroad\\Client(@base_url, token: @api_key);
+$email = new Postroad\\Email(
+    from: @sender,
+    to: @recipient,
+    subject: 'Hello',
+    text: 'It works.',
+);
+try {
+    // Safe to repeat with a key of your own: send($email, idempotencyKey: 'order-1042')
+    $receipt = $client->send($email);
+} catch (Postroad\\PostroadException $error) {
+    fwrite(STDERR, $error->getMessage() . "\\n");
+    exit(1);
+}
+echo $receipt->id, "\\n";
+""",
+        install="""\
+composer config repositories.postroad path ../postroad/clients/php
+composer require postroad/postroad-client:0.1.0
+""",
+    ),
+    literals.Source(
+        "Go",
+        LIBRARY,
+        literals.go,
+        """\
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	postroad "github.com/postroad/postroad/clients/go"
+)
+
+func main() {
+	client, err := postroad.New(@base_url, postroad.WithToken(@api_key))
+	if err != nil {
+		log.Fatal(err)
+	}
+	email := postroad.Email{
+		From:    @sender,
+		To:      []string{@recipient},
+		Subject: "Hello",
+		Text:    "It works.",
+	}
+	// Safe to repeat with a key of your own: postroad.WithIdempotencyKey("order-1042")
+	receipt, err := client.Send(context.Background(), email)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(receipt.ID)
+}
+""",
+        install="""\
+go mod edit -replace github.com/postroad/postroad/clients/go=../postroad/clients/go
+go get github.com/postroad/postroad/clients/go
+""",
+    ),
+    literals.Source(
+        "Ruby",
+        LIBRARY,
+        literals.single,
+        """\
+require "postroad"
+
+client = Postroad::Client.new(@base_url, token: @api_key)
+email = Postroad::Email.new(
+  from: @sender,
+  to: @recipient,
+  subject: "Hello",
+  text: "It works."
+)
+begin
+  # Safe to repeat with a key of your own: deliver(email, idempotency_key: "order-1042")
+  receipt = client.deliver(email)
+rescue Postroad::Error => e
+  abort e.message
+end
+puts receipt.id
+""",
+        install="""\
+# Gemfile
+gem "postroad", path: "../postroad/clients/ruby"
+""",
+    ),
+    literals.Source(
+        "Java",
+        LIBRARY,
+        literals.java,
+        """\
+import dev.postroad.Email;
+import dev.postroad.Postroad;
+import dev.postroad.PostroadException;
+import dev.postroad.Receipt;
+
+public class Hello {
+    public static void main(String[] arguments) {
+        Postroad postroad = Postroad.builder(@base_url).token(@api_key).build();
+        Email email = Email.builder()
+                .from(@sender)
+                .to(@recipient)
+                .subject("Hello")
+                .text("It works.")
+                .build();
+        try {
+            // Safe to repeat with a key of your own: send(email, "order-1042")
+            Receipt receipt = postroad.send(email);
+            System.out.println(receipt.id());
+        } catch (PostroadException e) {
+            System.err.println(e.getMessage());
+            System.exit(1);
+        }
+    }
+}
+""",
+        install="""\
+mvn install -f ../postroad/clients/java   # then depend on dev.postroad:postroad-client:0.1.0
 """,
     ),
 )

@@ -23,12 +23,13 @@ class _Text(string.Template):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text before its values are in it; `literal` writes a value in its language."""
+    """A text before its values are in it; `literal` writes a value in its language. `install` brings what it needs."""
 
     title: str
     note: str
     literal: Callable[[str], str]
     text: str
+    install: str = ""
 
     def filled(self, values: Mapping[str, str], pieces: Mapping[str, str]) -> str:
         """The text with its values as literals, and with what is a piece of it already."""
@@ -47,8 +48,21 @@ def double(value: str) -> str:
 
 
 def single(value: str) -> str:
-    """A string of PHP."""
+    """A string of PHP and of Ruby; in double quotes both would look for `$x` and `#{x}`."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def go(value: str) -> str:
+    """A string of Go. Byte order marks would be refused as they are, and surrogates as escapes."""
+    return '"' + "".join(_go_character(one) for one in value) + '"'
+
+
+def java(value: str) -> str:
+    """A string of Java, in ASCII: up to version 17 compilers read files in the encoding of the system.
+
+    It reads escapes of code points before it reads strings, so that of a line break would end the line. JSON has none.
+    """
+    return json.dumps(value)
 
 
 def dotenv(value: str) -> str:
@@ -56,3 +70,9 @@ def dotenv(value: str) -> str:
     if _BARE.fullmatch(value):
         return value
     return '"' + re.sub(r'([\\"$])', r"\\\1", value) + '"'
+
+
+def _go_character(one: str) -> str:
+    if one in '\\"':
+        return f"\\{one}"
+    return one if one.isprintable() else f"\\U{ord(one):08x}"

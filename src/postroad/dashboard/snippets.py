@@ -53,11 +53,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A text to copy; `note` says where it belongs."""
+    """A text to copy; `note` says where it belongs, and `install` is to be done before."""
 
     title: str
     note: str
     text: str
+    install: str = ""
 
 
 _PIECES: Final[Mapping[Security, Mapping[str, str]]] = {
@@ -97,8 +98,9 @@ def over_http(where: Place, *, api_key: str = API_KEY) -> tuple[Snippet, ...]:
     """How to send with an API key."""
     message = {"from": where.sender, "to": where.recipient, "subject": "Hello", "text": "It works."}
     values = {
+        "base_url": where.base_url,
+        "api_key": api_key,
         "url": f"{where.base_url}/emails",
-        "bearer": f"Bearer {api_key}",
         "authorization": f"Authorization: Bearer {api_key}",
         "message": json.dumps(message, ensure_ascii=False),
         "sender": where.sender,
@@ -129,7 +131,7 @@ def over_smtp(where: Place, *, username: str = USERNAME, password: str = PASSWOR
 
 
 def _filled(source: literals.Source, values: Mapping[str, str], pieces: Mapping[str, str]) -> Snippet:
-    return Snippet(source.title, source.note, source.filled(values, pieces))
+    return Snippet(source.title, source.note, source.filled(values, pieces), source.install)
 
 
 def _is_this_machine(host: str) -> bool:
