@@ -4,8 +4,9 @@
 # and as wheels only, so nothing is compiled and nothing unpinned runs. A stamp in .venv remembers which lock is installed.
 
 PYTHON ?= python3
-# Parallel test workers; `make test WORKERS=0` runs in one process, which a debugger needs.
-WORKERS ?= 2
+# Parallel test workers: three for two cores, because many tests wait. `make test WORKERS=0` runs in one process, which
+# a debugger needs.
+WORKERS ?= 3
 # More arguments: `make run ARGS="--http 127.0.0.1:9025"`, `make test ARGS="tests/storage -k ledger"`.
 ARGS ?=
 UV_VERSION := 0.13.7

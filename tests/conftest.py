@@ -7,6 +7,7 @@ own on it, new and empty or with the schema in it. A test that stops and restart
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +17,9 @@ import pytest
 from tests.browser.left_out import pytest_terminal_summary
 from tests.clean_databases import CleanDatabases, CleanFile
 from tests.postgres_server import PostgresServer
-from tests.shortcuts import _shortcuts, real_keys, real_passwords
+from tests.shortcuts import _shortcuts, real_disk, real_files, real_keys, real_passwords
 
-__all__ = ["_shortcuts", "pytest_terminal_summary", "real_keys", "real_passwords"]
+__all__ = ["_shortcuts", "pytest_terminal_summary", "real_disk", "real_files", "real_keys", "real_passwords"]
 
 # Settings of whoever runs the tests must not reach the service under test.
 FOREIGN_PREFIXES = ("POSTROAD_", "PG")
@@ -32,6 +33,15 @@ hypothesis.settings.register_profile(
 
 def pytest_configure() -> None:
     hypothesis.settings.load_profile("postroad")
+    _keep_bytecode()
+
+
+def _keep_bytecode() -> None:
+    """Compile once what workers and hundreds of processes import, even for who wants no such files in their folders."""
+    if sys.dont_write_bytecode:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(sys.prefix) / "bytecode-of-tests")
+        sys.dont_write_bytecode = False
 
 
 @pytest.fixture(autouse=True)

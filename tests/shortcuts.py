@@ -1,18 +1,27 @@
-"""What tests do not pay for: passwords that are costly to guess, and a new RSA key for every domain.
+"""What tests do not pay for: passwords that are costly to guess, a new RSA key for every domain, waiting for the disk.
 
 Hashes are Argon2id in tests too, but of the least cost that there is. The keys of domains are as large as ours are, and
-each worker makes only a few, which its tests use in turn. A test of the cost, or of how keys are made, asks for
-`real_passwords` or `real_keys`. Processes that a test starts take no shortcut.
+each worker makes only a few, which its tests use in turn. Commits of SQLite reach the system, but not the disk, as with
+the PostgreSQL of tests; and files of ours that every start reads are read once. A test of the cost, of how keys are
+made, of the disk or of how files are read asks for `real_passwords`, `real_keys`, `real_disk` or `real_files`.
+Processes that a test starts take no shortcut.
 """
 
+import functools
 import itertools
+import pickle
 import threading
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
 
+import apsw
 import pytest
 
+from postroad import config
 from postroad.services import domain_keys, passwords
+from postroad.storage import migrations, queries, sqlite_connection
+
+T = TypeVar("T")
 
 # More than the domains of nearly every test, so that those of one test have keys of their own.
 KEYS: Final = 8
@@ -20,6 +29,8 @@ REAL_COST: Final = (passwords.MEMORY_KIBIBYTES, passwords.PASSES)
 # RFC 9106 section 3.1: no less than 8 KiB for each lane.
 LEAST_COST: Final = (8, 1)
 make_key: Final = domain_keys._generate
+configure: Final = sqlite_connection._configure
+READERS: Final = ((config, "defaults"), (queries, "load"), (migrations, "known"))
 
 
 class Keys:
@@ -43,6 +54,9 @@ def _shortcuts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         _set_cost(patch, LEAST_COST)
         patch.setattr(domain_keys, "_generate", Keys())
+        patch.setattr(sqlite_connection, "_configure", _without_waiting)
+        for module, name in READERS:
+            patch.setattr(module, name, _read_once(getattr(module, name)))
         yield
 
 
@@ -58,7 +72,40 @@ def real_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(domain_keys, "_generate", make_key)
 
 
+@pytest.fixture
+def real_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit of SQLite waits until it is on the disk."""
+    monkeypatch.setattr(sqlite_connection, "_configure", configure)
+
+
+@pytest.fixture
+def real_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings, queries and migrations are read whenever they are asked for."""
+    for module, name in READERS:
+        monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
+
+
 def _set_cost(patch: pytest.MonkeyPatch, cost: tuple[int, int]) -> None:
     memory_kibibytes, passes = cost
     patch.setattr(passwords, "MEMORY_KIBIBYTES", memory_kibibytes)
     patch.setattr(passwords, "PASSES", passes)
+
+
+def _without_waiting(connection: apsw.Connection) -> None:
+    configure(connection)
+    connection.execute("PRAGMA synchronous=OFF").fetchall()
+
+
+def _read_once(read: Callable[..., T]) -> Callable[..., T]:
+    """The same, from memory; each caller gets a copy, and may change it."""
+
+    @functools.cache
+    def remembered(*arguments: object) -> bytes:
+        return pickle.dumps(read(*arguments))
+
+    @functools.wraps(read)
+    def reading(*arguments: object) -> T:
+        found: T = pickle.loads(remembered(*arguments))  # noqa: S301 - what we have written ourselves
+        return found
+
+    return reading

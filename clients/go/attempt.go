@@ -33,6 +33,9 @@ func (c *Client) attempt(ctx context.Context, call call, into answer) *Error {
 		return noAnswer(err)
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusSwitchingProtocols { // Its body is the bare connection, which heeds no context.
+		return c.read(response, nil, into)
+	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {
 		return noAnswer(err)

@@ -165,6 +165,25 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
+func TestAnotherProtocolIsNotWaitedFor(t *testing.T) {
+	left := make(chan error, 1)
+	baseURL, _ := record(t, func(w http.ResponseWriter, _ *http.Request) {
+		connection, buffered, _ := w.(http.Hijacker).Hijack()
+		io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		_, err := buffered.ReadByte() // Until the client has gone.
+		connection.Close()
+		left <- err
+	})
+	_, err := newClient(t, baseURL).Get(context.Background(), "em_1")
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Status != 101 || failure.Code != codeUnexpectedResponse {
+		t.Error(err)
+	}
+	if err := <-left; err != io.EOF {
+		t.Error(err)
+	}
+}
+
 func TestTimeouts(t *testing.T) {
 	baseURL, _ := record(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/trickle/emails/em_1" {

@@ -190,6 +190,29 @@ func TestCallsRefuse(t *testing.T) {
 	}
 }
 
+// bareTransport answers as test doubles often do: without any headers.
+type bareTransport struct{}
+
+func (bareTransport) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusAccepted, Body: io.NopCloser(strings.NewReader(receiptJSON))}, nil
+}
+
+func TestATransportMayLeaveOutHeaders(t *testing.T) {
+	client := newClient(t, "http://localhost", WithHTTPClient(&http.Client{Transport: bareTransport{}}))
+	if _, err := client.Send(context.Background(), hello); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNoProxyOfTheEnvironment(t *testing.T) {
+	for _, given := range []*http.Client{nil, {}} {
+		transport := newHTTPClient(given).Transport.(noRedirects).next.(*http.Transport)
+		if transport.Proxy != nil {
+			t.Errorf("%v asks the environment for a proxy", given)
+		}
+	}
+}
+
 func TestPrintingShowsNoSecret(t *testing.T) {
 	for _, option := range []Option{WithToken("hidden"), WithCredential("smtp_1", "hidden")} {
 		client, err := New("http://localhost", option)

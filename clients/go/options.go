@@ -64,8 +64,8 @@ func WithMaxElapsed(elapsed time.Duration) Option {
 	return func(s *settings) { s.maxElapsed = elapsed }
 }
 
-// WithHTTPClient sends requests through a client of your own, for instance one that trusts another CA or uses a proxy.
-// It is not changed, and redirects are not followed all the same.
+// WithHTTPClient sends requests through a client of your own, for instance one whose Transport trusts another CA or uses a proxy.
+// It is not changed, and redirects are not followed all the same. Without a Transport, it gets that of this package.
 func WithHTTPClient(client *http.Client) Option {
 	return func(s *settings) { s.httpClient = client }
 }
@@ -80,18 +80,18 @@ func (s settings) check() error {
 	return s.credentials[0].err
 }
 
-// newHTTPClient copies the given client, or makes one that keeps connections and uses no proxy of the environment.
+// newHTTPClient copies the given client, if there is one. Unlike http.DefaultTransport, its own uses no proxy of the environment.
 func newHTTPClient(given *http.Client) *http.Client {
-	client := http.Client{Transport: &http.Transport{
-		DisableCompression:  true,
-		IdleConnTimeout:     30 * time.Second,
-		MaxIdleConnsPerHost: 16,
-	}}
+	var client http.Client
 	if given != nil {
 		client = *given
 	}
 	if client.Transport == nil {
-		client.Transport = http.DefaultTransport
+		client.Transport = &http.Transport{
+			DisableCompression:  true,
+			IdleConnTimeout:     30 * time.Second,
+			MaxIdleConnsPerHost: 16,
+		}
 	}
 	client.Transport = noRedirects{client.Transport}
 	return &client
@@ -109,7 +109,9 @@ func (n noRedirects) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Header.Set(unfollowed, response.Header.Get("Location"))
-	response.Header.Del("Location")
+	if location := response.Header.Get("Location"); location != "" {
+		response.Header.Set(unfollowed, location)
+		response.Header.Del("Location")
+	}
 	return response, nil
 }

@@ -173,6 +173,7 @@ def test_an_override_replaces_only_what_it_names() -> None:
     assert sqlite["accounts.by_id"] == postgres["accounts.by_id"]
 
 
+@pytest.mark.usefixtures("real_files")
 def test_an_override_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "sql"
     folder.mkdir()

@@ -16,6 +16,8 @@ from postroad.storage import access, messages, opening, sqlite, sqlite_connectio
 from postroad.storage.sqlite import SqliteStore
 from tests.storage import samples
 
+pytestmark = pytest.mark.usefixtures("real_disk")
+
 # Another process that takes the write lock (or the whole file), says so, and keeps it until its input ends.
 HOLD = """
 import sys, apsw

@@ -1,6 +1,8 @@
 "use strict";
 // One attempt: a request, and the whole of its answer or why there is none.
 
+const { setMaxListeners } = require("node:events");
+
 const MOST_BYTES = 4 * 1024 * 1024;
 
 const NOT_REACHED = {
@@ -14,12 +16,17 @@ const NOT_REACHED = {
 // fetch has limits of its own; 10 seconds for connecting is the one that people meet.
 const TIMEOUTS = ["ETIMEDOUT", "UND_ERR_BODY_TIMEOUT", "UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT"];
 
+// What the parser of HTTP and the one of gzip say of an answer that will not be better the next time:
+// codes, or only a name since Node.js 24.
+const UNREADABLE = /^(HPE_|HTTPParserError$|UND_ERR_HEADERS_OVERFLOW$|Z_)/;
+
 /**
  * Gives `{ answer }` or `{ failure }`, what an error needs to be made of it.
  * Throws only when the application's `signal` says so, and then its reason.
  */
 async function exchange({ fetch, url, init, signal }, timeout) {
   signal?.throwIfAborted();
+  if (signal) setMaxListeners(0, signal); // One for a whole application has many calls, which is no leak.
   const giveUp = new AbortController();
   const onAbort = () => giveUp.abort(signal.reason);
   signal?.addEventListener("abort", onAbort);
@@ -29,7 +36,8 @@ async function exchange({ fetch, url, init, signal }, timeout) {
     giveUp.abort();
   }, timeout);
   try {
-    const response = await fetch(url, { ...init, redirect: "manual", signal: giveUp.signal });
+    // Some frameworks put a cache in front of the global fetch, and a status must not come from there.
+    const response = await fetch(url, { ...init, cache: "no-store", redirect: "manual", signal: giveUp.signal });
     return { answer: await readWhole(response) };
   } catch (error) {
     signal?.throwIfAborted();
@@ -59,9 +67,8 @@ function describe(error, host) {
   // fetch says "fetch failed" or "terminated", and hides the reason in the cause.
   const reason = error?.cause ?? error;
   if (TIMEOUTS.includes(reason?.code)) return { code: "timed_out", text: `${host} did not answer in time` };
-  // Codes of Node.js's parser of HTTP.
-  if (reason?.code?.startsWith?.("HPE_")) {
-    return { code: "unexpected_response", text: `${host} does not speak HTTP: ${reason.message}` };
+  if (UNREADABLE.test(reason?.code ?? reason?.name)) {
+    return { code: "unexpected_response", text: `the answer of ${host} cannot be read: ${reason.message}` };
   }
   const notReached = NOT_REACHED[reason?.code];
   return {

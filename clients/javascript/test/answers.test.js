@@ -161,6 +161,17 @@ test("an answer that came compressed is read", async (t) => {
   assert.equal((await answered(t, { status: 202, headers: { "Content-Encoding": "gzip" }, text })).id, "em_zip");
 });
 
+for (const [what, step] of Object.entries({
+  "an answer that is not compressed as it says": { status: 202, headers: { "Content-Encoding": "gzip" }, text: "no gzip" },
+  "a head without end": { status: 202, headers: { "X-Long": "x".repeat(70_000) }, text: "" },
+})) {
+  test(`${what} cannot be read, and would be no better the next time`, async (t) => {
+    const error = await failed(t, step);
+    assert.match(error.message, /^unexpected_response: the answer of 127\.0\.0\.1:\d+ cannot be read: /);
+    assert.equal(error.isRetryable, false);
+  });
+}
+
 test("a small answer that becomes a large one is not read to its end", async (t) => {
   const text = gzipSync(Buffer.alloc(64 * 1024 * 1024));
   const error = await failed(t, { status: 202, headers: { "Content-Encoding": "gzip" }, text });

@@ -8,7 +8,7 @@ const { test } = require("node:test");
 const { PostroadError } = require("../index.js");
 const { clock } = require("../lib/clock.js");
 const { stopClock } = require("./support/clock.js");
-const { EMAIL, clientOf, refusal, serve } = require("./support/server.js");
+const { EMAIL, FOUND, clientOf, refusal, serve } = require("./support/server.js");
 
 const hang = () => {};
 const trickle = (response) => {
@@ -63,6 +63,15 @@ test("an attempt gets no more than what is left of maxElapsed", async (t) => {
   assert.deepEqual(pauses, [20_375]);
 });
 
+test("a parser of HTTP that gives no code, as in Node.js 24", async () => {
+  const fetch = async () => {
+    throw new TypeError("fetch failed", { cause: Object.assign(new Error("no HTTP"), { name: "HTTPParserError", code: undefined }) });
+  };
+  const client = clientOf({ url: "http://127.0.0.1:1" }, { fetch, maxRetries: 0 });
+  const message = "unexpected_response: the answer of 127.0.0.1:1 cannot be read: no HTTP";
+  await assert.rejects(client.get("em_1"), { message });
+});
+
 for (const code of ["ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT"]) {
   test(`${code} of fetch itself is a timeout`, async () => {
     const fetch = async () => {
@@ -105,4 +114,15 @@ test("a call that was aborted before it began", async (t) => {
   const server = await serve(t, [hang]);
   await assert.rejects(clientOf(server).get("em_1", { signal: AbortSignal.abort() }), { name: "AbortError" });
   assert.equal(server.requests.length, 0);
+});
+
+test("one signal may end many calls at the same time, and Node.js has nothing to warn of", async (t) => {
+  const warnings = [];
+  const listen = (warning) => warnings.push(warning.message);
+  process.on("warning", listen);
+  t.after(() => process.off("warning", listen));
+  const client = clientOf(await serve(t, [FOUND]));
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 20 }, () => client.get("em_1", { signal })));
+  assert.deepEqual(warnings, []);
 });

@@ -91,7 +91,7 @@ test("a base URL may have an IPv6 address", async (t) => {
   assert.equal((await clientOf(server).get("em_1")).id, "em_1");
 });
 
-test("an own fetch gets the request, and is told not to follow redirects", async () => {
+test("an own fetch gets the request, and is told to follow no redirect and to use no cache", async () => {
   const calls = [];
   const fetch = async (url, init) => {
     calls.push({ url, init });
@@ -100,6 +100,7 @@ test("an own fetch gets the request, and is told not to follow redirects", async
   await new Postroad({ baseUrl: "https://mail.example.com", token: "pr_live_x", fetch }).get("em_1");
   assert.equal(calls[0].url, "https://mail.example.com/emails/em_1");
   assert.equal(calls[0].init.redirect, "manual");
+  assert.equal(calls[0].init.cache, "no-store");
 });
 
 test("printing a client shows no secret", () => {

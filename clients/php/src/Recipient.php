@@ -14,7 +14,7 @@ use Postroad\Internal\Members;
 final readonly class Recipient
 {
     /**
-     * @param ?int $lastSmtpCode the last words of the destination's mail server, if it has said any
+     * @param ?int $lastSmtpCode the last code of the destination's mail server, if it has given one
      */
     public function __construct(
         public ?string $id = null,

@@ -121,6 +121,13 @@ final class AnswerTest extends TestCase
         self::assertNull($failure->requestId);
     }
 
+    public function testAnEmptyCodeIsNone(): void
+    {
+        $failure = self::failure(new Response(400, [], '{"code":"","error":"no"}'));
+
+        self::assertSame('unexpected_response', $failure->errorCode);
+    }
+
     public function testAPageOfAProxyIsQuoted(): void
     {
         $page = "<html>\r\n\0<b>Bad\xff gateway</b>" . str_repeat('ä', 5000);

@@ -121,6 +121,13 @@ final class SocketTransportTest extends TestCase
         }
     }
 
+    public function testTimeThatIsUpBeforeAnAttemptIsNotNegative(): void
+    {
+        $error = self::failingGet(new Client('http://127.0.0.1:9', token: 't', maxElapsed: 1e-9));
+
+        self::assertSame('timed_out: could not connect to 127.0.0.1:9 within 0 s', $error->getMessage());
+    }
+
     public function testIpv6(): void
     {
         if (@stream_socket_server('tcp://[::1]:0') === false) {
@@ -143,7 +150,8 @@ final class SocketTransportTest extends TestCase
         });
         $server = new Server([Server::step('', 'reset', isRequestRead: false)]);
         self::failingGet(new Client($server->url(), token: 't', maxRetries: 0));
-        self::failingGet(new Client('http://nowhere.invalid', token: 't', maxRetries: 0));
+        // Too long for a name: nobody is asked for it.
+        self::failingGet(new Client('http://' . str_repeat('a', 64) . '.invalid', token: 't', maxRetries: 0));
         self::failingGet(new Client('http://127.0.0.1:9', token: 't', maxRetries: 0));
         restore_error_handler();
 

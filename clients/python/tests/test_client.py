@@ -101,7 +101,11 @@ async def test_nobody_at_home_is_a_failed_connection(call: Call) -> None:
     assert (error.status, error.request_id, error.retry_after) == (None, None, None)
 
 
-async def test_a_name_that_is_none_is_a_failed_connection(call: Call) -> None:
+async def test_a_name_that_is_none_is_a_failed_connection(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look_up(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
     error = await error_of(call, "http://no-such-host.invalid")
     assert error.code == "connection_failed"
     assert "could not connect" in error.message
@@ -124,6 +128,23 @@ async def test_what_is_not_http_is_unexpected(call: Call, serve: Serve) -> None:
     error = await error_of(call, serve(b"220 mail.example.com ESMTP " + b"x" * 500 + b"\r\n\r\n"))
     assert (error.status, error.code) == (None, "unexpected_response")
     assert len(error.message) < 400
+
+
+async def test_interim_answers_are_passed_over(call: Call, serve: Serve, seen: Seen) -> None:
+    interim = b"".join(b"HTTP/1.1 %d Word\r\nLink: x\r\n\r\n" % status for status in (100, 102, 103, 103))
+    await call(serve(interim + answer(503, BUSY), interim + answer(200, RECEIPT)), "get", "em_1")
+    assert [request["connection"] for request in seen] == [0, 0]
+
+
+@pytest.mark.parametrize("size", [b"-1", b"-5"])
+async def test_a_chunk_of_fewer_than_no_bytes_is_unexpected(call: Call, serve: Serve, size: bytes) -> None:
+    def step(sock: socket.socket) -> None:
+        sock.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + size + b"\r\n")
+        while True:  # until the client has gone
+            sock.sendall(b" " * 65536)
+
+    error = await error_of(call, serve(step))
+    assert (error.status, error.code) == (None, "unexpected_response")
 
 
 async def test_an_answer_without_a_length_ends_with_its_connection(call: Call, serve: Serve) -> None:

@@ -35,6 +35,7 @@ def test_other_base_urls_are_refused(base_url: str) -> None:
     {"token": "secret", "password": "secret"}, {"token": "secret\r\nX: y"}, {"token": "secret\0"},
     {"token": "secr\xe9t"}, {"username": "sec:ret", "password": "secret"},
     {"token": "secret", "timeout": 0}, {"token": "secret", "timeout": float("inf")},
+    {"token": "secret", "timeout": 1e10}, {"token": "secret", "max_elapsed": 1e10},
     {"token": "secret", "max_elapsed": -1}, {"token": "secret", "max_elapsed": float("nan")},
     {"token": "secret", "max_retries": -1},
 ])  # fmt: skip

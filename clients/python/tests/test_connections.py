@@ -79,10 +79,10 @@ def test_another_process_has_connections_of_its_own(serve: Serve, seen: Seen, mo
     assert [request["connection"] for request in seen] == [0, 1]
 
 
-def test_an_interim_answer_is_not_mixed_up_with_the_next(serve: Serve, seen: Seen) -> None:
-    hints = b"HTTP/1.1 103 Early Hints\r\n\r\n"
-    with Client(serve(hints, answer(200, MESSAGE)), token="t", max_retries=0) as client:
-        with pytest.raises(PostroadError, match="103"):
+def test_a_connection_that_has_changed_its_protocol_is_not_used_again(serve: Serve, seen: Seen) -> None:
+    switched = b"HTTP/1.1 101 Switching Protocols\r\n\r\n"
+    with Client(serve(switched, answer(200, MESSAGE)), token="t", max_retries=0) as client:
+        with pytest.raises(PostroadError, match="101"):
             client.get("em_1")
         assert client.get("em_1").id == "em_1"
     assert [request["connection"] for request in seen] == [0, 1]

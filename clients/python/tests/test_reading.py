@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import pickle
 from collections.abc import Callable
 
@@ -66,6 +67,12 @@ def test_a_page_is_quoted_in_part() -> None:
     assert len(error.message) < 300
 
 
+def test_what_a_stranger_says_can_be_printed() -> None:
+    error = error_of(502, b"\x1b[31m<x>\xff\0", x_request_id="req\udcff\x1b")
+    assert error.message == "502 unexpected_response: not an answer of Postroad: ?[31m<x>\ufffd? (req??)"
+    assert error.request_id == "req??"
+
+
 def test_a_redirect_says_where_it_leads() -> None:
     error = error_of(308, b"", location="https://elsewhere.example/" + "x" * 5000)
     assert "redirects are not followed" in error.message
@@ -81,6 +88,7 @@ def test_an_answer_that_is_too_large_is_unexpected() -> None:
     ("0", 0), ("120", 120), ("Wed, 21 Oct 2015 07:28:00 GMT", 60), ("Wednesday, 21-Oct-15 07:28:00 GMT", 60),
     ("Wed Oct 21 07:28:00 2015", 60), ("Wed, 21 Oct 2015 07:26:00 GMT", None), ("-5", None), ("1.5", None),
     ("1e3", None), ("soon", None), ("", None), ("\xb2", None), ("Wed, 99 Oct 2015 07:28:00 GMT", None), (None, None),
+    (f"Wed, 21 Oct {9**30} 07:28:00 GMT", None), (f"Wed, 21 Oct 2015 07:28:00 +{9**30}", None), ("9" * 5000, math.inf),
 ])  # fmt: skip
 def test_retry_after_is_seconds_or_a_date(header: str | None, seconds: float | None) -> None:
     assert reading.seconds_to_wait(header, now=lambda: NOW) == seconds

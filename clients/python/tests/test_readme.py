@@ -81,5 +81,7 @@ def test_its_webhook_trusts_who_has_the_secret(secret: str, status: str, capsys:
 
 async def test_it_sends_from_asyncio(serve: Serve, seen: Seen) -> None:
     welcome = run(IMPORTS, ASYNCIO, url=serve(answer(202, RECEIPT)))["welcome"]
-    assert (await welcome("ada@example.net")).id == "em_1"
-    assert json.loads(seen[0]["body"]) == {"from": "hello@example.com", "to": "ada@example.net", "template": "welcome"}
+    assert (await welcome("ada@example.net", "Ada")).id == "em_1"
+    assert json.loads(seen[0]["body"]) == {
+        "from": "hello@example.com", "to": "ada@example.net", "template": "welcome", "variables": {"name": "Ada"},
+    }  # fmt: skip

@@ -56,6 +56,12 @@ class ClientTest < PostroadTest
     assert_equal "smtp_1:#{"pä:ß" * 20}", value.unpack1("m0").force_encoding("UTF-8")
   end
 
+  def test_a_password_of_an_environment_without_a_locale
+    scripted = server(ACCEPTED)
+    client(scripted.url, token: nil, username: "smtp_ü", password: "pä".dup.force_encoding("US-ASCII")).deliver(EMAIL)
+    assert_equal "Basic #{["smtp_ü:pä"].pack("m0")}", scripted.requests.fetch(0).headers["authorization"]
+  end
+
   def test_base_urls
     { "" => "/emails", "/" => "/emails", "/mail" => "/mail/emails", "/mail//" => "/mail/emails" }.each do |path, expected|
       scripted = server(ACCEPTED)

@@ -23,6 +23,8 @@ class EmailTest < Minitest::Test
   def test_mistyped_and_missing_members_are_refused
     assert_raises(ArgumentError) { written(replyto: "c@example.com") }
     assert_raises(ArgumentError) { Postroad::Email.new(from: "a@example.com") }
+    attachment = Postroad::Attachment.new(filename: "a.txt", bytes: "a")
+    [attachment, ["a.txt"], "a.txt"].each { |other| assert_raises(ArgumentError) { written(attachments: other) } }
   end
 
   def test_text_that_is_no_text_is_refused
@@ -56,6 +58,7 @@ class EmailTest < Minitest::Test
     attachment = Postroad::Attachment.new(filename: "a.txt", bytes: "secret")
     assert_predicate attachment, :frozen?
     assert_equal '#<Postroad::Attachment "a.txt", 6 bytes>', attachment.inspect
+    assert_equal "#{attachment.inspect}\n", attachment.pretty_inspect
     assert_equal Postroad::Attachment.new(filename: "a.txt", bytes: "secret"), attachment
     assert_raises(ArgumentError) { Postroad::Attachment.new(filename: "a.txt", bytes: nil) }
     assert_raises(FrozenError) { Postroad::Email.new(from: "a@example.com", to: "b@example.net").text = "x" }

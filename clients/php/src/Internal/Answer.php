@@ -31,7 +31,7 @@ final class Answer
         // Null is what is no JSON. Neither is half of something.
         $json = $response->isCutOff ? null : json_decode($response->body);
         $code = $json->code ?? null;
-        if ($response->status >= 400 && is_string($code)) {
+        if ($response->status >= 400 && is_string($code) && $code !== '') {
             throw self::failure($response, $json, $time, $code, self::text($json->error ?? null) ?? 'no reason given');
         }
         if ($response->status >= 200 && $response->status < 300) {

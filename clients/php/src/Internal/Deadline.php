@@ -34,6 +34,6 @@ final readonly class Deadline
 
     public function failure(string $aim): Failure
     {
-        return new Failure('timed_out', "$aim within " . round($this->seconds, 3) . ' s');
+        return new Failure('timed_out', "$aim within " . max(0.0, round($this->seconds, 3)) . ' s');
     }
 }

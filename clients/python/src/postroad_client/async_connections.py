@@ -44,7 +44,7 @@ class Pool:
         except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError):
             return failures.lost(where, EOFError("it was closed before the answer was complete"))
         except aiohttp.ClientError as error:
-            return failures.not_http(where, error)
+            return failures.not_http(where, getattr(error, "message", str(error)))
 
     async def close(self) -> None:
         """Close every connection; no call works after this."""

@@ -1,7 +1,7 @@
 """What a client is made of, checked: where to send, as whom, and how patiently."""
 
 import base64
-import math
+import threading
 import urllib.parse
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -71,8 +71,8 @@ class Settings:
         max_elapsed: float,
     ) -> Self:
         """The settings of these arguments. Raises ValueError, with no credential in its text."""
-        if not (0 < timeout < math.inf and 0 < max_elapsed < math.inf):
-            raise ValueError("timeout and max_elapsed must be more than 0 seconds, and finite")
+        if not (0 < timeout < threading.TIMEOUT_MAX and 0 < max_elapsed < threading.TIMEOUT_MAX):
+            raise ValueError("timeout and max_elapsed must be more than 0 seconds, and less than the system can count")
         if max_retries < 0:
             raise ValueError("max_retries must not be negative")
         return cls(

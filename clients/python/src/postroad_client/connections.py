@@ -46,8 +46,8 @@ class Pool:
             return failures.too_slow(where, step.timeout)
         except OSError as error:
             return failures.lost(where, error)
-        except http.client.HTTPException as error:
-            return failures.not_http(where, error)
+        except (http.client.HTTPException, ValueError) as error:  # ValueError: a chunk of fewer than 0 bytes
+            return failures.not_http(where, str(error))
         finally:
             self._keep(connection)
 

@@ -34,14 +34,15 @@ def too_slow(where: str, seconds: float) -> Failure:
     return Failure(errors.TIMED_OUT, f"no complete answer from {where} within {seconds:.3g} s")
 
 
-def not_http(where: str, error: Exception) -> Failure:
+def not_http(where: str, problem: str) -> Failure:
     """Something else speaks there."""
-    return Failure(errors.UNEXPECTED_RESPONSE, f"what {where} answers is not HTTP: {cause(error)}")
+    return Failure(errors.UNEXPECTED_RESPONSE, f"what {where} answers is not HTTP: {quote(problem)}")
 
 
 def quote(text: str) -> str:
-    """The beginning of what somebody else has written, on one line."""
-    return " ".join(text.split())[:MOST_QUOTED_CHARACTERS]
+    """The beginning of what somebody else has written, on one line, and safe to print."""
+    line = " ".join(text.split())[:MOST_QUOTED_CHARACTERS]
+    return "".join(character if character.isprintable() else "?" for character in line)
 
 
 def cause(error: Exception) -> str:

@@ -50,7 +50,7 @@ def read(
             code, reason = _refusal(outcome, members)
         except ValueError as problem:
             code, reason = errors.UNEXPECTED_RESPONSE, str(problem)
-    request_id = _text(members, "request_id") or headers.get("x-request-id")
+    request_id = _text(members, "request_id") or failures.quote(headers.get("x-request-id", "")) or None
     notes = [request_id] if request_id else []
     if attempts > 1:
         notes.append(f"{attempts} attempts")
@@ -73,7 +73,7 @@ def seconds_to_wait(retry_after: str | None, *, now: Callable[[], float] = time.
         return float(retry_after)
     try:
         date = email.utils.parsedate_to_datetime(retry_after)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     # Of the three forms of a date one names no zone, and means UTC as well.
     seconds = date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now()

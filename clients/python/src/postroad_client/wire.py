@@ -13,12 +13,18 @@ import selectors
 import socket
 import ssl
 import time
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from postroad_client import configuration, reading
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+
+# After these comes another answer (RFC 9110 section 15.2), but not after 101; http.client passes over 100 by itself.
+INTERIM_STATUSES: Final = range(102, 200)
+# The smallest chunks make six bytes of one. http.client has no bound of its own for a chunk of -1 bytes.
+MOST_RECEIVED_BYTES: Final = 8 * reading.MOST_BODY_BYTES
 
 
 class CutShort(OSError):
@@ -57,11 +63,13 @@ class Wire:
         stream = _Stream(self._sock, deadline)
         with http.client.HTTPResponse(cast("socket.socket", stream), method=method) as response:
             response.begin()
+            while response.status in INTERIM_STATUSES:
+                response.headers = None  # type: ignore[assignment] # as it was before: begin() reads the next head
+                response.begin()
             stream.may_end = response.length is None and not response.chunked
             body = response.read(reading.MOST_BODY_BYTES + 1)
-            # After an interim answer (1xx) there is another one to come.
-            is_final = response.status >= http.HTTPStatus.OK
-            self.is_reusable = was_sent and is_final and response.isclosed() and not response.will_close
+            is_http_still = response.status != http.HTTPStatus.SWITCHING_PROTOCOLS
+            self.is_reusable = was_sent and is_http_still and response.isclosed() and not response.will_close
             headers = {name.lower(): value.strip() for name, value in response.getheaders()}
             return reading.Response(response.status, headers, body)
 
@@ -91,6 +99,7 @@ class _Stream(io.RawIOBase):
     def __init__(self, sock: socket.socket, deadline: float) -> None:
         self._sock = sock
         self._deadline = deadline
+        self._room = MOST_RECEIVED_BYTES
         self.may_end = False
 
     def makefile(self, _mode: str) -> io.BufferedReader:
@@ -105,6 +114,9 @@ class _Stream(io.RawIOBase):
         # http.client would take a head, and some bodies, that end too early for complete ones.
         if not count and not self.may_end:
             raise CutShort("it was closed before the answer was complete")
+        self._room -= count
+        if self._room < 0:
+            raise http.client.HTTPException("it has no end")
         return count
 
 

@@ -36,7 +36,7 @@ module Postroad
     end
 
     def refusal?
-      object.is_a?(Hash) && object["code"].is_a?(String)
+      object.is_a?(Hash) && object["code"].is_a?(String) && !object["code"].empty?
     end
 
     def redirect

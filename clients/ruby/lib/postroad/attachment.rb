@@ -25,5 +25,10 @@ module Postroad
       "#<Postroad::Attachment #{filename.inspect}, #{bytes.bytesize} bytes>"
     end
     alias_method :to_s, :inspect
+
+    # The same in irb.
+    def pretty_print(printer) # :nodoc:
+      printer.text(inspect)
+    end
   end
 end

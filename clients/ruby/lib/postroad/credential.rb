@@ -29,7 +29,8 @@ module Postroad
       raise ArgumentError, "username and password must not be empty" if username.empty? || password.empty?
       raise ArgumentError, "username has a colon" if username.include?(":")
 
-      "Basic #{["#{username}:#{password}".encode(Encoding::UTF_8)].pack("m0")}"
+      # Their bytes: without a locale, Ruby does not know the encoding of the environment's variables.
+      "Basic #{["#{username.b}:#{password.b}"].pack("m0")}"
     end
   end
 end

@@ -7,7 +7,11 @@ module Postroad
   # What is left out is not sent, and the server checks the rest.
   Email = Struct.new(:from, :to, :cc, :bcc, :reply_to, :subject, :text, :html, :template, :variables, :headers, :tags,
                      :attachments, keyword_init: true) do
-    def initialize(from:, to:, **others)
+    def initialize(from:, to:, attachments: nil, **others)
+      unless attachments.nil? || (attachments.is_a?(Array) && attachments.all?(Attachment))
+        raise ArgumentError, "attachments must be an Array of Postroad::Attachment"
+      end
+
       super
       freeze
     end

@@ -9,6 +9,8 @@ module Postroad
     # Says which member is not what it should be.
     class WrongType < StandardError; end
 
+    ZONE = /(Z|[+-]\d\d:\d\d)\z/i
+
     def initialize(object)
       raise WrongType, "it is not a JSON object" unless object.is_a?(Hash)
 
@@ -30,9 +32,12 @@ module Postroad
       value.nil? || value.is_a?(Integer) ? value : wrong(name, "not a whole number")
     end
 
+    # Without a zone it is none: Ruby would take it for one of this machine's.
     def time(name)
       value = string(name)
-      value && Time.iso8601(value)
+      return if value.nil?
+
+      value.match?(ZONE) ? Time.iso8601(value) : wrong(name, "not a time")
     rescue ArgumentError
       wrong(name, "not a time")
     end

@@ -27,6 +27,9 @@ module Postroad
       end
     end
 
+    # The time of an attempt is up. Timeout::Error would not do: it may be the caller's.
+    class Expired < StandardError; end
+
     BROKEN = [SystemCallError, SocketError, IOError, OpenSSL::OpenSSLError, Net::ProtocolError, Net::HTTPBadResponse,
               Net::HTTPHeaderSyntaxError].freeze
     # What Net::HTTP says when something else than a web server listens there. A status line that is cut is broken.
@@ -79,13 +82,14 @@ module Postroad
     end
 
     # One clock for the whole attempt. Timeout may interrupt at any point; here that does no harm. Nobody else uses
-    # the connection, no code of the caller runs inside, and the connection is closed outside of its reach.
+    # the connection, no code of the caller runs inside, and the connection is closed outside of its reach. What is not
+    # yet a connection is closed by Net::HTTP, which rescues Expired; without a class Timeout would throw past it.
     def within(seconds, http)
-      Timeout.timeout(seconds) do
+      Timeout.timeout(seconds, Expired) do
         http.start
         yield
       end
-    rescue Timeout::Error
+    rescue Expired
       raise Failure.new("timed_out", "#{stage(http)}: it took longer than #{seconds.round(3)} s")
     rescue *BROKEN => e
       raise Failure.new(e.message.match?(NO_HTTP) ? "unexpected_response" : "connection_failed", "#{stage(http)}: #{reason(e)}")
@@ -107,11 +111,11 @@ module Postroad
     end
 
     # Net::HTTP takes a body that is shorter than its Content-Length, and a head without an end, for whole. Nothing
-    # tells the end of the latter, so an empty body without a length counts as one.
+    # tells the end of the latter, so a success without a length and a body counts as one.
     def cut_short?(response, body)
       return false if response.chunked? || !response.class.body_permitted?
 
-      body.bytesize < (response.content_length || 1)
+      body.bytesize < (response.content_length || (response.is_a?(Net::HTTPSuccess) ? 1 : 0))
     end
 
     def result(response, body)

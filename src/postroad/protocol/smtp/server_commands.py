@@ -19,10 +19,11 @@ Parameters = Mapping[str, str]
 MAXIMUM_LOCAL_OCTETS: Final = 64  # RFC 5321 section 4.5.3.1.1
 MAXIMUM_PATH_OCTETS: Final = 254  # RFC 5321 section 4.5.3.1.3: 256 with the angle brackets
 
-_WIDE: Final = r"\u0080-\U0010ffff"
-_ATOM: Final = rf"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~\-{_WIDE}]+"
+# Written as what they exclude: a class with all that is beyond ASCII takes long to compile, at every start.
+_ATOM: Final = r'[^\x00- "(),.:;<>@\[\\\]\x7f]+'
 _QUOTED: Final = r'"(?:[^"\\\x00-\x1f\x7f]|\\[\x20-\x7e])*"'
-_LABEL: Final = rf"[A-Za-z0-9{_WIDE}](?:[A-Za-z0-9\-{_WIDE}]*[A-Za-z0-9{_WIDE}])?"
+_LETTER: Final = r"[^\x00-/:-@\[-`{-\x7f]"
+_LABEL: Final = rf"{_LETTER}(?:[^\x00-,./:-@\[-`{{-\x7f]*{_LETTER})?"
 _DOMAIN: Final = rf"{_LABEL}(?:\.{_LABEL})*"
 _LITERAL: Final = r"\[[!-Z^-~]+\]"
 _MAILBOX = re.compile(
@@ -30,7 +31,7 @@ _MAILBOX = re.compile(
 )
 # A quoted local part may hold an angle bracket, so brackets alone do not end a path.
 _PATH = re.compile(rf" *<((?:[^<>\"]++|{_QUOTED})*+)>(?: +(.*))?", re.DOTALL)
-_PARAMETER = re.compile(rf"([A-Za-z0-9][A-Za-z0-9-]*)(?:=([!-<>-~{_WIDE}]+))?")
+_PARAMETER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*)(?:=([^\x00- =\x7f]+))?")
 _HELLO_NAME = re.compile(r"[!-~]{1,255}")
 _CHUNK = re.compile(r"([0-9]{1,20})( +LAST)?", re.IGNORECASE | re.ASCII)
 
@@ -45,7 +46,7 @@ MAIL_PARAMETERS: Final = {
 }
 RECIPIENT_PARAMETERS: Final = {
     "NOTIFY": re.compile(r"NEVER|(?:SUCCESS|FAILURE|DELAY)(?:,(?:SUCCESS|FAILURE|DELAY)){0,2}", re.IGNORECASE),
-    "ORCPT": re.compile(rf"[A-Za-z0-9-]+;[!-<>-~{_WIDE}]+"),  # RFC 3461, and RFC 6533 for other scripts
+    "ORCPT": re.compile(r"[A-Za-z0-9-]+;[^\x00- =\x7f]+"),  # RFC 3461, and RFC 6533 for other scripts
 }
 
 

@@ -27,7 +27,7 @@ record Answer(int status, HttpHeaders headers, byte[] body) {
         String header = headers.firstValue("X-Request-ID").orElse(null);
         String requestId = stringOf(members, "request_id") != null ? stringOf(members, "request_id") : header;
         Duration retryAfter = headers.firstValue("Retry-After").map(v -> RetryAfter.parse(v, now)).orElse(null);
-        if (status >= 400 && code != null) {
+        if (status >= 400 && code != null && !code.isEmpty()) {
             String error = stringOf(members, "error");
             throw new Failure(status, code, error == null ? "no reason was given" : error, requestId, retryAfter, null);
         }

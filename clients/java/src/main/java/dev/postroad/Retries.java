@@ -52,7 +52,10 @@ final class Retries {
                 throw error;
             }
             timing.sleep(pause);
-            left -= pause;
+            left = maxElapsed - (timing.nanoTime() - start);
+            if (left <= 0) {
+                throw error; // the sleep was longer than asked for
+            }
         }
     }
 

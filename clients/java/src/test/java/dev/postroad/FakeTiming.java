@@ -11,6 +11,7 @@ final class FakeTiming implements Timing {
 
     final List<Duration> pauses = new ArrayList<>();
     double random = 0.5;
+    Duration oversleep = Duration.ZERO;
     private long nanos = 42;
 
     void pass(Duration time) {
@@ -38,6 +39,6 @@ final class FakeTiming implements Timing {
             throw new InterruptedException();
         }
         pauses.add(Duration.ofNanos(nanos));
-        this.nanos += nanos;
+        this.nanos += nanos + oversleep.toNanos();
     }
 }

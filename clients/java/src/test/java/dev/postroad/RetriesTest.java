@@ -77,6 +77,17 @@ class RetriesTest {
     }
 
     @Test
+    void countsWhatWasSleptTooLong() {
+        Retries retries = new Retries(LONG, 4, Duration.ofSeconds(60), timing);
+        Failure failure = new Failure(503, "service_unavailable", "later", null, Duration.ofSeconds(39).plusMillis(625), null);
+        timing.oversleep = Duration.ofSeconds(5);
+        failing(retries, failure);
+        timing.oversleep = Duration.ofSeconds(20);
+        failing(retries, failure);
+        assertEquals(millis(60_000, 15_000, 60_000), limits);
+    }
+
+    @Test
     void triesOnceWithoutRetriesAndForWhatIsFinal() {
         PostroadException error = failing(
                 new Retries(LONG, 0, LONG, timing), new Failure(503, "service_unavailable", "later", null, null, null));
