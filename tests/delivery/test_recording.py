@@ -107,11 +107,10 @@ async def test_a_temporary_refusal_waits_by_the_schedule_and_fails_at_its_end(ur
         assert await made.statuses(job.message[1]) == ["deferred"]
         assert made.events() == ["recipient_tried"]
         async with made.ctx.store.reading() as tx:
-            row = await tx.fetch_one("queue.is_due", made.clock() + 89 * SECOND)
-            assert row is None
-            assert await tx.fetch_one("queue.is_due", made.clock() + 111 * SECOND) is not None
+            assert not await queue.is_due(tx, now=made.clock() + 89 * SECOND)
+            assert await queue.is_due(tx, now=made.clock() + 111 * SECOND)
         async with made.ctx.store.transaction() as tx:
-            await tx.execute("queue.promote", made.clock() + 111 * SECOND, 10)
+            await queue.promote(tx, now=made.clock() + 111 * SECOND, most=10)
         (again,) = preparing.jobs_of(await made.claim(), ROUTE)
         assert again.claims[0].attempt_count == 1
         await record(made, again, IN_DOUBT)

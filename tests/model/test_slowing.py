@@ -51,6 +51,18 @@ def test_a_withdrawn_failure_was_never_there() -> None:
     assert slowing.withdraw(POLICY, clear_at=after(3)) == after(2)
 
 
+@pytest.mark.parametrize("policy", [slowing.NAME, slowing.NETWORK])
+def test_a_clock_that_is_set_back_keeps_nobody_waiting(policy: slowing.Policy) -> None:
+    earlier = NOW - times.HOUR
+    for failures in (1, policy.free):
+        assert slowing.wait(policy, clear_at=after(failures, policy), now=earlier) == 0
+    # It counts from there as it does anywhere.
+    clear_at = after(policy.free, policy)
+    for _ in range(policy.free):
+        clear_at = slowing.count(policy, clear_at=clear_at, now=earlier)
+    assert slowing.wait(policy, clear_at=clear_at, now=earlier) == policy.interval
+
+
 @given(gaps=st.lists(st.integers(min_value=0, max_value=30 * times.SECOND), max_size=60))
 def test_no_rhythm_of_attempts_gets_more_than_the_free_ones_and_one_an_interval(gaps: list[int]) -> None:
     now, clear_at, allowed = NOW, 0, 0

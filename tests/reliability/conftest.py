@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.reliability import engines
+from tests.reliability.disks import small_disk
+from tests.reliability.worlds import world
+
+__all__ = ["small_disk", "world"]
 
 
 @pytest.fixture(autouse=True)

@@ -17,30 +17,13 @@ from pathlib import Path
 import apsw
 import asyncpg
 import httpx
-import pytest
 
-from tests.reliability import serving
+from tests.reliability import disks, serving
 from tests.reliability.serving import Callers, Service, Told
 
 MANY = 50
 # More than a log has room for that was emptied before its file was full.
 LARGE = "Hello " * 100_000
-# A disk of two megabytes that only the command behind it can see: where to mount it, and the database to begin with.
-SMALL_DISK = (
-    *("unshare", "--user", "--map-root-user", "--mount", "sh", "-c"),
-    'mount -t tmpfs -o size=2m tmpfs "$0" && cp "$1" "$0/postroad.db" && shift && exec "$@"',
-)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Path:
-    """Where to mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = [*SMALL_DISK, str(folder), "/dev/null", "true"]
-    if shutil.which("unshare") is None or subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode:
-        pytest.skip("this machine lets nobody mount a disk of their own")
-    return folder
 
 
 @contextlib.asynccontextmanager
@@ -103,11 +86,10 @@ async def test_a_full_disk_refuses_mail_and_takes_it_again_when_there_is_room(sm
     service = Service(tmp_path, f"sqlite:///{before}")
     async with serving.ending(service), serving.calling(service) as callers:
         service.move(f"sqlite:///{small_disk}/postroad.db")
-        await service.start(*SMALL_DISK, str(small_disk), str(before))
-        # The disk is the service's own; others find its files by way of the process.
-        seen = Path(f"/proc/{service.process.pid}/root{small_disk}")
+        await service.start(*disks.SMALL_DISK, str(small_disk), str(before))
+        seen = disks.seen_by(service.process.pid, small_disk)
         await callers.send("first")
-        fill(seen / "filler")
+        disks.fill(seen / "filler")
         await check_full(callers)
         (seen / "filler").unlink()
         await check_recovered(callers)
@@ -117,13 +99,6 @@ async def test_a_full_disk_refuses_mail_and_takes_it_again_when_there_is_room(sm
         assert service.errors() == []
         service.move(f"sqlite:///{after}")
         await callers.prove()
-
-
-def fill(file: Path) -> None:
-    """Take every byte that the disk has left."""
-    with file.open("wb", buffering=0) as filler, contextlib.suppress(OSError):
-        while filler.write(bytes(4096)):
-            pass
 
 
 async def check_full(callers: Callers) -> None:

@@ -1,6 +1,7 @@
-"""Security case J8 for mail: a whole service, sessions with every kind of login, and then a search through its log."""
+"""Security case J8: a whole service, every kind of login by every door, and then a search through its log."""
 
 import base64
+import re
 import smtplib
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from tests.cli import operating
 from tests.cli.test_dev import credential, handover, start
 
 WRONG = "not the password"
+CHOSEN = "a sentence that jo has chosen"
+HOOK = "https://hooks.example.org/hook-with-a-secret?key=hook-with-a-secret"
 
 
 def encoded(text: str) -> str:
@@ -57,13 +60,46 @@ def talk(told: dict[str, Any]) -> list[str]:
     return [password, WRONG, broken, *payloads, secret, subject]
 
 
+def visit(told: dict[str, Any]) -> list[str]:
+    """The same at the doors for HTTP: what is made there, used, mistaken, and put where it does not belong."""
+    login = told["login"]
+    with httpx.Client(base_url=told["base_url"], timeout=operating.PATIENCE_SECONDS) as client:
+        token = client.post("/v1/auth/login", json=login).json()["token"]
+        mine = {"Authorization": f"Bearer {token}"}
+        assert client.post("/v1/auth/login", json={**login, "password": WRONG}).status_code == 401
+        assert client.post("/v1/auth/login", content=f'{{"password": "{login["password"]}"').status_code == 400
+        made = [
+            client.post("/v1/api-keys", json={"name": "x"}, headers=mine).json()["secret"],
+            client.post("/v1/credentials", json={"name": "x"}, headers=mine).json()["password"],
+            client.put("/v1/webhook", json={"url": HOOK}, headers=mine).json()["secret"],
+            client.post("/v1/webhook/rotate-secret", json={}, headers=mine).json()["secret"],
+        ]
+        invited = {"email": "jo@example.com", "role": "member"}
+        link = client.post("/v1/team", json=invited, headers=mine).json()["link"].rpartition("/")[2]
+        assert client.get(f"/password/{link}").status_code == 200
+        assert client.post(f"/password/{link}", data={"password": CHOSEN}).status_code == 303
+        joined = [cookie.value or "" for cookie in client.cookies.jar]
+        client.cookies.clear()
+        assert client.post("/login", data={**login, "next": "/"}).status_code == 303
+        cookies = [cookie.value or "" for cookie in client.cookies.jar]
+        word = re.findall(r'name="word" value="([0-9a-f]+)"', client.get("/profile").text)[0]
+        secrets = [token, login["password"], *made, link, CHOSEN, *joined, *cookies, word, "hook-with-a-secret"]
+        for secret in secrets:
+            assert client.get(f"/{secret}", params={"key": secret}).status_code == 404
+            assert client.get(f"/emails/{secret}", headers={"Authorization": f"Bearer {secret}x"}).status_code == 401
+            assert client.post("/emails", content=secret, headers=mine).status_code == 400
+        assert client.post("/v1/webhook/ping", headers=mine).status_code < 500
+    return secrets
+
+
 def test_j8_no_log_holds_a_password_an_auth_payload_or_a_content(tmp_path: Path) -> None:
-    """J8: AUTH PLAIN and LOGIN, right, wrong and broken, good and bad mail; then grep all that was ever logged."""
+    """J8: logins of every kind, right, wrong and broken, good and bad mail; then grep all that was ever logged."""
     with start(tmp_path, environment={"POSTROAD_LOGS__LEVEL": "debug", "POSTROAD_LOGS__FORMAT": "json"}) as service:
         told = handover(service, tmp_path)
-        secrets = talk(told)
+        secrets = [*talk(told), *visit(told)]
         assert service.stop()[0] == 0
     log = service.errors.read_text()
     assert log.count('"event":"submission"') >= 8
+    assert log.count('"event":"request"') >= 40
     for secret in secrets:
         assert secret.rstrip("=") not in log, secret

@@ -89,6 +89,17 @@ async def test_a_busy_secret_is_written_once_a_minute(
     assert await last_used(ctx, credential) == first + 60 * SECOND
 
 
+async def test_a_use_is_written_when_the_clock_was_set_back(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    used, earlier = (uses.CREDENTIAL, credential.id), clock.now - 3600 * SECOND
+    for now in (clock.now, earlier):
+        ctx.memory.uses.note(used, now=now)
+        await ctx.memory.uses.flush()
+    assert await last_used(ctx, credential) == earlier
+
+
 async def test_more_uses_than_one_transaction_takes_are_all_written(
     ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from postroad import errors
 from postroad.protocol import webhook_signature
 from postroad.services import webhooks as services_webhooks
+from postroad.storage import webhook_deliveries
 from postroad.webhooks import attempting, dispatching, engine
 from tests import webhook_receivers
 from tests.contexts import SECOND
@@ -197,7 +198,7 @@ async def test_a_worker_lost_at_the_last_attempt_is_the_end(url: str) -> None:
             seen = await office.settle(endpoint, delivery_id)
         office.pass_until(seen.delivery.due_at)
         async with office.ctx.store.transaction() as tx:
-            await tx.fetch("webhook_deliveries.promote", office.clock.now, 2, 10)
+            await webhook_deliveries.promote(tx, now=office.clock.now, attempts=2, most=10)
         assert len(await office.claim_as(endpoint, "lost", seconds=30)) == 1
         async with office.telling():
             office.pass_seconds(30)

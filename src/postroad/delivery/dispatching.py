@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad.delivery import hosts, leases, pool, preparing, recording, routing
-from postroad.model import judging, retry
+from postroad.model import expiry, judging, retry, times
 from postroad.protocol.smtp import values
 from postroad.services import context
 from postroad.storage import group_commit, queue, suppressions
@@ -73,6 +73,7 @@ class Dispatching:
         self._held: leases.Leases = tools.held
         self._recording: recording.Recording = tools.recording
         self._log: logs.Logger = tools.log
+        self._expiry = expiry.Expiry(ctx.settings.delivery.lease_seconds * times.SECOND)
         self._lifetime = retry.lifetime(ctx.settings.delivery.retry_seconds)
         self._cursor = ""
         self._is_fruitful = False
@@ -92,7 +93,7 @@ class Dispatching:
         """Take what can be taken now; False at the end of a round through all lanes that brought nothing."""
         now = self._ctx.clock()
         async with self._ctx.store.reading() as tx:
-            is_due = await queue.is_due(tx, now=now)
+            is_due = await queue.is_due(tx, now=now, leases_until=self._leases_until(now))
             lanes = await queue.lanes(tx, after=self._cursor, most=LANES)
         plan = self._plan(lanes)
         claimed = await self._claim(plan, now=now, promote=is_due) if plan.wanted or is_due else Claims()
@@ -114,6 +115,9 @@ class Dispatching:
         if left:
             await self._held.hand_back(left)
         await asyncio.gather(*(one.finish() for one in self.pools.values()))
+
+    def _leases_until(self, now: int) -> int:
+        return self._expiry.until(now=now, steady=self._tools.clock())
 
     def _plan(self, lanes: Sequence[str]) -> Plan:
         """How many of each lane; lanes of one pool share its room."""
@@ -193,7 +197,7 @@ class Dispatching:
     async def _claim(self, plan: Plan, *, now: int, promote: bool) -> Claims:
         async with self._ctx.store.transaction() as tx:
             if promote:
-                await queue.promote(tx, now=now, most=PROMOTIONS)
+                await queue.promote(tx, now=now, most=PROMOTIONS, leases_until=self._leases_until(now))
             if not plan.wanted:
                 return Claims()
             rows = await queue.claim(tx, plan.wanted, lease_until=self._held.until(), worker=self._held.worker)

@@ -2,8 +2,9 @@
 
 A few failures are free, because people mistype; then one more attempt is allowed each interval. The state of a counter
 is one number, the time at which everything counted is forgotten, so a counter needs no timer and no list. An attempt
-that is not allowed is not counted: nobody can lock somebody else out for longer by insisting. All times are
-microseconds.
+that is not allowed is not counted: nobody can lock somebody else out for longer by insisting. So no counter lasts for
+longer than its free failures; one that seems to was kept while the clock was set back, and says nothing any more. All
+times are microseconds.
 """
 
 import functools
@@ -33,12 +34,17 @@ NETWORK: Final = Policy(free=100, interval=3 * times.SECOND)
 
 def wait(policy: Policy, *, clear_at: int, now: int) -> int:
     """How long until another attempt is allowed; 0 when it is allowed now."""
-    return max(0, clear_at - now - (policy.free - 1) * policy.interval)
+    return max(0, _credible(policy, clear_at, now=now) - now - (policy.free - 1) * policy.interval)
 
 
 def count(policy: Policy, *, clear_at: int, now: int) -> int:
     """The counter after one more failure."""
-    return max(clear_at, now) + policy.interval
+    return max(_credible(policy, clear_at, now=now), now) + policy.interval
+
+
+def _credible(policy: Policy, clear_at: int, *, now: int) -> int:
+    # Twice as long as it can be: a clock that is set back by a little forgives nobody.
+    return clear_at if clear_at - now <= 2 * policy.free * policy.interval else now
 
 
 def withdraw(policy: Policy, *, clear_at: int) -> int:

@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 from typing import Final
 
+from postroad import errors
 from postroad.roles import duties
 from postroad.services import domain_watch, sweeping, walking
 
@@ -55,6 +56,9 @@ async def _sweep(duty: duties.Duty) -> bool:
     try:
         async with asyncio.timeout(SWEEP_SECONDS):
             swept = await sweeping.sweep(duty.context)
+    except (errors.ServiceUnavailable, errors.TemporaryFailure) as trouble:
+        duty.log.warning("sweep_put_off", error=trouble.message)
+        return False
     except Exception:
         duty.log.exception("sweep_failed")
         return False

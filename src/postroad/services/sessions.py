@@ -47,7 +47,8 @@ async def recognise(ctx: context.Context, token: str) -> tuple[caller.Caller, Se
     """Who holds a session; Unauthorized when it is over."""
     claims = tokens.read(token, ctx.keys.session, now=ctx.clock())
     facts = await ctx.memory.recall(ctx.clock())
-    fact = ("session", claims.jti, claims.exp)
+    # All that was read, so that nothing but what was judged is remembered.
+    fact = ("session", claims)
     known: recognising.Known | None = facts.get(fact)
     if known is None:
         known = facts[fact] = await recognising.by_claims(ctx, claims)

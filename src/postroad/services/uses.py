@@ -38,7 +38,7 @@ class Uses:
     def note(self, used: Used, *, now: int) -> None:
         """A secret was used; cheap enough for every request."""
         noted_at = self._noted_at.get(used)
-        if noted_at is not None and now - noted_at < REST_MICROSECONDS:
+        if noted_at is not None and 0 <= now - noted_at < REST_MICROSECONDS:
             return
         if len(self._noted_at) >= MOST_NOTED:
             self._noted_at.clear()

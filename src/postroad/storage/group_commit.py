@@ -87,7 +87,7 @@ class GroupCommit(Generic[Item, Result]):
         return result
 
     async def recover(self, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
-        """If the store refused the last transaction: try a small one, which raises what the store says now."""
+        """If the store refused the last transaction, or is late: try a small one, which raises what it says now."""
         if self._is_failing:
             async with self._database.transaction() as tx:
                 await write(tx)
@@ -116,6 +116,7 @@ class GroupCommit(Generic[Item, Result]):
         while self._waiting and self._waiting[0].waits_until <= loop.time():
             msg = "the store did not take this request in time; nothing was accepted, try again with the same key"
             _answer(self._take(), errors.TemporaryFailure(msg, retry_after=1))
+            self._is_failing = True
         first = self._waiting[0] if self._waiting else None
         self._alarm = loop.call_at(first.waits_until, self._refuse_late_ones) if first else None
 

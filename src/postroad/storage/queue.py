@@ -74,9 +74,9 @@ async def insert(
     await tx.execute_many("queue.insert", rows)
 
 
-async def is_due(tx: store.Transaction, *, now: int) -> bool:
+async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = None) -> bool:
     """Whether there is anything to promote."""
-    return await tx.fetch_one("queue.is_due", now) is not None
+    return await tx.fetch_one("queue.is_due", now, now if leases_until is None else leases_until) is not None
 
 
 async def is_longer_than(tx: store.Transaction, most: int) -> bool:
@@ -84,9 +84,9 @@ async def is_longer_than(tx: store.Transaction, most: int) -> bool:
     return await tx.fetch_one("queue.is_longer_than", most) is not None
 
 
-async def promote(tx: store.Transaction, *, now: int, most: int) -> int:
-    """Make ready what is due by now."""
-    return await tx.execute("queue.promote", now, most)
+async def promote(tx: store.Transaction, *, now: int, most: int, leases_until: int | None = None) -> int:
+    """Make ready what is due by now; leases are over that end by a time, which is now unless it is given."""
+    return await tx.execute("queue.promote", now, most, now if leases_until is None else leases_until)
 
 
 async def lanes(tx: store.Transaction, *, after: str, most: int) -> list[str]:

@@ -107,14 +107,21 @@ async def insert(tx: store.Transaction, deliveries: Sequence[Delivery]) -> None:
     await tx.execute_many("webhook_deliveries.insert", [msgspec.structs.astuple(one) for one in deliveries])
 
 
-async def is_due(tx: store.Transaction, *, now: int) -> bool:
+async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = None) -> bool:
     """Whether there is anything to promote."""
-    return await tx.fetch_one("webhook_deliveries.is_due", now) is not None
+    over = now if leases_until is None else leases_until
+    return await tx.fetch_one("webhook_deliveries.is_due", now, over) is not None
 
 
-async def promote(tx: store.Transaction, *, now: int, attempts: int, most: int) -> list[Promoted]:
-    """Make ready what is due by now; what a worker let go of at its last attempt has failed."""
-    return [Promoted(*row) for row in await tx.fetch("webhook_deliveries.promote", now, attempts, most)]
+async def promote(
+    tx: store.Transaction, *, now: int, attempts: int, most: int, leases_until: int | None = None
+) -> list[Promoted]:
+    """Make ready what is due by now; what a worker let go of at its last attempt has failed.
+
+    Leases are over that end by a time, which is now unless it is given.
+    """
+    over = now if leases_until is None else leases_until
+    return [Promoted(*row) for row in await tx.fetch("webhook_deliveries.promote", now, attempts, most, over)]
 
 
 async def endpoints(tx: store.Transaction, *, after: str, most: int) -> list[str]:

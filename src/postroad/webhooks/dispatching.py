@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from postroad.model import shares, times, webhook_schedule
+from postroad.model import expiry, shares, times, webhook_schedule
 from postroad.services import context, receivers, telling
 from postroad.storage import group_commit, store, webhook_attempts, webhook_deliveries, webhooks
 from postroad.telemetry import logs
@@ -84,6 +84,7 @@ class Dispatching:
         self._log = log
         self._attempts = webhook_schedule.attempts(ctx.settings.webhooks.retry_seconds)
         self._lease = ctx.settings.webhooks.lease_seconds * times.SECOND
+        self._expiry = expiry.Expiry(self._lease)
         self._walk = Walk()
         self._looked_in_vain = 0
         self._is_stopping = False
@@ -98,7 +99,7 @@ class Dispatching:
             return 0.0
         now = self._ctx.clock()
         async with self._ctx.store.reading() as tx:
-            is_due = await webhook_deliveries.is_due(tx, now=now)
+            is_due = await webhook_deliveries.is_due(tx, now=now, leases_until=self._leases_until(now))
             found = await webhook_deliveries.endpoints(tx, after=self._walk.after, most=ENDPOINTS)
             enabled = await webhooks.enabled(tx, found)
         plan = self._plan(enabled)
@@ -113,6 +114,9 @@ class Dispatching:
             return None
         looked, self._looked_in_vain = self._looked_in_vain, 0
         return looked * REST_SECONDS
+
+    def _leases_until(self, now: int) -> int:
+        return self._expiry.until(now=now, steady=self._clock())
 
     def _has_room(self) -> bool:
         """Whether anything can be begun. Recording wakes the walk by itself when it can take results again."""
@@ -152,7 +156,9 @@ class Dispatching:
 
     async def _promote(self, tx: store.Transaction, *, now: int) -> list[webhook_deliveries.Promoted]:
         """Make ready what is due. An attempt that a lost worker left is written down: it was counted."""
-        promoted = await webhook_deliveries.promote(tx, now=now, attempts=self._attempts, most=PROMOTIONS)
+        promoted = await webhook_deliveries.promote(
+            tx, now=now, attempts=self._attempts, most=PROMOTIONS, leases_until=self._leases_until(now)
+        )
         await webhook_attempts.insert(tx, [self._lost_attempt(row) for row in promoted if row.worker is not None])
         return promoted
 

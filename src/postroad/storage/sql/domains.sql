@@ -48,8 +48,8 @@ RETURNING id, account_id, name, verified_at, created_at, warm, verified_by, fail
 UPDATE domains SET check_at = $3, failing_since = CAST($4 AS BIGINT) WHERE account_id = $1 AND id = $2;
 
 -- name: mark_asked
--- Somebody has DNS asked now, unless somebody has a moment ago.
-UPDATE domains SET asked_at = $3 WHERE account_id = $1 AND id = $2 AND asked_at <= $4;
+-- Somebody has DNS asked now, unless somebody has a moment ago. A time from the future says that the clock was set back.
+UPDATE domains SET asked_at = $3 WHERE account_id = $1 AND id = $2 AND (asked_at <= $4 OR asked_at > $3);
 
 -- name: asked_at
 -- When somebody last had DNS asked about a domain.

@@ -10,7 +10,8 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
 -- Make ready what is due, some at a time. Whoever let a lease run out is forgotten, and that it happened is not.
 UPDATE queue SET ready = 1, lost_leases = lost_leases + (worker IS NOT NULL)::int, worker = NULL
 WHERE (account_id, message_id, recipient_id) IN (
-    SELECT account_id, message_id, recipient_id FROM queue WHERE ready = 0 AND due_at <= $1 ORDER BY due_at LIMIT $2
+    SELECT account_id, message_id, recipient_id FROM queue
+    WHERE ready = 0 AND due_at <= $1 AND (worker IS NULL OR due_at <= $3) ORDER BY due_at LIMIT $2
     FOR UPDATE SKIP LOCKED);
 
 -- name: lanes

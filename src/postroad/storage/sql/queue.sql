@@ -5,8 +5,8 @@ INSERT INTO queue (account_id, message_id, recipient_id, lane, email, email_key,
 VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, 1, $8, $8);
 
 -- name: is_due
--- A row when something that waits is due.
-SELECT 1 FROM queue WHERE ready = 0 AND due_at <= $1 LIMIT 1;
+-- A row when something that waits is due, or a lease is over.
+SELECT 1 FROM queue WHERE ready = 0 AND due_at <= $1 AND (worker IS NULL OR due_at <= $2) LIMIT 1;
 
 -- name: is_longer_than
 -- A row when there are more rows than this.
@@ -16,7 +16,8 @@ SELECT 1 FROM queue LIMIT 1 OFFSET $1;
 -- Make ready what is due, some at a time. Whoever let a lease run out is forgotten, and that it happened is not.
 UPDATE queue SET ready = 1, lost_leases = lost_leases + (worker IS NOT NULL), worker = NULL
 WHERE (account_id, message_id, recipient_id) IN (
-    SELECT account_id, message_id, recipient_id FROM queue WHERE ready = 0 AND due_at <= $1 ORDER BY due_at LIMIT $2);
+    SELECT account_id, message_id, recipient_id FROM queue
+    WHERE ready = 0 AND due_at <= $1 AND (worker IS NULL OR due_at <= $3) ORDER BY due_at LIMIT $2);
 
 -- name: lanes
 -- Lanes with ready rows, from one name on: one look into the index for each, however many rows it has.

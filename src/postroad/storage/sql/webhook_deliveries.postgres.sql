@@ -12,7 +12,7 @@ UPDATE webhook_deliveries SET
     ended_at = CASE WHEN worker IS NOT NULL AND attempt_count >= $2 THEN $1::bigint END
 WHERE (account_id, webhook_id, id) IN (
     SELECT account_id, webhook_id, id FROM webhook_deliveries
-    WHERE state = 'waiting' AND due_at <= $1 ORDER BY due_at LIMIT $3
+    WHERE state = 'waiting' AND due_at <= $1 AND (worker IS NULL OR due_at <= $4) ORDER BY due_at LIMIT $3
     FOR UPDATE SKIP LOCKED)
 RETURNING account_id, webhook_id, id, attempt_count, state, worker, due_at;
 

@@ -5,8 +5,8 @@ INSERT INTO webhook_deliveries (account_id, webhook_id, id, event_id, event_type
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16);
 
 -- name: is_due
--- A row when something that waits is due.
-SELECT 1 FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= $1 LIMIT 1;
+-- A row when something that waits is due, or a lease is over.
+SELECT 1 FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= $1 AND (worker IS NULL OR due_at <= $2) LIMIT 1;
 
 -- name: promote
 -- Make ready what is due, some at a time. A lease that ran out leaves its worker's name; at the last attempt that is the end.
@@ -15,7 +15,7 @@ UPDATE webhook_deliveries SET
     ended_at = CASE WHEN worker IS NOT NULL AND attempt_count >= $2 THEN $1 END
 WHERE (account_id, webhook_id, id) IN (
     SELECT account_id, webhook_id, id FROM webhook_deliveries
-    WHERE state = 'waiting' AND due_at <= $1 ORDER BY due_at LIMIT $3)
+    WHERE state = 'waiting' AND due_at <= $1 AND (worker IS NULL OR due_at <= $4) ORDER BY due_at LIMIT $3)
 RETURNING account_id, webhook_id, id, attempt_count, state, worker, due_at;
 
 -- name: endpoints

@@ -1,0 +1,76 @@
+"""`make chaos`: the crash matrix at length, on both engines; prints its tables and writes RESULTS.md.
+
+    python -m tests.chaos --engine sqlite --kills 200 --seed 1
+
+The exit code is 1 when anything was found; then the stores and the logs are left, and the last line says where.
+"""
+
+import argparse
+import asyncio
+import logging
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tests.chaos import databases, report, trial
+
+RESULTS: Final = Path(__file__).with_name("RESULTS.md")
+LAYOUTS: Final = {"sqlite": ("one process", "two processes"), "postgres": ("three hosts",)}
+NAMES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+
+
+def main() -> int:
+    """Run, print, write."""
+    given = _options()
+    # A pool of ours beside the service's: that it has lost its connections is what is meant to happen.
+    logging.getLogger("asyncpg").setLevel(logging.CRITICAL)
+    folder = Path(tempfile.mkdtemp(prefix="postroad-chaos-"))
+    outcomes: dict[str, trial.Outcome] = {}
+    for engine in list(LAYOUTS) if given.engine == "all" else [given.engine]:
+        for layout in LAYOUTS[engine]:
+            name = f"{NAMES[engine]}, {layout}"
+            outcomes[name] = _try(given, engine, layout, folder / name.replace(", ", "-").replace(" ", "-"))
+            _tell("\n".join(report.section(name, outcomes[name])))
+    RESULTS.write_text(report.write(outcomes))
+    if any(check.findings for outcome in outcomes.values() for check in outcome.checked):
+        _tell(f"there are findings; the stores and the logs are in {folder}")
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    options = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    options.add_argument("--engine", choices=[*LAYOUTS, "all"], default="all")
+    options.add_argument("--kills", type=int, default=200, help="for each engine")
+    options.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="a new one when not given")
+    options.add_argument(
+        "--minutes", type=float, default=30.0, help="for each engine; kills that do not fit are left out"
+    )
+    return options.parse_args()
+
+
+def _try(given: argparse.Namespace, engine: str, layout: str, folder: Path) -> trial.Outcome:
+    folder.mkdir()
+    share = len(LAYOUTS[engine])
+    with databases.opened(engine, folder) as (url, disturbances):
+        plan = trial.Plan(
+            layout=layout,
+            seed=given.seed,
+            kills=-(-given.kills // share),
+            minutes=given.minutes / share,
+            disturbances=disturbances,
+            tell=lambda text: _tell(f"{NAMES[engine]}, {layout}: {text}"),
+        )
+        return asyncio.run(trial.run(plan, folder, url))
+
+
+def _tell(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - whoever waits for minutes wants to see something
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""Customers: accounts with credits, a key for HTTP, a login for SMTP, and a receiver that fails now and then.
+
+A receiver does what the documentation asks of one: it verifies the signature over the bytes before it looks at them,
+and knows an event that it has seen by its id. It keeps every request that was genuine; what was not is a finding.
+"""
+
+import collections
+import contextlib
+import json
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+from postroad.model import caller
+from postroad.protocol import webhook_signature
+from postroad.services import accounts, api_keys, context, credentials, credits, domains, webhooks
+from tests import webhook_receivers
+from tests.reliability import telling
+from tests.webhook_receivers import OK, Received, Receiver
+
+CREDITS = 10_000_000
+# How often an event is refused at the most: with the deaths of workers fewer than its seven attempts.
+MOST_REFUSALS = 2
+REFUSED_SHARE = 0.15
+
+
+@dataclass(slots=True)
+class Customer:
+    """An account, what it sends with, and what its receiver was told."""
+
+    account_id: str
+    sender: str
+    api_key: str
+    login: tuple[str, str]
+    secret: str
+    # The bytes of each event, as often as they came.
+    told: dict[str, list[bytes]] = field(default_factory=lambda: collections.defaultdict(list))
+    not_genuine: list[str] = field(default_factory=list)
+
+    def hear(self, request: Received) -> str | None:
+        """Verify and keep; returns the id of the event."""
+        header = request.headers.get(webhook_signature.HEADER.lower(), "")
+        why = webhook_signature.why_refused(header, request.body, secret=self.secret, now=int(time.time()))
+        if why is not None:
+            self.not_genuine.append(f"{why}: {request.body[:200]!r}")
+            return None
+        event_id = str(json.loads(request.body)["id"])
+        self.told[event_id].append(request.body)
+        return event_id
+
+
+def answering(customer: Customer, chance: random.Random) -> Callable[[Received], bytes]:
+    """What the receiver says: mostly that it has understood, and now and then one of the wrong things."""
+    refused: collections.Counter[str] = collections.Counter()
+
+    def answer(request: Received) -> bytes:
+        event_id = customer.hear(request)
+        if event_id is None:
+            return webhook_receivers.ok(401)
+        if chance.random() >= REFUSED_SHARE or refused[event_id] >= MOST_REFUSALS:
+            return OK
+        refused[event_id] += 1
+        return chance.choice((*telling.REFUSALS, b""))  # no bytes at all: it hangs up
+
+    return answer
+
+
+async def open_customer(ctx: context.Context, number: int, receiver: Receiver) -> Customer:
+    """A new customer."""
+    domain = f"shop{number}.example.com"
+    account = await accounts.create(ctx, f"Shop {number}")
+    await domains.add(ctx, account.id, domain, verified=True)
+    await credits.add(ctx, account.id, CREDITS, None)
+    credential, password = await credentials.create(ctx, account.id, "default")
+    scopes = frozenset({caller.Permission.SEND, caller.Permission.READ})
+    _, key = await api_keys.create(ctx, account.id, credential_id=None, name="default", scopes=scopes)
+    saved = await webhooks.save(ctx, account.id, url=receiver.url)
+    login = (credential.username, password)
+    return Customer(account.id, f"mail@{domain}", key, login, saved.secret or "")
+
+
+@contextlib.asynccontextmanager
+async def open_customers(ctx: context.Context, count: int, chance: random.Random) -> AsyncIterator[Sequence[Customer]]:
+    """Customers, and their receivers for the time of the block."""
+    async with contextlib.AsyncExitStack() as stack:
+        customers = []
+        for number in range(count):
+            receiver = await stack.enter_async_context(webhook_receivers.receiving(tls=False))
+            customers.append(await open_customer(ctx, number, receiver))
+            receiver.answer = answering(customers[-1], random.Random(chance.random()))
+        yield customers

@@ -1,0 +1,165 @@
+"""The world's mail host on a bad day: it takes, refuses, puts off, dawdles and drops, and remembers what it did.
+
+The local part of an address says what must become of it: `gone` is refused for good, `later` is put off twice, and
+everything else is taken in the end. Beside that, chance has its say about whole sessions: some are slow, some are
+dropped before the final dot is answered, with or without the message. A message counts as taken from the moment that
+the host would not give it back, whether or not the sender hears of it.
+"""
+
+import asyncio
+import collections
+import contextlib
+import random
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+LINE_BYTES: Final = 64 * 1024
+GONE, LATER, FINE = "gone", "later", "fine"
+LATER_TIMES: Final = 2
+SLOW_SECONDS: Final = 0.4
+# Chance puts off or drops no recipient more often than this, so that its schedule is not over before it is taken.
+MOST_TROUBLES: Final = 3
+_ADDRESS: Final = re.compile(r"<([^>]*)>")
+
+
+class Fate(Enum):
+    """What becomes of a message whose final dot has come."""
+
+    TAKEN = auto()
+    TAKEN_SLOWLY = auto()
+    TAKEN_AND_DROPPED = auto()  # in doubt for the sender
+    DROPPED = auto()  # in doubt as well, and not taken
+    PUT_OFF = auto()
+    REFUSED = auto()
+
+
+SHARES: Final = {
+    Fate.TAKEN: 0.86,
+    Fate.TAKEN_SLOWLY: 0.05,
+    Fate.TAKEN_AND_DROPPED: 0.02,
+    Fate.DROPPED: 0.02,
+    Fate.PUT_OFF: 0.04,
+    Fate.REFUSED: 0.01,
+}
+
+TROUBLES: Final = {Fate.PUT_OFF, Fate.DROPPED, Fate.TAKEN_AND_DROPPED}
+
+
+@dataclass(slots=True)
+class Host:
+    """The host, and what it remembers, by address: each address is used for one message only."""
+
+    chance: random.Random
+    port: int = 0
+    taken: collections.Counter[str] = field(default_factory=collections.Counter)
+    refused: collections.Counter[str] = field(default_factory=collections.Counter)
+    put_off: collections.Counter[str] = field(default_factory=collections.Counter)
+
+    def answer_recipient(self, email: str) -> str:
+        """The reply to RCPT."""
+        fate = email.partition(".")[0]
+        if fate == GONE:
+            self.refused[email] += 1
+            return "550 5.1.1 nobody has this name"
+        if fate == LATER and self.put_off[email] < LATER_TIMES:
+            self.put_off[email] += 1
+            return "451 4.7.1 come back later"
+        return "250 2.1.5 ok"
+
+    def fate_of(self, recipients: Sequence[str]) -> Fate:
+        """What becomes of a message."""
+        (fate,) = self.chance.choices(list(SHARES), list(SHARES.values()))
+        if fate in TROUBLES and max(self.put_off[email] for email in recipients) >= MOST_TROUBLES:
+            fate = Fate.TAKEN
+        if fate in TROUBLES:
+            self.put_off.update(recipients)
+        if fate is Fate.REFUSED:
+            self.refused.update(recipients)
+        if fate in {Fate.TAKEN, Fate.TAKEN_SLOWLY, Fate.TAKEN_AND_DROPPED}:
+            self.taken.update(recipients)
+        return fate
+
+
+REPLIES: Final = {
+    Fate.TAKEN: "250 2.0.0 taken",
+    Fate.TAKEN_SLOWLY: "250 2.0.0 taken",
+    Fate.PUT_OFF: "451 4.3.0 not now",
+    Fate.REFUSED: "554 5.7.1 not this one",
+}
+
+
+async def _converse(host: Host, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def say(line: str) -> None:
+        writer.write(line.encode() + b"\r\n")
+
+    recipients: list[str] = []
+    say("220 sink.example ESMTP")
+    while line := (await reader.readline()).decode().rstrip():
+        verb = line[:4].upper()
+        if verb == "EHLO":
+            say("250-sink.example\r\n250-PIPELINING\r\n250 SIZE 20000000")
+        elif verb == "MAIL":
+            recipients = []
+            say("250 2.1.0 ok")
+        elif verb == "RCPT":
+            email = _ADDRESS.findall(line)[0]
+            say(reply := host.answer_recipient(email))
+            recipients += [email] if reply.startswith("250") else []
+        elif verb == "DATA" and not recipients:
+            say("503 5.5.1 for whom?")
+        elif verb == "DATA":
+            say("354 go on")
+            await _take(host, reader, writer, recipients)
+        elif verb == "QUIT":
+            say("221 2.0.0 bye")
+            return
+        else:
+            say("250 2.0.0 ok")
+
+
+async def _take(
+    host: Host, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, recipients: Sequence[str]
+) -> None:
+    while (line := await reader.readline()) != b".\r\n":
+        if not line.endswith(b"\n"):
+            raise EOFError  # the sender died: a message without its end is none
+    fate = host.fate_of(recipients)
+    if fate not in REPLIES:
+        raise EOFError
+    if fate is Fate.TAKEN_SLOWLY:
+        await asyncio.sleep(host.chance.uniform(0, SLOW_SECONDS))
+    writer.write(REPLIES[fate].encode() + b"\r\n")
+
+
+@contextlib.asynccontextmanager
+async def running(chance: random.Random) -> AsyncIterator[Host]:
+    """A host for the time of the block."""
+    host = Host(chance)
+    sessions: set[asyncio.Task[None]] = set()
+
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a session is a task")
+        sessions.add(task)
+        try:
+            await _converse(host, reader, writer)
+        except (OSError, EOFError, asyncio.CancelledError):
+            pass
+        finally:
+            sessions.discard(task)
+            writer.transport.abort()
+
+    server = await asyncio.start_server(session, "127.0.0.1", 0, limit=LINE_BYTES, backlog=1000)
+    host.port = server.sockets[0].getsockname()[1]
+    try:
+        yield host
+    finally:
+        server.close()
+        for task in list(sessions):
+            task.cancel()
+        await asyncio.gather(*sessions, return_exceptions=True)
+        await asyncio.sleep(0)  # lets the loop tell the aborted transports

@@ -1,0 +1,167 @@
+"""Processes of the service: started, ordered to die, killed and started again, on one store.
+
+Each life has a log of its own, and none is thrown away: a finding is told with the lines of its message. A process that
+ends in any other way than by a kill, or by being asked to stop, is noted.
+"""
+
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from tests.chaos import boundaries, mortal
+from tests.reliability import delivering, serving
+
+PATIENCE_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.005
+KILLED: Final = -signal.SIGKILL
+# What the forked processes need is imported once.
+PRELOADED: Final = ["tests.chaos.mortal", "postroad.cli"]
+
+
+@dataclass(slots=True)
+class Host:
+    """One process at a time, with some roles; where it listens is empty while it does not live."""
+
+    name: str
+    folder: Path
+    roles: Sequence[str]
+    service: serving.Service
+    http: str = ""
+    smtp: tuple[str, int] | None = None
+    lives: int = 0
+    # How processes ended that nobody had killed.
+    ended_badly: list[str] = field(default_factory=list)
+    _process: ForkServerProcess | None = None
+
+    @classmethod
+    def make(
+        cls, folder: Path, url: str, *, name: str, roles: Sequence[str], tables: Mapping[str, Mapping[str, object]]
+    ) -> "Host":
+        """A host that is not started yet."""
+        own = folder / name
+        own.mkdir()
+        service = serving.Service(own, url, roles=roles, sections=delivering.as_toml(tables))
+        return cls(name, own, roles, service)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.is_alive()
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.lives:04}.log"
+
+    async def start(self) -> None:
+        """Start, and return when it listens or is dead already, which only an order may bring about."""
+        self.lives += 1
+        words = [word for role in self.roles for word in ("--role", role)]
+        self._process = _process(["serve", "--config", str(self.service.file), *words], self.log, self._order)
+        await asyncio.to_thread(self._process.start)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while self.is_alive and not self._is_listening():
+                await asyncio.sleep(POLL_SECONDS)
+
+    def _is_listening(self) -> bool:
+        for line in lines_of(self.log):
+            if line["event"] == "started":
+                self.http = f"http://{line['http']}" if "http" in line else ""
+                host, _, port = line.get("submission", "").rpartition(":")
+                self.smtp = (host, int(port)) if port else None
+                return True
+        return False
+
+    def order(self, order: boundaries.Order) -> None:
+        """Let it die there; an order for a process that is not started yet is its to carry out as well."""
+        prepared = self.folder / "order.new"
+        prepared.write_bytes(msgspec.json.encode(order))
+        prepared.rename(self._order)
+
+    async def dies(self, seconds: float) -> bool:
+        """Whether it dies by itself within this time."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while self.is_alive and loop.time() < until:
+            await asyncio.sleep(POLL_SECONDS)
+        return not self.is_alive
+
+    async def bury(self) -> tuple[str, str]:
+        """Kill it if it lives; says where it died: the kind of transaction and the moment."""
+        self.http, self.smtp = "", None
+        process = self._started()
+        process.kill()
+        await asyncio.to_thread(process.join, PATIENCE_SECONDS)
+        self._order.unlink(missing_ok=True)
+        if process.exitcode != KILLED:
+            self.ended_badly.append(f"{self.name}, life {self.lives}: ended with {process.exitcode}")
+        for line in lines_of(self.log):
+            if line["event"] == mortal.KILLED:
+                return line["kind"], line["moment"]
+        return boundaries.ANY_MOMENT, ""
+
+    async def stop(self) -> None:
+        """Ask it to stop."""
+        self.http, self.smtp = "", None
+        process = self._started()
+        process.terminate()
+        await asyncio.to_thread(process.join, PATIENCE_SECONDS)
+        if process.exitcode != 0:
+            self.ended_badly.append(
+                f"{self.name}, life {self.lives}: was asked to stop, and ended with {process.exitcode}"
+            )
+
+    def abandon(self) -> None:
+        """Make sure that nothing is left."""
+        if self._process is not None and self._process.is_alive():
+            self._process.kill()
+            self._process.join(PATIENCE_SECONDS)
+
+    async def command(self, *words: str) -> tuple[int | None, Any]:
+        """Run an operator's command; its exit code, and what it printed."""
+        printed = self.folder / "command.json"
+        printed.unlink(missing_ok=True)
+        process = _process([*words, "--json", "--config", str(self.service.file)], printed, self._order)
+        await asyncio.to_thread(process.start)
+        await asyncio.to_thread(process.join, PATIENCE_SECONDS)
+        return process.exitcode, json.loads(printed.read_bytes())
+
+    @property
+    def _order(self) -> Path:
+        return self.folder / "order"
+
+    def _started(self) -> ForkServerProcess:
+        if self._process is None:
+            raise RuntimeError("it was never started")
+        return self._process
+
+
+def _process(words: Sequence[str], printed: Path, order: Path) -> ForkServerProcess:
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(PRELOADED)
+    return forks.Process(target=mortal.run, args=(words,), kwargs={"printed": printed, "order": order}, daemon=True)
+
+
+def lines_of(log: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a log."""
+    for line in _whole_lines(log):
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)
+
+
+def stray_lines(log: Path) -> list[str]:
+    """What a process printed that is no line of a log; the first of them say the most."""
+    return [f"{log.parent.name}/{log.name}: {line!r}" for line in _whole_lines(log) if not line.startswith(b"{")]
+
+
+def _whole_lines(log: Path) -> list[bytes]:
+    """A line that a kill has cut is none."""
+    lines = log.read_bytes().splitlines(keepends=True) if log.exists() else []
+    return [line for line in lines if line.endswith(b"\n")]

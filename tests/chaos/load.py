@@ -1,0 +1,238 @@
+"""The load: senders over HTTP and over SMTP who do what docs/errors.md says, and remember what they were told.
+
+A letter has a key of its own, which is its subject too. Its sender repeats it, at whichever door answers, until it is
+accepted: after a lost connection, 429, 503, `idempotency_in_progress` and 500, and over SMTP after every 4xx. Some are
+sent once more although they were accepted, some twice at once, and a few senders lose heart: what nobody has answered
+may be there or not, but never twice. Any other refusal, or another answer to the same key, is a finding.
+"""
+
+import asyncio
+import contextlib
+import functools
+import itertools
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import httpx
+
+from tests.chaos import flaky, hosts
+from tests.chaos.customers import Customer
+from tests.reliability import submitting
+
+DOMAINS: Final = ("north.example.net", "south.example.net", "east.example.org")
+MOST_RECIPIENTS: Final = 4
+FATES: Final = {flaky.FINE: 0.8, flaky.LATER: 0.12, flaky.GONE: 0.08}
+# A key that nobody answers for so long is not answered at all.
+PATIENCE_SECONDS: Final = 90.0
+ANSWER_SECONDS: Final = 20.0
+RETRY_SECONDS: Final = 0.05
+HTTP, SMTP = "http", "smtp"
+AGAIN: Final = {"service_unavailable", "temporary_failure", "idempotency_in_progress", "rate_limited", "internal_error"}
+DOUBLED_SHARE, REPEATED_SHARE, FAINT_SHARE = 0.05, 0.1, 0.2
+
+
+@dataclass(slots=True)
+class Letter:
+    """What a sender wants to be sent, and what it was told."""
+
+    key: str
+    customer: Customer
+    door: str
+    recipients: tuple[str, ...]
+    message_id: str | None = None
+    answer: bytes = b""
+    tries: int = 0
+    has_given_up: bool = False
+
+    @property
+    def is_acknowledged(self) -> bool:
+        return self.message_id is not None
+
+
+# One try: how long to wait before the next one, or None when the letter was accepted.
+Attempt = Callable[[Letter], Awaitable[float | None]]
+
+
+@dataclass(slots=True)
+class Load:
+    """All senders, and all letters."""
+
+    doors: Sequence[hosts.Host]
+    customers: Sequence[Customer]
+    chance: random.Random
+    pause_seconds: float
+    letters: list[Letter] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    answers: int = 0
+    is_over: asyncio.Event = field(default_factory=asyncio.Event)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(letter.is_acknowledged for letter in self.letters)
+
+    def door(self, is_open: Callable[[hosts.Host], object]) -> hosts.Host | None:
+        """A door that answers, as a balancer would choose it."""
+        found = [door for door in self.doors if is_open(door)]
+        return self.chance.choice(found) if found else None
+
+    def letter(self, door: str) -> Letter:
+        """A new letter."""
+        chance, number = self.chance, next(self._numbers)
+        fates = chance.choices(list(FATES), list(FATES.values()), k=chance.randint(1, MOST_RECIPIENTS))
+        to = tuple(f"{fate}.{number}.{place}@{chance.choice(DOMAINS)}" for place, fate in enumerate(fates))
+        written = Letter(f"{door}-{number}", chance.choice(self.customers), door, to)
+        self.letters.append(written)
+        return written
+
+    def note(self, letter: Letter, message_id: str, answer: bytes) -> None:
+        """A letter was accepted, as it was before if it was."""
+        self.answers += 1
+        if letter.message_id is None:
+            letter.message_id, letter.answer = message_id, answer
+        elif (letter.message_id, letter.answer) != (message_id, answer):
+            self.problems.append(f"{letter.key}: accepted as {letter.message_id}, and then as {message_id}")
+
+    async def work(self, door: str, attempt: Attempt) -> None:
+        """One letter after the other, until the load is over."""
+        while not self.is_over.is_set():
+            letter = self.letter(door)
+            is_faint = self.chance.random() < FAINT_SHARE
+            together = 2 if door == HTTP and self.chance.random() < DOUBLED_SHARE else 1  # a session is one sender's
+            await asyncio.gather(*(self.insist(letter, attempt, is_faint=is_faint) for _ in range(together)))
+            if letter.is_acknowledged and self.chance.random() < REPEATED_SHARE:
+                await self.insist(letter, attempt)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.chance.uniform(0, 2 * self.pause_seconds)):
+                    await self.is_over.wait()
+
+    async def insist(self, letter: Letter, attempt: Attempt, *, is_faint: bool = False) -> None:
+        """Repeat a letter until it is accepted; a faint heart tries once, when there is a door."""
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while True:
+                    wait = await attempt(letter)
+                    if wait is None:
+                        return
+                    if is_faint and letter.tries:
+                        letter.has_given_up = True
+                        return
+                    await asyncio.sleep(wait)
+        except TimeoutError:
+            self.problems.append(f"{letter.key}: nobody answered {letter.tries} tries in {PATIENCE_SECONDS:.0f} s")
+        except Refused as refused:
+            self.problems.append(f"{letter.key}: {refused}")
+
+    async def post(self, client: httpx.AsyncClient, letter: Letter) -> float | None:
+        """One request; how long to wait for the next one, or None when it was accepted."""
+        door = self.door(lambda host: host.http)
+        if door is None:
+            return RETRY_SECONDS
+        body = {"from": letter.customer.sender, "to": letter.recipients, "subject": letter.key, "text": "Hello"}
+        headers = {"Authorization": f"Bearer {letter.customer.api_key}", "Idempotency-Key": letter.key}
+        was_acknowledged = letter.is_acknowledged
+        letter.tries += 1
+        try:
+            response = await client.post(f"{door.http}/emails", json=body, headers=headers)
+        except httpx.TransportError:
+            return RETRY_SECONDS
+        if response.status_code == httpx.codes.ACCEPTED:
+            self.note(letter, response.json()["id"], response.content)
+            if was_acknowledged and response.headers.get("idempotent-replayed") != "true":
+                self.problems.append(f"{letter.key}: a repetition was not called one")
+            return None
+        if response.json()["code"] not in AGAIN:
+            raise Refused(response.text)
+        return float(response.headers.get("retry-after", RETRY_SECONDS))
+
+
+class Refused(Exception):
+    """A letter was refused for good, which none deserves."""
+
+
+class Correspondent:
+    """Somebody with an SMTP connection, who opens another one when it is lost."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        # A connection is logged in for one customer.
+        self._sessions: dict[str, submitting.Session] = {}
+
+    async def hand_in(self, letter: Letter) -> float | None:
+        """One transaction; how long to wait for the next one, or None when it was accepted."""
+        account_id = letter.customer.account_id
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                reply = await self._hand_in(letter)
+        except (OSError, EOFError, TimeoutError):
+            reply = None
+        if reply is None or reply.code == submitting.STOPPING:
+            self._close(account_id)
+            return RETRY_SECONDS
+        if reply.code == submitting.TAKEN:
+            self._load.note(letter, reply.message_id, reply.text.encode())
+            return None
+        self._close(account_id)
+        if not reply.is_temporary:
+            raise Refused(reply)
+        return RETRY_SECONDS
+
+    async def _hand_in(self, letter: Letter) -> submitting.Reply:
+        session = self._sessions.get(letter.customer.account_id)
+        if session is None:
+            door = self._load.door(lambda host: host.smtp)
+            session = await submitting.Session.open(door.smtp if door else None)
+            self._sessions[letter.customer.account_id] = session
+            reply = await session.log_in(letter.customer.login)
+            if reply.code >= submitting.REFUSED_FROM:
+                return reply
+        letter.tries += 1
+        commands = [f"MAIL FROM:<{letter.customer.sender}>", *(f"RCPT TO:<{to}>" for to in letter.recipients), "DATA"]
+        session.write("".join(f"{command}\r\n" for command in commands).encode())
+        replies = [await session.reply() for _ in commands]
+        refusals = [reply for reply in replies if reply.code >= submitting.REFUSED_FROM]
+        return refusals[0] if refusals else await session.say(content(letter))
+
+    def _close(self, account_id: str) -> None:
+        session = self._sessions.pop(account_id, None)
+        if session is not None:
+            session.close()
+
+    def close(self) -> None:
+        for account_id in list(self._sessions):
+            self._close(account_id)
+
+
+def content(letter: Letter) -> bytes:
+    """A letter as a mail program writes it, with the dot that ends it; each try has another Message-ID."""
+    fields = (
+        f"From: {letter.customer.sender}",
+        f"To: {letter.recipients[0]}",
+        f"Subject: {letter.key}",
+        f"Message-ID: <{letter.tries}.{letter.key}@client.example.org>",
+        f"Idempotency-Key: {letter.key}",
+    )
+    return "\r\n".join((*fields, "", "Hello", ".", "")).encode()
+
+
+@contextlib.asynccontextmanager
+async def sending(load: Load, *, http: int, smtp: int) -> AsyncIterator[None]:
+    """So many senders at work for the time of the block; at its end each finishes its last letter."""
+    limits = httpx.Limits(max_connections=100, max_keepalive_connections=100)
+    correspondents = [Correspondent(load) for _ in range(smtp)]
+    async with httpx.AsyncClient(timeout=ANSWER_SECONDS, limits=limits, trust_env=False) as client:
+        post = functools.partial(load.post, client)
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(http):
+                tasks.create_task(load.work(HTTP, post))
+            for correspondent in correspondents:
+                tasks.create_task(load.work(SMTP, correspondent.hand_in))
+            try:
+                yield
+            finally:
+                load.is_over.set()
+        for correspondent in correspondents:
+            correspondent.close()
+        await asyncio.sleep(0)  # lets the loop tell the aborted transports

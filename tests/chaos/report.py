@@ -1,0 +1,102 @@
+"""What a run says: a table of kills, figures, checks, and the findings with their stories."""
+
+import collections
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+
+import apsw
+
+import postroad
+from tests.chaos import boundaries, trial
+from tests.chaos.boundaries import Moment
+
+# The programs are those of tests/postgres_server.py.
+POSTGRES = "18"
+INTRODUCTION = """\
+# Crash matrix: results
+
+Written by `make chaos`. Senders over HTTP and SMTP, a mail host on a bad day and receivers that fail now and then keep
+the service busy while its processes are killed by SIGKILL, at named boundaries of transactions and at any moment, and
+started again. On PostgreSQL the server is shut down at once and connections are cut as well. Afterwards everything that
+anybody knows is held against everything else.
+"""
+
+
+def write(outcomes: Mapping[str, trial.Outcome]) -> str:
+    """The page."""
+    versions = {
+        "Postroad": postroad.__version__,
+        "Python": platform.python_version(),
+        "SQLite": apsw.sqlite_lib_version(),
+        "PostgreSQL": POSTGRES,
+        platform.system(): platform.machine(),
+    }
+    parts = [INTRODUCTION, ", ".join(f"{name} {version}" for name, version in versions.items()) + ".\n"]
+    parts += ["\n".join(section(name, outcome)) for name, outcome in outcomes.items()]
+    return "\n".join(parts) + "\n"
+
+
+def section(name: str, outcome: trial.Outcome) -> Iterator[str]:
+    """One trial."""
+    yield f"## {name}\n"
+    yield f"Seed {outcome.plan.seed}, {outcome.seconds:.0f} s.\n"
+    yield from table(("killed in", *(moment.value for moment in Moment)), kills(outcome))
+    yield ""
+    yield from table(("what", "how many"), figures(outcome))
+    yield ""
+    yield from table(("check", "examined", "findings", "what must hold"), checks(outcome))
+    yield ""
+    for story in outcome.stories:
+        yield f"```text\n{story}\n```\n"
+
+
+def kills(outcome: trial.Outcome) -> list[tuple[object, ...]]:
+    """The matrix."""
+    return [(kind, *(outcome.kills[kind, moment] for moment in Moment)) for kind in boundaries.KINDS]
+
+
+def figures(outcome: trial.Outcome) -> list[tuple[object, ...]]:
+    """What there was of everything."""
+    world = outcome.world
+    doubts, ids = world.doubts(), {recipient.email: recipient.id for recipient in world.recipients}
+    doubled = {email: count for email, count in world.taken.items() if count > 1}
+    statuses = collections.Counter(recipient.status for recipient in world.recipients)
+    received = sum(map(len, world.told.values()))
+    return [
+        ("kills", outcome.kills.total()),
+        ("of them at a boundary", sum(count for (kind, _), count in outcome.kills.items() if kind in boundaries.KINDS)),
+        ("of them at any moment", outcome.kills[boundaries.ANY_MOMENT, ""]),
+        *outcome.disturbed.items(),
+        ("letters", len(world.letters)),
+        ("acknowledged", sum(letter.is_acknowledged for letter in world.letters)),
+        ("tries to send them", sum(letter.tries for letter in world.letters)),
+        ("given up by their senders", sum(letter.has_given_up for letter in world.letters)),
+        ("messages", len(world.messages)),
+        ("recipients", len(world.recipients)),
+        *((f"recipients {status}", count) for status, count in sorted(statuses.items())),
+        ("copies that were taken", sum(world.taken.values())),
+        ("recipients with more than one copy", len(doubled)),
+        ("of them with a doubt in the log", sum(doubts[ids.get(email, "")] > 0 for email in doubled)),
+        ("events", len(world.events)),
+        ("requests that receivers got", received),
+        ("events that came more than once", sum(len(got) > 1 for got in world.told.values())),
+        ("events whose attempts ran out", sum(event.state == "failed" for event in world.events)),
+        ("lives of processes", world.lives),
+    ]
+
+
+def checks(outcome: trial.Outcome) -> list[tuple[object, ...]]:
+    """What was looked at, and what was found."""
+    return [(check.name, check.examined, len(check.findings), check.says) for check in outcome.checked]
+
+
+def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    """A table of Markdown, with columns that line up for whoever reads it in a terminal."""
+    texts = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in texts
+    ]
+    yield lines[0]
+    yield "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    yield from lines[1:]

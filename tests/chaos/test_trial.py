@@ -1,0 +1,66 @@
+"""The crash matrix in short: everything at once, in real processes, killed at six boundaries, and nothing is lost.
+
+`make chaos` goes through all boundaries, for minutes.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import boundaries, databases, report, trial
+from tests.chaos.boundaries import Moment
+from tests.postgres_server import PostgresServer
+
+ORDERS = [
+    boundaries.Order("accept", Moment.AFTER),
+    boundaries.Order("claim", Moment.AFTER),
+    boundaries.Order("record", Moment.BEFORE),
+    boundaries.Order("settle", Moment.DURING, 0.001),
+    boundaries.Order("webhook claim", Moment.AFTER),
+    boundaries.Order("webhook record", Moment.INSIDE),
+]
+
+
+def short(layout: str, **changes: object) -> trial.Plan:
+    # Few senders: what they have sent must be delivered before the test is over.
+    return trial.Plan(
+        layout=layout,
+        seed=1,
+        kills=len(ORDERS),
+        orders=ORDERS,
+        http_senders=2,
+        smtp_senders=2,
+        pause_seconds=0.1,
+        hurries=True,
+        **changes,  # type: ignore[arg-type] # by name, as the plan has them
+    )
+
+
+def prove(outcome: trial.Outcome) -> None:
+    broken = [check.name for check in outcome.checked if check.findings]
+    assert not broken, "\n".join([*broken, *outcome.stories])
+    assert outcome.kills == Counter((order.kind, order.moment) for order in ORDERS)
+    doors = {letter.door for letter in outcome.world.letters if letter.is_acknowledged}
+    assert doors == {"http", "smtp"}
+    assert outcome.world.told
+    assert "findings" in "\n".join(report.section("short", outcome))
+
+
+async def test_nothing_is_lost_when_the_only_process_is_killed(clean_sqlite_url: str, tmp_path: Path) -> None:
+    prove(await trial.run(short("one process"), tmp_path, clean_sqlite_url))
+
+
+async def test_nothing_is_lost_when_processes_are_killed_and_connections_cut(
+    postgres_server: PostgresServer, clean_postgres_url: str, tmp_path: Path
+) -> None:
+    cut = databases.cutting(postgres_server, clean_postgres_url)
+    outcome = await trial.run(short("three processes", disturbances={"cut": cut}), tmp_path, clean_postgres_url)
+    prove(outcome)
+    assert outcome.disturbed == {"cut": 1}
+
+
+@pytest.mark.parametrize("layout", trial.LAYOUTS)
+def test_every_kind_of_transaction_has_a_process_that_runs_it(layout: str) -> None:
+    roles = {role for those in trial.LAYOUTS[layout].values() for role in those}
+    assert {kind.role for kind in boundaries.KINDS.values()} <= roles

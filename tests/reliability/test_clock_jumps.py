@@ -1,0 +1,229 @@
+"""The wall clock jumps by an hour, in either direction, while the service runs: nothing is lost and nothing is doubled.
+
+A jump forwards makes every lease look over, of those too who are at work: nobody takes it for theirs before they have
+had the time to renew it. A jump backwards makes what waits for its next attempt wait for so much longer, and nothing
+else. How fast mail goes and how long it may take is measured by a clock that nobody sets.
+"""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from postroad import errors
+from postroad.model import caller, times
+from postroad.services import accepting, access, credentials, domains, people
+from postroad.storage import domains as stored_domains
+from tests import contexts, mailing
+from tests.delivery import engines
+from tests.reliability import delivering, houses, serving, sinks
+from tests.reliability.sinks import Point
+from tests.reliability.worlds import World
+
+HOUR_SECONDS = 3600
+MANY = 8
+# Recipients on the first days of a sender domain, and in each message.
+CAPS = (60, 100)
+PART = 20
+JUMPS = pytest.mark.parametrize("jump", [HOUR_SECONDS, -HOUR_SECONDS], ids=["forwards", "backwards"])
+
+
+@JUMPS
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+async def test_a_running_service_delivers_and_tells_everything_once(
+    url: str, tmp_path: Path, world: World, jump: int
+) -> None:
+    async with houses.open_house(tmp_path, url, *world.words) as house:
+        await house.accept("first", "second")
+        gate = await house.under_way("in flight", "told")
+        world.move_clock(jump)
+        # A clock that was set back may cost a moment: the bucket of the credential counts as empty, and fills again.
+        await serving.until(lambda: is_taken(house, "after"))
+        await house.accept("and more", "and after")
+        # Keys are kept for a day: an hour more or less changes nothing.
+        assert (await house.post("first")).headers["idempotent-replayed"] == "true"
+        gate.open()
+        house.sink.release(Point.CONTENT)
+    await house.prove()
+
+
+async def is_taken(house: houses.House, key: str) -> bool:
+    response = await house.post(key)
+    assert response.status_code == 202 or response.json()["code"] == "rate_limited", response.text
+    return response.status_code == 202
+
+
+async def test_nobody_takes_over_what_others_are_sending_when_all_clocks_jump_forwards(url: str) -> None:
+    clock = contexts.Clock()
+    async with sinks.running() as sink:
+        tables = delivering.sections(sink)
+        async with (
+            delivering.post_office(url, tables, clock=clock) as post,
+            delivering.open_context(url, tables, clock=clock) as other,
+            engines.running(post.ctx) as (_, log),
+            engines.running(other) as (_, other_log),
+        ):
+            sink.hold(Point.CONTENT)
+            addresses = await post.send()
+            await sink.waiting(Point.CONTENT)
+            (held,) = await post.rows()
+            in_flight = sink.let_others_pass(Point.CONTENT)
+            clock.pass_seconds(HOUR_SECONDS)
+            # Both go on to work; whoever looks finds a lease that ended an hour ago.
+            addresses += await post.send(MANY, domain="later.example.net")
+            other.arrivals.set()
+            await sink.got(MANY)
+            await serving.until(lambda: is_alone(post))
+            (row,) = await post.rows()
+            assert (row.worker, row.lost_leases) == (held.worker, 0)
+            in_flight.set()
+            await post.finished()
+            await post.prove(addresses, sink)
+        assert not [line for line in (*log, *other_log) if line["event"] == "tried_before_without_result"]
+
+
+async def is_alone(post: delivering.Post) -> bool:
+    return len(await post.rows()) == 1
+
+
+@JUMPS
+async def test_what_waits_is_tried_once_more_and_new_mail_goes_at_once(url: str, jump: int) -> None:
+    async with sinks.running() as sink, engines.delivering(url, port=sink.port) as post:
+        sink.answer = lambda _recipients: "451 4.7.1 later"
+        waiting = await post.send("ada@example.net")
+        await post.settle(waiting)
+        due_in = await post.due_in(waiting)
+        sink.answer = lambda _recipients: sinks.TAKEN
+        post.pass_seconds(jump)
+        if jump < 0:
+            # It waits for as much longer as the clock was set back, and no more.
+            assert await post.due_in(waiting) == due_in - jump
+        await post.settle(await send_after_jump(post))
+        if jump < 0:
+            assert (await post.see(waiting)).recipient.status == "deferred"
+            post.pass_seconds(await post.due_in(waiting))
+        assert (await post.settle(waiting, attempts=2)).standing == ("delivered", 2, 250)
+        assert sink.recipients.count("ada@example.net") == 1
+
+
+async def send_after_jump(post: engines.Post) -> str:
+    """A new message; a rate that has just seen the clock being set back may refuse it for a moment."""
+    for _ in range(3):
+        with contextlib.suppress(errors.RateLimited):
+            return await post.send("bob@example.net")
+        post.pass_seconds(1)
+    raise AssertionError
+
+
+@JUMPS
+async def test_a_rate_is_neither_open_for_good_nor_closed_for_an_hour(url: str, jump: int) -> None:
+    clock = contexts.Clock()
+    limits = {"limits": {"request_rate": 1, "request_burst": MANY}}
+    async with (
+        delivering.post_office(url, limits, clock=clock) as post,
+        delivering.open_context(url, limits, clock=clock) as other,
+    ):
+
+        async def burst() -> int:
+            """How many go at once, by both processes."""
+            count = 0
+            with contextlib.suppress(errors.RateLimited):
+                while count <= 2 * MANY:
+                    await mailing.accept((post.ctx, other)[count % 2], post.account_id, subject=f"{count}")
+                    count += 1
+            return count
+
+        assert await burst() == MANY
+        clock.pass_seconds(jump)
+        # An hour ahead everybody has waited long enough; an hour back nobody has, and nobody waits for it either.
+        assert await burst() == (MANY if jump > 0 else 0)
+        gone = []
+        for _ in range(MANY):
+            clock.pass_seconds(1)
+            gone.append(await burst())
+        # After a jump backwards the process learns it first, and then the store.
+        assert gone == ([1] * MANY if jump > 0 else [0] + [1] * (MANY - 1))
+
+
+async def test_a_day_of_warm_up_is_given_once_however_often_midnight_comes(url: str) -> None:
+    clock = contexts.Clock()
+    clock.now = (clock.now // times.DAY + 1) * times.DAY - times.HOUR // 2
+    tables = {"warmup": {"enabled": True, "recipients_per_day": list(CAPS)}}
+    async with delivering.post_office(url, tables, clock=clock) as post:
+
+        async def fill() -> int:
+            count = 0
+            to = tuple(f"n{number}@example.net" for number in range(PART))
+            with contextlib.suppress(errors.WarmupLimited):
+                while count <= 2 * max(CAPS):
+                    with contextlib.suppress(errors.RateLimited):
+                        await mailing.accept(post.ctx, post.account_id, to=to)
+                        count += PART
+                    clock.pass_seconds(1)
+            return count
+
+        given = [await fill()]
+        for jump in (HOUR_SECONDS, -HOUR_SECONDS, HOUR_SECONDS):
+            clock.pass_seconds(jump)
+            given.append(await fill())
+        assert given == [CAPS[0], CAPS[1], 0, 0]
+
+
+@JUMPS
+async def test_a_revocation_is_felt_and_people_can_log_in(url: str, jump: int) -> None:
+    clock = contexts.Clock()
+    here = "192.0.2.1"
+    async with (
+        delivering.post_office(url, {}, clock=clock) as post,
+        delivering.open_context(url, {}, clock=clock) as other,
+    ):
+        ctx, account_id = post.ctx, post.account_id
+        credential, password = await credentials.create(ctx, account_id, "default")
+        await people.create(
+            ctx, account_id, email="owner@example.com", password=contexts.PASSWORD, role=caller.Role.OWNER
+        )
+        await access.authenticate_pair(ctx, credential.username, password, client_address=here)
+        for word in ("wrong", "wrong again"):
+            with pytest.raises(errors.Unauthorized):
+                await access.log_in(ctx, "owner@example.com", word, client_address=here)
+        session = await access.log_in(ctx, "owner@example.com", contexts.PASSWORD, client_address=here)
+
+        clock.pass_seconds(jump)
+        # A token lives for an hour, and one from the future is nobody's: both log in anew, at once.
+        with pytest.raises(errors.Unauthorized):
+            await access.authenticate(ctx, f"Bearer {session.token}", client_address=here)
+        session = await access.log_in(ctx, "owner@example.com", contexts.PASSWORD, client_address=here)
+        await access.authenticate(ctx, f"Bearer {session.token}", client_address=here)
+        await access.authenticate_pair(ctx, credential.username, password, client_address=here)
+        await credentials.revoke(other, account_id, credential.id)
+        clock.pass_seconds(1)
+        with pytest.raises(errors.Unauthorized):
+            await access.authenticate_pair(ctx, credential.username, password, client_address=here)
+
+
+@JUMPS
+async def test_a_key_that_was_used_is_answered_as_before(url: str, jump: int) -> None:
+    clock = contexts.Clock()
+    async with delivering.post_office(url, {}, clock=clock) as post:
+        key = accepting.Key(post.account_id, "key", b"of the body")
+        first = await mailing.accept(post.ctx, post.account_id, key=key)
+        clock.pass_seconds(jump)
+        assert await mailing.accept(post.ctx, post.account_id, key=key) == first
+        assert await post.statuses() == {"queued": 1}
+
+
+async def test_a_moment_ago_is_not_an_hour_from_now(url: str) -> None:
+    clock = contexts.Clock()
+    async with delivering.post_office(url, {}, clock=clock) as post:
+        (domain,) = await domains.of_account(post.ctx, post.account_id)
+
+        async def may_ask() -> bool:
+            now = clock.now
+            async with post.ctx.store.transaction() as tx:
+                return await stored_domains.mark_asked(
+                    tx, post.account_id, domain.id, now=now, not_since=now - times.SECOND
+                )
+
+        assert [await may_ask(), await may_ask()] == [True, False]
+        clock.pass_seconds(-HOUR_SECONDS)
+        assert [await may_ask(), await may_ask()] == [True, False]

@@ -1,0 +1,82 @@
+"""A disk that cannot flush: no mail is acknowledged that was not flushed, and the service goes on when it can again.
+
+A failed flush may not simply be repeated: the kernel can have dropped the pages and call the next one a success. SQLite
+does not. A commit whose flush failed is undone, and the next one writes its frames again; a checkpoint whose flush
+failed has not happened, and the log keeps its pages. So there is nothing to mend by a restart.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+
+from tests.reliability import houses, serving, sinks
+from tests.reliability.worlds import World
+
+
+def is_intact(url: str) -> bool:
+    connection = apsw.Connection(url.removeprefix("sqlite:///"))
+    try:
+        return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    finally:
+        connection.close()
+
+
+async def test_what_cannot_be_flushed_is_not_acknowledged_and_what_was_sent_is_not_forgotten(
+    clean_sqlite_url: str, tmp_path: Path, world: World
+) -> None:
+    async with houses.open_house(tmp_path, clean_sqlite_url, *world.words) as house:
+        await house.accept("first", "second")
+        gate = await house.under_way("in flight", "told")
+        asked = world.syncs
+        world.fail_syncs()
+        await house.refuse("third", "fourth", "third", "fourth")
+        assert world.syncs > asked
+        house.sink.release(sinks.Point.CONTENT)
+        gate.open()
+        await house.says("results_not_recorded_yet")
+        await house.says("webhook_result_not_recorded_yet")
+        # Readers go on, and whoever balances load hears of it.
+        assert (await house.client.get(f"{house.door.base_url}/healthz")).status_code == 200
+        assert (await house.client.get(f"{house.door.base_url}/readyz")).status_code == 503
+        assert (await house.post("first")).headers["idempotent-replayed"] == "true"
+
+        world.mend()
+        await house.accept("third", "fourth")
+        assert (await house.client.get(f"{house.door.base_url}/readyz")).status_code == 200
+        await house.finished()
+        # What is on disk now is what was acknowledged, also for whoever finds it after a power cut.
+        await house.door.kill()
+        assert is_intact(clean_sqlite_url)
+        await house.door.start()
+    await house.prove()
+
+
+async def test_a_power_cut_after_a_failed_flush_leaves_a_message_once_or_not_at_all(
+    clean_sqlite_url: str, tmp_path: Path, world: World
+) -> None:
+    async with houses.open_house(tmp_path, clean_sqlite_url, *world.words) as house:
+        await house.accept("before")
+        await house.finished()
+        world.fail_syncs()
+        serving.check_refusal(await house.post("in doubt"), 503, "service_unavailable")
+        # The frames of the refused commit may be in the log as if it had come through; nobody knows which of them.
+        await house.door.kill()
+        world.mend()
+        await house.door.start(*world.words)
+        assert is_intact(clean_sqlite_url)
+        await house.accept("in doubt")
+    await house.prove()
+
+
+def test_sqlite_writes_again_what_a_failed_flush_may_have_lost(tmp_path: Path, world: World) -> None:
+    words = [*world.words, sys.executable, "-m", "tests.reliability.flushing", str(tmp_path / "kept.db")]
+    printed = subprocess.run(words, check=True, capture_output=True, timeout=serving.PATIENCE_SECONDS).stdout
+    commit_failed, checkpoint_failed, log_bytes, found = json.loads(printed)
+    assert commit_failed
+    assert checkpoint_failed
+    # By the log, and when the checkpoint has come through by the main file alone.
+    assert found == [[1, 3, 4], [1, 3, 4]]
+    assert log_bytes == 0

@@ -1,0 +1,299 @@
+"""Seven processes on one PostgreSQL, as on seven hosts: two doors, four that deliver, one that tells.
+
+Together they do what one does: every recipient gets one copy and every event is told once, a host that stops hands its
+work to the others at once, limits hold for all doors together, and what was revoked is dead at every door in a second.
+"""
+
+import asyncio
+import base64
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from postroad.model import caller
+from postroad.services import accounts, api_keys, audit, context, credentials, credits, domains, people
+from tests import contexts, webhook_receivers
+from tests.reliability import delivering, houses, serving, sinks, submitting, telling
+from tests.reliability.sinks import Point
+
+DELIVERERS = 4
+DOORS = 2
+MESSAGES = 100
+AT_ONCE = 20
+# Few, so that a host holds more than it is sending.
+CONNECTIONS = 2
+HELD_BACK = 60
+# Nobody would live to see it end: work that comes back sooner was handed back.
+LEASE_SECONDS = 3600
+CAP = 60
+FEW_CREDITS = 30
+MANY = 80
+OWNER = "owner@example.com"
+WARMUP = ("env", "POSTROAD_WARMUP__ENABLED=true", f"POSTROAD_WARMUP__RECIPIENTS_PER_DAY={CAP},{2 * CAP}")
+
+
+def recipients(number: int) -> list[str]:
+    """Three, two of them at one destination."""
+    return [f"ada-{number}@example.net", f"bob-{number}@example.net", f"cleo-{number}@example.org"]
+
+
+@dataclass(slots=True)
+class Hosts:
+    """The processes, and what the customer knows."""
+
+    doors: Sequence[submitting.Door]
+    deliverers: Sequence[serving.Service]
+    teller: serving.Service
+    post: delivering.Post
+    login: tuple[str, str]
+    client: httpx.AsyncClient
+    addresses: list[str] = field(default_factory=list)
+    numbers: Callable[[], int] = field(default_factory=lambda: itertools.count().__next__)
+
+    async def send(self, count: int) -> None:
+        """So many messages, to the doors in turn."""
+        await asyncio.gather(*(self._send(self.numbers()) for _ in range(count)))
+
+    async def _send(self, number: int) -> None:
+        to = recipients(number)
+        response = await self.client.post(
+            f"{self.doors[number % DOORS].base_url}/emails",
+            json={"from": submitting.SENDER, "to": to, "subject": f"{number}", "text": "Hello"},
+            auth=self.login,
+            headers={"Idempotency-Key": f"{number}"},
+        )
+        assert response.status_code == 202, response.text
+        self.addresses += to
+
+    async def stop(self) -> None:
+        """All stop in order, and none had a fault of its own."""
+        everybody = [host for host in (*self.doors, *self.deliverers, self.teller) if host.process.poll() is None]
+        assert await asyncio.gather(*(host.stop() for host in everybody)) == [0] * len(everybody)
+        assert [host.errors() for host in (*self.doors, *self.deliverers, self.teller)] == [[]] * 7
+
+
+@contextlib.asynccontextmanager
+async def running_doors(folder: Path, url: str, *before: str) -> AsyncIterator[list[submitting.Door]]:
+    """Two processes with both doors for mail."""
+    sections = delivering.as_toml({"submission": houses.SUBMISSION})
+    async with contextlib.AsyncExitStack() as stack:
+        doors = []
+        for number in range(DOORS):
+            own = folder / f"door-{number}"
+            own.mkdir()
+            door = submitting.Door(own, url, roles=("api", "submission"), sections=sections)
+            await stack.enter_async_context(serving.ending(door))
+            doors.append(door)
+        await asyncio.gather(*(door.start(*before) for door in doors))
+        yield doors
+
+
+@contextlib.asynccontextmanager
+async def seven_hosts(folder: Path, url: str, sink: sinks.Sink, receiver_url: str) -> AsyncIterator[Hosts]:
+    """All of them, and an account that wants to be told."""
+    tables = delivering.sections(sink, pool_connections=CONNECTIONS, lease_seconds=LEASE_SECONDS, grace_seconds=30)
+    async with contextlib.AsyncExitStack() as stack:
+        ctx = await stack.enter_async_context(delivering.open_context(url, telling.sections()))
+        account_id, login = await submitting.open_account(ctx)
+        await telling.subscribe(ctx, account_id, receiver_url)
+        deliverers = [
+            await stack.enter_async_context(delivering.process(folder / f"deliverer-{number}", url, tables))
+            for number in range(DELIVERERS)
+        ]
+        teller = await stack.enter_async_context(telling.process(folder / "teller", url, telling.sections()))
+        doors = await stack.enter_async_context(running_doors(folder, url))
+        await asyncio.gather(*(host.start() for host in (*deliverers, teller)))
+        client = await stack.enter_async_context(httpx.AsyncClient(timeout=serving.PATIENCE_SECONDS, trust_env=False))
+        yield Hosts(doors, deliverers, teller, delivering.Post(ctx, account_id), login, client)
+
+
+def delivered(host: serving.Service) -> int:
+    return len(telling.logged_events(host, "recipient_delivered"))
+
+
+async def test_everybody_takes_part_and_a_host_that_stops_hands_its_work_back_at_once(
+    clean_postgres_url: str, tmp_path: Path
+) -> None:
+    async with (
+        sinks.running() as sink,
+        webhook_receivers.receiving(tls=False) as receiver,
+        seven_hosts(tmp_path, clean_postgres_url, sink, receiver.url) as hosts,
+    ):
+        async with asyncio.timeout(serving.PATIENCE_SECONDS):
+            while len(hosts.addresses) < 3 * MESSAGES or not all(delivered(host) for host in hosts.deliverers):
+                await hosts.send(AT_ONCE)
+
+        # Everybody holds more than is on its way when one of them has to go.
+        await hosts.post.finished()
+        sink.hold(Point.CONTENT)
+        await hosts.send(HELD_BACK)
+        leaving = hosts.deliverers[0]
+        await serving.until(lambda: holds(hosts.post, leaving, more_than=3 * CONNECTIONS))
+        leaving.process.terminate()
+        await telling.logged(leaving, "stopping")
+        sink.release(Point.CONTENT)
+        assert await leaving.ended() == 0
+        await hosts.post.finished()
+        await telling.got(receiver, len(hosts.addresses))
+
+        await hosts.stop()
+        await hosts.post.prove(hosts.addresses, sink)
+        assert telling.copies(receiver) == {1: len(hosts.addresses)}
+        assert sum(delivered(host) for host in hosts.deliverers) == len(hosts.addresses)
+        for host in hosts.deliverers:
+            assert telling.logged_events(host, "tried_before_without_result") == []
+
+
+async def holds(post: delivering.Post, host: serving.Service, *, more_than: int) -> bool:
+    """Whether a process has more recipients under leases than it can be sending."""
+    workers = Counter((row.worker or "::").split(":")[1] for row in await post.rows())
+    return workers[str(host.process.pid)] > more_than
+
+
+async def accepted(doors: Sequence[submitting.Door], login: tuple[str, str], *, code: str) -> int:
+    """Everybody sends by all doors at once; how many were taken. All others are refused with this code."""
+    numbers = itertools.count()
+
+    async def by_http(client: httpx.AsyncClient, door: submitting.Door) -> int:
+        body = {"from": submitting.SENDER, "to": ["ada@example.net"], "subject": "Hello", "text": "Hello"}
+        key = {"Idempotency-Key": f"{code} {next(numbers)}"}
+        response = await client.post(f"{door.base_url}/emails", json=body, auth=login, headers=key)
+        assert response.status_code == 202 or response.json()["code"] == code, response.text
+        return int(response.status_code == 202)
+
+    async def by_smtp(door: submitting.Door, count: int) -> int:
+        session = await submitting.Session.open(door.smtp)
+        with contextlib.closing(session):
+            assert (await session.log_in(login)).code == 235
+            replies = [await session.send(submitting.content("Hello")) for _ in range(count)]
+        assert {reply.code for reply in replies if code not in reply.text} <= {submitting.TAKEN}, replies
+        return serving.UNIQUE_RECIPIENTS * sum(reply.code == submitting.TAKEN for reply in replies)
+
+    async with httpx.AsyncClient(timeout=serving.PATIENCE_SECONDS, trust_env=False) as client:
+        return sum(
+            await asyncio.gather(
+                *(by_http(client, door) for door in doors for _ in range(MANY // DOORS)),
+                *(by_smtp(door, MANY // 10) for door in doors),
+            )
+        )
+
+
+async def test_warm_up_and_credits_are_exact_in_the_sum_of_all_doors(clean_postgres_url: str, tmp_path: Path) -> None:
+    async with (
+        serving.inside(clean_postgres_url) as ctx,
+        running_doors(tmp_path, clean_postgres_url, *WARMUP) as doors,
+    ):
+        account = await accounts.create(ctx, "Shop")
+        domain = await domains.add(ctx, account.id, serving.DOMAIN, verified=True)
+        await credits.add(ctx, account.id, CAP + FEW_CREDITS, None)
+        credential, password = await credentials.create(ctx, account.id, "default")
+        login = (credential.username, password)
+        assert await accepted(doors, login, code="warmup_limited") == CAP
+        assert (await accounts.find(ctx, account.id)).reserved == CAP
+        # Now only credits are short.
+        await domains.set_warm(ctx, account.id, domain.id, warm=True)
+        await asyncio.sleep(1)  # as long as doors may need to hear of it
+        assert await accepted(doors, login, code="insufficient_credits") == FEW_CREDITS
+        found = await accounts.find(ctx, account.id)
+        assert (found.available, found.reserved) == (0, CAP + FEW_CREDITS)
+        assert (await audit.run(ctx)).findings == []
+        assert await asyncio.gather(*(door.stop() for door in doors)) == [0] * DOORS
+        assert [door.errors() for door in doors] == [[]] * DOORS
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    """Somebody who sends in three ways, and has a session open at every door with each of two credentials."""
+
+    account_id: str
+    key_id: str
+    doomed_id: str
+    # The key, the credential that stays, and the one that does not.
+    fields: tuple[str, str, str]
+    sessions: list[tuple[submitting.Session, submitting.Session]]
+    numbers: Callable[[], int]
+
+    async def codes(self, client: httpx.AsyncClient, door: submitting.Door) -> list[tuple[int, str]]:
+        """What each way of sending by HTTP comes to at a door."""
+        responses = []
+        for way in self.fields:
+            body = {"from": submitting.SENDER, "to": ["ada@example.net"], "subject": "Hello", "text": "Hello"}
+            headers = {"Idempotency-Key": f"{self.numbers()}", "Authorization": way}
+            responses.append(await client.post(f"{door.base_url}/emails", json=body, headers=headers))
+        return [(response.status_code, response.json().get("code", "")) for response in responses]
+
+    async def replies(self, number: int) -> list[int]:
+        """What sending in the sessions at a door comes to."""
+        return [(await session.send(submitting.content("Hello"))).code for session in self.sessions[number]]
+
+
+async def open_customer(
+    ctx: context.Context, doors: Sequence[submitting.Door], stack: contextlib.AsyncExitStack
+) -> Customer:
+    """With an owner whose password is that of the tests."""
+    account_id, kept = await submitting.open_account(ctx)
+    key, secret = await api_keys.create(
+        ctx, account_id, credential_id=None, name="key", scopes=frozenset({caller.Permission.SEND})
+    )
+    doomed, password = await credentials.create(ctx, account_id, "doomed")
+    await people.create(ctx, account_id, email=OWNER, password=contexts.PASSWORD, role=caller.Role.OWNER)
+    logins = (kept, (doomed.username, password))
+    sessions = []
+    for door in doors:
+        opened = [await submitting.Session.open(door.smtp) for _ in logins]
+        for session, login in zip(opened, logins, strict=True):
+            stack.callback(session.close)
+            assert (await session.log_in(login)).code == 235
+        sessions.append((opened[0], opened[1]))
+    fields = (f"Bearer {secret}", basic(logins[0]), basic(logins[1]))
+    return Customer(account_id, key.id, doomed.id, fields, sessions, itertools.count().__next__)
+
+
+async def test_what_is_revoked_at_one_host_is_dead_at_all_doors_within_a_second(
+    clean_postgres_url: str, tmp_path: Path
+) -> None:
+    async with (
+        serving.inside(clean_postgres_url) as ctx,
+        running_doors(tmp_path, clean_postgres_url) as doors,
+        httpx.AsyncClient(timeout=serving.PATIENCE_SECONDS, trust_env=False) as client,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        customer = await open_customer(ctx, doors, stack)
+        for number, door in enumerate(doors):
+            assert await customer.codes(client, door) == [(202, "")] * 3
+            assert await customer.replies(number) == [250, 250]
+
+        # A key by an operator, and a credential by another door.
+        assert (await doors[0].command("apikey", "revoke", customer.key_id))[0] == 0
+        await delete_credential(client, doors[1], customer.doomed_id)
+        await asyncio.sleep(1)  # the promise itself: whoever comes later is refused
+        dead = (401, "unauthorized")
+        for number, door in enumerate(doors):
+            assert await customer.codes(client, door) == [dead, (202, ""), dead]
+            assert [code // 100 for code in await customer.replies(number)] == [2, 5]
+
+        assert (await doors[0].command("account", "suspend", customer.account_id, "--reason", "Unpaid"))[0] == 0
+        await asyncio.sleep(1)
+        for number, door in enumerate(doors):
+            assert await customer.codes(client, door) == [dead, (403, "account_suspended"), dead]
+            assert [code // 100 for code in await customer.replies(number)] == [5, 5]
+        assert await asyncio.gather(*(door.stop() for door in doors)) == [0] * DOORS
+        assert [door.errors() for door in doors] == [[]] * DOORS
+
+
+async def delete_credential(client: httpx.AsyncClient, door: submitting.Door, credential_id: str) -> None:
+    login = {"email": OWNER, "password": contexts.PASSWORD}
+    session = await client.post(f"{door.base_url}/v1/auth/login", json=login)
+    headers = {"Authorization": f"Bearer {session.json()['token']}"}
+    deleted = await client.delete(f"{door.base_url}/v1/credentials/{credential_id}", headers=headers)
+    assert deleted.is_success, deleted.text
+
+
+def basic(login: tuple[str, str]) -> str:
+    """The field that HTTP has for it."""
+    return "Basic " + base64.b64encode(":".join(login).encode()).decode()

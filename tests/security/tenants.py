@@ -1,0 +1,155 @@
+"""Customers of a house who have everything: programs, people and browsers, and one of every thing with a mark on it.
+
+Only what an operator does is done by services. All else goes through the doors, as a customer would do it, and every
+secret that a door has handed out is kept, so that a test can look for it where it must not be.
+"""
+
+import base64
+import contextlib
+import re
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx
+
+from postroad.model import caller
+from postroad.services import accounts, people
+from tests import mailing
+from tests.delivery import engines
+from tests.security.houses import House
+from tests.submission import opening
+
+PASSWORD: Final = "a sentence of the owner alone"
+HOOK: Final = "https://hooks.example.org/hook"
+WORD: Final = re.compile(r'name="word" value="([0-9a-f]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """One customer. Everything that is theirs holds `mark`; `things` are ids by kind, as the walks of routes ask."""
+
+    mark: str
+    account_id: str
+    email: str
+    domain: str
+    http: httpx.AsyncClient
+    browser: httpx.AsyncClient
+    word: str = field(repr=False)
+    token: str = field(repr=False)
+    things: dict[str, str]
+    secrets: list[str] = field(repr=False)
+
+    @property
+    def bearer(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+    async def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """A request of the person who owns the account."""
+        headers = {**self.bearer, **more.pop("headers", {})}
+        return await self.http.request(method, path, headers=headers, **more)
+
+    async def do(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        """A request that has to succeed; its answer."""
+        answer = await self.ask(method, path, **more)
+        assert answer.is_success, (method, path, answer.text)
+        return dict(answer.json()) if answer.content else {}
+
+    async def send(self, **members: Any) -> dict[str, Any]:
+        """A message of theirs."""
+        body = {
+            "from": f"{self.mark} <shop@{self.domain}>",
+            "to": f"{self.mark}@example.net",
+            "subject": f"{self.mark} order",
+            "text": f"{self.mark} is on its way.",
+        }
+        key = {"Idempotency-Key": uuid.uuid4().hex}
+        return await self.do("POST", "/emails", json={**body, **members}, headers=key)
+
+
+def client(house: House, **more: Any) -> httpx.AsyncClient:
+    """Somebody at the door for HTTP, with no credential unless `more` brings one."""
+    host, port = house.addresses["http"]
+    return httpx.AsyncClient(
+        base_url=f"http://{host}:{port}", timeout=opening.PATIENCE_SECONDS, verify=house.trusting, **more
+    )
+
+
+async def log_in(house: House, email: str, password: str = PASSWORD) -> httpx.Response:
+    """What the API says to an email and a password."""
+    async with client(house) as http:
+        return await http.post("/v1/auth/login", json={"email": email, "password": password})
+
+
+@contextlib.asynccontextmanager
+async def settled(house: House, mark: str) -> AsyncIterator[Tenant]:
+    """A customer with one of everything, and nothing under way."""
+    domain, email = f"{mark}.example", f"owner@{mark}.example"
+    account = await accounts.create(house.ctx, f"{mark} Ltd")
+    await mailing.allow(house.ctx, account.id, domain=domain, amount=1_000_000)
+    await people.create(house.ctx, account.id, email=email, password=PASSWORD, role=caller.Role.OWNER)
+    token = (await log_in(house, email)).json()["token"]
+    async with client(house) as http, client(house) as browser:
+        answer = await browser.post("/login", data={"email": email, "password": PASSWORD})
+        assert answer.status_code == 303, answer.text
+        word = WORD.search((await browser.get("/profile")).text)
+        assert word is not None
+        cookies = [cookie.value or "" for cookie in browser.cookies.jar]
+        tenant = Tenant(
+            mark, account.id, email, domain, http, browser, word[1], token, {}, [PASSWORD, token, word[1], *cookies]
+        )
+        await _furnish(tenant)
+        yield tenant
+
+
+async def _furnish(tenant: Tenant) -> None:
+    mark, do = tenant.mark, tenant.do
+    credential = await do("POST", "/v1/credentials", json={"name": f"{mark} credential"})
+    key = await do("POST", "/v1/api-keys", json={"name": f"{mark} key", "scopes": ["send", "read"]})
+    hook = await do("PUT", "/v1/webhook", json={"url": f"{HOOK}/{mark}"})
+    rotated = await do("POST", "/v1/webhook/rotate-secret", json={"overlap_hours": 1})
+    invited = await do("POST", "/v1/team", json={"email": f"jo@{tenant.domain}", "role": "member"})
+    body = {"subject": f"{mark} {{{{name}}}}", "text": f"{mark} {{{{name}}}}", "html": f"<p>{mark} {{{{name}}}}</p>"}
+    await do("PUT", f"/v1/templates/{mark}", json=body)
+    suppressed = {"email": f"{mark}-never@example.net", "reason": f"{mark} asked"}
+    await do("POST", "/v1/suppressions", json=suppressed)
+    (domain,) = (await do("GET", "/v1/domains"))["domains"]
+    shown = await arrived(tenant, (await tenant.send())["id"])
+    (event,) = (await do("GET", "/v1/webhook/deliveries"))["deliveries"]
+    username, password = credential["credential"]["username"], credential["password"]
+    pair = base64.b64encode(f"{username}:{password}".encode()).decode()
+    login = base64.b64encode(f"\0{username}\0{password}".encode()).decode()
+    link = invited["link"].rpartition("/")[2]
+    secrets = (password, pair, login, key["secret"], hook["secret"], rotated["secret"], link)
+    tenant.secrets.extend(secrets)
+    tenant.things.update(
+        api_key=key["api_key"]["id"],
+        credential=credential["credential"]["id"],
+        domain=domain["id"],
+        message=shown["id"],
+        person=invited["person"]["id"],
+        recipient=shown["recipients"][0]["id"],
+        suppression=suppressed["email"],
+        template=mark,
+        webhook_delivery=event["id"],
+    )
+
+
+async def arrived(tenant: Tenant, message_id: str) -> dict[str, Any]:
+    """A message of theirs, when everybody has it."""
+    found: dict[str, Any] = {}
+
+    async def is_final() -> bool:
+        found.update(await tenant.do("GET", f"/v1/messages/{message_id}"))
+        return all(one["status"] in engines.FINAL for one in found["recipients"])
+
+    await engines.until(is_final)
+    return found
+
+
+def assert_nothing_of(other: Tenant, answer: httpx.Response, *, asked: str = "") -> None:
+    """An answer holds nothing of another customer but what was asked with."""
+    text = answer.text.replace(asked, "") if asked else answer.text
+    strange = [word for word in (other.mark, other.account_id, *other.things.values()) if word in text]
+    assert strange == [], (answer.url, strange)

@@ -1,0 +1,118 @@
+"""Security cases E16 and E17: what of a secret is kept after a whole story, and how secrets are compared."""
+
+import ast
+import base64
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import postroad
+from postroad.services import domain_keys, secrets
+from tests import contexts
+from tests.dashboard import furnishing
+from tests.security import houses, tenants
+from tests.security.houses import House
+from tests.security.tenants import Tenant
+
+NEW: Final = "another long sentence"
+WRONG: Final = "a sentence that is wrong"
+SQLITE: Final = "sqlite:///"
+SOURCE: Final = Path(postroad.__file__).parent
+SECRET: Final = re.compile("password|secret|token|signature|digest|checksum|(^|_)word$")
+# Comparisons of what is no secret: how long one is, whether it was mistyped, which version of a person's log-in it is.
+HARMLESS: Final = {
+    "len(token) != TOKEN_CHARACTERS",
+    "checksum(text[:-CHECKSUM_CHARACTERS]) == text[-CHECKSUM_CHARACTERS:]",
+    "user.tokens_valid_from != claims.epoch",
+}
+
+
+async def told(house: House, tenant: Tenant) -> list[str]:
+    """A story in which every kind of secret is made, used, mistaken, changed and taken back; all of them."""
+    async with tenants.client(house) as http:
+        link = next(secret for secret in tenant.secrets if len(secret) == 43 and secret.isalnum())
+        assert (await http.post(f"/password/{link}", data={"password": NEW})).status_code == 303
+    assert (await tenants.log_in(house, tenant.email, WRONG)).status_code == 401
+    async with house.connect(log_in=False) as session:
+        await session.ask(houses.plain("", house.login[0], WRONG))
+        (reply,) = await session.ask(houses.plain("", *house.login))
+        assert reply.startswith(b"235 ")
+    page = await tenant.browser.post("/profile/token", data={"word": tenant.word})
+    handed_out = re.findall(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", page.text)
+    assert handed_out
+    change = {"current_password": tenants.PASSWORD, "new_password": NEW}
+    fresh = (await tenant.do("POST", "/v1/auth/password", json=change))["token"]
+    async with tenants.client(house) as http:
+        assert (await http.post("/v1/auth/logout", headers={"Authorization": f"Bearer {fresh}"})).status_code == 204
+    return [*tenant.secrets, NEW, WRONG, fresh, *handed_out, house.password]
+
+
+async def kept(house: House) -> bytes:
+    """Everything that the store keeps; of SQLite the octets of its files, with what was written over in the log."""
+    url = house.ctx.settings.database.url
+    if url.startswith(SQLITE):
+        file = Path(url.removeprefix(SQLITE))
+        found = sorted(file.parent.glob(f"{file.name}*"))
+        assert any(each.name.endswith("-wal") for each in found)
+        return b"".join(each.read_bytes() for each in found)
+    rows = (row for rows in (await furnishing.dump(url)).values() for row in rows)
+    return b"\n".join(value if isinstance(value, bytes) else str(value).encode() for row in rows for value in row)
+
+
+def written(secret: bytes) -> Iterator[bytes]:
+    """A secret in every way in which somebody could have written it down."""
+    yield secret
+    yield secret.hex().encode()
+    yield base64.b64encode(secret).rstrip(b"=")
+    yield base64.urlsafe_b64encode(secret).rstrip(b"=")
+    yield secret.decode("latin-1").encode("utf-16-le")
+
+
+@pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
+async def test_e16_a_dump_of_the_store_holds_no_secret(house: House) -> None:
+    """E16: no password, key, token, link, secret of a webhook or key of the installation; not even in deleted rows."""
+    async with tenants.settled(house, "north") as north:
+        key = await domain_keys.signing_key(house.ctx, north.account_id, north.domain)
+        assert key is not None
+        all_secrets = [each.encode() for each in await told(house, north)]
+        keys = house.ctx.keys
+        all_secrets += [contexts.SECRET_KEY.encode(), keys.token, keys.session, keys.sealing, keys.return_path]
+        all_secrets += [key.private_key, key.private_key[-64:]]
+        store = await kept(house)
+    assert len(all_secrets) > 18
+    for secret in all_secrets:
+        assert [form for form in written(secret) if form in store] == []
+    # What is there can be found: text that is no secret, the hashes of passwords, and that of the key.
+    (api_key,) = [secret for secret in north.secrets if secret.startswith(secrets.API_KEY_PREFIX)]
+    assert b"north order" in store
+    assert b"$argon2id$v=19$" in store
+    assert hashlib.sha256(api_key.encode()).digest() in store
+
+
+def test_e17_no_secret_is_compared_character_by_character() -> None:
+    """E17: nothing that is called like a secret stands beside `==`: hashes are looked up, the rest compared whole."""
+    strange = [
+        f"{file.relative_to(SOURCE)}: {ast.unparse(node)}"
+        for room in ("api", "dashboard", "services", "submission", "web", "webhooks")
+        for file in sorted((SOURCE / room).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Compare) and _compares_a_secret(node) and ast.unparse(node) not in HARMLESS
+    ]
+    assert strange == []
+    guilty = ast.parse("form.word == expected", mode="eval").body
+    assert isinstance(guilty, ast.Compare)
+    assert _compares_a_secret(guilty)
+
+
+def _compares_a_secret(node: ast.Compare) -> bool:
+    if not any(isinstance(operator, ast.Eq | ast.NotEq) for operator in node.ops):
+        return False
+    sides = (node.left, *node.comparators)
+    if any(isinstance(side, ast.Constant) for side in sides):
+        return False
+    names = [part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "") for part in ast.walk(node)]
+    return any(SECRET.search(name) for name in names)
