@@ -28,7 +28,7 @@ SOURCES := src tests benchmarks clients
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-clients chaos check format lock bench-accept bench-submission bench-deliver bench-webhooks bench-dashboard screenshots clean
+.PHONY: help run test test-clients chaos fuzz check format lock bench-accept bench-submission bench-deliver bench-webhooks bench-dashboard screenshots clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -46,6 +46,9 @@ test-clients: $(DEVELOPMENT) $(LANGUAGES) $(TYPESCRIPT) ## Test the client libra
 
 chaos: $(DEVELOPMENT) ## Kill the service hundreds of times under load, on both engines, and prove that nothing is lost
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+fuzz: $(DEVELOPMENT) ## Look for inputs that break a reader, for five minutes, and keep those that reach something new
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 check: $(DEVELOPMENT) ## Check format, lint, strict types and import contracts
 	@$(BIN)/ruff format --check --quiet $(SOURCES) || { echo "Some files are not formatted: run make format" >&2; exit 1; }

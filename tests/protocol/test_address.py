@@ -2,6 +2,7 @@
 
 import email.headerregistry
 import email.utils
+from collections.abc import Callable
 
 import hypothesis
 import pytest
@@ -294,3 +295,10 @@ def test_the_standard_library_agrees_about_ordinary_addresses(atoms: list[str], 
 def test_an_ordinary_address_never_leaves_the_quick_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(address, "_parse_slowly")
     assert address.parse("user@example.com").address == "user@example.com"
+
+
+@pytest.mark.parametrize("parse", [address.parse_domain, lambda text: address.parse(f"a@{text}")])
+def test_a_refusal_quotes_no_more_of_a_long_domain_than_of_a_long_address(parse: Callable[[str], object]) -> None:
+    with pytest.raises(address.AddressError) as refused:
+        parse("\xa0" + "x" * 900)
+    assert len(str(refused.value)) < 400

@@ -20,6 +20,8 @@ MAXIMUM_CHARACTERS: Final = address_syntax.MAXIMUM_CHARACTERS
 # Letters, marks and numbers. The symbols and punctuation of Unicode hold look-alikes of `@`, of dots and of brackets.
 _LOCAL_CATEGORIES: Final = frozenset("LMN")
 _SHOWN_CHARACTERS: Final = 64
+# IDNA's reasons quote the label, which may be all of the text.
+_REASON_CHARACTERS: Final = 160
 
 
 class AddressError(ValueError):
@@ -214,7 +216,9 @@ def _to_a_labels(text: str) -> str:
     try:
         return idna.encode(text, uts46=True, std3_rules=True).decode("ascii")
     except idna.IDNAError as error:
-        raise AddressError(f"the domain is not a valid internationalised domain ({error})") from None
+        reason = str(error)
+        shown = reason if len(reason) <= _REASON_CHARACTERS else reason[:_REASON_CHARACTERS] + "…"
+        raise AddressError(f"the domain is not a valid internationalised domain ({shown})") from None
 
 
 def _what_is_wrong_with_domain(domain: str) -> str:

@@ -16,7 +16,8 @@ from postroad.protocol import address, address_syntax, encoded_words, header_tex
 LINE_CHARACTERS: Final = 78  # RFC 5322 section 2.1.1
 MAXIMUM_LINE_OCTETS: Final = 998  # the same section
 FOLDED_LINE_CHARACTERS: Final = 76  # RFC 2047 section 2, for lines with encoded words; one width does for all
-_SPACES_AND_WORD: Final = re.compile(r"([ \t]*)([^ \t]+)")
+# No match begins in the middle of white space, so that much of it at the end of a text costs one look.
+_SPACES_AND_WORD: Final = re.compile(r"(?<![ \t])([ \t]*+)([^ \t]+)")
 # As `fold` makes them: as many words as there is room for, or one that is longer.
 _FOLDED_LINE: Final = re.compile(rf".{{0,{FOLDED_LINE_CHARACTERS - 1}}}[^ \t](?![^ \t])|[ \t]*[^ \t]+")
 _ADDRESS: Final = re.compile(r'[^ "(),:;<>@\[\\\]]+@[^ "(),:;<>@\[\\\]]+')

@@ -1,0 +1,41 @@
+"""All targets. Those that need a store come last: they are the slowest."""
+
+from typing import Final
+
+from tests.fuzz import target
+from tests.fuzz.targets import (
+    addresses,
+    composing,
+    credentials,
+    http_requests,
+    json_door,
+    messages,
+    previews,
+    queries,
+    reports,
+    signatures,
+    smtp_client,
+    smtp_server,
+    strict_jsons,
+    submission_door,
+    texts,
+)
+
+ALL: Final[tuple[target.Target, ...]] = (
+    addresses.TARGET,
+    strict_jsons.TARGET,
+    http_requests.TARGET,
+    smtp_server.TARGET,
+    smtp_client.TARGET,
+    reports.TARGET,
+    previews.TARGET,
+    queries.TARGET,
+    signatures.TARGET,
+    credentials.TARGET,
+    texts.TARGET,
+    composing.TARGET,
+    messages.TARGET,
+    json_door.BODY,
+    json_door.CONNECTION,
+    submission_door.TARGET,
+)

@@ -1,0 +1,116 @@
+"""A service on a store of its own, for the targets that go the whole way: an account that may send, and its callers.
+
+The clock moves a second with each input, so that no rate is ever reached; ids are random as always. The store is in a
+temporary folder and does not wait for the disk: what is looked for are inputs, not crashes of machines.
+"""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from postroad import config, roles
+from postroad.api import authenticating, health
+from postroad.model import caller
+from postroad.services import access, accounts, api_keys, context, credentials, templates
+from postroad.storage import messages
+from postroad.web import application
+from tests import contexts, mailing
+from tests.api import door
+from tests.fuzz import target
+
+CREDITS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What a target needs. `lines` is what was logged since the input began."""
+
+    ctx: context.Context
+    clock: contexts.Clock
+    account_id: str
+    username: str
+    password: str = field(repr=False)
+    api_key: str = field(repr=False)
+    served: application.Application[context.Context]
+    lines: door.Lines
+
+    async def body(self, message_id: str) -> bytes:
+        """A message as it is on disk."""
+        async with self.ctx.store.reading() as tx:
+            stored = await messages.body(tx, self.account_id, message_id)
+        assert stored is not None
+        return stored
+
+    def begin(self) -> None:
+        """The next input."""
+        self.clock.pass_seconds(1)
+        self.lines.kept.clear()
+
+    def end(self) -> None:
+        """Nothing went wrong that only the log tells."""
+        wrong = [line for line in self.lines.kept if line["level"] in {"error", "critical", "exception"}]
+        assert not wrong, f"it is in the log: {wrong[0].get('event')}"
+
+
+Whole = Callable[[House, bytes], Coroutine[Any, Any, None]]
+
+
+def whole_way(check: Whole) -> Callable[[], target.Opened]:
+    """A target that runs in a house."""
+
+    @contextlib.contextmanager
+    def opened() -> Iterator[target.Work]:
+        with tempfile.TemporaryDirectory(prefix="postroad-fuzz-") as folder, asyncio.Runner() as runner:
+            stack = contextlib.AsyncExitStack()
+            house = runner.run(stack.enter_async_context(_open(Path(folder))))
+
+            async def work(data: bytes) -> None:
+                house.begin()
+                await check(house, data)
+                house.end()
+
+            try:
+                yield lambda data: runner.run(work(data))
+            finally:
+                runner.run(stack.aclose())
+
+    return opened
+
+
+@contextlib.asynccontextmanager
+async def _open(folder: Path) -> AsyncIterator[House]:
+    settings = config.load(
+        environment={},
+        overrides={
+            "database": {"url": f"sqlite:///{folder}/fuzz.sqlite"},
+            "security": {"secret_key": contexts.SECRET_KEY},
+            "warmup": {"enabled": False},
+            "submission": {"auth_without_tls": True},
+        },
+    )
+    clock, lines = contexts.Clock(), door.Lines()
+    async with context.open_context(settings, clock=clock) as ctx:
+        account = await accounts.create(ctx, "Fuzzed")
+        await mailing.allow(ctx, account.id, amount=CREDITS)
+        credential, password = await credentials.create(ctx, account.id, "main")
+        scopes = frozenset({caller.Permission.SEND, caller.Permission.READ})
+        _, secret = await api_keys.create(ctx, account.id, credential_id=credential.id, name="fuzz", scopes=scopes)
+        await templates.put(
+            ctx, account.id, "welcome", subject="Hello {{name}}", text="{{name}}: {{order}}", html="<b>{{name}}</b>"
+        )
+        served = application.Application(
+            ctx,
+            (*roles.ROUTES, *health.routes(lambda: False)),
+            authenticate=authenticating.authenticate,
+            require=access.require,
+            act=context.acting,
+            clock=clock,
+            entropy=os.urandom,
+            log=lines.logger(),
+        )
+        yield House(ctx, clock, account.id, credential.username, password, secret, served, lines)

@@ -1,0 +1,51 @@
+"""The language of the search box, from any octets.
+
+Holds: nothing but `QueryError` is raised, and it points into the text; what `format` writes is read as the same query,
+and written the same again; every moment is a time.
+"""
+
+from typing import Final
+
+from postroad.model import queries
+from tests.fuzz import target
+
+NOW: Final = 1_800_000_000_000_000
+
+
+def check(data: bytes) -> None:
+    text = data.decode("utf-8", "surrogateescape")
+    try:
+        query = queries.parse(text)
+    except queries.QueryError as refusal:
+        _check_refusal(refusal, text)
+        return
+    written = queries.format(query)
+    assert queries.parse(written) == query
+    assert queries.format(queries.parse(written)) == written
+    assert len(query.words) <= queries.MOST_WORDS
+    for moment in (query.after, query.before):
+        assert moment is None or queries.moment(moment, now=NOW) >= 0
+
+
+def _check_refusal(refusal: queries.QueryError, text: str) -> None:
+    assert 0 <= refusal.start <= refusal.end <= len(text)
+    assert target.is_sayable(refusal.message)
+
+
+TARGET: Final = target.Target(
+    name="query",
+    open=target.plain(check),
+    watches=("model/queries.py", "model/times.py", "model/labels.py", "protocol/address"),
+    seeds=(
+        b"to:ada@example.org status:failed after:2d invoice",
+        b'from:"Shop <shop@example.com>" tag:"black friday" "second ""reminder"""',
+        b"id:em_0654c3a1f2b4c80123456789abcd source:smtp before:2026-11-02T10:00Z",
+        b"em_0654c3a1f2b4c80123456789abcd",
+        b"after:0000-01-01 before:9999-12-31T23:59:60+23:59",
+        b'a b c d e f "',
+        b"subjet:x",
+        b"after:99999999999w",
+    ),
+    most_octets=600,
+    steps=(20_000, 250),
+)
