@@ -4,9 +4,9 @@
 # and as wheels only, so nothing is compiled and nothing unpinned runs. A stamp in .venv remembers which lock is installed.
 
 PYTHON ?= python3
-# Parallel test workers: three for two cores, because many tests wait. `make test WORKERS=0` runs in one process, which
+# Parallel test workers: four for two cores, because many tests wait. `make test WORKERS=0` runs in one process, which
 # a debugger needs.
-WORKERS ?= 3
+WORKERS ?= 4
 # More arguments: `make run ARGS="--http 127.0.0.1:9025"`, `make test ARGS="tests/storage -k ledger"`.
 ARGS ?=
 UV_VERSION := 0.13.7
@@ -39,7 +39,7 @@ run: $(RUNTIME) ## Start the service for development on this machine; needs noth
 	@$(BIN)/postroad dev $(ARGS)
 
 test: $(DEVELOPMENT) $(CHROMIUM) $(LANGUAGES) $(AXE) $(TYPESCRIPT) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
-	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-clients: $(DEVELOPMENT) $(LANGUAGES) $(TYPESCRIPT) ## Test the client libraries, and hold all of them to the same scenarios
 	@$(BIN)/python -m clients.conformance $(ARGS)

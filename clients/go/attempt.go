@@ -113,6 +113,9 @@ func (e *Error) readError(body []byte) {
 	var object map[string]any
 	// What is not an object leaves it empty, and there is no code in it.
 	_ = json.Unmarshal(body, &object)
+	if id, _ := object["request_id"].(string); id != "" {
+		e.RequestID = id
+	}
 	code, _ := object["code"].(string)
 	if code == "" {
 		e.Message = "the answer is not one of Postroad: " + quote(string(body))
@@ -122,9 +125,6 @@ func (e *Error) readError(body []byte) {
 	e.Message = "the server gives no reason"
 	if reason, _ := object["error"].(string); reason != "" {
 		e.Message = reason
-	}
-	if id, _ := object["request_id"].(string); id != "" {
-		e.RequestID = id
 	}
 }
 
