@@ -101,7 +101,8 @@ def run(title: str, folder: pathlib.Path, place: snippets.Place, api_key: str) -
     return subprocess.run(
         program.command,
         cwd=folder,
-        env=languages.environment(),
+        # Java would say on stderr that it has heard of them.
+        env={name: value for name, value in languages.environment().items() if name != "JAVA_TOOL_OPTIONS"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
