@@ -9,6 +9,7 @@ the host would not give it back, whether or not the sender hears of it.
 import asyncio
 import collections
 import contextlib
+import functools
 import random
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -16,7 +17,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
-LINE_BYTES: Final = 64 * 1024
+from tests.reliability import sinks
+
 GONE, LATER, FINE = "gone", "later", "fine"
 LATER_TIMES: Final = 2
 SLOW_SECONDS: Final = 0.4
@@ -138,28 +140,6 @@ async def _take(
 async def running(chance: random.Random) -> AsyncIterator[Host]:
     """A host for the time of the block."""
     host = Host(chance)
-    sessions: set[asyncio.Task[None]] = set()
-
-    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("a session is a task")
-        sessions.add(task)
-        try:
-            await _converse(host, reader, writer)
-        except (OSError, EOFError, asyncio.CancelledError):
-            pass
-        finally:
-            sessions.discard(task)
-            writer.transport.abort()
-
-    server = await asyncio.start_server(session, "127.0.0.1", 0, limit=LINE_BYTES, backlog=1000)
-    host.port = server.sockets[0].getsockname()[1]
-    try:
+    async with sinks.listening(functools.partial(_converse, host), "127.0.0.1") as bound:
+        host.port = bound.getsockname()[1]
         yield host
-    finally:
-        server.close()
-        for task in list(sessions):
-            task.cancel()
-        await asyncio.gather(*sessions, return_exceptions=True)
-        await asyncio.sleep(0)  # lets the loop tell the aborted transports

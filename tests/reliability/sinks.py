@@ -15,7 +15,7 @@ import collections
 import contextlib
 import re
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
@@ -171,15 +171,31 @@ async def _take(
 async def running(host: str = "127.0.0.1", *, port: int = 0, small_buffers: bool = False) -> AsyncIterator[Sink]:
     """A sink for the time of the block."""
     sink = Sink(host)
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        sink.connections += 1
+        await _converse(sink, reader, writer)
+
+    async with listening(converse, host, port) as bound:
+        if small_buffers:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER_BYTES)
+        sink.port = bound.getsockname()[1]
+        yield sink
+
+
+@contextlib.asynccontextmanager
+async def listening(
+    converse: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]], host: str, port: int = 0
+) -> AsyncIterator[socket.socket]:
+    """A host that talks to everybody who connects, until the block ends; a session ends as its peer likes."""
     sessions: set[asyncio.Task[None]] = set()
 
     async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         sessions.add(task)
-        sink.connections += 1
         try:
-            await _converse(sink, reader, writer)
+            await converse(reader, writer)
         except (OSError, EOFError, asyncio.CancelledError):
             pass
         finally:
@@ -187,12 +203,8 @@ async def running(host: str = "127.0.0.1", *, port: int = 0, small_buffers: bool
             writer.transport.abort()
 
     server = await asyncio.start_server(session, host, port, limit=LINE_BYTES, backlog=1000)
-    (listening,) = server.sockets
-    if small_buffers:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER_BYTES)
-    sink.port = listening.getsockname()[1]
     try:
-        yield sink
+        yield server.sockets[0]
     finally:
         server.close()
         for task in list(sessions):

@@ -67,6 +67,27 @@ class Policy(abc.ABC):
         """The message is complete; 250 takes the responsibility for it."""
 
 
+def ask(policy: Policy, event: server_events.Event) -> Verdict:
+    """What a policy says to an event."""
+    match event:
+        case server_events.Recipient(path):
+            return policy.recipient(path.address, path.parameters)
+        case server_events.Mail(path):
+            return policy.mail(path.address, path.parameters)
+        case server_events.Data():
+            return policy.data()
+        case server_events.Message(envelope):
+            return policy.message(envelope)
+        case server_events.Refused(verb, reply):
+            return policy.refused(verb, reply)
+        case server_events.Hello(name):
+            return policy.hello(name)
+        case server_events.Authenticate(credentials):
+            return policy.authenticate(credentials.username, credentials.password)
+        case server_events.StartTls():
+            raise RuntimeError("no policy decides on TLS")
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The bounds of a listener and of each of its connections."""
@@ -250,7 +271,7 @@ class SmtpSession(asyncio.Protocol):
                 self._shake_hands()
                 return
             try:
-                verdict = self._ask(event)
+                verdict = ask(self._policy, event)
             except Exception as problem:  # noqa: BLE001 - a bug in a policy must not leave the client waiting
                 verdict = self._apologise(problem)
             if verdict is None or isinstance(verdict, values.Reply):
@@ -262,26 +283,6 @@ class SmtpSession(asyncio.Protocol):
         self._is_ahead = True
         self._regulate()
         self._next_turn = self._loop.call_soon(self._work)
-
-    def _ask(self, event: server_events.Event) -> Verdict:
-        policy = self._policy
-        match event:
-            case server_events.Recipient(path):
-                return policy.recipient(path.address, path.parameters)
-            case server_events.Mail(path):
-                return policy.mail(path.address, path.parameters)
-            case server_events.Data():
-                return policy.data()
-            case server_events.Message(envelope):
-                return policy.message(envelope)
-            case server_events.Refused(verb, reply):
-                return policy.refused(verb, reply)
-            case server_events.Hello(name):
-                return policy.hello(name)
-            case server_events.Authenticate(credentials):
-                return policy.authenticate(credentials.username, credentials.password)
-            case server_events.StartTls():
-                raise RuntimeError("no policy decides on TLS")
 
     def _shake_hands(self) -> None:
         self._is_shaking_hands = True

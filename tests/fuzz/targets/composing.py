@@ -30,7 +30,7 @@ def check(data: bytes) -> None:
     try:
         checked = rules.check(_request(given))
         content = compose.Content(checked.subject or "", checked.text, checked.html)
-        submission = compose.compose(checked, content, identity(checked))
+        submission = compose.compose(checked, content, identity(mail.Source.API, recipients=len(checked.recipients)))
     except errors.PostroadError as refusal:
         judge_refusal(refusal)
         return
@@ -47,16 +47,16 @@ def judge_refusal(refusal: errors.PostroadError) -> None:
     assert target.is_sayable(refusal.message)
 
 
-def identity(checked: rules.CheckedSend) -> compose.Identity:
+def identity(source: mail.Source, *, recipients: int) -> compose.Identity:
     """Ids for a message that will never be stored."""
     return compose.Identity(
         message_id="em_" + "0" * 28,
-        recipient_ids=tuple(f"rcp_{index:028x}" for index in range(len(checked.recipients))),
+        recipient_ids=tuple(f"rcp_{index:028x}" for index in range(recipients)),
         ledger_id="led_" + "0" * 28,
         account_id="acc_" + "0" * 28,
         credential_id="cred_" + "0" * 28,
         request_id="req_" + "0" * 28,
-        source=mail.Source.API,
+        source=source,
         key=accepting.Key("cred_" + "0" * 28, "key", b""),
         now=1_800_000_000_000_000,
     )

@@ -11,7 +11,7 @@ from typing import Final
 from postroad import errors
 from postroad.model import mail
 from postroad.protocol import address, message_reading
-from postroad.services import accepting, compose, raw_compose, raw_rules, raw_templates
+from postroad.services import raw_compose, raw_rules, raw_templates
 from tests.fuzz import target
 from tests.fuzz.targets import composing
 from tests.protocol import mail_corpus
@@ -28,7 +28,9 @@ def check(data: bytes) -> None:
             if checked.template is not None:
                 raw_templates.check(checked, checked.template)
                 continue
-            submission = raw_compose.compose_raw(checked, _identity(checked))
+            submission = raw_compose.compose_raw(
+                checked, composing.identity(mail.Source.SMTP, recipients=len(checked.recipients))
+            )
         except errors.PostroadError as refusal:
             composing.judge_refusal(refusal)
             continue
@@ -48,20 +50,6 @@ def _judge(written: bytes, checked: raw_rules.CheckedRaw) -> None:
         field = parsed["From"]
         assert isinstance(field, email.headerregistry.AddressHeader)
         assert [address.key_of(found.addr_spec) for found in field.addresses] == [checked.sender.key]
-
-
-def _identity(checked: raw_rules.CheckedRaw) -> compose.Identity:
-    return compose.Identity(
-        message_id="em_" + "0" * 28,
-        recipient_ids=tuple(f"rcp_{index:028x}" for index in range(len(checked.recipients))),
-        ledger_id="led_" + "0" * 28,
-        account_id="acc_" + "0" * 28,
-        credential_id="cred_" + "0" * 28,
-        request_id="req_" + "0" * 28,
-        source=mail.Source.SMTP,
-        key=accepting.Key("cred_" + "0" * 28, "key", b""),
-        now=1_800_000_000_000_000,
-    )
 
 
 TARGET: Final = target.Target(

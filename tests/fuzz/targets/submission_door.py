@@ -40,8 +40,7 @@ async def check(house: houses.House, data: bytes) -> None:
     playing.receive(smtp_server.HELLO + b"AUTH PLAIN " + login + b"\r\n" + data)
     queued: list[str] = []
     while (event := playing.next_event()) is not None:
-        verdict = _ask(policy, event)
-        reply = await verdict if inspect.isawaitable(verdict) else verdict
+        reply = await _answer(policy, event)
         assert reply is not None
         if isinstance(event, server_events.Message) and reply.code == 250:
             queued += _QUEUED.findall(reply.text)
@@ -52,24 +51,11 @@ async def check(house: houses.House, data: bytes) -> None:
         _judge(await house.body(message_id))
 
 
-def _ask(policy: door.Door, event: server_events.Event) -> smtp_session.Verdict:
-    match event:
-        case server_events.Recipient(path):
-            return policy.recipient(path.address, path.parameters)
-        case server_events.Mail(path):
-            return policy.mail(path.address, path.parameters)
-        case server_events.Data():
-            return policy.data()
-        case server_events.Message(envelope):
-            return policy.message(envelope)
-        case server_events.Refused(verb, reply):
-            return policy.refused(verb, reply)
-        case server_events.Hello(name):
-            return policy.hello(name)
-        case server_events.Authenticate(credentials):
-            return policy.authenticate(credentials.username, credentials.password)
-        case server_events.StartTls():
-            return values.Reply(502, "TLS is not offered here")
+async def _answer(policy: door.Door, event: server_events.Event) -> values.Reply | None:
+    if isinstance(event, server_events.StartTls):
+        return values.Reply(502, "TLS is not offered here")
+    verdict = smtp_session.ask(policy, event)
+    return await verdict if inspect.isawaitable(verdict) else verdict
 
 
 def _judge(stored: bytes) -> None:
