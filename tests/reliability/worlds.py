@@ -18,6 +18,8 @@ from typing import Final
 
 import pytest
 
+from tests.browser.left_out import leave_out
+
 SOURCE: Final = Path(__file__).with_name("bad_world.c")
 # The numbers of bad_world.c, in its order.
 FAILS, DELAY_MICROSECONDS, CLOCK_NANOSECONDS, SYNCS = range(4)
@@ -76,7 +78,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     """A world of the test's own; it begins as a good one."""
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("there is no C compiler (cc), so no flush to disk can be made to fail")
+        leave_out("flushes that fail and clocks that jump", because="there is no C compiler", remedy="install cc")
     library = tmp_path / "bad_world.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE)], check=True)
     made = World(library, tmp_path / "world")
