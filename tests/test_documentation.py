@@ -75,7 +75,7 @@ class Running:
         while (found := self.read(message_id).json())["status"] == "queued":
             assert time.monotonic() < give_up_at, found
             time.sleep(POLL_SECONDS)
-        return cast(dict[str, Any], found)
+        return cast("dict[str, Any]", found)
 
 
 @pytest.fixture(scope="module")
