@@ -100,6 +100,10 @@ class _Worker(asyncio.SubprocessProtocol):
         self._owner.lose(self)
         self.ended.set_result(None)
 
+    def is_silent(self) -> bool:
+        """Whether it has said nothing for so long that it must hang."""
+        return self._clock() - self.heard_at > SILENT_SECONDS
+
     def kill(self) -> None:
         """End it now."""
         if self._transport is not None and self._transport.get_returncode() is None:
@@ -143,13 +147,11 @@ class ProcessSigners:
         if not self._will_go_on:
             self._will_go_on = True
             loop.call_soon(self.go_on)
+        overdue = loop.call_later(ANSWER_SECONDS, _give_up, request)
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                return await request.answer
-        except TimeoutError:
-            if request.worker is not None and loop.time() - request.worker.heard_at > SILENT_SECONDS:
-                request.worker.kill()
-            raise SigningFailed(f"the signers did not answer within {ANSWER_SECONDS:.0f} seconds") from None
+            return await request.answer
+        finally:
+            overdue.cancel()
 
     def go_on(self) -> None:
         """Give what waits to the workers that have room, and start those that are missing."""
@@ -228,6 +230,13 @@ def _answer(request: _Request, signature: bytes) -> None:
         request.answer.set_result(signature)
     elif not signature:
         _fail([request], f"the key {request.key.selector} cannot be used")
+
+
+def _give_up(request: _Request) -> None:
+    """It has waited too long; a worker that has been silent meanwhile hangs."""
+    if request.worker is not None and request.worker.is_silent():
+        request.worker.kill()
+    _fail([request], f"the signers did not answer within {ANSWER_SECONDS:.0f} seconds")
 
 
 def _fail(requests: Iterable[_Request], why: str) -> None:
