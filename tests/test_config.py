@@ -183,7 +183,6 @@ def test_a_pool_keeps_what_is_not_mentioned_whoever_mentions_it(tmp_path: Path) 
         ("DELIVERY__RETRY_SECONDS", "0", "delivery.retry_seconds[0]: expected `int` >= 1"),
         ("DELIVERY__RETRY_SECONDS", ",".join(["1"] * 101), "delivery.retry_seconds: expected `array` of length <= 100"),
         ("DELIVERY__TLS", "sometimes", "delivery.tls: 'sometimes' is not one of opportunistic, required, off"),
-        ("DELIVERY__SIGNERS", "elves", "delivery.signers: 'elves' is not one of auto, threads, processes"),
         ("DELIVERY__SIGNER_WORKERS", "257", "delivery.signer_workers: expected `int` <= 256"),
         ("DELIVERY__MX_PORT", "0", "delivery.mx_port: expected `int` >= 1"),
         ("DELIVERY__MX_PORT", "65536", "delivery.mx_port: expected `int` <= 65535"),

@@ -12,7 +12,7 @@ async def test_recipients_attempts_and_signatures_are_counted(url: str) -> None:
 
     async with (
         smtp_peers.serving({"RCPT": answer}) as peer,
-        engines.delivering(url, port=peer.port, sign=True, signers="threads") as post,
+        engines.delivering(url, port=peer.port, sign=True) as post,
     ):
         await post.settle(await post.send("ada@example.net", "nobody@example.net"))
         counted = post.ctx.metrics

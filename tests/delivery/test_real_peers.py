@@ -15,7 +15,7 @@ from tests import aiosmtpd_server, contexts, dkim_verifiers, mailing, smtp_peers
 from tests.delivery import engines, postfix_server
 
 HOST = engines.HOST
-SIGNED: dict[str, Any] = {"sign": True, "signers": "threads"}
+SIGNED: dict[str, Any] = {"sign": True}
 TEXT = "Grüße!\n.\n..two dots\n.a dot and a word\n" + "word " * 400 + "\nlast line"
 
 

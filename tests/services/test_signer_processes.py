@@ -94,7 +94,7 @@ async def test_a_key_of_no_use_fails_alone(working: Working, keys: list[domain_k
     )
     assert results[0] is True
     assert isinstance(results[1], signer_processes.SigningFailed)
-    assert "broken" in str(results[1])
+    assert str(results[1]) == "the key broken cannot be used"
     assert results[2] is True
 
 

@@ -1,17 +1,15 @@
 """Mail is signed once a message, so that foreign verifiers accept it, as long as its domain is there."""
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 import pytest_asyncio
 
 from postroad import config, errors
 from postroad.protocol import dkim
-from postroad.services import context, domain_keys, domains, signer_processes, signer_worker, signers, signing
+from postroad.services import context, domain_keys, domains, signer_processes, signer_worker, signing
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import messages
 from tests import contexts, dkim_verifiers, mailing
@@ -21,6 +19,10 @@ CONTENT = b"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: Your order
 LARGE = CONTENT + b"many  words \r\n" * (signing.LARGE_BYTES // 10)
 
 
+# What `counting` puts its own in place of.
+PROCESS_SIGNERS = signer_processes.ProcessSigners
+
+
 class CountingSigners:
     """Real signers that count, and wait until they may begin."""
 
@@ -28,20 +30,15 @@ class CountingSigners:
         self.signed: list[str] = []
         self.may_begin = asyncio.Event()
         self.may_begin.set()
-        self._threads = signers.ThreadSigners(1)
+        self._processes = PROCESS_SIGNERS(1)
 
     async def sign(self, key: domain_keys.SigningKey, digest: bytes) -> bytes:
         self.signed.append(key.selector)
         await self.may_begin.wait()
-        return await self._threads.sign(key, digest)
+        return await self._processes.sign(key, digest)
 
     async def close(self) -> None:
-        await self._threads.close()
-
-
-def with_delivery(ctx: context.Context, **changes: object) -> context.Context:
-    delivery = msgspec.structs.replace(ctx.settings.delivery, **changes)
-    return dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
+        await self._processes.close()
 
 
 @pytest.fixture
@@ -53,7 +50,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[], CountingSigners]:
         made.append(CountingSigners())
         return made[0]
 
-    monkeypatch.setattr(signers, "choose", make)
+    monkeypatch.setattr(signer_processes, "ProcessSigners", make)
     return lambda: made[0]
 
 
@@ -69,9 +66,8 @@ async def records_of(ctx: context.Context, account_id: str) -> dict[str, str]:
     return {record.name: record.value for record in (await domain_keys.known_records(ctx, listed)).values()}
 
 
-@pytest.mark.parametrize("kind", ["threads", "processes"])
 async def test_dkimpy_accepts_what_is_signed_and_nothing_that_was_changed(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, kind: str
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
 ) -> None:
     clock.now = 1_700_000_000 * contexts.SECOND  # verifiers refuse signatures from the future
     await mailing.allow(ctx, account.id)
@@ -79,7 +75,7 @@ async def test_dkimpy_accepts_what_is_signed_and_nothing_that_was_changed(
     async with ctx.store.reading() as tx:
         content = await messages.body(tx, account.id, message_id)
     assert content is not None
-    made = signing.Signing(with_delivery(ctx, signers=kind))
+    made = signing.Signing(ctx)
     field = await made.signature(account.id, "example.com", message_id, content)
     large = await made.signature(account.id, "example.com", "em_large", LARGE)
     await made.close()
@@ -95,7 +91,7 @@ async def test_opendkim_accepts_what_is_signed_and_nothing_that_was_changed(
 ) -> None:
     clock.now = 1_700_000_000 * contexts.SECOND
     await mailing.allow(ctx, account.id)
-    made = signing.Signing(with_delivery(ctx, signers="threads"))
+    made = signing.Signing(ctx)
     message = await made.signature(account.id, "example.com", "em_1", CONTENT) + CONTENT
     large = await made.signature(account.id, "example.com", "em_2", LARGE) + LARGE
     await made.close()
@@ -218,7 +214,7 @@ async def test_the_signature_carries_domain_key_and_time(
     assert field.startswith(expected.field)
     key = await domain_keys.signing_key(ctx, account.id, "example.com")
     assert key is not None
-    assert field == dkim.finish(expected, signer_worker.with_cryptography(key.private_key)(expected.digest))
+    assert field == dkim.finish(expected, signer_worker.load(key.private_key)(expected.digest))
 
 
 async def test_old_signatures_make_room_for_new_ones(

@@ -181,10 +181,7 @@ async def test_what_is_stored_can_be_signed_however_its_header_is_written(shop: 
     )
     accepted = await shop.send(raw(*odd, body="süß  \t\r\n\r\n.\r\n \r\n\r\n"))
     content = await shop.mime(accepted)
-    settings = msgspec.structs.replace(
-        shop.ctx.settings, delivery=msgspec.structs.replace(shop.ctx.settings.delivery, signers="threads")
-    )
-    signer = signing.Signing(dataclasses.replace(shop.ctx, settings=settings))
+    signer = signing.Signing(shop.ctx)
     field = await signer.signature(shop.account.id, "example.com", accepted.message_id, content)
     await signer.close()
     listed = await domains.of_account(shop.ctx, shop.account.id)

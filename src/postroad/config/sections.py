@@ -84,7 +84,6 @@ class Delivery(Section, frozen=True):
     dane: bool
     return_path_domain: str
     sign: bool
-    signers: Literal["auto", "threads", "processes"]
     signer_workers: Annotated[int, msgspec.Meta(ge=1, le=256)]
     retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=100)]
     suppress: bool

@@ -11,7 +11,7 @@ from typing import Final
 
 from postroad.model import times
 from postroad.protocol import dkim
-from postroad.services import context, domain_keys, flights, recent, signers
+from postroad.services import context, domain_keys, flights, recent, signer_processes
 
 # Some 20 MB: the mail of the last minute or so at full speed.
 MOST_SIGNATURES: Final = 20_000
@@ -27,7 +27,7 @@ class Signing:
     def __init__(self, ctx: context.Context) -> None:
         delivery = ctx.settings.delivery
         self._ctx = ctx
-        self._signers = signers.choose(delivery.signers, workers=delivery.signer_workers)
+        self._signers = signer_processes.ProcessSigners(delivery.signer_workers)
         self._signatures: recent.Recent[tuple[str, str], bytes] = recent.Recent(MOST_SIGNATURES)
         self._flights = flights.Flights(MOST_WAITING, what="signatures")
 
