@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from postroad import config, roles
-from postroad.roles import maintenance
+from postroad.roles import maintenance, running
 from postroad.services import accounts, context, domain_watch, domains, sweeping
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import users
@@ -158,7 +158,7 @@ async def test_an_address_that_is_not_ours_is_told_with_the_reason(
 async def test_a_signal_asks_to_stop_and_the_handlers_of_before_come_back(
     settings: config.Settings, lines: door.Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = [signal.getsignal(number) for number in roles.SIGNALS]
+    before = [signal.getsignal(number) for number in running.SIGNALS]
 
     async def work(duty: roles.Duty) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -166,7 +166,7 @@ async def test_a_signal_asks_to_stop_and_the_handlers_of_before_come_back(
 
     await run(settings, with_role(monkeypatch, work), lines)
     assert [line["signal"] for line in lines.kept if line["event"] == "stopping"] == ["SIGTERM"]
-    assert [signal.getsignal(number) for number in roles.SIGNALS] == before
+    assert [signal.getsignal(number) for number in running.SIGNALS] == before
 
 
 async def test_maintenance_forgets_what_has_expired(

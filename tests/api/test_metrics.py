@@ -1,5 +1,6 @@
 """`/metrics` is for those who run the service: on the same host, or with the token, and for nobody else."""
 
+import functools
 from collections.abc import AsyncIterator
 
 import httpx
@@ -8,7 +9,7 @@ from prometheus_client import parser
 
 from postroad import config
 from postroad.api import authenticating, metrics
-from postroad.services import access, context
+from postroad.services import access, context, gauges
 from postroad.web import application, routing
 from tests.api import door
 
@@ -32,7 +33,7 @@ def at(ctx: context.Context, address: str) -> httpx.AsyncClient:
     """A client that calls from this address."""
     served = application.Application(
         ctx,
-        metrics.routes(),
+        metrics.routes(functools.partial(gauges.Gauges().text, ctx)),
         authenticate=authenticating.authenticate,
         require=access.require,
         clock=ctx.clock,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import resource
 import shutil
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 import structlog
 
 from postroad.roles import duties, maintenance
+from postroad.services import gauges
 from tests import contexts
 from tests.reliability import delivering, disks, houses, serving, sinks
 
@@ -65,7 +67,7 @@ async def test_what_tidies_up_says_that_it_cannot_and_goes_on_when_it_can(
     async with delivering.post_office(url, {"domains": {"check_hours": 0}}, clock=clock) as post:
         await post.send()
         log, lines = captured()
-        duty = duties.Duty(post.ctx, log, asyncio.Event())
+        duty = duties.Duty(post.ctx, log, asyncio.Event(), functools.partial(gauges.Gauges().text, post.ctx))
         work = asyncio.ensure_future((await maintenance.start_maintenance(duty)).work())
         await said(lines, "swept")
         with no_file_grows(url):

@@ -6,11 +6,12 @@ request that a proxy has passed on comes from somewhere else, whatever address i
 
 import hmac
 import ipaddress
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from postroad import errors
 from postroad.protocol import authorization
-from postroad.services import context, gauges
+from postroad.services import context
 from postroad.telemetry import metrics
 from postroad.web import routing
 
@@ -25,15 +26,13 @@ PROXY_FIELDS: Final = (
 )
 
 
-def routes() -> tuple[routing.Route[context.Context], ...]:
+def routes(figures: Callable[[], Awaitable[bytes]]) -> tuple[routing.Route[context.Context], ...]:
     """The route; it stands in no document, because it is not for callers of the API."""
-    looks = gauges.Gauges()
 
     async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
         if not (_is_local(request) or _has_token(request, ctx.settings.metrics.token)):
             raise errors.NotFound(routing.NOTHING_THERE)
-        await looks.refresh(ctx)
-        return routing.Answer(200, ctx.metrics.render(), content_type=metrics.CONTENT_TYPE)
+        return routing.Answer(200, await figures(), content_type=metrics.CONTENT_TYPE)
 
     return (
         routing.Route(

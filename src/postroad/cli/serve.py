@@ -29,4 +29,6 @@ def serve(file: Path | None, names: tuple[str, ...]) -> None:
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
         interpreter.settle()
         with command.store_named(settings), command.address_chosen_by():
-            uvloop.run(roles.run(settings, list(dict.fromkeys(names)) or list(roles.ROLES), log=log))
+            chosen = list(dict.fromkeys(names)) or list(roles.ROLES)
+            apart = roles.start_doors(settings, chosen, run=uvloop.run, log=log)
+            uvloop.run(roles.run(settings, chosen, apart=apart, log=log))

@@ -22,6 +22,12 @@ class Database(Section, frozen=True):
     migrate_at_start: bool
 
 
+class Doors(Section, frozen=True):
+    """The processes that take mail."""
+
+    processes: Annotated[int, msgspec.Meta(ge=0, le=256)]
+
+
 class Http(Section, frozen=True):
     """The HTTP door."""
 
@@ -199,6 +205,7 @@ class Settings(Section, frozen=True):
     """Every setting of the service."""
 
     database: Database
+    doors: Doors
     http: Http
     dashboard: Dashboard
     submission: Submission

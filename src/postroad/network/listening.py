@@ -7,7 +7,7 @@ idle ones let go, what is under way finished within the grace time, the rest can
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 SWEEP_SECONDS: Final = 1.0
@@ -15,6 +15,30 @@ SWEEP_SECONDS: Final = 1.0
 BACKLOG: Final = 2048
 # Who is cancelled has only to say so, and a transport that is cut only to tell.
 CUT_SECONDS: Final = 1.0
+
+
+Bound = Sequence[socket.socket]
+
+
+def bind(host: str, port: int) -> Bound:
+    """Claim an address, under all families that its name has; port 0 takes a free one. Raises OSError."""
+    if host == "::" and socket.has_dualstack_ipv6():
+        # Left alone, it would be deaf to IPv4, which nobody expects who writes "all addresses".
+        return [socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)]
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    with contextlib.ExitStack() as claimed:
+        bound = [
+            claimed.enter_context(socket.create_server(where[:2], family=family, backlog=BACKLOG))
+            for family, where in dict.fromkeys((family, where) for family, _, _, _, where in found)
+        ]
+        claimed.pop_all()
+    return bound
+
+
+def address(bound: Bound) -> tuple[str, int]:
+    """The host and the port of the first."""
+    host, port = bound[0].getsockname()[:2]
+    return str(host), int(port)
 
 
 class Connection(Protocol):
@@ -60,7 +84,7 @@ class Listener:
         self._connections = connections
         self._working = working
         self._sweep_seconds = sweep_seconds
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._address: tuple[str, int] | None = None
         self._ticker: asyncio.TimerHandle | None = None
 
@@ -73,22 +97,23 @@ class Listener:
 
     async def start(self, host: str, port: int) -> None:
         """Bind and accept; port 0 takes a free one."""
+        await self.serve(await asyncio.to_thread(bind, host, port))
+
+    async def serve(self, bound: Bound) -> None:
+        """Accept at addresses that are bound already, perhaps by the process that started this one."""
         loop = asyncio.get_running_loop()
-        if host == "::" and socket.has_dualstack_ipv6():
-            # Left alone, it would be deaf to IPv4, which nobody expects who writes "all addresses".
-            bound = socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)
-            self._server = await loop.create_server(self._make_connection, sock=bound, backlog=BACKLOG)
-        else:
-            self._server = await loop.create_server(self._make_connection, host, port, backlog=BACKLOG)
-        self._address = self._server.sockets[0].getsockname()[:2]
+        self._address = address(bound)
+        for one in bound:
+            self._servers.append(await loop.create_server(self._make_connection, sock=one, backlog=BACKLOG))
         self._tick()
 
     async def stop(self, *, grace_seconds: float) -> None:
         """Finish what is under way within the grace time, and close everything."""
-        if self._server is None:
+        if not self._servers:
             return
         changed = self._state.changed = asyncio.Event()
-        self._server.close()
+        for server in self._servers:
+            server.close()
         self._let_go()
         if not await self._finish(changed, grace_seconds, self._working, self._connections):
             await self._cut(changed)

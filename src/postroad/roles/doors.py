@@ -32,11 +32,19 @@ from postroad.api import (
 from postroad.dashboard import door as dashboard
 from postroad.dashboard import site as sites
 from postroad.inbound import return_paths
-from postroad.network import http_exchange, http_limits, http_listener, server_tls, smtp_listener, this_host
+from postroad.network import (
+    http_exchange,
+    http_limits,
+    http_listener,
+    listening,
+    server_tls,
+    smtp_listener,
+    this_host,
+)
 from postroad.roles import duties
 from postroad.services import access
 from postroad.services import context as services_context
-from postroad.submission import listening
+from postroad.submission import listening as submission_listening
 from postroad.web import application, forwarding, routing, switching
 
 # A few who scrape, and a few who ask whether the process lives.
@@ -76,7 +84,7 @@ async def start_api(duty: duties.Duty) -> duties.Started:
     described = (*ROUTES, *received, *health.routes(draining=duty.stopping.is_set))
     trusted = settings.http.trusted_proxies
     proxies = forwarding.Proxies(trusted) if trusted else None
-    routes = (*described, *documentation.routes(described, version=postroad.__version__), *metrics.routes())
+    routes = (*described, *documentation.routes(described, version=postroad.__version__), *metrics.routes(duty.figures))
     door = application.Application(
         ctx,
         routes,
@@ -102,7 +110,7 @@ async def start_metrics(duty: duties.Duty) -> duties.Started:
     ctx = duty.context
     door = application.Application(
         ctx,
-        (*metrics.routes(), *health.routes(draining=duty.stopping.is_set)),
+        (*metrics.routes(duty.figures), *health.routes(draining=duty.stopping.is_set)),
         authenticate=authenticating.authenticate,
         require=access.require,
         clock=ctx.clock,
@@ -135,11 +143,10 @@ async def _listen(
 ) -> duties.Started:
     """Listen at the address that a key of a section names, until the stop."""
     setting = f"{section}.{key}"
-    endpoint = config.endpoint(getattr(getattr(duty.context.settings, section), key), name=setting)
-    try:
-        await listener.start(endpoint.host, endpoint.port)
-    except OSError as problem:
-        raise duties.cannot_listen(endpoint, problem, setting=setting) from problem
+    bound = duty.bound.get(setting)
+    if bound is None:
+        bound = await asyncio.to_thread(bind, duty.context.settings, setting)
+    await listener.serve(bound)
 
     async def work() -> None:
         try:
@@ -148,6 +155,22 @@ async def _listen(
             await listener.stop(grace_seconds=grace_seconds)
 
     return duties.Started(work, {LISTENERS[setting]: config.Endpoint(*listener.address)})
+
+
+def is_set(settings: config.Settings, setting: str) -> bool:
+    """Whether somebody is to listen at the address of a setting."""
+    section, _, key = setting.partition(".")
+    return bool(getattr(getattr(settings, section), key))
+
+
+def bind(settings: config.Settings, setting: str) -> listening.Bound:
+    """Claim the address that a setting names."""
+    section, _, key = setting.partition(".")
+    endpoint = config.endpoint(getattr(getattr(settings, section), key), name=setting)
+    try:
+        return listening.bind(endpoint.host, endpoint.port)
+    except OSError as problem:
+        raise duties.cannot_listen(endpoint, problem, setting=setting) from problem
 
 
 async def start_inbound(duty: duties.Duty) -> duties.Started:
@@ -165,11 +188,11 @@ async def start_submission(duty: duties.Duty) -> duties.Started:
     if not (chosen.listen or chosen.tls_listen):
         return _resting(duty, "submission_closed", reason="submission.listen and submission.tls_listen are not set")
     try:
-        certificate = listening.load_certificate(ctx.settings)
+        certificate = submission_listening.load_certificate(ctx.settings)
     except server_tls.CertificateError as problem:
         raise duties.StartError(f"submission.tls_certificate: {problem}") from problem
     name = ctx.settings.delivery.hostname or await this_host.name()
-    listeners = listening.listeners(ctx, name=name, certificate=certificate, log=duty.log)
+    listeners = submission_listening.listeners(ctx, name=name, certificate=certificate, log=duty.log)
     started: list[duties.Started] = []
     try:
         for key, listener in listeners.items():

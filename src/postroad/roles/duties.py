@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from postroad import config
+from postroad.network import listening
 from postroad.services import context as services_context
 from postroad.services import inbox
 from postroad.telemetry import logs
@@ -33,6 +34,10 @@ class Duty:
     context: services_context.Context
     log: logs.Logger
     stopping: asyncio.Event
+    # What all processes of the service have counted, for Prometheus.
+    figures: Callable[[], Awaitable[bytes]]
+    # Addresses that are bound already, by the names of their settings.
+    bound: Mapping[str, listening.Bound] = field(default_factory=dict)
     # Where the mailbox simulator puts its mail, in `postroad dev`.
     mail: inbox.Inbox | None = None
 

@@ -22,7 +22,7 @@ from postroad.storage import rates as stored_rates
 KEY_MICROSECONDS = limits.IDEMPOTENCY_KEY_SECONDS * 1_000_000
 
 
-class Key(msgspec.Struct, frozen=True):
+class Key(msgspec.Struct, frozen=True, array_like=True):
     """An idempotency key within its credential, and the hash of the body it came with."""
 
     credential_id: str
@@ -35,7 +35,7 @@ class Key(msgspec.Struct, frozen=True):
         return self.credential_id, self.text
 
 
-class Submission(msgspec.Struct, frozen=True):
+class Submission(msgspec.Struct, frozen=True, array_like=True):
     """A message that has passed every check but those that need the account's lock."""
 
     message: messages.NewMessage

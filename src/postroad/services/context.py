@@ -32,6 +32,8 @@ from postroad.services import (
 from postroad.storage import group_commit, opening, store
 from postroad.telemetry import metrics as telemetry
 
+Accepting = group_commit.Commits[accepting.Submission, accepting.Accepted]
+
 # A batch is bounded so that one commit stays short: the first in it waits for the last.
 BATCH_ITEMS = 256
 
@@ -52,7 +54,7 @@ class Context:
     memory: memory.Memory
     rates: rates.Rates
     high_water: high_water.HighWater
-    accept: group_commit.GroupCommit[accepting.Submission, accepting.Accepted]
+    accept: Accepting
     record: group_commit.GroupCommit[Sequence[outcomes.Outcome], outcomes.Recorded]
     outbox: events.Events
     receivers: receivers.Receivers
@@ -83,9 +85,16 @@ def acting(ctx: Context, who: caller.Caller, *, request_id: str, client_address:
 
 @contextlib.asynccontextmanager
 async def open_context(
-    settings: config.Settings, *, clock: Callable[[], int] = system_clock, actor: actors.Actor = actors.OPERATOR
+    settings: config.Settings,
+    *,
+    clock: Callable[[], int] = system_clock,
+    actor: actors.Actor = actors.OPERATOR,
+    accepting_by: Callable[[store.Store], Accepting] | None = None,
 ) -> AsyncIterator[Context]:
-    """Open the store and build the context; everything is finished and closed when the block ends."""
+    """Open the store and build the context; everything is finished and closed when the block ends.
+
+    `accepting_by` is for a process that lets another one write what it accepts.
+    """
     keys = secrets.Keys.derive(config.secret_key(settings.security))
     database = await opening.open_current(
         settings.database.url,
@@ -94,12 +103,16 @@ async def open_context(
     )
     rate = throttle.Policy(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
     policies = accepting.Policies(rate=rate, warmup_caps=settings.warmup.recipients_per_day)
-    accept = group_commit.GroupCommit(
-        database,
-        functools.partial(accepting.accept, policies=policies),
-        most_items=BATCH_ITEMS,
-        most_waiting=settings.limits.accept_waiting,
-        wait_seconds=settings.limits.accept_seconds,
+    accept: Accepting = (
+        accepting_by(database)
+        if accepting_by
+        else group_commit.GroupCommit(
+            database,
+            functools.partial(accepting.accept, policies=policies),
+            most_items=BATCH_ITEMS,
+            most_waiting=settings.limits.accept_waiting,
+            wait_seconds=settings.limits.accept_seconds,
+        )
     )
     outbox = events.Events(keys.return_path, settings.delivery.return_path_domain, os.urandom)
     record = group_commit.GroupCommit(

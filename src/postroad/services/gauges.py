@@ -30,6 +30,11 @@ class Gauges:
         self._valid_until = float("-inf")
         self._turn = asyncio.Lock()
 
+    async def text(self, ctx: context.Context) -> bytes:
+        """What Prometheus reads: these, and everything that was counted."""
+        await self.refresh(ctx)
+        return ctx.metrics.render()
+
     async def refresh(self, ctx: context.Context) -> None:
         """Look, unless the last look is good enough."""
         async with self._turn:

@@ -13,13 +13,14 @@ import asyncio
 import collections
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from postroad import errors
 from postroad.storage import store
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Item_contra = TypeVar("Item_contra", contravariant=True)
 Operation = Callable[[store.Transaction, Sequence[Item]], Awaitable[Sequence[Result | errors.PostroadError]]]
 
 # What a store raises when it is away, full or slow: the next item would fare no better.
@@ -28,6 +29,22 @@ TROUBLE = (errors.ServiceUnavailable, errors.TemporaryFailure)
 MOST_BYTES = 32 * 1024 * 1024
 # Large items fill the memory long before the line is long: at most this many full batches wait.
 WAITING_BATCHES = 8
+
+
+class Commits(Protocol[Item_contra, Result]):
+    """Where calls of one operation are taken; each is answered when it is on disk."""
+
+    async def submit(self, item: Item_contra, *, size: int = 0) -> Result:
+        """Run the operation on the item; returns when its transaction is on disk."""
+
+    def start(self, item: Item_contra, *, size: int = 0) -> asyncio.Future[Result]:
+        """The same for whoever does not wait: the future has its result when the transaction is on disk."""
+
+    async def recover(self, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
+        """If the store refused the last transaction, or is late: try a small one, which raises what it says now."""
+
+    async def close(self) -> None:
+        """Take no more, and wait until everything that was submitted is answered."""
 
 
 @dataclass(slots=True)
@@ -103,12 +120,11 @@ class GroupCommit(Generic[Item, Result]):
 
     def _refuse_when_closing_or_full(self, size: int) -> None:
         if self._is_closing:
-            raise _stopping()
-        too_many = len(self._waiting) >= self._most_waiting
-        too_large = bool(self._waiting) and self._waiting_bytes + size > self._most_bytes * WAITING_BATCHES
-        if too_many or too_large:
-            msg = "too many requests wait for the store; nothing was accepted, try again"
-            raise errors.TemporaryFailure(msg, retry_after=1)
+            raise stopping()
+        is_long = len(self._waiting) >= self._most_waiting
+        is_large = bool(self._waiting) and self._waiting_bytes + size > self._most_bytes * WAITING_BATCHES
+        if is_long or is_large:
+            raise too_many()
 
     def _refuse_late_ones(self) -> None:
         """Calls wait equally long, so they run out of time in order, and one alarm does for all."""
@@ -139,7 +155,7 @@ class GroupCommit(Generic[Item, Result]):
             lost, self._committing = self._committing, []
             if runner is self._runner:
                 lost += [self._take() for _ in range(len(self._waiting))]
-            _refuse(lost, _stopping())
+            _refuse(lost, stopping())
         if not runner.cancelled() and isinstance(bug := runner.exception(), Exception):
             runner.get_loop().call_exception_handler({"message": "group commit has a bug", "exception": bug})
 
@@ -196,8 +212,16 @@ class GroupCommit(Generic[Item, Result]):
         return results
 
 
-def _stopping() -> errors.ServiceUnavailable:
+def stopping() -> errors.ServiceUnavailable:
+    """The refusal of whatever a stop has overtaken."""
     return errors.ServiceUnavailable("the service is stopping; try again with the same key", retry_after=5)
+
+
+def too_many() -> errors.TemporaryFailure:
+    """The refusal of one for whom there is no place to wait."""
+    return errors.TemporaryFailure(
+        "too many requests wait for the store; nothing was accepted, try again", retry_after=1
+    )
 
 
 def _refuse(calls: Iterable[_Call[Item, Result]], trouble: errors.PostroadError) -> None:

@@ -10,7 +10,7 @@ from postroad.model import mail, queries
 from postroad.storage import store
 
 
-class NewMessage(msgspec.Struct, frozen=True):
+class NewMessage(msgspec.Struct, frozen=True, array_like=True):
     """An accepted message as it is first written."""
 
     id: str

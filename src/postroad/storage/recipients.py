@@ -8,7 +8,7 @@ import msgspec
 from postroad.storage import store
 
 
-class NewRecipient(msgspec.Struct, frozen=True):
+class NewRecipient(msgspec.Struct, frozen=True, array_like=True):
     """A recipient as it is first written. `email_key` is the address without regard to case."""
 
     message_id: str

@@ -6,7 +6,7 @@ never a domain, an address or an id.
 """
 
 import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import prometheus_client
@@ -34,6 +34,19 @@ GUARD_CAUSES: Final = tuple(bounce_guard.Cause)
 Labels = tuple[str, ...]
 
 
+# The numbers of one metric, for each set of labels; a histogram has several.
+Rows = dict[Labels, list[float]]
+# What a process has counted, by the name of the metric: for another one, which adds it to its own.
+Snapshot = dict[str, Rows]
+# Of what the system tells about a process, that which adds up.
+OF_PROCESSES: Final = (
+    "process_cpu_seconds_total",
+    "process_open_fds",
+    "process_resident_memory_bytes",
+    "process_virtual_memory_bytes",
+)
+
+
 class Counter:
     """A number that only grows, for each set of labels. `known` sets are shown before anything has happened."""
 
@@ -45,10 +58,14 @@ class Counter:
         """Count one more."""
         self.values[labels] = self.values.get(labels, 0) + 1
 
-    def family(self) -> core.Metric:
+    def rows(self) -> Rows:
+        """The counts."""
+        return {labels: [value] for labels, value in self.values.items()}
+
+    def family(self, rows: Rows) -> core.Metric:
         """What a scraper reads."""
         family = core.CounterMetricFamily(self.name, self.help, labels=self.labels)
-        for labels, value in self.values.items():
+        for labels, (value,) in rows.items():
             family.add_metric(labels, value)
         return family
 
@@ -68,10 +85,14 @@ class Gauge:
         """All its values anew; those that are missing are not shown any more."""
         self.values = values
 
-    def family(self) -> core.Metric:
+    def rows(self) -> Rows:
+        """The values."""
+        return {labels: [value] for labels, value in self.values.items()}
+
+    def family(self, rows: Rows) -> core.Metric:
         """What a scraper reads."""
         family = core.GaugeMetricFamily(self.name, self.help, labels=self.labels)
-        for labels, value in self.values.items():
+        for labels, (value,) in rows.items():
             family.add_metric(labels, value)
         return family
 
@@ -94,22 +115,27 @@ class Histogram:
         counts[bisect.bisect_left(self._bounds, value)] += 1
         self._sums[labels] += value
 
-    def family(self) -> core.Metric:
+    def rows(self) -> Rows:
+        """How many of each size, and at last the sum of the sizes."""
+        return {labels: [*counts, self._sums[labels]] for labels, counts in self._counts.items()}
+
+    def family(self, rows: Rows) -> core.Metric:
         """What a scraper reads; a bucket holds everything up to its bound."""
         family = core.HistogramMetricFamily(self.name, self.help, labels=self.labels)
-        for labels, counts in self._counts.items():
-            total, buckets = 0, []
+        for labels, (*counts, sum_value) in rows.items():
+            total, buckets = 0.0, []
             for bound, count in zip((*map(str, self._bounds), "+Inf"), counts, strict=True):
                 total += count
                 buckets.append((bound, total))
-            family.add_metric(labels, buckets, self._sums[labels])
+            family.add_metric(labels, buckets, sum_value)
         return family
 
 
 class Metrics(registry.Collector):
-    """Everything that one process counts."""
+    """Everything that one process counts. It shows what others have counted, too, as far as it is told (`others`)."""
 
     def __init__(self) -> None:
+        self.others: dict[str, Snapshot] = {}
         outcomes = [(provider, verdict) for provider in (*PROVIDERS, NOWHERE) for verdict in mail.FINAL]
         self.accepted = Counter("postroad_messages_accepted_total", "Messages on disk, by the door.", ["source"])
         self.replayed = Counter(
@@ -182,19 +208,55 @@ class Metrics(registry.Collector):
             known=[(purpose, state) for purpose in domain_records.RecordPurpose for state in domain_records.ANSWERS],
         )
         self.store_up = Gauge("postroad_store_up", "Whether the store told about the queue: 1, or 0.")
+        self._processes = _Processes(self.others)
         self._registry = prometheus_client.CollectorRegistry(auto_describe=False)
         self._registry.register(self)
-        prometheus_client.ProcessCollector(registry=self._registry)
+        self._registry.register(self._processes)
 
     def collect(self) -> Iterable[core.Metric]:
         """The families, in the order of their making."""
-        for member in vars(self).values():
-            if isinstance(member, (Counter, Gauge, Histogram)):
-                yield member.family()
+        for member in self._members():
+            yield member.family(_added_up(member.name, member.rows(), self.others))
+
+    def snapshot(self) -> Snapshot:
+        """What this process has counted, and what the system tells about it."""
+        return {member.name: member.rows() for member in self._members()} | self._processes.snapshot()
 
     def render(self) -> bytes:
         """The text that a scraper reads."""
         return prometheus_client.generate_latest(self._registry)
+
+    def _members(self) -> Iterable[Counter | Gauge | Histogram]:
+        return (member for member in vars(self).values() if isinstance(member, (Counter, Gauge, Histogram)))
+
+
+class _Processes(registry.Collector):
+    """What the system tells about this process, and about the others where it adds up."""
+
+    def __init__(self, others: Mapping[str, Snapshot]) -> None:
+        self._others = others
+        self._own = prometheus_client.ProcessCollector(registry=None)
+
+    def collect(self) -> Iterable[core.Metric]:
+        """The families of this process, with the others added."""
+        for family in self._own.collect():
+            for place, sample in enumerate(family.samples):
+                ((value,),) = _added_up(sample.name, {(): [sample.value]}, self._others).values()
+                family.samples[place] = sample._replace(value=value)
+            yield family
+
+    def snapshot(self) -> Snapshot:
+        """What adds up."""
+        samples = [sample for family in self._own.collect() for sample in family.samples]
+        return {sample.name: {(): [sample.value]} for sample in samples if sample.name in OF_PROCESSES}
+
+
+def _added_up(name: str, rows: Rows, others: Mapping[str, Snapshot]) -> Rows:
+    for other in others.values():
+        for labels, numbers in other.get(name, {}).items():
+            own = rows.get(labels)
+            rows[labels] = [one + more for one, more in zip(own, numbers, strict=True)] if own else numbers
+    return rows
 
 
 def provider_of(pool: str) -> str:

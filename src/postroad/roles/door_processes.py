@@ -1,0 +1,83 @@
+"""Doors in processes of their own, so that the other cores take mail too.
+
+They are forked before anything runs: no event loop, no thread, no file of the store. Their addresses are bound before
+that, by the process that was started; whoever is free takes the next connection. That process is the keeper: it writes
+what doors accept (services/handing_over.py), and has all other roles. A door that ends ends the service, as a role that
+fails does, and doors whose keeper has gone end too: what starts the service again starts all of it.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from postroad import config
+from postroad.network import frames, listening
+from postroad.roles import door_process, doors, duties
+from postroad.telemetry import logs
+
+# The roles that can be had in processes of their own, and the settings of their addresses.
+ADDRESSES: Final[Mapping[str, Sequence[str]]] = {
+    "api": ("http.listen",),
+    "submission": ("submission.listen", "submission.tls_listen"),
+}
+
+Run = Callable[[Coroutine[Any, Any, None]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A door in a process of its own, as its keeper knows it."""
+
+    name: str
+    process_id: int
+    line: frames.End
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """The doors that have processes of their own: what they do, where they listen, and the processes."""
+
+    roles: Sequence[str] = ()
+    addresses: duties.Addresses = field(default_factory=dict)
+    children: Sequence[Child] = ()
+
+
+def start(settings: config.Settings, names: Sequence[str], *, run: Run, log: logs.Logger) -> Doors:
+    """Bind the addresses of the doors among these roles, and fork. Raises CannotListen. Without doors there is none."""
+    wanted = {setting: role for role in names for setting in ADDRESSES.get(role, ()) if doors.is_set(settings, setting)}
+    processes = settings.doors.processes or len(os.sched_getaffinity(0))
+    if not wanted or processes == 1:
+        return Doors()
+    roles = list(dict.fromkeys(wanted.values()))
+    with contextlib.ExitStack() as claimed:
+        bound = {setting: doors.bind(settings, setting) for setting in wanted}
+        for one in bound.values():
+            for each in one:
+                claimed.enter_context(each)  # closed here, when the doors have them
+        children: list[Child] = []
+        for number in range(1, processes + 1):
+            name = f"door {number}"
+            ours, theirs = frames.pair()
+            process_id = os.fork()
+            if not process_id:
+                for line in (ours, *(child.line for child in children)):
+                    line.close()
+                _be_door(run, door_process.run(settings, roles, bound, theirs, log=log.bind(process=name)), log)
+            theirs.close()
+            children.append(Child(name, process_id, ours))
+        addresses = {doors.LISTENERS[setting]: listening.address(one) for setting, one in bound.items()}
+    return Doors(roles, {what: config.Endpoint(*where) for what, where in addresses.items()}, children)
+
+
+def _be_door(run: Run, work: Coroutine[Any, Any, None], log: logs.Logger) -> None:
+    """All that a forked process does; it never goes back to what its parent was about to do."""
+    code = 1
+    try:
+        run(work)
+        code = 0
+    except BaseException:
+        log.exception("door_failed")
+    finally:
+        os._exit(code)

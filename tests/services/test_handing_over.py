@@ -1,0 +1,223 @@
+"""A door without a writer: submissions go to the keeper, whose answers mean what they mean in one process."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from postroad import errors
+from postroad.model import mail
+from postroad.network import frames
+from postroad.services import accepting, context, handing_over, rates
+from postroad.storage import group_commit, messages, recipients, store
+
+PATIENCE_SECONDS = 60.0
+MEBIBYTE = 1024 * 1024
+
+
+def submission(number: int = 1, *, size: int = 2) -> accepting.Submission:
+    message = messages.NewMessage(
+        id=f"em_{number}",
+        account_id="acc_1",
+        credential_id="cred_1",
+        source=mail.Source.API,
+        sender="Shop <shop@example.com>",
+        sender_key="shop@example.com",
+        subject="Grüße",
+        recipient_count=1,
+        size=size,
+        request_id="req_1",
+        response=b'{"id": 1}',
+        created_at=1_700_000_000_000_000,
+        mime=b"\x00\xff",
+        tags=("a", "b"),
+    )
+    recipient = recipients.NewRecipient(
+        message_id=message.id,
+        id="rcp_1",
+        account_id="acc_1",
+        email="ada@example.net",
+        email_key="ada@example.net",
+        domain="example.net",
+    )
+    key = accepting.Key("cred_1", "key", b"\x01" * 32)
+    return accepting.Submission(message, [recipient], "led_1", key, "example.com")
+
+
+def accepted(number: int = 1) -> accepting.Accepted:
+    return accepting.Accepted(f"em_{number}", "req_1", b'{"id": 1}', replayed=False, full_at=7)
+
+
+@dataclass(slots=True)
+class Talk:
+    """A door's side under test, and a keeper that says what a test wants."""
+
+    door: handing_over.HandingOver
+    keeper: handing_over.Line
+    offered: list[handing_over.Offered] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def receive(self, frame: memoryview) -> None:
+        self.offered += [said for said in handing_over.read_from_door(frame) if isinstance(said, handing_over.Offered)]
+        self.changed.set()
+
+    async def gets(self, count: int) -> list[handing_over.Offered]:
+        """What the keeper has got, when it is so many."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while len(self.offered) < count:
+                self.changed.clear()
+                await self.changed.wait()
+        assert len(self.offered) == count
+        return self.offered
+
+
+@pytest_asyncio.fixture
+async def talk(ctx: context.Context) -> AsyncIterator[Talk]:
+    ours, theirs = frames.pair()
+    made: list[Talk] = []
+
+    def hear(frame: memoryview) -> None:
+        for said in handing_over.read_from_keeper(frame):
+            assert isinstance(said, handing_over.Accepted | handing_over.Refused)
+            made[0].door.heard(said)
+
+    def offer(frame: memoryview) -> None:
+        made[0].receive(frame)
+
+    def end() -> None:
+        made[0].door.end()
+
+    door_end = await frames.connect(ours, hear, end)
+    keeper_end = await frames.connect(theirs, offer, lambda: None)
+    door = handing_over.HandingOver(handing_over.Line(door_end), ctx.store, most_waiting=100)
+    made.append(Talk(door, handing_over.Line(keeper_end)))
+    yield made[0]
+    keeper_end.close()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await door.close()
+    door_end.close()
+    await asyncio.sleep(0)
+
+
+async def test_a_submission_arrives_as_it_was_and_its_answer_too(talk: Talk) -> None:
+    answer = talk.door.start(submission(), size=2)
+    (offered,) = await talk.gets(1)
+    assert offered.submission == submission()
+    talk.keeper.say(handing_over.Accepted(offered.number, accepted()))
+    got = await answer
+    assert (got, got.full_at) == (accepted(), 7)
+
+
+async def test_answers_find_their_callers_in_whatever_order_they_come(talk: Talk) -> None:
+    answers = [talk.door.start(submission(number)) for number in range(10)]
+    for offered in reversed(await talk.gets(10)):
+        number = int(offered.submission.message.id.removeprefix("em_"))
+        talk.keeper.say(handing_over.Accepted(offered.number, accepted(number)))
+    assert [(await answer).message_id for answer in answers] == [f"em_{number}" for number in range(10)]
+
+
+REFUSALS: list[errors.PostroadError] = [
+    rates.Exceeded("too fast", retry_after=3, full_at=99),
+    *(
+        one("why", **({"retry_after": 5} if "retry_after" in inspect.signature(one).parameters else {}))
+        for one in vars(errors).values()
+        if inspect.isclass(one) and issubclass(one, errors.PostroadError)
+        if one not in (errors.PostroadError, errors.MethodNotAllowed)
+    ),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: type(refusal).__name__)
+async def test_a_refusal_is_raised_as_the_keeper_raised_it(talk: Talk, refusal: errors.PostroadError) -> None:
+    refusal.__cause__ = OSError("no space")
+    answer = talk.door.start(submission())
+    (offered,) = await talk.gets(1)
+    talk.keeper.say(handing_over.refused(offered.number, refusal))
+    with pytest.raises(type(refusal)) as caught:
+        await answer
+    told = caught.value
+    assert (told.message, told.retry_after, told.code) == (refusal.message, refusal.retry_after, refusal.code)
+    assert getattr(told, "full_at", None) == getattr(refusal, "full_at", None)
+    if not isinstance(refusal, rates.Exceeded):
+        assert str(told.__cause__) == "OSError: no space"
+
+
+async def test_who_waits_when_the_keeper_goes_is_asked_to_try_again_with_the_same_key(talk: Talk) -> None:
+    answer = talk.door.start(submission())
+    await talk.gets(1)
+    talk.keeper.close()
+    with pytest.raises(errors.ServiceUnavailable, match="same key"):
+        await answer
+    with pytest.raises(errors.ServiceUnavailable, match="same key"):
+        talk.door.start(submission())
+
+
+async def test_large_content_waits_here_until_the_keeper_has_written_what_it_has(talk: Talk) -> None:
+    size = 10 * MEBIBYTE
+    answers = [talk.door.start(submission(number, size=size), size=size) for number in range(3)]
+    for count in (1, 2, 3):
+        *_, last = await talk.gets(count)
+        talk.keeper.say(handing_over.Accepted(last.number, accepted(count - 1)))
+        await answers[count - 1]
+
+
+async def test_one_that_nobody_waits_for_any_more_is_not_handed_over(talk: Talk) -> None:
+    size = 10 * MEBIBYTE
+    first, given_up, last = (talk.door.start(submission(number, size=size), size=size) for number in range(3))
+    (offered,) = await talk.gets(1)
+    given_up.cancel()
+    talk.keeper.say(handing_over.Accepted(offered.number, accepted()))
+    await first
+    _, offered = await talk.gets(2)
+    assert offered.submission.message.id == "em_2"
+    talk.keeper.say(handing_over.Accepted(offered.number, accepted()))
+    await last
+
+
+async def test_more_than_may_wait_are_refused(talk: Talk) -> None:
+    answers = [talk.door.start(submission(number)) for number in range(100)]
+    with pytest.raises(errors.TemporaryFailure, match="too many"):
+        talk.door.start(submission())
+    for offered in await talk.gets(100):
+        talk.keeper.say(handing_over.Accepted(offered.number, accepted()))
+    await asyncio.gather(*answers)
+
+
+async def test_a_keeper_that_says_nothing_is_not_waited_for_for_ever(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handing_over, "SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(handing_over, "LOOK_SECONDS", 0.01)
+    answer = talk.door.start(submission())
+    with pytest.raises(errors.TemporaryFailure, match="same key"):
+        await answer
+    (offered,) = await talk.gets(1)
+    talk.door.heard(handing_over.Accepted(offered.number, accepted()))  # too late, and nobody minds
+
+
+async def test_whether_the_store_writes_again_is_tried_only_after_it_refused(talk: Talk) -> None:
+    tried: list[store.Transaction] = []
+
+    async def write(tx: store.Transaction) -> None:
+        tried.append(tx)
+
+    await talk.door.recover(write)
+    assert tried == []
+    answer = talk.door.start(submission())
+    (offered,) = await talk.gets(1)
+    talk.keeper.say(handing_over.refused(offered.number, errors.ServiceUnavailable("full", retry_after=5)))
+    with pytest.raises(group_commit.TROUBLE):
+        await answer
+    await talk.door.recover(write)
+    await talk.door.recover(write)
+    assert len(tried) == 1
+
+
+def test_what_is_said_is_small_beside_the_message() -> None:
+    said: list[Any] = [handing_over.Offered(1, submission())]
+    assert len(msgspec.msgpack.encode(said)) < 400
