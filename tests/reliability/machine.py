@@ -18,6 +18,7 @@ from postroad.model import caller, mail, receipt
 from postroad.services import accepting, accounts, audit, credits, domains, messages, submit, submit_raw, sweeping
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import audit as stored_audit
+from postroad.storage import group_commit
 from postroad.storage import messages as stored_messages
 from tests.contexts import Clock
 from tests.reliability import engines, faults, model
@@ -128,9 +129,10 @@ class World:
         left = answer if isinstance(answer, str | accepting.Accepted) else None
         (gone,) = self._outcomes([(send, request_id, left)])
         outcomes = await self._answers([(place, send)])
-        runner = self.processes[place].ctx.accept._runner
-        if runner is not None:
-            await asyncio.wait([runner])
+        commits = self.processes[place].ctx.accept
+        assert isinstance(commits, group_commit.GroupCommit)
+        if commits._runner is not None:
+            await asyncio.wait([commits._runner])
         self._check(await self._resolved([gone, *outcomes]))
 
     async def send_in_trouble(self, requests: Sequence[Request], fault: faults.Fault) -> None:

@@ -8,6 +8,7 @@ accepted has been delivered; it is the whole truth about what a case has led to.
 import asyncio
 import base64
 import contextlib
+import functools
 import re
 import ssl
 import uuid
@@ -20,7 +21,7 @@ import httpx
 import trustme
 
 from postroad import config, roles
-from postroad.services import accounts, audit, context, credentials
+from postroad.services import accounts, audit, context, credentials, gauges
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import credentials as stored_credentials
 from postroad.storage import messages, recipients
@@ -232,7 +233,8 @@ async def standing(url: str, *, folder: Path, authority: trustme.CA, **submissio
 @contextlib.asynccontextmanager
 async def _working(ctx: context.Context, lines: door.Lines) -> AsyncIterator[Mapping[str, tuple[str, int]]]:
     """The roles at work; their addresses."""
-    duty = roles.Duty(ctx, lines.logger(), asyncio.Event())
+    figures = functools.partial(gauges.Gauges().text, ctx)
+    duty = roles.Duty(ctx, lines.logger(), asyncio.Event(), figures)
     started = [await roles.ROLES[name](duty) for name in ROLES]
     async with asyncio.TaskGroup() as group:
         for role in started:
