@@ -102,6 +102,12 @@ def tree_cpu_seconds(root: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def main_thread_cpu_seconds(pid: int) -> float:
+    """User and system time of a process's first thread alone."""
+    fields = (PROC / str(pid) / "task" / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[USER_TIME]) + int(fields[SYSTEM_TIME])) / os.sysconf("SC_CLK_TCK")
+
+
 def tree_memory_bytes(root: int) -> int:
     """The proportional set of a process and its descendants; 0 where the kernel does not let us look."""
     return sum(_proportional_set(pid) for pid in tree(root))

@@ -142,10 +142,12 @@ def running(
     database_url: str,
     work: Work | None = None,
     prepare: typing.Callable[[pathlib.Path], None] | None = None,
+    program: typing.Sequence[str] = PROGRAM,
 ) -> typing.Iterator[Postroad]:
     """A service on an empty database, ready for requests; stopped and its folder deleted at the end.
 
-    `prepare` gets the configuration when the database has its tables, before the service starts.
+    `prepare` gets the configuration when the database has its tables, before the service starts. Another `program`
+    serves as `postroad` does, and is looked at meanwhile.
     """
     folder.mkdir(parents=True)
     with contextlib.ExitStack() as stack:
@@ -157,8 +159,9 @@ def running(
         api_key = create_sender(configuration)
         if prepare is not None:
             prepare(configuration)
+        serve = (*program, "serve", "--config", str(configuration))
         services = [
-            _start(stack, configuration, roles=roles, log=folder / f"postroad-{number}.log")
+            _start(stack, [*serve, *_words(roles)], log=folder / f"postroad-{number}.log")
             for number, roles in enumerate(work.processes if work else ACCEPTING, start=1)
         ]
         process.wait_until(lambda: _ready(services, port=port), what="the start of Postroad")
@@ -184,12 +187,13 @@ def _settings(*, database_url: str, port: int, work: Work | None) -> str:
             return settings + DOOR_CONFIGURATION.format(smtp_port=work.smtp_port, port=port)
 
 
-def _start(
-    stack: contextlib.ExitStack, configuration: pathlib.Path, *, roles: typing.Sequence[str], log: pathlib.Path
-) -> subprocess.Popen[bytes]:
-    """One process with these roles, stopped when the stack is."""
-    words = [word for role in roles for word in ("--role", role)]
-    service = process.start([*PROGRAM, "serve", "--config", str(configuration), *words], log=log)
+def _words(roles: typing.Sequence[str]) -> list[str]:
+    return [word for role in roles for word in ("--role", role)]
+
+
+def _start(stack: contextlib.ExitStack, command: typing.Sequence[str], *, log: pathlib.Path) -> subprocess.Popen[bytes]:
+    """One process of the service, stopped when the stack is."""
+    service = process.start(command, log=log)
     stack.callback(process.stop, service)
     return service
 
