@@ -56,7 +56,9 @@ class Place:
 
 @contextlib.contextmanager
 def _accepting(place: Place) -> typing.Iterator[tuple[postroad.Postroad, Send]]:
-    with postroad.running(place.folder / "service", database_url=place.store.url, program=place.program) as service:
+    with postroad.running(
+        place.folder / "service", database_url=place.store.url, program=place.program, doors=1
+    ) as service:
         contender = place.contender(service)
 
         def send(run: str, messages: int) -> injection.Injection:
@@ -83,6 +85,7 @@ def _submitting(place: Place) -> typing.Iterator[tuple[postroad.Postroad, Send]]
         work=postroad.Door(smtp_port=port),
         prepare=lambda configuration: logins.append(smtp_sessions.Login(*postroad.create_login(configuration))),
         program=place.program,
+        doors=1,
     ) as service:
         yield (
             service,
@@ -106,6 +109,7 @@ def _delivering(place: Place, *, sign: bool) -> typing.Iterator[tuple[postroad.P
             database_url=place.store.url,
             work=postroad.Relay(next_hop_port=sink.port, sign=sign),
             program=place.program,
+            doors=1,
         ) as service,
     ):
         contender = place.contender(service)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from postroad import config, roles
-from postroad.roles import maintenance, running
+from postroad.roles import door_process, maintenance, running
 from postroad.services import accounts, context, domain_watch, domains, sweeping
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import users
@@ -350,3 +350,11 @@ async def test_maintenance_asks_no_dns_where_that_is_turned_off(
     silent = msgspec.structs.replace(settings, domains=msgspec.structs.replace(settings.domains, check_hours=0))
     await run(silent, ["maintenance", "test"], lines)
     assert "domain_checks_failed" not in events(lines)
+
+
+def test_doors_share_what_would_cost_others_something() -> None:
+    settings = config.load(environment={}, overrides={"database": {"connections": 10}})
+    shared = [door_process.share(settings, doors=doors) for doors in (2, 4, 100)]
+    assert [one.database.connections for one in shared] == [5, 2, 2]
+    assert [one.security.password_threads for one in shared] == [1, 1, 1]
+    assert all(one.limits == settings.limits for one in shared)

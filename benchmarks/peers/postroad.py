@@ -26,6 +26,9 @@ CONFIGURATION = """
 [database]
 url = "{database_url}"
 
+[doors]
+processes = {doors}
+
 [http]
 listen = "127.0.0.1:{port}"
 
@@ -143,18 +146,19 @@ def running(
     work: Work | None = None,
     prepare: typing.Callable[[pathlib.Path], None] | None = None,
     program: typing.Sequence[str] = PROGRAM,
+    doors: int = 0,
 ) -> typing.Iterator[Postroad]:
     """A service on an empty database, ready for requests; stopped and its folder deleted at the end.
 
     `prepare` gets the configuration when the database has its tables, before the service starts. Another `program`
-    serves as `postroad` does, and is looked at meanwhile.
+    serves as `postroad` does, and is looked at meanwhile. `doors` are processes that take mail; 0 is the default.
     """
     folder.mkdir(parents=True)
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder)
         configuration = folder / "postroad.toml"
         port = process.free_port()
-        configuration.write_text(_settings(database_url=database_url, port=port, work=work))
+        configuration.write_text(_settings(database_url=database_url, port=port, work=work, doors=doors))
         operate(configuration, "migrate")
         api_key = create_sender(configuration)
         if prepare is not None:
@@ -169,8 +173,10 @@ def running(
         yield Postroad(pids=pids, port=port, api_key=api_key, configuration=configuration)
 
 
-def _settings(*, database_url: str, port: int, work: Work | None) -> str:
-    settings = CONFIGURATION.format(database_url=database_url, port=port, secret_key=secrets.token_urlsafe(48))
+def _settings(*, database_url: str, port: int, work: Work | None, doors: int) -> str:
+    settings = CONFIGURATION.format(
+        database_url=database_url, port=port, secret_key=secrets.token_urlsafe(48), doors=doors
+    )
     match work:
         case None | Pages():
             return settings

@@ -5,6 +5,8 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from postroad import config, errors
 from postroad.model import actors
 from postroad.network import frames, listening
@@ -21,7 +23,21 @@ WAKE_SECONDS: Final = 0.05
 # Shorter than the ten seconds that Prometheus waits for an answer.
 FIGURES_SECONDS: Final = 8.0
 
+# Connections to PostgreSQL that a door needs at least: one may be busy with a long list.
+FEWEST_CONNECTIONS: Final = 2
+
 STARTS: Final[Mapping[str, running.Start]] = {"api": doors.start_api, "submission": doors.start_submission}
+
+
+def share(settings: config.Settings, *, doors: int) -> config.Settings:
+    """The settings of one of so many doors: what costs others something is shared out among them."""
+    connections = max(FEWEST_CONNECTIONS, settings.database.connections // doors)
+    threads = max(1, settings.security.password_threads // doors)
+    return msgspec.structs.replace(
+        settings,
+        database=msgspec.structs.replace(settings.database, connections=connections),
+        security=msgspec.structs.replace(settings.security, password_threads=threads),
+    )
 
 
 async def run(

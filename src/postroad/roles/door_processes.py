@@ -51,6 +51,7 @@ def start(settings: config.Settings, names: Sequence[str], *, run: Run, log: log
     if not wanted or processes == 1:
         return Doors()
     roles = list(dict.fromkeys(wanted.values()))
+    shared = door_process.share(settings, doors=processes)
     with contextlib.ExitStack() as claimed:
         bound = {setting: doors.bind(settings, setting) for setting in wanted}
         for one in bound.values():
@@ -64,7 +65,7 @@ def start(settings: config.Settings, names: Sequence[str], *, run: Run, log: log
             if not process_id:
                 for line in (ours, *(child.line for child in children)):
                     line.close()
-                _be_door(run, door_process.run(settings, roles, bound, theirs, log=log.bind(process=name)), log)
+                _be_door(run, door_process.run(shared, roles, bound, theirs, log=log.bind(process=name)), log)
             theirs.close()
             children.append(Child(name, process_id, ours))
         addresses = {doors.LISTENERS[setting]: listening.address(one) for setting, one in bound.items()}
