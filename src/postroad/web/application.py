@@ -18,7 +18,7 @@ import structlog
 from postroad import errors
 from postroad.model import caller, identifiers
 from postroad.telemetry import logs, metrics
-from postroad.web import answering, forwarding, reading, routing
+from postroad.web import answering, forwarding, large_bodies, reading, routing
 
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 
@@ -61,7 +61,7 @@ class _Endpoint(Generic[routing.ContextT]):
 class _Exchange(Generic[routing.ContextT]):
     """One request under way, as far as it is known."""
 
-    __slots__ = ("account_id", "endpoint", "headers", "id", "method", "path", "query", "rest", "started")
+    __slots__ = ("account_id", "endpoint", "headers", "id", "method", "path", "places", "query", "rest", "started")
 
     def __init__(self, request_id: str, *, method: str | None, path: bytes = b"", query: bytes = b"") -> None:
         self.id = request_id
@@ -74,6 +74,8 @@ class _Exchange(Generic[routing.ContextT]):
         self.account_id: str | None = None
         # What is still to come of an answer in parts.
         self.rest: routing.Parts | None = None
+        # What a large body takes until its answer is there.
+        self.places: contextlib.AsyncExitStack | None = None
 
 
 class Application(Generic[routing.ContextT]):
@@ -108,6 +110,7 @@ class Application(Generic[routing.ContextT]):
         self._entropy = entropy
         self._log = log
         self._metrics = counted or metrics.Metrics()
+        self._large = large_bodies.LargeBodies()
         self._table: routing.Table[_Endpoint[routing.ContextT]] = routing.Table()
         for route in routes:
             answering.check(route)
@@ -148,6 +151,9 @@ class Application(Generic[routing.ContextT]):
         except Exception:  # noqa: BLE001 - the last line of defence: whatever it is, it is logged and answered
             self._log.exception("request_failed", request_id=exchange.id, route=_pattern(exchange))
             response = self._refusal(exchange, errors.InternalError("something went wrong on our side, and was logged"))
+        finally:
+            if exchange.places is not None:
+                await exchange.places.aclose()
         status, fields, content = response
         await send({"type": "http.response.start", "status": status, "headers": fields})
         await send({"type": "http.response.body", "body": content, "more_body": exchange.rest is not None})
@@ -190,13 +196,18 @@ class Application(Generic[routing.ContextT]):
         query = reader.read_query(scope["query_string"]) if route.query is not None else None
         key, document, body = "", None, None
         if route.body is not None:
-            reader.check_size(headers)
+            if reader.check_size(headers) > large_bodies.LARGE_OCTETS:
+                exchange.places = contextlib.AsyncExitStack()
+                await exchange.places.enter_async_context(self._large.arriving())
             raw = await reader.receive(receive)
             reader.check_type(headers, raw)
             if route.idempotent:
                 key = reader.idempotency_key(headers)
+            if exchange.places is not None:
+                await exchange.places.enter_async_context(self._large.handled())
             is_large = len(raw) > reading.LARGE_OCTETS
             document, body = await asyncio.to_thread(reader.decode, raw) if is_large else reader.decode(raw)
+            del raw  # what is large must not be held twice while it is handled
         request = routing.Request(
             id=exchange.id,
             headers=headers,

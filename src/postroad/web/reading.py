@@ -47,15 +47,17 @@ class Reader:
             if info is not None:
                 _check(info, name=f"{route.method} {route.path}")
 
-    def check_size(self, headers: routing.Headers) -> None:
-        """Refuse a body that declares itself too large, before a byte of it is read."""
+    def check_size(self, headers: routing.Headers) -> int:
+        """Refuse a body that declares itself too large, before a byte of it is read; else the most that it can have."""
         declared = headers.get(b"content-length")
         if declared is None:
-            return
+            return self._route.body_limit
         if not declared.isdigit():
             raise errors.InvalidRequest("Content-Length: must be a number of bytes")
-        if int(declared[:NUMBER_DIGITS]) > self._route.body_limit:
+        size = int(declared[:NUMBER_DIGITS])
+        if size > self._route.body_limit:
             raise self._too_large()
+        return size
 
     async def receive(self, receive: Receive) -> bytes:
         """The whole body; one that streams past the limit is cut there."""

@@ -1,0 +1,51 @@
+"""Places for large bodies, so that memory stays bounded however many of them come at the same time.
+
+A body is held once while it arrives, which may take long, and some four times while it is parsed, checked and made into
+what is stored, which is short work. So many may arrive at once and few are worked on. Who finds no place waits: its
+body stays unread with its caller, who is slowed down by TCP. After a while it is told to try again.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+from postroad import errors
+
+# Smaller ones are too many to queue for, and too small to matter.
+LARGE_OCTETS: Final = 1024 * 1024
+# Messages have 10 MiB at the most: 160 MiB that arrive, and as much again for those that are worked on.
+ARRIVING_AT_ONCE: Final = 16
+HANDLED_AT_ONCE: Final = 4
+# Callers often give up after 30 s; an answer that they see is better.
+WAIT_SECONDS: Final = 10.0
+
+
+class LargeBodies:
+    """The places of one door."""
+
+    def __init__(self) -> None:
+        self._arriving = asyncio.Semaphore(ARRIVING_AT_ONCE)
+        self._handled = asyncio.Semaphore(HANDLED_AT_ONCE)
+
+    def arriving(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """A place for a body that is to be read, until its request is answered."""
+        return _place(self._arriving)
+
+    def handled(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """A place for one that has arrived, while it is worked on."""
+        return _place(self._handled)
+
+
+@contextlib.asynccontextmanager
+async def _place(places: asyncio.Semaphore) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            await places.acquire()
+    except TimeoutError:
+        msg = "too many large requests at the same time; nothing was accepted, try again"
+        raise errors.TemporaryFailure(msg, retry_after=1) from None
+    try:
+        yield
+    finally:
+        places.release()

@@ -1,0 +1,108 @@
+"""Large bodies have places: few are worked on at once, the small ones pass by, and nobody waits for ever."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from postroad import errors
+from postroad.model import caller
+from postroad.web import large_bodies, routing
+from tests.api import door
+
+LARGE = {"text": "x" * (large_bodies.LARGE_OCTETS + 1)}
+SMALL = {"text": "x"}
+
+
+class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    text: str
+
+
+class Handling:
+    """A handler that holds large notes until it may go on."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.may_go_on = asyncio.Event()
+
+    async def take(self, _context: object, request: routing.Request) -> routing.Answer:
+        if len(request.body.text) > large_bodies.LARGE_OCTETS:
+            self.begun.set()
+            await self.may_go_on.wait()
+        if request.idempotency_key == "bad":
+            raise errors.Forbidden("not this one")
+        return routing.Answer(204)
+
+    def routes(self) -> tuple[routing.Route[Any], ...]:
+        return (
+            routing.Route(
+                method="POST",
+                path="/notes",
+                handler=self.take,
+                summary="",
+                tag="",
+                permission=caller.Permission.SEND,
+                body=Note,
+                body_limit=4 * large_bodies.LARGE_OCTETS,
+                idempotent=True,
+                answers={204: None},
+            ),
+        )
+
+
+async def post(opened: door.Door, note: dict[str, str], *, key: str = "good") -> httpx.Response:
+    return await opened.client.post("/notes", json=note, headers={"Idempotency-Key": key})
+
+
+def places(monkeypatch: pytest.MonkeyPatch, *, arriving: int, handled: int) -> None:
+    """So many places, and nobody waits for one that is taken."""
+    monkeypatch.setattr(large_bodies, "ARRIVING_AT_ONCE", arriving)
+    monkeypatch.setattr(large_bodies, "HANDLED_AT_ONCE", handled)
+    monkeypatch.setattr(large_bodies, "WAIT_SECONDS", 0)
+
+
+@pytest.mark.parametrize("arriving, handled", [(2, 1), (1, 1)])
+async def test_one_too_many_is_told_to_try_again_and_small_ones_pass_by(
+    monkeypatch: pytest.MonkeyPatch, arriving: int, handled: int
+) -> None:
+    places(monkeypatch, arriving=arriving, handled=handled)
+    handling = Handling()
+    async with door.opened(handling.routes()) as opened:
+        first = asyncio.create_task(post(opened, LARGE))
+        await handling.begun.wait()
+        refused = await post(opened, LARGE)
+        assert (refused.status_code, refused.json()["code"]) == (503, "temporary_failure")
+        assert refused.headers["retry-after"] == "1"
+        assert (await post(opened, SMALL)).status_code == 204
+        handling.may_go_on.set()
+        assert (await first).status_code == 204
+        assert (await post(opened, LARGE)).status_code == 204
+
+
+async def test_a_refused_request_gives_its_places_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    places(monkeypatch, arriving=1, handled=1)
+    handling = Handling()
+    handling.may_go_on.set()
+    async with door.opened(handling.routes()) as opened:
+        assert (await post(opened, LARGE, key="bad")).status_code == 403
+        assert (await post(opened, {**LARGE, "wrong": ""})).status_code == 400
+        assert (await post(opened, LARGE)).status_code == 204
+
+
+async def test_who_finds_no_place_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_bodies, "HANDLED_AT_ONCE", 1)
+    bodies = large_bodies.LargeBodies()
+    entered: list[str] = []
+
+    async def enter(name: str) -> None:
+        async with bodies.handled():
+            entered.append(name)
+
+    async with bodies.handled():
+        waiting = [asyncio.create_task(enter(name)) for name in ("first", "second")]
+        await asyncio.sleep(0)
+        assert entered == []
+    await asyncio.gather(*waiting)
+    assert entered == ["first", "second"]
