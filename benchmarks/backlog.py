@@ -1,7 +1,9 @@
-"""Mail that waits: rows that an account of its own has queued, due long after the benchmark has ended.
+"""Mail that lies in the store: rows that an account of its own has queued, for later or for now.
 
-They are written straight into the tables, as the service would have written them: messages of fifty recipients at a
-thousand domains, with their reservations in the ledger, so that `postroad audit` finds nothing wrong with them.
+They are written straight into the tables, as the service would have written them, with their reservations in the
+ledger, so that `postroad audit` finds nothing wrong with them. A backlog waits: messages of fifty recipients at a
+thousand domains, due long after the benchmark has ended. A pile is ready: messages of one recipient, to be delivered
+as soon as somebody does.
 """
 
 import time
@@ -15,7 +17,8 @@ DOMAINS = 1000
 WAIT_MICROSECONDS = 7 * 86_400 * 1_000_000
 MIME = "From: orders@example.com\r\nSubject: Later\r\n\r\n" + "This can wait.\r\n" * 60
 
-# Ids end in ten digits: from a thousand million on they have the same length, and sort as their numbers do.
+# Ids end in ten digits: from a thousand million on they have the same length, and sort as their numbers do. `domain` is
+# an expression of `n`, the number of a recipient.
 SCRIPT = """
 INSERT INTO accounts (id, name, status, available, reserved, created_at)
 VALUES ('{account}', 'Backlog', 'active', 0, {recipients}, {now});
@@ -46,17 +49,18 @@ CREATE TEMPORARY TABLE waiting_recipients (
     message_id TEXT NOT NULL, recipient_id TEXT NOT NULL, email TEXT NOT NULL, domain TEXT NOT NULL);
 INSERT INTO waiting_recipients
 WITH RECURSIVE places (place) AS (SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place + 1 < {each}),
-    numbered AS (SELECT message_id, number * {each} + place AS n FROM waiting_messages CROSS JOIN places)
-SELECT message_id, 'rcp_000000000000000000' || (1000000000 + n),
-    'waiting-' || n || '@backlog-' || (n % {domains}) || '.example.org', 'backlog-' || (n % {domains}) || '.example.org'
-FROM numbered;
+    numbered AS (SELECT message_id, number * {each} + place AS n FROM waiting_messages CROSS JOIN places),
+    addressed AS (SELECT message_id, n, {domain} AS domain FROM numbered)
+SELECT message_id, 'rcp_000000000000000000' || (1000000000 + n), 'waiting-' || n || '@' || domain, domain
+FROM addressed;
 
 INSERT INTO recipients (account_id, message_id, id, email, email_key, domain, status, billing_status, attempt_count)
 SELECT '{account}', message_id, recipient_id, email, email, domain, 'queued', 'reserved', 0 FROM waiting_recipients;
 
 INSERT INTO queue (account_id, message_id, recipient_id, lane, email, email_key, size, attempt_count, lost_leases,
     ready, queued_at, due_at)
-SELECT '{account}', message_id, recipient_id, domain || ' {account}', email, email, {size}, 0, 0, 0, {now}, {due_at}
+SELECT '{account}', message_id, recipient_id, domain || ' {account}', email, email, {size}, 0, 0, {ready}, {now},
+    {due_at}
 FROM waiting_recipients;
 """
 
@@ -65,18 +69,35 @@ def load(store: stores.Store, *, recipients: int) -> None:
     """Queue `recipients`, a multiple of fifty, that wait."""
     if recipients % RECIPIENTS_PER_MESSAGE:
         raise ValueError(f"a backlog is made of messages with {RECIPIENTS_PER_MESSAGE} recipients: {recipients}")
+    _load(
+        store,
+        recipients=recipients,
+        each=RECIPIENTS_PER_MESSAGE,
+        domain=f"'backlog-' || (n % {DOMAINS}) || '.example.org'",
+        mime=MIME,
+        wait=WAIT_MICROSECONDS,
+    )
+
+
+def pile(store: stores.Store, *, messages: int, domain: str, mime: str) -> None:
+    """Queue `messages` that are ready; `domain` is an SQL expression of `n`, and `mime` has no quote of SQL."""
+    _load(store, recipients=messages, each=1, domain=domain, mime=mime, wait=0)
+
+
+def _load(store: stores.Store, *, recipients: int, each: int, domain: str, mime: str, wait: int) -> None:
     now = time.time_ns() // 1000
     store.load(
         SCRIPT.format(
             account=ACCOUNT,
             recipients=recipients,
-            messages=recipients // RECIPIENTS_PER_MESSAGE,
-            each=RECIPIENTS_PER_MESSAGE,
-            domains=DOMAINS,
-            mime=MIME,
-            size=len(MIME),
+            messages=recipients // each,
+            each=each,
+            domain=domain,
+            mime=mime,
+            size=len(mime),
             bytes_type=store.bytes_type,
+            ready=0 if wait else 1,
             now=now,
-            due_at=now + WAIT_MICROSECONDS,
+            due_at=now + wait,
         )
     )

@@ -137,7 +137,8 @@ def measure(
     """Fill a store, serve it, and open every page."""
     filled: list[million.Filled] = []
     with contextlib.ExitStack() as stack:
-        store = _store(stack, peer, folder=folder, database=database)
+        kind: stores.Name = "SQLite" if peer.startswith("sqlite") else "PostgreSQL"
+        store = stack.enter_context(stores.empty(kind, folder=folder, server=database))
 
         def prepare(configuration: pathlib.Path) -> None:
             began = time.monotonic()
@@ -222,17 +223,6 @@ def _durations(log: pathlib.Path, request_ids: typing.Sequence[str]) -> list[flo
 
     process.wait_until(read, what="the log lines of the requests", seconds=LOG_SECONDS)
     return [found[request_id] for request_id in request_ids]
-
-
-def _store(
-    stack: contextlib.ExitStack, peer: str, *, folder: pathlib.Path, database: postgres.Postgres | None
-) -> stores.Store:
-    if peer.startswith("sqlite"):
-        return stores.SqliteFile(folder / "mail.db")
-    assert database is not None
-    name = "postroad_bench"
-    stack.enter_context(database.database(name))
-    return stores.PostgresDatabase(database, name=name)
 
 
 def table(figures: typing.Sequence[Figure]) -> list[str]:

@@ -44,25 +44,27 @@ class Delivered:
     sent: injection.Injection
 
 
-def deliver(contender: Contender, sink: smtp_sink.Sink, *, run: str, messages: int) -> Delivered:
+def deliver(
+    contender: Contender, sink: smtp_sink.Sink, *, run: str, messages: int, stall_seconds: float = STALL_SECONDS
+) -> Delivered:
     """Send `messages` and wait for all of them; TimeoutError when some do not arrive."""
     total = sink.messages() + messages
     began = time.monotonic()
     with contender.sending(run, messages=messages) as sending:
-        _wait(contender, sink, total=total)
+        _wait(contender, sink, total=total, stall_seconds=stall_seconds)
         seconds = time.monotonic() - began
     return Delivered(seconds=seconds, sent=sending.ended())
 
 
-def _wait(contender: Contender, sink: smtp_sink.Sink, *, total: int) -> None:
-    arrived, give_up_at = 0, time.monotonic() + STALL_SECONDS
+def _wait(contender: Contender, sink: smtp_sink.Sink, *, total: int, stall_seconds: float) -> None:
+    arrived, give_up_at = 0, time.monotonic() + stall_seconds
     while (count := sink.messages()) < total or contender.unfinished():
         if count > arrived:
-            arrived, give_up_at = count, time.monotonic() + STALL_SECONDS
+            arrived, give_up_at = count, time.monotonic() + stall_seconds
         if time.monotonic() > give_up_at:
             raise TimeoutError(
                 f"{count} of {total} messages have arrived, {contender.unfinished()} are not finished, and nothing has "
-                f"moved for {STALL_SECONDS:.0f} s"
+                f"moved for {stall_seconds:.0f} s"
             )
         time.sleep(POLL_SECONDS)
 
@@ -76,19 +78,24 @@ class OnPostroad:
     folder: pathlib.Path
     connections: int
     content: message.Content
-    waiting: int
+    waiting: int = 0
+    part_bytes: int = message.PART_BYTES
 
     def sending(self, run: str, *, messages: int) -> contextlib.AbstractContextManager[injection.Sending]:
         """See Contender."""
+        return http.sending(self.target(run), messages=messages)
+
+    def target(self, run: str) -> http.Target:
+        """Where the injector sends the messages of a run, and what."""
         path = self.folder / f"{run}.request"
         headers = {
             "Authorization": f"Bearer {self.service.api_key}",
             "Content-Type": "application/json",
             "Idempotency-Key": f"{run}-{message.SERIAL}",
         }
-        http.write_request(path, target="/emails", headers=headers, body=message.as_json(self.content))
-        target = http.Target(port=self.service.port, request=path, connections=self.connections)
-        return http.sending(target, messages=messages)
+        body = message.as_json(self.content, part_bytes=self.part_bytes)
+        http.write_request(path, target="/emails", headers=headers, body=body)
+        return http.Target(port=self.service.port, request=path, connections=self.connections)
 
     def unfinished(self) -> int:
         """See Contender: a recipient's credit is reserved until its result is recorded."""

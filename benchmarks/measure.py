@@ -38,12 +38,19 @@ class Window:
     """Measure the trees under `roots` (process ids by the part they belong to) in a `with` block; then read `cost()`.
 
     With `seconds` the window ends after that time even when the block goes on: an injector that waits idle for its last
-    answers would dilute the figures of the machine.
+    answers would dilute the figures of the machine. Memory is looked at every `sample_seconds`.
     """
 
-    def __init__(self, roots: typing.Mapping[str, typing.Sequence[int]], *, seconds: float = math.inf) -> None:
+    def __init__(
+        self,
+        roots: typing.Mapping[str, typing.Sequence[int]],
+        *,
+        seconds: float = math.inf,
+        sample_seconds: float = MEMORY_SAMPLE_SECONDS,
+    ) -> None:
         self._roots = dict(roots)
         self._seconds = seconds
+        self._sample_seconds = sample_seconds
         self._memory: dict[str, int] = dict.fromkeys(roots, 0)
         self._ended = threading.Event()
         self._sampler = threading.Thread(target=self._sample, daemon=True)
@@ -74,13 +81,13 @@ class Window:
         )
 
     def _now(self) -> tuple[float, dict[str, float], float, float]:
-        trees = {name: sum(map(tree_cpu_seconds, pids)) for name, pids in self._roots.items()}
+        trees = {name: tree_cpu_seconds(*pids) for name, pids in self._roots.items()}
         busy, stolen = machine_cpu_seconds()
         return time.monotonic(), trees, busy, stolen
 
     def _sample(self) -> None:
         end_at = time.monotonic() + self._seconds
-        while not self._ended.wait(max(min(MEMORY_SAMPLE_SECONDS, end_at - time.monotonic()), 0)):
+        while not self._ended.wait(max(min(self._sample_seconds, end_at - time.monotonic()), 0)):
             if time.monotonic() >= end_at:
                 break
             self._sample_memory()
@@ -89,13 +96,13 @@ class Window:
 
     def _sample_memory(self) -> None:
         for name, pids in self._roots.items():
-            self._memory[name] = max(self._memory[name], sum(map(tree_memory_bytes, pids)))
+            self._memory[name] = max(self._memory[name], tree_memory_bytes(*pids))
 
 
-def tree_cpu_seconds(root: int) -> float:
-    """User and system time of a process, its living descendants, and all children that these have reaped."""
+def tree_cpu_seconds(*roots: int) -> float:
+    """User and system time of processes, their living descendants, and all children that these have reaped."""
     ticks = 0
-    for pid in tree(root):
+    for pid in tree(*roots):
         fields = _stat(pid)
         if fields:
             ticks += sum(int(fields[n]) for n in (USER_TIME, SYSTEM_TIME, REAPED_USER_TIME, REAPED_SYSTEM_TIME))
@@ -108,20 +115,25 @@ def main_thread_cpu_seconds(pid: int) -> float:
     return (int(fields[USER_TIME]) + int(fields[SYSTEM_TIME])) / os.sysconf("SC_CLK_TCK")
 
 
-def tree_memory_bytes(root: int) -> int:
-    """The proportional set of a process and its descendants; 0 where the kernel does not let us look."""
-    return sum(_proportional_set(pid) for pid in tree(root))
+def tree_memory_bytes(*roots: int) -> int:
+    """The proportional set of processes and their descendants; 0 where the kernel does not let us look."""
+    return sum(_proportional_set(pid) for pid in tree(*roots))
 
 
-def tree(root: int) -> list[int]:
-    """A process and all its living descendants."""
+def tree_peak_bytes(*roots: int) -> int:
+    """The most that each process of the trees has ever had resident, together; pages that they share count for each."""
+    return sum(_kilobytes(PROC / str(pid) / "status", "VmHWM:") for pid in tree(*roots))
+
+
+def tree(*roots: int) -> list[int]:
+    """Processes and all their living descendants."""
     children: dict[int, list[int]] = {}
     for entry in PROC.iterdir():
         if entry.name.isdigit():
             fields = _stat(int(entry.name))
             if fields:
                 children.setdefault(int(fields[PARENT]), []).append(int(entry.name))
-    found = [root]
+    found = list(roots)
     for pid in found:  # grows while it is read: a breadth-first walk
         found.extend(children.get(pid, ()))
     return found
@@ -141,8 +153,13 @@ def _stat(pid: int) -> list[str]:
 
 
 def _proportional_set(pid: int) -> int:
+    return _kilobytes(PROC / str(pid) / "smaps_rollup", "Pss:")
+
+
+def _kilobytes(file: pathlib.Path, name: str) -> int:
+    """The line of this name, in bytes; 0 where the kernel does not let us look, or the process has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-        for line in (PROC / str(pid) / "smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
+        for line in file.read_text().splitlines():
+            if line.startswith(name):
                 return int(line.split()[1]) * 1024
     return 0

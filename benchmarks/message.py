@@ -1,5 +1,6 @@
 """The message that every peer is given: 2.5 KB of text and 2.5 KB of HTML, as a receipt or a notice has them.
 
+Whoever asks for more gets parts of another size, such as those of a long newsletter.
 One content, two forms: the JSON body of `POST /emails` for the HTTP door and the MIME message (RFC 5322, RFC 2046)
 for an SMTP door. `SERIAL` marks where the HTTP injector writes the number of the message, always twelve digits, so
 that the length of a request never changes and no two recipients are equal.
@@ -12,6 +13,7 @@ import typing
 
 SERIAL = "@" * 12
 PART_BYTES = 2560
+LARGE_PART_BYTES = 51_200
 SENDER = "orders@example.com"
 RECIPIENT_DOMAIN = "example.net"
 SUBJECT = "Your order has been shipped"
@@ -34,20 +36,20 @@ PARAGRAPHS: typing.Mapping[Content, tuple[str, ...]] = {
 }
 
 
-def text(content: Content) -> str:
+def text(content: Content, *, part_bytes: int = PART_BYTES) -> str:
     """The plain part: whole lines until the size is reached."""
-    return "".join(_lines(content, before="", after="\n"))
+    return "".join(_lines(content, before="", after="\n", part_bytes=part_bytes))
 
 
-def html(content: Content) -> str:
+def html(content: Content, *, part_bytes: int = PART_BYTES) -> str:
     """The HTML part, of the same size, its markup included."""
-    return "".join(_lines(content, before="<p>", after="</p>\n"))
+    return "".join(_lines(content, before="<p>", after="</p>\n", part_bytes=part_bytes))
 
 
-def _lines(content: Content, *, before: str, after: str) -> typing.Iterator[str]:
+def _lines(content: Content, *, before: str, after: str, part_bytes: int) -> typing.Iterator[str]:
     size = 0
     number = 0
-    while size < PART_BYTES:
+    while size < part_bytes:
         words = PARAGRAPHS[content][number % len(PARAGRAPHS[content])]
         line = f"{before}{number:03} {words}{after}"
         size += len(line.encode())
@@ -55,19 +57,19 @@ def _lines(content: Content, *, before: str, after: str) -> typing.Iterator[str]
         yield line
 
 
-def as_json(content: Content) -> bytes:
+def as_json(content: Content, *, part_bytes: int = PART_BYTES) -> bytes:
     """The body of `POST /emails`."""
     fields = {
         "from": f"Postroad Orders <{SENDER}>",
         "to": f"customer-{SERIAL}@{RECIPIENT_DOMAIN}",
         "subject": SUBJECT,
-        "text": text(content),
-        "html": html(content),
+        "text": text(content, part_bytes=part_bytes),
+        "html": html(content, part_bytes=part_bytes),
     }
     return json.dumps(fields, ensure_ascii=False).encode()
 
 
-def as_mime(content: Content) -> bytes:
+def as_mime(content: Content, *, part_bytes: int = PART_BYTES) -> bytes:
     """The same message for an SMTP door, lines ended by LF alone: `smtp-source -F` writes the CRLF itself."""
     mime = email.message.EmailMessage(policy=email.policy.SMTP.clone(linesep="\n"))
     mime["From"] = f"Postroad Orders <{SENDER}>"
@@ -75,6 +77,6 @@ def as_mime(content: Content) -> bytes:
     mime["Subject"] = SUBJECT
     mime["Date"] = "Sat, 01 Nov 2025 12:00:00 +0000"
     mime["Message-ID"] = "<benchmark@example.com>"
-    mime.set_content(text(content))
-    mime.add_alternative(html(content), subtype="html")
+    mime.set_content(text(content, part_bytes=part_bytes))
+    mime.add_alternative(html(content, part_bytes=part_bytes), subtype="html")
     return mime.as_bytes()

@@ -33,7 +33,7 @@ FULL = {"rounds": 3, "events": 20_000, "warm_up": 2000}
 class Variant:
     """One line of the table: how many endpoints are healthy, and what the tenth does otherwise."""
 
-    store: typing.Literal["SQLite", "PostgreSQL"]
+    store: stores.Name
     healthy: int = ENDPOINTS
     hanging: bool = False
     at_one_place: bool = False
@@ -122,7 +122,7 @@ class Bench:
         folder, each = self._folder / "service", self._options.events // ENDPOINTS
         piles: list[webhook_pile.Pile] = []
         with contextlib.ExitStack() as stack:
-            store = self._store(stack, variant, folder=folder)
+            store = stack.enter_context(stores.empty(variant.store, folder=folder, server=self._database))
 
             def prepare(configuration: pathlib.Path) -> None:
                 urls, events_of = variant.urls(sink), variant.events_of(each)
@@ -147,14 +147,6 @@ class Bench:
                     each=each,
                 ),
             )
-
-    def _store(self, stack: contextlib.ExitStack, variant: Variant, *, folder: pathlib.Path) -> stores.Store:
-        if variant.store == "SQLite":
-            return stores.SqliteFile(folder / "mail.db")
-        assert self._database is not None
-        name = "postroad_bench"
-        stack.enter_context(self._database.database(name))
-        return stores.PostgresDatabase(self._database, name=name)
 
 
 def main() -> int:

@@ -1,11 +1,12 @@
 -- Requests from a template, each with its own serial number, for wrk (its script is LuaJIT).
 --
--- BENCH_TEMPLATE is a file with one whole HTTP request, in which every run of twelve "@" is replaced by the serial.
+-- BENCH_TEMPLATE is a file with one whole HTTP request, in which every run of twelve "@" is replaced by the serial; or,
+-- with BENCH_VALUES, by the next line of that file, from its beginning again after the last one.
 -- BENCH_SECONDS after its first request a thread sends no more: it writes one byte of a request that never ends, so that
 -- all earlier requests are answered, counted, and nothing is cut off when wrk closes its connections. After BENCH_MESSAGES
 -- requests it sends no more either: its connections stay open and silent, because somebody waits for the mail that it
 -- sent. With BENCH_EXPECT=202 every answer's status is looked at (dearer: for the warm-up); otherwise wrk counts those
--- over 399.
+-- over 399. With BENCH_RATE so many requests a second are sent at the most, evenly; a late one is not made up for.
 
 local ffi = require("ffi")
 ffi.cdef [[
@@ -29,10 +30,11 @@ function setup(thread)
   table.insert(threads, thread)
 end
 
-local parts, holes = {}, {}
+local parts, holes, values = {}, {}, {}
 local seconds = tonumber(os.getenv("BENCH_SECONDS"))
 local messages = tonumber(os.getenv("BENCH_MESSAGES")) or math.huge
 local expected = tonumber(os.getenv("BENCH_EXPECT"))
+local rate = tonumber(os.getenv("BENCH_RATE"))
 local deadline
 
 function init()
@@ -48,13 +50,16 @@ function init()
     rest = rest:sub(last + 1)
   end
   table.insert(parts, rest)
+  if os.getenv("BENCH_VALUES") then
+    for line in io.lines(os.getenv("BENCH_VALUES")) do table.insert(values, line) end
+  end
   serial, sent, unexpected, sending_seconds = 0, 0, 0, 0
 end
 
 local function build()
   serial = serial + 1
-  local digits = ("%02d%010d"):format(number, serial)
-  for index = 1, #holes do parts[holes[index]] = digits end
+  local value = #values > 0 and values[(serial - 1) % #values + 1] or ("%02d%010d"):format(number, serial)
+  for index = 1, #holes do parts[holes[index]] = value end
   return table.concat(parts)
 end
 
@@ -68,6 +73,15 @@ function request()
   sent = sent + 1
   sending_seconds = time - deadline + seconds
   return build()
+end
+
+if rate then
+  local next_at
+  function delay()
+    local time = now()
+    next_at = math.max((next_at or time) + 1 / rate, time)
+    return (next_at - time) * 1000
+  end
 end
 
 if expected then

@@ -30,25 +30,39 @@ FOREVER_SECONDS = 86_400
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where to send, and the file with the whole HTTP request (see `write_request`)."""
+    """Where to send, and the file with the whole HTTP request (see `write_request`).
+
+    With `values`, a file of lines, these stand where the serial would, one after the other.
+    """
 
     port: int
     request: pathlib.Path
     connections: int
+    values: pathlib.Path | None = None
 
 
-def write_request(path: pathlib.Path, *, target: str, headers: typing.Mapping[str, str], body: bytes) -> None:
-    """Write the template of a POST; the serial may stand in a header and in the body."""
-    lines = [f"POST {target} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
+def write_request(
+    path: pathlib.Path, *, target: str, headers: typing.Mapping[str, str], body: bytes | None = None
+) -> None:
+    """Write the template of a POST, or without a body of a GET; the serial may stand anywhere in it."""
+    lines = [f"{'GET' if body is None else 'POST'} {target} HTTP/1.1", "Host: 127.0.0.1"]
+    lines += [] if body is None else [f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    path.write_bytes("\r\n".join([*lines, "", ""]).encode() + body)
+    path.write_bytes("\r\n".join([*lines, "", ""]).encode() + (body or b""))
 
 
-def send(target: Target, *, seconds: float, expect: int | None = None) -> injection.Injection:
-    """Send for `seconds`; with `expect`, count every answer of another status as failed, else those over 399."""
+def send(
+    target: Target, *, seconds: float, expect: int | None = None, rate: float | None = None
+) -> injection.Injection:
+    """Send for `seconds`; with `expect`, count every answer of another status as failed, else those over 399.
+
+    With a `rate`, no more than so many a second.
+    """
     script = {"BENCH_SECONDS": str(seconds)}
     if expect is not None:
         script["BENCH_EXPECT"] = str(expect)
+    if rate is not None:
+        script["BENCH_RATE"] = str(rate)
     process = _start(target, seconds=math.ceil(seconds) + DRAIN_SECONDS, script=script)
     figures, cpu_seconds = _end(process)
     unanswered = figures["sent"] - figures["answered"]
@@ -87,6 +101,8 @@ def sending(target: Target, *, messages: int) -> typing.Iterator[injection.Sendi
 
 def _start(target: Target, *, seconds: int, script: typing.Mapping[str, str]) -> subprocess.Popen[str]:
     environment = {**os.environ, "BENCH_TEMPLATE": str(target.request), **script}
+    if target.values is not None:
+        environment["BENCH_VALUES"] = str(target.values)
     command = ["wrk", "--threads", "1", "--connections", str(target.connections), "--timeout", f"{ANSWER_SECONDS}s"]
     command += ["--duration", f"{seconds}s", "--script", str(SCRIPT), f"http://127.0.0.1:{target.port}/"]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)

@@ -1,10 +1,10 @@
 """Postroad itself, started as an operator starts it: `postroad serve` with a configuration file.
 
 Without more words only the `api` role runs, because a peer that holds its mail delivers nothing either. With a `Relay`
-all mail goes to a fixed next hop; a `Teller` only tells receivers of events; a `Door` takes mail over SMTP. Everything
-that a request needs is made by the operator's commands. The limits that would refuse a flood from one credential or
-domain, or slow one next hop, are raised; everything else stays at its default, and durability above all. Its log goes
-to a file, as in production.
+all mail goes to a fixed next hop; an `Exchange` looks destinations up in DNS; a `Teller` only tells receivers of
+events; a `Door` takes mail over SMTP. Everything that a request needs is made by the operator's commands. The limits
+that would refuse a flood from one credential or domain, or slow one next hop, are raised; everything else stays at its
+default, and durability above all. Its log goes to a file, as in production.
 """
 
 import contextlib
@@ -52,6 +52,19 @@ sign = {sign}
 [pools]
 smarthost = {{ connections = {connections}, messages_per_second = 1000000, messages_per_connection = 10000 }}
 """
+# Its destinations are on loopback, and it has no door that could say whether it is ready. At the end nobody waits for a
+# host that never answers. Pools stay as they are.
+EXCHANGE_CONFIGURATION = """
+[delivery]
+resolvers = ["{name_server}"]
+mx_port = {mx_port}
+hostname = "postroad.example.com"
+sign = false
+grace_seconds = 2
+
+[metrics]
+listen = "127.0.0.1:{port}"
+"""
 # Its receivers are on loopback, and it has no door that could say whether it is ready.
 TELLER_CONFIGURATION = """
 [delivery]
@@ -77,7 +90,9 @@ listen = "127.0.0.1:{port}"
 Processes = typing.Sequence[typing.Sequence[str]]
 ACCEPTING: Processes = (("api",),)
 ONE_PROCESS: Processes = (("api", "delivery", "maintenance"),)
+ALL_ROLES: Processes = (("api", "delivery", "inbound", "maintenance", "submission", "webhooks"),)
 TWO_PROCESSES: Processes = (("api",), ("delivery", "maintenance"))
+DELIVERING: Processes = (("delivery", "maintenance"),)
 TELLING: Processes = (("webhooks",),)
 SUBMITTING: Processes = (("submission",),)
 ACCOUNT = "Benchmark"
@@ -93,6 +108,15 @@ class Relay:
     sign: bool
     processes: Processes = ONE_PROCESS
     connections: int = 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """Mail goes where DNS says, to hosts that all listen on one port, by which processes' roles."""
+
+    mx_port: int
+    name_server: str
+    processes: Processes = DELIVERING
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +159,18 @@ class Postroad:
         return int(report["counts"]["messages"]), [str(finding) for finding in report["findings"]]
 
 
-Work = Relay | Teller | Door | Pages
+Work = Relay | Exchange | Teller | Door | Pages
+Prepare = typing.Callable[[pathlib.Path], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """A service that is configured and could start: its folder, and an account that may send."""
+
+    folder: pathlib.Path
+    port: int
+    api_key: str
+    configuration: pathlib.Path
 
 
 @contextlib.contextmanager
@@ -144,7 +179,7 @@ def running(
     *,
     database_url: str,
     work: Work | None = None,
-    prepare: typing.Callable[[pathlib.Path], None] | None = None,
+    prepare: Prepare | None = None,
     program: typing.Sequence[str] = PROGRAM,
     doors: int = 0,
 ) -> typing.Iterator[Postroad]:
@@ -153,9 +188,25 @@ def running(
     `prepare` gets the configuration when the database has its tables, before the service starts. Another `program`
     serves as `postroad` does, and is looked at meanwhile. `doors` are processes that take mail; 0 is the default.
     """
+    with (
+        installed(folder, database_url=database_url, work=work, prepare=prepare, doors=doors) as installation,
+        serving(installation, processes=work.processes if work else ACCEPTING, program=program) as service,
+    ):
+        yield service
+
+
+@contextlib.contextmanager
+def installed(
+    folder: pathlib.Path,
+    *,
+    database_url: str,
+    work: Work | None = None,
+    prepare: Prepare | None = None,
+    doors: int = 0,
+) -> typing.Iterator[Installation]:
+    """What `running` does before the service starts, for those who start it more than once."""
     folder.mkdir(parents=True)
-    with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder)
+    try:
         configuration = folder / "postroad.toml"
         port = process.free_port()
         configuration.write_text(_settings(database_url=database_url, port=port, work=work, doors=doors))
@@ -163,14 +214,26 @@ def running(
         api_key = create_sender(configuration)
         if prepare is not None:
             prepare(configuration)
-        serve = (*program, "serve", "--config", str(configuration))
+        yield Installation(folder=folder, port=port, api_key=api_key, configuration=configuration)
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def serving(
+    installation: Installation, *, processes: Processes, program: typing.Sequence[str] = PROGRAM
+) -> typing.Iterator[Postroad]:
+    """The service as so many, each with its roles; stopped at the end."""
+    configuration, port = installation.configuration, installation.port
+    serve = (*program, "serve", "--config", str(configuration))
+    with contextlib.ExitStack() as stack:
         services = [
-            _start(stack, [*serve, *_words(roles)], log=folder / f"postroad-{number}.log")
-            for number, roles in enumerate(work.processes if work else ACCEPTING, start=1)
+            _start(stack, [*serve, *_words(roles)], log=installation.folder / f"postroad-{number}.log")
+            for number, roles in enumerate(processes, start=1)
         ]
         process.wait_until(lambda: _ready(services, port=port), what="the start of Postroad")
         pids = tuple(service.pid for service in services)
-        yield Postroad(pids=pids, port=port, api_key=api_key, configuration=configuration)
+        yield Postroad(pids=pids, port=port, api_key=installation.api_key, configuration=configuration)
 
 
 def _settings(*, database_url: str, port: int, work: Work | None, doors: int) -> str:
@@ -184,6 +247,10 @@ def _settings(*, database_url: str, port: int, work: Work | None, doors: int) ->
             sign = "true" if work.sign else "false"
             return settings + RELAY_CONFIGURATION.format(
                 next_hop_port=work.next_hop_port, sign=sign, connections=work.connections
+            )
+        case Exchange():
+            return settings + EXCHANGE_CONFIGURATION.format(
+                name_server=work.name_server, mx_port=work.mx_port, port=port
             )
         case Teller():
             return settings + TELLER_CONFIGURATION.format(
@@ -211,6 +278,12 @@ def create_sender(configuration: pathlib.Path) -> str:
     domain = message.SENDER.partition("@")[2]
     operate(configuration, "domain", "add", "--account", account, "--verified", domain)
     return str(operate(configuration, "apikey", "create", "--account", account)["api_key"]["key"])
+
+
+def create_reader(configuration: pathlib.Path) -> str:
+    """An API key of the account that may read what was sent."""
+    made = operate(configuration, "apikey", "create", "--account", ACCOUNT, "--read")
+    return str(made["api_key"]["key"])
 
 
 def create_login(configuration: pathlib.Path) -> tuple[str, str]:

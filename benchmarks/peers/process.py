@@ -35,11 +35,11 @@ def wait_until(ready: typing.Callable[[], bool], *, what: str, seconds: float = 
         time.sleep(POLL_SECONDS)
 
 
-def listens(port: int) -> bool:
-    """Whether somebody accepts connections on this port of loopback."""
+def listens(port: int, *, address: str = "127.0.0.1") -> bool:
+    """Whether somebody accepts connections on this port of an address."""
     with socket.socket() as probe:
         probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((address, port)) == 0
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

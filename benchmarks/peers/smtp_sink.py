@@ -40,8 +40,12 @@ class Sink:
 
     def mail(self) -> bytes:
         """All mail that was kept, one message after the other."""
+        return b"".join(self.letters())
+
+    def letters(self) -> typing.Iterator[bytes]:
+        """Each message that was kept, by itself; lines end in LF alone."""
         assert self._kept is not None
-        return b"".join(path.read_bytes() for path in sorted(self._kept.iterdir()))
+        return (path.read_bytes() for path in sorted(self._kept.iterdir()))
 
 
 def newest_count(written: bytes) -> int:
@@ -56,10 +60,15 @@ def missing() -> str | None:
 
 
 @contextlib.contextmanager
-def running(folder: pathlib.Path, *, keep: bool = False) -> typing.Iterator[Sink]:
-    """A sink on a free port of loopback that has taken nothing yet; stopped and its files deleted at the end."""
+def running(
+    folder: pathlib.Path, *, address: str = "127.0.0.1", port: int | None = None, keep: bool = False
+) -> typing.Iterator[Sink]:
+    """A sink on loopback that has taken nothing yet; stopped and its files deleted at the end.
+
+    Without a `port` it takes a free one.
+    """
     folder.mkdir(parents=True)
-    port = process.free_port()
+    port = port or process.free_port()
     command = ["smtp-sink", "-4", "-c", "-m", str(CONNECTIONS)]
     if os.geteuid() == 0:
         command += ["-u", USER]
@@ -67,9 +76,11 @@ def running(folder: pathlib.Path, *, keep: bool = False) -> typing.Iterator[Sink
     if kept is not None:
         command += ["-d", f"{kept}/"]
     counts = folder / "counts"
-    sink = process.start([*command, f"127.0.0.1:{port}", str(CONNECTIONS)], log=counts)
+    sink = process.start([*command, f"{address}:{port}", str(CONNECTIONS)], log=counts)
     try:
-        process.wait_until(lambda: _listening(sink, port=port, output=counts), what="the start of smtp-sink")
+        process.wait_until(
+            lambda: _listening(sink, address=address, port=port, output=counts), what="the start of smtp-sink"
+        )
         yield Sink(sink.pid, port=port, counts=counts, kept=kept)
     finally:
         process.stop(sink)
@@ -84,7 +95,7 @@ def _folder_for_mail(folder: pathlib.Path) -> pathlib.Path:
     return kept
 
 
-def _listening(sink: subprocess.Popen[bytes], *, port: int, output: pathlib.Path) -> bool:
+def _listening(sink: subprocess.Popen[bytes], *, address: str, port: int, output: pathlib.Path) -> bool:
     if sink.poll() is not None:
         raise RuntimeError(f"smtp-sink ended with {sink.returncode}: {output.read_text()}")
-    return process.listens(port)
+    return process.listens(port, address=address)

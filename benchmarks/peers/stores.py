@@ -10,6 +10,9 @@ import typing
 
 from benchmarks.peers import postgres
 
+Name = typing.Literal["SQLite", "PostgreSQL"]
+DATABASE = "postroad_bench"
+
 
 class Store(typing.Protocol):
     """Where Postroad finds the database (`url`), its server's process, and the name of its type for bytes."""
@@ -20,6 +23,9 @@ class Store(typing.Protocol):
 
     def ask(self, question: str) -> int:
         """The one number that a SELECT gives."""
+
+    def texts(self, question: str) -> list[str]:
+        """The one column of texts that a SELECT gives."""
 
     def load(self, script: str, *, analyse: bool = True) -> None:
         """Run statements in one transaction and leave no work of it for later; before the service starts.
@@ -43,6 +49,11 @@ class SqliteFile:
         """See Store."""
         with contextlib.closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)) as connection:
             return int(connection.execute(question).fetchone()[0])
+
+    def texts(self, question: str) -> list[str]:
+        """See Store."""
+        with contextlib.closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)) as connection:
+            return [str(row[0]) for row in connection.execute(question)]
 
     def load(self, script: str, *, analyse: bool = True) -> None:
         """See Store."""
@@ -68,7 +79,23 @@ class PostgresDatabase:
         """See Store."""
         return int(self._server.ask(question, database=self._name))
 
+    def texts(self, question: str) -> list[str]:
+        """See Store."""
+        return self._server.run(f"{question};\n", database=self._name).split()
+
     def load(self, script: str, *, analyse: bool = True) -> None:
         """See Store."""
         del analyse
         self._server.run(f"BEGIN;\n{script}\nCOMMIT;\nVACUUM ANALYZE;\nCHECKPOINT;\n", database=self._name)
+
+
+@contextlib.contextmanager
+def empty(name: Name, *, folder: pathlib.Path, server: postgres.Postgres | None) -> typing.Iterator[Store]:
+    """A new store of this kind: a file in the service's folder, or a database of the server, dropped at the end."""
+    if name == "SQLite":
+        yield SqliteFile(folder / "mail.db")
+        return
+    if server is None:
+        raise ValueError("a database of PostgreSQL needs its server")
+    with server.database(DATABASE):
+        yield PostgresDatabase(server, name=DATABASE)
