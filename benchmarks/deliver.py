@@ -2,9 +2,9 @@
 
 The clock runs from the injector's start until the last message is at `smtp-sink` and recorded as delivered: its credit
 is settled in Postroad's store, its file is gone from Postfix's queue. Both accept durably, use at most 20 connections
-to the sink, and carry the same 5 KB message; signed variants sign by DKIM with RSA-2048. Rounds alternate between the
-variants, each on an empty store, or on one with a backlog that waits. After each round the books are compared: every
-message arrived once and is recorded, or the round has a problem.
+to the sink, and carry the same message, of 5 KB or of 100 KB; signed variants sign by DKIM with RSA-2048. Rounds
+alternate between the variants, each on an empty store. After each round the books are compared: every message arrived
+once and is recorded, or the round has a problem.
 """
 
 import argparse
@@ -17,12 +17,11 @@ import subprocess
 import sys
 import typing
 
-from benchmarks import backlog, deliveries, figures, machine, measure, message, report, session
+from benchmarks import deliveries, figures, machine, measure, message, report, session
 from benchmarks.peers import opendkim, postfix, postgres, postroad, smtp_sink, stores
 
-REFERENCES = {False: "Postfix", True: "Postfix, signed"}
-# How many times as fast as its reference.
-GOALS = {"Postfix": 5.0, "Postfix, signed": 4.0}
+# How many times as fast as the Postfix that does the same, by whether mail is signed.
+GOALS = {False: 5.0, True: 4.0}
 # So few that a sink which keeps them is quick, so many that a signature is no accident.
 PROOF_MESSAGES = 5
 
@@ -31,18 +30,29 @@ PROOF_MESSAGES = 5
 class Variant:
     """One line of the table. Without a store it is Postfix."""
 
-    store: typing.Literal["SQLite", "PostgreSQL"] | None
+    store: stores.Name | None
     signed: bool = False
+    large: bool = False
     processes: postroad.Processes = postroad.ONE_PROCESS
-    backlog: bool = False
 
-    def name(self, *, waiting: int) -> str:
+    @property
+    def name(self) -> str:
         """What the table calls it."""
         words = ["Postroad", self.store] if self.store else ["Postfix"]
         words += ["two processes"] if self.processes == postroad.TWO_PROCESSES else []
+        words += ["100 KB"] if self.large else []
         words += ["signed"] if self.signed else []
-        words += [f"{waiting:,} waiting"] if self.backlog else []
         return ", ".join(words)
+
+    @property
+    def reference(self) -> str:
+        """The line that it is compared with: the Postfix that does the same."""
+        return Variant(store=None, signed=self.signed, large=self.large).name
+
+    @property
+    def part_bytes(self) -> int:
+        """How long its text and its HTML are."""
+        return message.LARGE_PART_BYTES if self.large else message.PART_BYTES
 
 
 VARIANTS = {
@@ -50,17 +60,17 @@ VARIANTS = {
     "postgresql": Variant(store="PostgreSQL"),
     "sqlite-two": Variant(store="SQLite", processes=postroad.TWO_PROCESSES),
     "postgresql-two": Variant(store="PostgreSQL", processes=postroad.TWO_PROCESSES),
-    "sqlite-backlog": Variant(store="SQLite", backlog=True),
-    "postgresql-backlog": Variant(store="PostgreSQL", backlog=True),
     "postfix": Variant(store=None),
     "sqlite-signed": Variant(store="SQLite", signed=True),
     "postgresql-signed": Variant(store="PostgreSQL", signed=True),
     "sqlite-two-signed": Variant(store="SQLite", signed=True, processes=postroad.TWO_PROCESSES),
     "postgresql-two-signed": Variant(store="PostgreSQL", signed=True, processes=postroad.TWO_PROCESSES),
     "postfix-signed": Variant(store=None, signed=True),
+    "sqlite-large": Variant(store="SQLite", large=True),
+    "postfix-large": Variant(store=None, large=True),
+    "sqlite-large-signed": Variant(store="SQLite", large=True, signed=True),
+    "postfix-large-signed": Variant(store=None, large=True, signed=True),
 }
-# The backlog's rate beside the rate without one.
-WITH_AND_WITHOUT = {"sqlite-backlog": "sqlite", "postgresql-backlog": "postgresql"}
 
 
 class Bench:
@@ -77,30 +87,30 @@ class Bench:
         """What is wrong with the signatures of this variant, seen at a sink that keeps its mail."""
         with (
             smtp_sink.running(self._folder / "sink", keep=True) as sink,
-            self._contender(variant, sink, waiting=0) as contender,
+            self._contender(variant, sink) as contender,
         ):
             deliveries.deliver(contender, sink, run="proof", messages=PROOF_MESSAGES)
             return deliveries.signature_differences(sink.mail(), messages=PROOF_MESSAGES, signed=variant.signed)
 
     def measure(self, variant: Variant) -> figures.Round:
         """One round, on a quiet disk."""
-        waiting = self._options.backlog if variant.backlog else 0
-        messages = self._options.messages
+        messages = self._options.large_messages if variant.large else self._options.messages
+        warm_up_messages = min(self._options.warm_up, messages)
         with (
             smtp_sink.running(self._folder / "sink") as sink,
-            self._contender(variant, sink, waiting=waiting) as contender,
+            self._contender(variant, sink) as contender,
         ):
-            warm_up = deliveries.deliver(contender, sink, run="warm-up", messages=self._options.warm_up)
+            warm_up = deliveries.deliver(contender, sink, run="warm-up", messages=warm_up_messages)
             os.sync()
             with measure.Window({**contender.processes(), "sink": (sink.pid,)}) as window:
                 done = deliveries.deliver(contender, sink, run="measured", messages=messages)
-            delivered = self._options.warm_up + messages
+            delivered = warm_up_messages + messages
             problems = deliveries.arrival_differences(sink, delivered=delivered)
             problems += contender.differences(delivered=delivered)
         if failed := warm_up.sent.failed + done.sent.failed:
             problems.append(f"{failed} messages were refused or not answered")
         return figures.of_round(
-            variant.name(waiting=waiting),
+            variant.name,
             messages_per_second=messages / done.seconds,
             sent=done.sent,
             cost=window.cost(),
@@ -109,54 +119,38 @@ class Bench:
         )
 
     @contextlib.contextmanager
-    def _contender(
-        self, variant: Variant, sink: smtp_sink.Sink, *, waiting: int
-    ) -> typing.Iterator[deliveries.Contender]:
+    def _contender(self, variant: Variant, sink: smtp_sink.Sink) -> typing.Iterator[deliveries.Contender]:
         with contextlib.ExitStack() as stack:
             if variant.store is None:
                 yield self._relaying_postfix(stack, variant, sink)
             else:
-                yield self._relaying_postroad(stack, variant, sink, waiting=waiting)
+                yield self._relaying_postroad(stack, variant, sink, store_name=variant.store)
 
     def _relaying_postfix(
         self, stack: contextlib.ExitStack, variant: Variant, sink: smtp_sink.Sink
     ) -> deliveries.OnPostfix:
         mime = self._folder / "message.eml"
-        mime.write_bytes(message.as_mime(self._options.content))
+        mime.write_bytes(message.as_mime(self._options.content, part_bytes=variant.part_bytes))
         milter = stack.enter_context(opendkim.running(self._folder / "opendkim")) if variant.signed else None
         relay = postfix.Relay(next_hop_port=sink.port, milter_port=milter.port if milter else None)
         server = stack.enter_context(postfix.running(self._folder / "postfix", relay=relay))
         return deliveries.OnPostfix(server=server, milter=milter, mime=mime, sessions=self._options.sessions)
 
     def _relaying_postroad(
-        self, stack: contextlib.ExitStack, variant: Variant, sink: smtp_sink.Sink, *, waiting: int
+        self, stack: contextlib.ExitStack, variant: Variant, sink: smtp_sink.Sink, *, store_name: stores.Name
     ) -> deliveries.OnPostroad:
         folder = self._folder / "service"
-        store = self._store(stack, variant, folder=folder)
-        service = stack.enter_context(
-            postroad.running(
-                folder,
-                database_url=store.url,
-                work=postroad.Relay(next_hop_port=sink.port, sign=variant.signed, processes=variant.processes),
-                prepare=lambda _: backlog.load(store, recipients=waiting) if waiting else None,
-            )
-        )
+        store = stack.enter_context(stores.empty(store_name, folder=folder, server=self._database))
+        relay = postroad.Relay(next_hop_port=sink.port, sign=variant.signed, processes=variant.processes)
+        service = stack.enter_context(postroad.running(folder, database_url=store.url, work=relay))
         return deliveries.OnPostroad(
             service=service,
             store=store,
             folder=self._folder,
             connections=self._options.connections,
             content=self._options.content,
-            waiting=waiting,
+            part_bytes=variant.part_bytes,
         )
-
-    def _store(self, stack: contextlib.ExitStack, variant: Variant, *, folder: pathlib.Path) -> stores.Store:
-        if variant.store == "SQLite":
-            return stores.SqliteFile(folder / "mail.db")
-        assert self._database is not None
-        name = "postroad_bench"
-        stack.enter_context(self._database.database(name))
-        return stores.PostgresDatabase(self._database, name=name)
 
 
 def main() -> int:
@@ -182,43 +176,46 @@ def _run(
         database = stack.enter_context(session.database(folder, facts, wanted=wanted))
         if any(VARIANTS[name].store is None for name in names):
             facts["Postfix"] = postfix.version()
-        if "postfix-signed" in names:
+        if any(_needs_milter(name) for name in names):
             facts["OpenDKIM"] = opendkim.version()
         bench = Bench(options, folder=folder, database=database)
         rounds = _rounds(bench, options, names=_proven(bench, names, gaps=gaps), gaps=gaps)
-    groups = {
-        reference: figures.summarise(
-            [one for name, one in rounds if VARIANTS[name].signed == signed], reference=reference
-        )
-        for signed, reference in REFERENCES.items()
-    }
-    summaries = [summary for group in groups.values() for summary in group]
+    groups = list(_groups(rounds))
     return report.Report(
         title="From the POST to the destination",
         description=_description(options),
         facts=facts,
-        summaries=summaries,
+        summaries=[summary for _, summaries in groups for summary in summaries],
         rounds=[one for _, one in rounds],
         verdicts=[
-            *(
-                line
-                for name, group in groups.items()
-                for line in session.verdicts(group, reference=name, goal=GOALS[name])
-            ),
-            *_backlog_verdicts(summaries, waiting=options.backlog),
+            line
+            for variant, summaries in groups
+            for line in session.verdicts(summaries, reference=variant.reference, goal=GOALS[variant.signed])
         ],
         gaps=gaps,
     )
 
 
+def _groups(
+    rounds: typing.Sequence[tuple[str, figures.Round]],
+) -> typing.Iterator[tuple[Variant, list[figures.Summary]]]:
+    """Summaries that share a reference, each with one of its variants."""
+    for reference in dict.fromkeys(VARIANTS[name].reference for name, _ in rounds):
+        of_group = [(VARIANTS[name], one) for name, one in rounds if VARIANTS[name].reference == reference]
+        yield of_group[0][0], figures.summarise([one for _, one in of_group], reference=reference)
+
+
+def _needs_milter(name: str) -> bool:
+    return VARIANTS[name].store is None and VARIANTS[name].signed
+
+
 def _proven(bench: Bench, names: typing.Sequence[str], *, gaps: list[str]) -> list[str]:
-    """The variants whose mail is signed, or not signed, as their name says; a backlog changes nothing about that."""
+    """The variants whose mail is signed, or not signed, as their name says."""
     proven = []
     for name in names:
         problems: list[str] = []
-        if not VARIANTS[name].backlog:
-            with _failures_into(problems, what=f"{name} was not measured"):
-                problems += [f"{name} was not measured: {problem}" for problem in bench.prove(VARIANTS[name])]
+        with _failures_into(problems, what=f"{name} was not measured"):
+            problems += [f"{name} was not measured: {problem}" for problem in bench.prove(VARIANTS[name])]
         gaps += problems
         proven += [] if problems else [name]
     return proven
@@ -247,24 +244,17 @@ def _failures_into(problems: list[str], *, what: str) -> typing.Iterator[None]:
         problems.append(f"{what}: {failure}")
 
 
-def _backlog_verdicts(summaries: typing.Sequence[figures.Summary], *, waiting: int) -> list[str]:
-    sentences = []
-    doubt = session.doubt(summaries)
-    rates = {one.peer: one.messages_per_second for one in summaries}
-    for loaded, empty in WITH_AND_WITHOUT.items():
-        names = [VARIANTS[name].name(waiting=waiting) for name in (loaded, empty)]
-        if all(name in rates for name in names):
-            percent = 100 * rates[names[0]] / rates[names[1]]
-            sentences.append(f"{names[0]}: {percent:.0f} % of the rate with an empty queue{doubt}.")
-    return sentences
-
-
 def _description(options: argparse.Namespace) -> str:
+    sizes = [
+        len(message.as_mime(options.content, part_bytes=size))
+        for size in (message.PART_BYTES, message.LARGE_PART_BYTES)
+    ]
     return (
         f"Messages a second from the first send until all {options.messages:,} are at smtp-sink and recorded as "
-        f"delivered: text+html ({options.content}; {len(message.as_mime(options.content)):,} bytes of MIME), one "
-        f"recipient each. Postroad takes them over HTTP with {options.connections} kept connections (wrk) and delivers "
-        f"in the same process, or in a second one; Postfix takes them over SMTP with {options.sessions} kept sessions "
+        f"delivered: text+html ({options.content}; {sizes[0]:,} bytes of MIME), one recipient each; 100 KB: "
+        f"{options.large_messages:,} messages of {sizes[1]:,} bytes. Postroad takes them over HTTP with "
+        f"{options.connections} kept connections (wrk) and delivers in the same process, or in a second one; Postfix "
+        f"takes them over SMTP with {options.sessions} kept sessions "
         "(smtp-source) and relays them. Both deliver over at most 20 connections. Signed: DKIM, RSA-2048, "
         "relaxed/relaxed, by Postroad itself and by OpenDKIM as Postfix's milter. Medians of "
         f"{options.rounds} alternating rounds, each on an empty store after {options.warm_up:,} messages to warm up. "
@@ -284,9 +274,9 @@ def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
     if any(VARIANTS[name].store is None for name in names) and (reason := postfix.missing()):
         gaps.append(f"there is nothing to compare with. {reason}")
         names = [name for name in names if VARIANTS[name].store is not None]
-    if "postfix-signed" in names and (reason := opendkim.missing()):
+    if any(_needs_milter(name) for name in names) and (reason := opendkim.missing()):
         gaps.append(f"there is nothing to compare signed mail with. {reason}")
-        names.remove("postfix-signed")
+        names = [name for name in names if not _needs_milter(name)]
     return gaps, names
 
 
@@ -294,9 +284,7 @@ def _options() -> argparse.Namespace:
     parser = session.parser("deliver", "Delivery beside Postfix.", peers=VARIANTS)
     parser.add_argument("--messages", type=int, default=20_000, help="messages of a round (20000)")
     parser.add_argument("--warm-up", type=int, default=1000, help="messages before it (1000)")
-    parser.add_argument(
-        "--backlog", type=int, default=1_000_000, help="recipients that wait, a multiple of 50 (1000000)"
-    )
+    parser.add_argument("--large-messages", type=int, default=4000, help="the same where they have 100 KB (4000)")
     parser.add_argument("--connections", type=int, default=64, help="kept HTTP connections (64)")
     session.add_mail_options(parser)
     return parser.parse_args()
