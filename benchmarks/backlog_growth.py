@@ -1,7 +1,7 @@
 """`make bench-backlog`: whether the service slows down while the queue grows.
 
 For each length of the queue, from nothing to a million recipients that are due next week, a store is filled, and two
-rates are measured on it: messages a second from the POST to the destination, all roles in one process, and then those
+rates are measured on it: messages a second from the POST to the destination, all roles in one service, and then those
 accepted for good while nobody delivers. What is asked for is that the longest queue leaves nine tenths of the rate of
 the empty one. Rounds alternate between the lengths, each on a new store. After each round the books are compared: every
 message arrived once and is recorded, every accepted one is stored, and what waited still waits.
@@ -192,7 +192,7 @@ def _description(options: argparse.Namespace) -> str:
     return (
         "Messages a second beside so many recipients that wait in the queue, due next week, of another account, at "
         f"{backlog.DOMAINS:,} domains. First from the POST until all {options.messages:,} are at smtp-sink and "
-        "recorded as delivered, with api, delivery and maintenance in one process; then accepted for good, for "
+        "recorded as delivered, with api, delivery and maintenance in one service; then accepted for good, for "
         f"{options.seconds:g} s, with api alone. 5 KB of text+html ({len(message.as_mime('ascii')):,} bytes of MIME), "
         f"one recipient each, unsigned, over HTTP with {options.connections} kept connections (wrk). Medians of "
         f"{options.rounds} alternating rounds, each on a new store after {options.warm_up:,} messages to warm up. "

@@ -197,7 +197,7 @@ def _verdicts(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[st
 def _description(options: argparse.Namespace) -> str:
     return (
         f"`GET /emails/{{id}}` a second, over {options.connections} kept connections (wrk, one thread), in random "
-        f"order from {options.messages:,} messages of a month with their recipients. One process with the role api. "
+        f"order from {options.messages:,} messages of a month with their recipients. One service with the role api. "
         f"Beside sends: messages of 5 KB come in over {options.connections} more connections at half the rate at which "
         "this service accepts them when nothing else is asked; the CPU time is then that of reads and sends together, "
         f"for each read. Medians of {options.rounds} alternating rounds of {options.seconds:g} s, after a warm-up. "

@@ -1,6 +1,7 @@
 """Large bodies have places: few are worked on at once, the small ones pass by, and nobody waits for ever."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import httpx
@@ -59,6 +60,7 @@ async def post(opened: door.Door, note: dict[str, str], *, key: str = "good") ->
 def places(monkeypatch: pytest.MonkeyPatch, *, arriving: int, handled: int) -> None:
     """So many places, and nobody waits for one that is taken."""
     monkeypatch.setattr(large_bodies, "ARRIVING_AT_ONCE", arriving)
+    monkeypatch.setattr(large_bodies, "LEAST_ARRIVING", 1)
     monkeypatch.setattr(large_bodies, "HANDLED_AT_ONCE", handled)
     monkeypatch.setattr(large_bodies, "WAIT_SECONDS", 0)
 
@@ -106,3 +108,14 @@ async def test_who_finds_no_place_waits_for_one(monkeypatch: pytest.MonkeyPatch)
         assert entered == []
     await asyncio.gather(*waiting)
     assert entered == ["first", "second"]
+
+
+@pytest.mark.parametrize("doors, most", [(1, 4), (2, 2), (3, 1), (64, 1)])
+async def test_doors_share_the_places_and_each_has_one(monkeypatch: pytest.MonkeyPatch, doors: int, most: int) -> None:
+    places(monkeypatch, arriving=12, handled=4)
+    bodies = large_bodies.LargeBodies(doors=doors)
+    async with contextlib.AsyncExitStack() as taken:
+        for _ in range(most):
+            await taken.enter_async_context(bodies.handled())
+        with pytest.raises(errors.TemporaryFailure):
+            await taken.enter_async_context(bodies.handled())

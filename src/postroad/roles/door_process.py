@@ -46,9 +46,10 @@ async def run(
     bound: Mapping[str, listening.Bound],
     line: frames.End,
     *,
+    processes: int,
     log: logs.Logger,
 ) -> None:
-    """Be a door until the keeper stops it, or has gone."""
+    """Be a door, one of so many processes, until the keeper stops it, or has gone."""
     stopping = asyncio.Event()
     keeper = Keeper(stopping)
     await keeper.connect(line)
@@ -58,7 +59,8 @@ async def run(
     waiting = settings.limits.accept_waiting
     accepting_by = functools.partial(keeper.accepting, most_waiting=waiting)
     async with services_context.open_context(settings, actor=actors.SERVICE, accepting_by=accepting_by) as context:
-        duty = duties.Duty(context, log, stopping, functools.partial(keeper.figures, context), bound)
+        figures = functools.partial(keeper.figures, context)
+        duty = duties.Duty(context, log, stopping, figures, bound, door_processes=processes)
         starts = {name: STARTS[name] for name in roles}
         telling = asyncio.create_task(keeper.tell_forever(context))
         waking = asyncio.create_task(keeper.wake_forever(context))

@@ -65,7 +65,9 @@ def start(settings: config.Settings, names: Sequence[str], *, run: Run, log: log
             if not process_id:
                 for line in (ours, *(child.line for child in children)):
                     line.close()
-                _be_door(run, door_process.run(shared, roles, bound, theirs, log=log.bind(process=name)), log)
+                bound_log = log.bind(process=name)
+                door = door_process.run(shared, roles, bound, theirs, processes=processes, log=bound_log)
+                _be_door(run, door, log)
             theirs.close()
             children.append(Child(name, process_id, ours))
         addresses = {doors.LISTENERS[setting]: listening.address(one) for setting, one in bound.items()}

@@ -45,7 +45,7 @@ from postroad.roles import duties
 from postroad.services import access
 from postroad.services import context as services_context
 from postroad.submission import listening as submission_listening
-from postroad.web import application, forwarding, routing, switching
+from postroad.web import application, forwarding, large_bodies, routing, switching
 
 # A few who scrape, and a few who ask whether the process lives.
 METRICS_CONNECTIONS: Final = 64
@@ -96,6 +96,7 @@ async def start_api(duty: duties.Duty) -> duties.Started:
         entropy=ctx.entropy,
         log=duty.log,
         counted=ctx.metrics,
+        large=large_bodies.LargeBodies(doors=duty.door_processes),
     )
     served: http_exchange.Application = door
     if settings.dashboard.enabled:

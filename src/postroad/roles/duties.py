@@ -38,6 +38,8 @@ class Duty:
     figures: Callable[[], Awaitable[bytes]]
     # Addresses that are bound already, by the names of their settings.
     bound: Mapping[str, listening.Bound] = field(default_factory=dict)
+    # How many processes have the doors of this one, itself included.
+    door_processes: int = 1
     # Where the mailbox simulator puts its mail, in `postroad dev`.
     mail: inbox.Inbox | None = None
 

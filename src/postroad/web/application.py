@@ -82,7 +82,8 @@ class Application(Generic[routing.ContextT]):
     """The routes of a door, served. `context` is handed to `authenticate` and to the handlers, and is theirs alone.
 
     `act` makes the context in which a person changes something. `depict` may show a refusal in another way than as the
-    error object; None from it means that it does not want to. `proxies` know who called before them.
+    error object; None from it means that it does not want to. `proxies` know who called before them. `large` has the
+    places for large bodies.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Application(Generic[routing.ContextT]):
         entropy: Callable[[int], bytes],
         log: structlog.typing.FilteringBoundLogger,
         counted: metrics.Metrics | None = None,
+        large: large_bodies.LargeBodies | None = None,
     ) -> None:
         self._context = context
         self._authenticate = authenticate
@@ -110,7 +112,7 @@ class Application(Generic[routing.ContextT]):
         self._entropy = entropy
         self._log = log
         self._metrics = counted or metrics.Metrics()
-        self._large = large_bodies.LargeBodies()
+        self._large = large or large_bodies.LargeBodies()
         self._table: routing.Table[_Endpoint[routing.ContextT]] = routing.Table()
         for route in routes:
             answering.check(route)

@@ -14,19 +14,22 @@ from postroad import errors
 
 # Smaller ones are too many to queue for, and too small to matter.
 LARGE_OCTETS: Final = 1024 * 1024
-# Messages have 10 MiB at the most: 160 MiB that arrive, and as much again for those that are worked on.
-ARRIVING_AT_ONCE: Final = 16
+# Messages have 10 MiB at the most: 120 MiB that arrive, and 160 MiB for those that are worked on. Doors in
+# several processes share these places; the least is one to work on, and meanwhile one that arrives.
+ARRIVING_AT_ONCE: Final = 12
 HANDLED_AT_ONCE: Final = 4
+LEAST_ARRIVING: Final = 2
+LEAST_HANDLED: Final = 1
 # Callers often give up after 30 s; an answer that they see is better.
 WAIT_SECONDS: Final = 10.0
 
 
 class LargeBodies:
-    """The places of one door."""
+    """The places of one door, of so many that the service has."""
 
-    def __init__(self) -> None:
-        self._arriving = asyncio.Semaphore(ARRIVING_AT_ONCE)
-        self._handled = asyncio.Semaphore(HANDLED_AT_ONCE)
+    def __init__(self, *, doors: int = 1) -> None:
+        self._arriving = asyncio.Semaphore(max(LEAST_ARRIVING, ARRIVING_AT_ONCE // doors))
+        self._handled = asyncio.Semaphore(max(LEAST_HANDLED, HANDLED_AT_ONCE // doors))
 
     def arriving(self) -> contextlib.AbstractAsyncContextManager[None]:
         """A place for a body that is to be read, until its request is answered."""
