@@ -17,6 +17,8 @@ PARTS = ("service", "store", "injector", "sink", "rest")
 OPERATED = ("service", "store")
 # Kernel threads took 4 % on a quiet machine; a round with three times that shared its cores with somebody.
 NOISY_PERCENT = 12.0
+# How the names of those begin that are measured beside us.
+OTHERS = ("Postfix", "Haraka")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,10 @@ def of_round(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A peer's medians over its rounds, with the slowest and the fastest round beside them."""
+    """A peer's medians over its rounds, with the slowest and the fastest round beside them.
+
+    `ratio` is to the rate of `reference`; without a reference in the run neither is known.
+    """
 
     peer: str
     rounds: int
@@ -84,6 +89,12 @@ class Summary:
     memory_mebibytes: float
     noisy_rounds: int
     problems: tuple[str, ...]
+    reference: str | None = None
+
+
+def is_ours(peer: str) -> bool:
+    """Whether a peer is Postroad, in any of its forms."""
+    return not peer.startswith(OTHERS)
 
 
 def summarise(rounds: typing.Sequence[Round], *, reference: str) -> list[Summary]:
@@ -91,15 +102,15 @@ def summarise(rounds: typing.Sequence[Round], *, reference: str) -> list[Summary
     peers = list(dict.fromkeys(one.peer for one in rounds))
     by_peer = {peer: [one for one in rounds if one.peer == peer] for peer in peers}
     rate = _median([one.messages_per_second for one in by_peer.get(reference, [])])
-    return [_summary(peer, by_peer[peer], reference_rate=rate) for peer in peers]
+    return [_summary(by_peer[peer], reference=reference, reference_rate=rate) for peer in peers]
 
 
-def _summary(peer: str, rounds: typing.Sequence[Round], *, reference_rate: float | None) -> Summary:
+def _summary(rounds: typing.Sequence[Round], *, reference: str, reference_rate: float | None) -> Summary:
     rates = [one.messages_per_second for one in rounds]
     rate = statistics.median(rates)
     parts = [part for part in PARTS if part in rounds[0].cpu_microseconds]
     return Summary(
-        peer=peer,
+        peer=rounds[0].peer,
         rounds=len(rounds),
         messages=sum(one.messages for one in rounds),
         messages_per_second=rate,
@@ -113,6 +124,7 @@ def _summary(peer: str, rounds: typing.Sequence[Round], *, reference_rate: float
         memory_mebibytes=max(sum(one.memory_mebibytes.get(part, 0) for part in OPERATED) for one in rounds),
         noisy_rounds=sum(one.rest_percent + one.stolen_percent > NOISY_PERCENT for one in rounds),
         problems=tuple(problem for one in rounds for problem in one.problems),
+        reference=reference if reference_rate else None,
     )
 
 

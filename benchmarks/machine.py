@@ -1,12 +1,22 @@
-"""The facts about the machine and the programs that a reader needs to judge a figure. No host name, no path."""
+"""The facts about the machine, the programs and the run that a reader needs to judge a figure. No host name, no path.
+
+A result stays in the repository until somebody measures again, so it says itself when and of what it was taken.
+"""
 
 import os
 import pathlib
 import platform
 import re
+import shlex
 import subprocess
+import sys
+import time
+import typing
 
 import apsw
+
+# Where the stores and the results lie says nothing to a reader, and is a path of the machine.
+PLACES = ("--folder", "--results")
 
 
 def facts() -> dict[str, str]:
@@ -21,7 +31,21 @@ def facts() -> dict[str, str]:
         "wrk": _wrk_version(),
         # Where nothing listens, a mail server's log lines cost it next to nothing; that favours the peer.
         "syslog": "a daemon is listening" if pathlib.Path("/dev/log").exists() else "nobody listens",
+        "measured": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "commit": _commit(),
+        "command": command(sys.orig_argv),
     }
+
+
+def command(words: typing.Sequence[str]) -> str:
+    """How this process was started, for somebody who wants to start it again elsewhere."""
+    kept = ["python"]
+    skip = True  # the interpreter's own name
+    for word in words:
+        if not skip and not word.startswith(PLACES):
+            kept.append(word)
+        skip = word in PLACES
+    return shlex.join(kept)
 
 
 def file_system(folder: pathlib.Path) -> str:
@@ -47,3 +71,19 @@ def _wrk_version() -> str:
     except FileNotFoundError:
         return "not installed"
     return banner.split("[", maxsplit=1)[0].removeprefix("wrk").strip()
+
+
+def _commit() -> str:
+    """What was measured; a result of code that was never committed says so."""
+    try:
+        commit = _git("rev-parse", "--short=10", "HEAD")
+        changed = _git("status", "--porcelain", "--", "src")
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return "unknown"
+    return f"{commit}, with changes in src" if changed else commit
+
+
+def _git(*words: str) -> str:
+    folder = pathlib.Path(__file__).parents[1]
+    found = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=True)
+    return found.stdout.strip()

@@ -5,7 +5,9 @@ import json
 import pathlib
 import typing
 
-from benchmarks import figures
+import msgspec
+
+from benchmarks import figures, judging
 
 COLUMNS = (
     "peer",
@@ -29,16 +31,17 @@ NOTHING = "-"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A whole run. `gaps` says what is missing from it, and what to do about it."""
+    """A whole run. `gaps` says what is missing from it, and what to do about it; `verdicts`, what no goal says."""
 
     title: str
     description: str
     facts: dict[str, str]
     summaries: list[figures.Summary]
     rounds: list[figures.Round]
-    verdicts: list[str]
     gaps: list[str]
     unit: str = "message"
+    verdicts: list[str] = dataclasses.field(default_factory=list)
+    goals: list[judging.Goal] = dataclasses.field(default_factory=list)
 
 
 def write(report: Report, *, folder: pathlib.Path, name: str) -> None:
@@ -48,26 +51,35 @@ def write(report: Report, *, folder: pathlib.Path, name: str) -> None:
     (folder / f"{name}.json").write_text(json.dumps(dataclasses.asdict(report), indent=2, ensure_ascii=False) + "\n")
 
 
+def read(path: pathlib.Path) -> Report:
+    """What `write` wrote."""
+    return msgspec.json.decode(path.read_bytes(), type=Report)
+
+
 def markdown(report: Report) -> str:
     """The page that goes into the repository."""
-    head, *rows = table(report.summaries, unit=report.unit)
-    rows = [head, tuple("---" for _ in head), *rows]
     return "\n".join(
         [
             f"# {report.title}",
             "",
             report.description,
             "",
-            *(f"| {' | '.join(cells)} |" for cells in rows),
+            *markdown_table(table(report.summaries, unit=report.unit)),
             "",
-            *(f"- {line}" for line in _remarks(report)),
+            *(f"- {line}" for line in remarks(report)),
             "",
-            "| fact | value |",
-            "| --- | --- |",
-            *(f"| {name} | {value} |" for name, value in report.facts.items()),
+            *markdown_table([("fact", "value"), *report.facts.items()]),
             "",
         ]
     )
+
+
+def markdown_table(rows: typing.Iterable[typing.Sequence[str]]) -> typing.Iterator[str]:
+    """The lines of a table whose first row is its head."""
+    for number, cells in enumerate(rows):
+        yield f"| {' | '.join(cells)} |"
+        if number == 0:
+            yield f"| {' | '.join('---' for _ in cells)} |"
 
 
 def terminal(report: Report) -> str:
@@ -75,7 +87,7 @@ def terminal(report: Report) -> str:
     rows = table(report.summaries, unit=report.unit)
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)) for cells in rows]
-    return "\n".join([report.title, "", *lines, "", *_remarks(report)])
+    return "\n".join([report.title, "", *lines, "", *remarks(report)])
 
 
 def table(summaries: typing.Sequence[figures.Summary], *, unit: str) -> list[tuple[str, ...]]:
@@ -104,7 +116,9 @@ def row(summary: figures.Summary) -> tuple[str, ...]:
     )
 
 
-def _remarks(report: Report) -> typing.Iterator[str]:
+def remarks(report: Report) -> typing.Iterator[str]:
+    """What the figures mean, and what is wrong or missing."""
+    yield from (goal.sentence() for goal in report.goals)
     yield from report.verdicts
     yield from (f"PROBLEM, {summary.peer}: {text}" for summary in report.summaries for text in summary.problems)
     for summary in report.summaries:
