@@ -1,10 +1,10 @@
-"""`make bench-accept`: how many messages a second are accepted for good, by Postroad and by Postfix, in the same run.
+"""`make bench-accept`: how many messages a second are accepted for good, by Postroad and its peers, in the same run.
 
-Postroad takes 5 KB text+html messages over 64 kept HTTP connections, on SQLite and on PostgreSQL; Postfix takes the
-same content over 20 kept SMTP sessions. An answer counts when the message is on disk: SQLite `synchronous=FULL`,
-PostgreSQL `fsync` and `synchronous_commit`, Postfix's synced queue file. Rounds alternate between the peers, each on
-an empty store, and medians are reported. After each round the stored messages are counted: one for each answer, or
-the round has a problem.
+Postroad takes 5 KB text+html messages over 64 kept HTTP connections, on SQLite and on PostgreSQL; Postfix and Haraka
+take the same content over 20 kept SMTP sessions. An answer counts when the message is on disk: SQLite
+`synchronous=FULL`, PostgreSQL `fsync` and `synchronous_commit`, the synced queue files of the others. Rounds alternate
+between the peers, each on an empty store, and medians are reported. After each round the stored messages are counted:
+one for each answer, or the round has a problem.
 """
 
 import argparse
@@ -15,14 +15,15 @@ import shutil
 import sys
 import typing
 
-from benchmarks import figures, machine, measure, message, report, session
+from benchmarks import failures, figures, judging, machine, measure, message, report, session
 from benchmarks.injectors import http, injection, smtp
-from benchmarks.peers import postfix, postgres, postroad
+from benchmarks.peers import haraka, postfix, postgres, postroad
 
 GOAL = 3.0
 REFERENCE = "Postfix"
-PEERS = ("sqlite", "postgresql", "postfix")
-# Enough for Postfix to have all its workers and for a rate to be seen.
+PEERS = ("sqlite", "postgresql", "postfix", "haraka")
+OVER_SMTP = {"postfix": REFERENCE, "haraka": haraka.NAME}
+# Enough for a mail server to have all its workers and for a rate to be seen.
 SMTP_WARM_UP_MESSAGES = 2000
 
 
@@ -39,8 +40,8 @@ class Bench:
     def measure(self, peer: str) -> figures.Round:
         """One round of one peer, on an empty store and a quiet disk."""
         os.sync()
-        if peer == "postfix":
-            return self._postfix_round()
+        if peer in OVER_SMTP:
+            return self._smtp_round(peer)
         if peer == "sqlite":
             return self._postroad_round("Postroad, SQLite", database_url=f"sqlite:///{self._folder}/service/mail.db")
         assert self._database is not None
@@ -71,17 +72,18 @@ class Bench:
         http.write_request(path, target="/emails", headers=headers, body=message.as_json(self._options.content))
         return http.Target(port=service.port, request=path, connections=self._options.connections)
 
-    def _postfix_round(self) -> figures.Round:
+    def _smtp_round(self, peer: str) -> figures.Round:
         mime = self._folder / "message.eml"
         mime.write_bytes(message.as_mime(self._options.content))
         sessions = self._options.sessions
-        with postfix.running(self._folder / "postfix") as server:
+        running = postfix.running if peer == "postfix" else haraka.running
+        with running(self._folder / peer) as server:
             warm_up = smtp.send(port=server.port, messages=SMTP_WARM_UP_MESSAGES, sessions=sessions, mime=mime)
             count = max(int(warm_up.accepts_per_second * self._options.seconds), 1)
             with measure.Window({"service": (server.pid,)}) as window:
                 sent = smtp.send(port=server.port, messages=count, sessions=sessions, mime=mime)
             problems = _differences(answered=warm_up.sent + sent.sent, stored=server.stored())
-        return _figures(REFERENCE, sent=sent, window=window, problems=problems)
+        return _figures(OVER_SMTP[peer], sent=sent, window=window, problems=problems)
 
 
 def _figures(
@@ -127,21 +129,24 @@ def _run(
         database = stack.enter_context(session.database(folder, facts, wanted=wanted))
         if "postfix" in peers:
             facts["Postfix"] = postfix.version()
+        if "haraka" in peers:
+            facts["Haraka"] = haraka.version()
         bench = Bench(options, folder=folder, database=database)
         for number in range(1, options.rounds + 1):
             for peer in peers:
-                one = bench.measure(peer)
-                rounds.append(one)
-                print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
+                with failures.into(gaps, what=f"round {number} of {peer} did not end"):
+                    one = bench.measure(peer)
+                    rounds.append(one)
+                    print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
     summaries = figures.summarise(rounds, reference=REFERENCE)
     return report.Report(
-        title="Durable accepts",
+        title="Durable accepts over HTTP",
         description=_description(options),
         facts=facts,
         summaries=summaries,
         rounds=rounds,
-        verdicts=session.verdicts(summaries, reference=REFERENCE, goal=GOAL),
         gaps=gaps,
+        goals=judging.of_ratios(summaries, reference=REFERENCE, times=GOAL),
     )
 
 
@@ -151,10 +156,11 @@ def _description(options: argparse.Namespace) -> str:
     )
     return (
         f"Messages accepted for good, a second: text+html ({options.content}; {sizes}). Postroad over HTTP with "
-        f"{options.connections} kept connections and a new Idempotency-Key each (wrk, one thread); Postfix over SMTP "
-        f"with {options.sessions} kept sessions, mail held in the queue (smtp-source). Medians of {options.rounds} "
-        f"alternating rounds of {options.seconds:g} s, after a warm-up, each on an empty store. Every answer was "
-        "checked against the store. Memory is the peak of the service and its store, shared pages counted once."
+        f"{options.connections} kept connections and a new Idempotency-Key each (wrk, one thread); the others over "
+        f"SMTP with {options.sessions} kept sessions, mail held in the queue (smtp-source). Medians of "
+        f"{options.rounds} alternating rounds of {options.seconds:g} s, after a warm-up, each on an empty store. "
+        "Every answer was checked against the store. Memory is the peak of the service and its store, shared pages "
+        "counted once."
     )
 
 
@@ -163,10 +169,13 @@ def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
     peers = list(wanted)
     if shutil.which("wrk") is None:
         gaps.append("wrk is not installed, so Postroad was not measured: apt-get install wrk")
-        peers = [peer for peer in peers if peer == "postfix"]
+        peers = [peer for peer in peers if peer in OVER_SMTP]
     if "postfix" in peers and (reason := postfix.missing()):
         gaps.append(f"there is nothing to compare with. {reason}")
         peers.remove("postfix")
+    if "haraka" in peers and (reason := smtp.missing() or haraka.missing()):
+        gaps.append(f"Haraka was not measured. {reason}")
+        peers.remove("haraka")
     return gaps, peers
 
 

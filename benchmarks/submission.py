@@ -1,11 +1,11 @@
-"""`make bench-submission`: how many messages a second are accepted for good over SMTP, by Postroad and by Postfix.
+"""`make bench-submission`: how many messages a second are accepted for good over SMTP, by Postroad and its peers.
 
 5 KB messages come over 20 sessions, which are kept, or are made anew for each message. Postroad demands that clients
 log in, which `smtp-source` cannot: its clients are the sessions of `injectors/smtp_sessions.py`, which say the same
 words and AUTH before them. Postfix is measured with both, without AUTH: with `smtp-source`, which costs less and is
-what the ratio is to, and with the same clients. A 250 counts when the message is on disk. Rounds alternate between the
-peers, each on an empty store, and medians are reported. After each round the stored messages are counted: one for each
-250, or the round has a problem.
+what the ratio is to, and with the same clients; Haraka with `smtp-source`. A 250 counts when the message is on disk.
+Rounds alternate between the peers, each on an empty store, and medians are reported. After each round the stored
+messages are counted: one for each 250, or the round has a problem.
 """
 
 import argparse
@@ -16,13 +16,13 @@ import pathlib
 import sys
 import typing
 
-from benchmarks import figures, machine, measure, message, report, session
+from benchmarks import failures, figures, judging, machine, measure, message, report, session
 from benchmarks.injectors import injection, smtp, smtp_sessions
-from benchmarks.peers import postfix, postgres, postroad, process
+from benchmarks.peers import haraka, postfix, postgres, postroad, process
 
 GOAL = 4.0
 ONE_MESSAGE = ", one message a connection"
-# Enough for Postfix to have all its workers and for a rate to be seen.
+# Enough for a mail server to have all its workers and for a rate to be seen.
 WARM_UP_MESSAGES = 2000
 
 
@@ -32,7 +32,7 @@ class Variant:
 
     name: str
     keep: bool
-    store: typing.Literal["sqlite", "postgresql"] | None = None
+    server: typing.Literal["sqlite", "postgresql", "postfix", "haraka"]
     same_clients: bool = False
 
     @property
@@ -44,14 +44,18 @@ class Variant:
 def _variants(*, keep: bool) -> dict[str, Variant]:
     key, words = ("", "") if keep else ("-single", ONE_MESSAGE)
     return {
-        f"sqlite{key}": Variant(name=f"Postroad, SQLite{words}", keep=keep, store="sqlite"),
-        f"postgresql{key}": Variant(name=f"Postroad, PostgreSQL{words}", keep=keep, store="postgresql"),
-        f"postfix{key}": Variant(name=f"Postfix{words}", keep=keep),
-        f"postfix-same{key}": Variant(name=f"Postfix, the same clients{words}", keep=keep, same_clients=True),
+        f"sqlite{key}": Variant(name=f"Postroad, SQLite{words}", keep=keep, server="sqlite"),
+        f"postgresql{key}": Variant(name=f"Postroad, PostgreSQL{words}", keep=keep, server="postgresql"),
+        f"postfix{key}": Variant(name=f"Postfix{words}", keep=keep, server="postfix"),
+        f"postfix-same{key}": Variant(
+            name=f"Postfix, the same clients{words}", keep=keep, server="postfix", same_clients=True
+        ),
     }
 
 
-VARIANTS = _variants(keep=True) | _variants(keep=False)
+VARIANTS = (
+    _variants(keep=True) | {"haraka": Variant(name=haraka.NAME, keep=True, server="haraka")} | _variants(keep=False)
+)
 Send = typing.Callable[[int], injection.Injection]
 
 
@@ -70,9 +74,9 @@ class Bench:
     def round(self, variant: Variant) -> figures.Round:
         """One round, on an empty store and a quiet disk."""
         os.sync()
-        if variant.store is None:
-            return self._postfix_round(variant)
-        if variant.store == "sqlite":
+        if variant.server in ("postfix", "haraka"):
+            return self._mail_server_round(variant)
+        if variant.server == "sqlite":
             return self._postroad_round(variant, database_url=f"sqlite:///{self._folder}/service/mail.db")
         assert self._database is not None
         with self._database.database("postroad_bench") as url:
@@ -94,8 +98,9 @@ class Bench:
             stored, findings = service.audit()
         return _figures(variant, sent=sent, window=window, problems=[*_differences(answered, stored), *findings])
 
-    def _postfix_round(self, variant: Variant) -> figures.Round:
-        with postfix.running(self._folder / "postfix") as server:
+    def _mail_server_round(self, variant: Variant) -> figures.Round:
+        running = postfix.running if variant.server == "postfix" else haraka.running
+        with running(self._folder / variant.server) as server:
             send = self._clients(variant, port=server.port, login=None)
             sent, window, answered = self._sent(send, {"service": (server.pid,)})
             problems = _differences(answered, server.stored())
@@ -155,16 +160,19 @@ def _run(
     facts = machine.facts() | {"file system": machine.file_system(folder)}
     rounds: list[tuple[Variant, figures.Round]] = []
     with contextlib.ExitStack() as stack:
-        wanted = any(VARIANTS[name].store == "postgresql" for name in names)
+        wanted = any(VARIANTS[name].server == "postgresql" for name in names)
         database = stack.enter_context(session.database(folder, facts, wanted=wanted))
-        if any(VARIANTS[name].store is None for name in names):
+        if any(VARIANTS[name].server == "postfix" for name in names):
             facts["Postfix"] = postfix.version()
+        if "haraka" in names:
+            facts["Haraka"] = haraka.version()
         bench = Bench(options, folder=folder, database=database)
         for number in range(1, options.rounds + 1):
             for name in names:
-                one = bench.round(VARIANTS[name])
-                rounds.append((VARIANTS[name], one))
-                print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
+                with failures.into(gaps, what=f"round {number} of {name} did not end"):
+                    one = bench.round(VARIANTS[name])
+                    rounds.append((VARIANTS[name], one))
+                    print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
     groups = {
         reference: figures.summarise(
             [one for variant, one in rounds if variant.reference == reference], reference=reference
@@ -177,16 +185,12 @@ def _run(
         facts=facts,
         summaries=[summary for group in groups.values() for summary in group],
         rounds=[one for _, one in rounds],
-        verdicts=[
-            line
-            for reference, group in groups.items()
-            for line in session.verdicts(
-                [one for one in group if one.peer == reference or one.peer.startswith("Postroad")],
-                reference=reference,
-                goal=GOAL,
-            )
-        ],
         gaps=gaps,
+        goals=[
+            goal
+            for reference, group in groups.items()
+            for goal in judging.of_ratios(group, reference=reference, times=GOAL)
+        ],
     )
 
 
@@ -195,8 +199,8 @@ def _description(options: argparse.Namespace) -> str:
     return (
         f"Messages accepted for good over SMTP, a second: text+html ({options.content}; {size:,} bytes of MIME), one "
         f"recipient each, over {options.sessions} sessions that are kept, or one connection for each message. "
-        "Postroad's clients log in (AUTH PLAIN) and are a process in Python; Postfix's are smtp-source and do not log "
-        "in. 'The same clients' are the ones of Postroad, without AUTH. Nobody uses TLS. Medians of "
+        "Postroad's clients log in (AUTH PLAIN) and are a process in Python; those of the others are smtp-source and "
+        "do not log in. 'The same clients' are the ones of Postroad, without AUTH. Nobody uses TLS. Medians of "
         f"{options.rounds} alternating rounds of about {options.seconds:g} s, after a warm-up, each on an empty store. "
         "Every 250 was checked against the store. The ratio is to Postfix with smtp-source. Latency is from MAIL to "
         "the 250 of the message. Memory is the peak of the service and its store, shared pages counted once."
@@ -204,11 +208,15 @@ def _description(options: argparse.Namespace) -> str:
 
 
 def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
+    gaps = []
     names = list(wanted)
-    if any(VARIANTS[name].store is None for name in names) and (reason := postfix.missing()):
-        names = [name for name in names if VARIANTS[name].store is not None]
-        return [f"there is nothing to compare with. {reason}"], names
-    return [], names
+    if any(VARIANTS[name].server == "postfix" for name in names) and (reason := postfix.missing()):
+        gaps.append(f"there is nothing to compare with. {reason}")
+        names = [name for name in names if VARIANTS[name].server != "postfix"]
+    if "haraka" in names and (reason := smtp.missing() or haraka.missing()):
+        gaps.append(f"Haraka was not measured. {reason}")
+        names.remove("haraka")
+    return gaps, names
 
 
 def _options() -> argparse.Namespace:

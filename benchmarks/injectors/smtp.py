@@ -9,6 +9,7 @@ import concurrent.futures
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -16,6 +17,11 @@ import typing
 
 from benchmarks import message
 from benchmarks.injectors import injection
+
+
+def missing() -> str | None:
+    """Why nothing can be sent from here, with the remedy; None when it can."""
+    return None if shutil.which("smtp-source") else "smtp-source is not installed: apt-get install postfix"
 
 
 def send(*, port: int, messages: int, sessions: int, mime: pathlib.Path, keep: bool = True) -> injection.Injection:
