@@ -21,6 +21,8 @@ AXE := tests/browser/node_modules/axe-core/axe.min.js
 # What the clients are written in, and what only their tests need.
 LANGUAGES := $(VENV)/.languages-looked-for
 TYPESCRIPT := clients/javascript/node_modules/typescript/package.json
+# A mail server that benchmarks measure beside ours.
+HARAKA := benchmarks/haraka/node_modules/Haraka/package.json
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input install --no-warn-script-location
 INSTALL_LOCKED := $(INSTALL) --no-compile --require-hashes --only-binary :all:
 INSTALL_SELF := $(INSTALL) --no-deps --no-build-isolation --editable .
@@ -28,12 +30,12 @@ SOURCES := src tests benchmarks clients
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-clients chaos fuzz check format lock bench-accept bench-submission bench-deliver bench-webhooks bench-dashboard screenshots clean
+.PHONY: help run test test-clients chaos fuzz check format lock bench bench-accept bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-reading bench-dashboard bench-costs screenshots clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
 	@echo
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F '|' '{ printf "  %-17s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F '|' '{ printf "  %-19s %s\n", $$1, $$2 }'
 
 run: $(RUNTIME) ## Start the service for development on this machine; needs nothing but Python
 	@$(BIN)/postroad dev $(ARGS)
@@ -68,26 +70,44 @@ lock: $(BIN)/python ## Renew the lock files from requirements/*.in; UPGRADE=1 ta
 			--python-version 3.11 $(if $(UPGRADE),--upgrade) "$$name.in" --output-file "$$name.txt" || exit 1; \
 	done
 
-bench-accept: $(DEVELOPMENT) ## Measure durable accepts a second over HTTP, beside Postfix when it is installed
+bench: $(DEVELOPMENT) $(HARAKA) ## Run all benchmarks, an hour, and write benchmarks/RESULTS.md; ARGS=--quick takes minutes
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-accept: $(DEVELOPMENT) $(HARAKA) ## Measure durable accepts a second over HTTP, beside Postfix and Haraka
 	@$(BIN)/python -m benchmarks.accept $(ARGS)
 
-bench-submission: $(DEVELOPMENT) ## Measure durable accepts a second over SMTP, beside Postfix
+bench-submission: $(DEVELOPMENT) $(HARAKA) ## Measure durable accepts a second over SMTP, beside Postfix and Haraka
 	@$(BIN)/python -m benchmarks.submission $(ARGS)
 
-bench-deliver: $(DEVELOPMENT) ## Measure messages a second from the POST to the destination, beside Postfix
+bench-deliver: $(DEVELOPMENT) $(HARAKA) ## Measure messages a second from the POST to the destination, beside Postfix and Haraka
 	@$(BIN)/python -m benchmarks.deliver $(ARGS)
+
+bench-backlog: $(DEVELOPMENT) ## Measure whether mail that waits slows the mail that does not
+	@$(BIN)/python -m benchmarks.backlog_growth $(ARGS)
+
+bench-destinations: $(DEVELOPMENT) ## Measure what a dead destination costs the others
+	@$(BIN)/python -m benchmarks.destinations $(ARGS)
 
 bench-webhooks: $(DEVELOPMENT) ## Measure webhooks a second, and what a receiver that hangs costs the others
 	@$(BIN)/python -m benchmarks.webhooks $(ARGS)
 
+bench-memory: $(DEVELOPMENT) ## Measure the memory that 64 messages of 10 MiB take at the same time
+	@$(BIN)/python -m benchmarks.memory $(ARGS)
+
+bench-reading: $(DEVELOPMENT) ## Measure how often a message can be asked for, alone and while others come in
+	@$(BIN)/python -m benchmarks.reading $(ARGS)
+
 bench-dashboard: $(DEVELOPMENT) ## Measure how quick the dashboard answers with a million messages
 	@$(BIN)/python -m benchmarks.dashboard $(ARGS)
+
+bench-costs: $(DEVELOPMENT) ## Measure what a message costs, phase by phase
+	@$(BIN)/python -m benchmarks.costs $(ARGS)
 
 screenshots: $(DEVELOPMENT) $(CHROMIUM) ## Take the pictures of every page in docs/screenshots
 	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 clean: ## Remove the environment and what tools left behind; data of the service stays
-	rm -rf $(VENV) tests/browser/node_modules clients/javascript/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) tests/browser/node_modules clients/javascript/node_modules benchmarks/haraka/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --clear: a .venv whose Python has gone is made anew, not repaired.
@@ -136,6 +156,13 @@ $(TYPESCRIPT): clients/javascript/package-lock.json | $(LANGUAGES)
 	@echo "Installing TypeScript for the tests of the JavaScript client"
 	@timeout 120 npm ci --prefix clients/javascript --ignore-scripts --fetch-retries 1 </dev/null >/dev/null 2>&1 && touch $@ \
 		|| echo "TypeScript could not be installed; a test of the JavaScript client will fail" >&2
+
+# Without it a benchmark says that a peer is missing, and measures the rest.
+$(HARAKA): benchmarks/haraka/package-lock.json
+	@command -v npm >/dev/null || exit 0; \
+	echo "Installing Haraka for the benchmarks"; \
+	timeout 180 npm ci --prefix benchmarks/haraka --omit optional --ignore-scripts --fetch-retries 1 </dev/null >/dev/null 2>&1 \
+		&& touch $@ || echo "Haraka could not be installed; the benchmarks will do without it" >&2
 
 # By the hashes of the lock. A failure leaves nothing behind: the next run tries again.
 $(AXE): tests/browser/package-lock.json | $(LANGUAGES)

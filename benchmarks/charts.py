@@ -1,0 +1,85 @@
+"""Which chart shows a report: rates beside each other, goals beside their limits, or a rate over what waits."""
+
+import re
+import typing
+
+from benchmarks import figures, judging, plots, report
+
+# "SQLite, 10,000 waiting, accepts alone": how much lies in the queue meanwhile, and around it what is measured.
+WAITING = re.compile(r"(?P<store>.+), (?P<waiting>[\d,]+) waiting(?P<what>.*)")
+
+
+def rates(result: report.Report) -> plots.Chart:
+    """A bar for each peer, and a panel for those that are compared with each other."""
+    groups: dict[str, list[figures.Summary]] = {}
+    for one in result.summaries:
+        groups.setdefault(_group(one), []).append(one)
+    return plots.Bars(
+        title=result.title,
+        unit=f"{result.unit}s a second: more is better",
+        panels=tuple(
+            plots.Panel(
+                title=name if len(groups) > 1 else "",
+                bars=tuple(map(_rate, group)),
+                mark=_mark(result.goals, peers={one.peer for one in group}),
+            )
+            for name, group in groups.items()
+        ),
+    )
+
+
+def limits(title: str, goals: typing.Sequence[judging.Goal], *, unit: str) -> plots.Chart:
+    """A bar for each goal: the figure that must stay below its limit."""
+    bars = tuple(plots.Bar(label=one.peer, value=one.value, text=judging.number(one.value)) for one in goals)
+    mark = plots.Mark(value=goals[0].limit, text=f"goal: {goals[0].wish}") if goals else None
+    panel = plots.Panel(title="", bars=bars, mark=mark)
+    return plots.Bars(title=title, unit=f"{unit}: less is better", panels=(panel,))
+
+
+def growth(result: report.Report) -> plots.Chart:
+    """A line for each peer over what waits in its queue."""
+    found: dict[str, dict[int, float]] = {}
+    for one in result.summaries:
+        if match := WAITING.fullmatch(one.peer):
+            waiting = int(match["waiting"].replace(",", ""))
+            found.setdefault(match["store"] + match["what"], {})[waiting] = one.messages_per_second
+    steps = sorted({waiting for line in found.values() for waiting in line})
+    return plots.Lines(
+        title=result.title,
+        unit=f"{result.unit}s a second: a flat line is good",
+        steps_title="recipients that wait in the queue",
+        steps=tuple(f"{step:,}" for step in steps),
+        lines=tuple(
+            plots.Line(label=name, values=tuple(line.get(step) for step in steps)) for name, line in found.items()
+        ),
+        goal=next((one.limit / 100 for one in result.goals), None),
+    )
+
+
+def costs(title: str, by_path: typing.Mapping[str, typing.Mapping[str, float]]) -> plots.Chart:
+    """A panel for each path, and in it the phases that cost something, the costliest first."""
+    panels = []
+    for path, phases in by_path.items():
+        found = sorted(((phase, cost) for phase, cost in phases.items() if cost >= 1), key=lambda one: -one[1])
+        bars = tuple(plots.Bar(label=phase, value=cost, text=f"{cost:,.0f}") for phase, cost in found)
+        panels.append(plots.Panel(title=f"{path}: {sum(phases.values()):,.0f} in all", bars=bars))
+    return plots.Bars(title=title, unit="microseconds of CPU a message: less is better", panels=tuple(panels))
+
+
+def _group(one: figures.Summary) -> str:
+    """What a peer is compared with; without a reference, others on the same kind of store."""
+    if one.reference is not None:
+        return f"beside {one.reference}"
+    return next((name for name in ("SQLite", "PostgreSQL") if name in one.peer), "")
+
+
+def _rate(one: figures.Summary) -> plots.Bar:
+    rate = one.messages_per_second
+    return plots.Bar(label=one.peer, value=rate, text=f"{rate:,.0f}", is_ours=figures.is_ours(one.peer))
+
+
+def _mark(goals: typing.Iterable[judging.Goal], *, peers: set[str]) -> plots.Mark | None:
+    for one in goals:
+        if one.peer in peers and one.mark is not None:
+            return plots.Mark(value=one.mark, text=f"goal: {one.wish}")
+    return None

@@ -1,0 +1,127 @@
+"""What RESULTS.md shows of one benchmark, read from its JSON: a table, remarks, goals, a chart, and the facts."""
+
+import dataclasses
+import json
+import pathlib
+import typing
+
+from benchmarks import charts, judging, plots, report
+
+DASHBOARD_GOAL_MILLISECONDS = 300.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """One benchmark's result. The first row of `rows` is their head; `conditions` is what its own page begins with."""
+
+    title: str
+    conditions: str
+    facts: typing.Mapping[str, str]
+    rows: typing.Sequence[typing.Sequence[str]]
+    remarks: typing.Sequence[str]
+    goals: typing.Sequence[judging.Goal]
+    chart: plots.Chart
+    # What the service itself held, judged for all benchmarks together.
+    memory: typing.Sequence[judging.Goal] = ()
+
+
+Read = typing.Callable[[pathlib.Path], Sheet]
+
+
+def of_rates(path: pathlib.Path) -> Sheet:
+    """A benchmark of rates, with one bar for each peer."""
+    result = report.read(path)
+    return _sheet(result, chart=charts.rates(result), memory=judging.of_memory(result.rounds))
+
+
+def of_growth(path: pathlib.Path) -> Sheet:
+    """The same over what waits in the queue."""
+    result = report.read(path)
+    return _sheet(result, chart=charts.growth(result), memory=judging.of_memory(result.rounds))
+
+
+def of_large_messages(path: pathlib.Path) -> Sheet:
+    """The memory that large messages take; it has a goal of its own."""
+    result = report.read(path)
+    return _sheet(result, chart=charts.limits(result.title, result.goals, unit="megabytes"), memory=())
+
+
+def of_dashboard(path: pathlib.Path) -> Sheet:
+    """The time that pages take: of each store only the slowest, because there are too many pages for one table."""
+    told = json.loads(path.read_text())
+    by_store: dict[str, list[dict[str, typing.Any]]] = {}
+    for one in told["figures"]:
+        by_store.setdefault(one["peer"], []).append(one)
+    rows = [("store", "pages", "slowest ms", "page", "slowest first answer ms", "page")]
+    goals = []
+    for store, pages in by_store.items():
+        slowest, first = max(pages, key=lambda one: one["slowest"]), max(pages, key=lambda one: one["first"])
+        rows.append(
+            (
+                store,
+                str(len(pages)),
+                f"{slowest['slowest']:.1f}",
+                slowest["page"],
+                f"{first['first']:.1f}",
+                first["page"],
+            )
+        )
+        goals.append(
+            judging.Goal(
+                peer=store,
+                value=slowest["slowest"],
+                side="at most",
+                limit=DASHBOARD_GOAL_MILLISECONDS,
+                unit="ms for the slowest page",
+            )
+        )
+    title = "The dashboard with a million messages"
+    return Sheet(
+        title=title,
+        conditions="Milliseconds at the server; every page is in the table of results/dashboard.md.",
+        facts=told["facts"],
+        rows=rows,
+        remarks=told["remarks"],
+        goals=goals,
+        chart=charts.limits(title, goals, unit="milliseconds for the slowest page"),
+    )
+
+
+def of_costs(path: pathlib.Path) -> Sheet:
+    """Microseconds by phase, for each path that a message may take; the costliest phases first."""
+    told = json.loads(path.read_text())
+    by_path: dict[str, dict[str, float]] = {one["path"]: one["microseconds"] for one in told["costs"]}
+    most: dict[str, float] = {}
+    for costs in by_path.values():
+        for phase, microseconds in costs.items():
+            most[phase] = max(most.get(phase, 0.0), microseconds)
+    phases = sorted((phase for phase in most if most[phase] > 0), key=lambda phase: -most[phase])
+    rows = [("phase", *(f"{name}: µs" for name in by_path))]
+    rows += [(phase, *(f"{costs.get(phase, 0):,.0f}" for costs in by_path.values())) for phase in phases]
+    rows.append(("all", *(f"{sum(costs.values()):,.0f}" for costs in by_path.values())))
+    title = "What a message costs"
+    return Sheet(
+        title=title,
+        conditions="CPU time of the service alone, on SQLite; every phase and its functions are in results/costs.md.",
+        facts=told["facts"],
+        rows=rows,
+        remarks=[
+            *(f"PROBLEM, {one['path']}: {problem}" for one in told["costs"] for problem in one["problems"]),
+            *(f"INCOMPLETE: {gap}" for gap in told["gaps"]),
+        ],
+        goals=(),
+        chart=charts.costs(title, by_path),
+    )
+
+
+def _sheet(result: report.Report, *, chart: plots.Chart, memory: typing.Sequence[judging.Goal]) -> Sheet:
+    return Sheet(
+        title=result.title,
+        conditions=result.description,
+        facts=result.facts,
+        rows=report.table(result.summaries, unit=result.unit),
+        remarks=list(report.remarks(result)),
+        goals=result.goals,
+        chart=chart,
+        memory=memory,
+    )
