@@ -1,10 +1,10 @@
-"""`make bench-deliver`: how many messages a second come through, from the POST to the destination, beside Postfix.
+"""`make bench-deliver`: how many messages a second come through, from the POST to the destination, beside its peers.
 
 The clock runs from the injector's start until the last message is at `smtp-sink` and recorded as delivered: its credit
-is settled in Postroad's store, its file is gone from Postfix's queue. Both accept durably, use at most 20 connections
-to the sink, and carry the same message, of 5 KB or of 100 KB; signed variants sign by DKIM with RSA-2048. Rounds
-alternate between the variants, each on an empty store. After each round the books are compared: every message arrived
-once and is recorded, or the round has a problem.
+is settled in Postroad's store, its file is gone from the queue of Postfix or Haraka. All accept durably, use at most 20
+connections to the sink, and carry the same message, of 5 KB or of 100 KB; signed variants sign by DKIM with RSA-2048.
+Rounds alternate between the variants, each on an empty store. After each round the books are compared: every message
+arrived once and is recorded, or the round has a problem.
 """
 
 import argparse
@@ -13,12 +13,11 @@ import dataclasses
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import typing
 
-from benchmarks import deliveries, figures, machine, measure, message, report, session
-from benchmarks.peers import opendkim, postfix, postgres, postroad, smtp_sink, stores
+from benchmarks import deliveries, failures, figures, judging, machine, measure, message, report, session
+from benchmarks.peers import haraka, opendkim, postfix, postgres, postroad, smtp_sink, stores
 
 # How many times as fast as the Postfix that does the same, by whether mail is signed.
 GOALS = {False: 5.0, True: 4.0}
@@ -28,9 +27,10 @@ PROOF_MESSAGES = 5
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One line of the table. Without a store it is Postfix."""
+    """One line of the table. Without a store it is a `peer`."""
 
     store: stores.Name | None
+    peer: typing.Literal["Postfix", "Haraka"] | None = None
     signed: bool = False
     large: bool = False
     processes: postroad.Processes = postroad.ONE_PROCESS
@@ -38,7 +38,7 @@ class Variant:
     @property
     def name(self) -> str:
         """What the table calls it."""
-        words = ["Postroad", self.store] if self.store else ["Postfix"]
+        words = ["Postroad", self.store] if self.store else [haraka.NAME if self.peer == "Haraka" else "Postfix"]
         words += ["two processes"] if self.processes == postroad.TWO_PROCESSES else []
         words += ["100 KB"] if self.large else []
         words += ["signed"] if self.signed else []
@@ -47,7 +47,7 @@ class Variant:
     @property
     def reference(self) -> str:
         """The line that it is compared with: the Postfix that does the same."""
-        return Variant(store=None, signed=self.signed, large=self.large).name
+        return Variant(store=None, peer="Postfix", signed=self.signed, large=self.large).name
 
     @property
     def part_bytes(self) -> int:
@@ -60,16 +60,17 @@ VARIANTS = {
     "postgresql": Variant(store="PostgreSQL"),
     "sqlite-two": Variant(store="SQLite", processes=postroad.TWO_PROCESSES),
     "postgresql-two": Variant(store="PostgreSQL", processes=postroad.TWO_PROCESSES),
-    "postfix": Variant(store=None),
+    "postfix": Variant(store=None, peer="Postfix"),
+    "haraka": Variant(store=None, peer="Haraka"),
     "sqlite-signed": Variant(store="SQLite", signed=True),
     "postgresql-signed": Variant(store="PostgreSQL", signed=True),
     "sqlite-two-signed": Variant(store="SQLite", signed=True, processes=postroad.TWO_PROCESSES),
     "postgresql-two-signed": Variant(store="PostgreSQL", signed=True, processes=postroad.TWO_PROCESSES),
-    "postfix-signed": Variant(store=None, signed=True),
+    "postfix-signed": Variant(store=None, peer="Postfix", signed=True),
     "sqlite-large": Variant(store="SQLite", large=True),
-    "postfix-large": Variant(store=None, large=True),
+    "postfix-large": Variant(store=None, peer="Postfix", large=True),
     "sqlite-large-signed": Variant(store="SQLite", large=True, signed=True),
-    "postfix-large-signed": Variant(store=None, large=True, signed=True),
+    "postfix-large-signed": Variant(store=None, peer="Postfix", large=True, signed=True),
 }
 
 
@@ -122,19 +123,23 @@ class Bench:
     def _contender(self, variant: Variant, sink: smtp_sink.Sink) -> typing.Iterator[deliveries.Contender]:
         with contextlib.ExitStack() as stack:
             if variant.store is None:
-                yield self._relaying_postfix(stack, variant, sink)
+                yield self._relaying_peer(stack, variant, sink)
             else:
                 yield self._relaying_postroad(stack, variant, sink, store_name=variant.store)
 
-    def _relaying_postfix(
+    def _relaying_peer(
         self, stack: contextlib.ExitStack, variant: Variant, sink: smtp_sink.Sink
-    ) -> deliveries.OnPostfix:
-        mime = self._folder / "message.eml"
+    ) -> deliveries.OnMailServer:
+        mime, sessions = self._folder / "message.eml", self._options.sessions
         mime.write_bytes(message.as_mime(self._options.content, part_bytes=variant.part_bytes))
+        if variant.peer == "Haraka":
+            way = haraka.Relay(next_hop_port=sink.port)
+            relaying = stack.enter_context(haraka.running(self._folder / "haraka", relay=way))
+            return deliveries.OnMailServer(server=relaying, mime=mime, sessions=sessions)
         milter = stack.enter_context(opendkim.running(self._folder / "opendkim")) if variant.signed else None
         relay = postfix.Relay(next_hop_port=sink.port, milter_port=milter.port if milter else None)
         server = stack.enter_context(postfix.running(self._folder / "postfix", relay=relay))
-        return deliveries.OnPostfix(server=server, milter=milter, mime=mime, sessions=self._options.sessions)
+        return deliveries.OnMailServer(server=server, milter=milter, mime=mime, sessions=sessions)
 
     def _relaying_postroad(
         self, stack: contextlib.ExitStack, variant: Variant, sink: smtp_sink.Sink, *, store_name: stores.Name
@@ -174,8 +179,10 @@ def _run(
     with contextlib.ExitStack() as stack:
         wanted = any(VARIANTS[name].store == "PostgreSQL" for name in names)
         database = stack.enter_context(session.database(folder, facts, wanted=wanted))
-        if any(VARIANTS[name].store is None for name in names):
+        if any(VARIANTS[name].peer == "Postfix" for name in names):
             facts["Postfix"] = postfix.version()
+        if "haraka" in names:
+            facts["Haraka"] = haraka.version()
         if any(_needs_milter(name) for name in names):
             facts["OpenDKIM"] = opendkim.version()
         bench = Bench(options, folder=folder, database=database)
@@ -187,12 +194,12 @@ def _run(
         facts=facts,
         summaries=[summary for _, summaries in groups for summary in summaries],
         rounds=[one for _, one in rounds],
-        verdicts=[
-            line
-            for variant, summaries in groups
-            for line in session.verdicts(summaries, reference=variant.reference, goal=GOALS[variant.signed])
-        ],
         gaps=gaps,
+        goals=[
+            goal
+            for variant, summaries in groups
+            for goal in judging.of_ratios(summaries, reference=variant.reference, times=GOALS[variant.signed])
+        ],
     )
 
 
@@ -206,7 +213,7 @@ def _groups(
 
 
 def _needs_milter(name: str) -> bool:
-    return VARIANTS[name].store is None and VARIANTS[name].signed
+    return VARIANTS[name].peer == "Postfix" and VARIANTS[name].signed
 
 
 def _proven(bench: Bench, names: typing.Sequence[str], *, gaps: list[str]) -> list[str]:
@@ -214,7 +221,7 @@ def _proven(bench: Bench, names: typing.Sequence[str], *, gaps: list[str]) -> li
     proven = []
     for name in names:
         problems: list[str] = []
-        with _failures_into(problems, what=f"{name} was not measured"):
+        with failures.into(problems, what=f"{name} was not measured"):
             problems += [f"{name} was not measured: {problem}" for problem in bench.prove(VARIANTS[name])]
         gaps += problems
         proven += [] if problems else [name]
@@ -227,21 +234,11 @@ def _rounds(
     rounds = []
     for number in range(1, options.rounds + 1):
         for name in names:
-            with _failures_into(gaps, what=f"round {number} of {name} did not end"):
+            with failures.into(gaps, what=f"round {number} of {name} did not end"):
                 one = bench.measure(VARIANTS[name])
                 rounds.append((name, one))
                 print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
     return rounds
-
-
-@contextlib.contextmanager
-def _failures_into(problems: list[str], *, what: str) -> typing.Iterator[None]:
-    """A variant that fails must not take the figures of the others with it."""
-    try:
-        yield
-    except (RuntimeError, TimeoutError, subprocess.CalledProcessError) as failure:
-        print(f"!!! {what}: {failure}", file=sys.stderr)
-        problems.append(f"{what}: {failure}")
 
 
 def _description(options: argparse.Namespace) -> str:
@@ -254,8 +251,8 @@ def _description(options: argparse.Namespace) -> str:
         f"delivered: text+html ({options.content}; {sizes[0]:,} bytes of MIME), one recipient each; 100 KB: "
         f"{options.large_messages:,} messages of {sizes[1]:,} bytes. Postroad takes them over HTTP with "
         f"{options.connections} kept connections (wrk) and delivers in the same process, or in a second one; Postfix "
-        f"takes them over SMTP with {options.sessions} kept sessions "
-        "(smtp-source) and relays them. Both deliver over at most 20 connections. Signed: DKIM, RSA-2048, "
+        f"and Haraka take them over SMTP with {options.sessions} kept sessions (smtp-source) and relay them. All "
+        "deliver over at most 20 connections; Haraka opens one for each message. Signed: DKIM, RSA-2048, "
         "relaxed/relaxed, by Postroad itself and by OpenDKIM as Postfix's milter. Medians of "
         f"{options.rounds} alternating rounds, each on an empty store after {options.warm_up:,} messages to warm up. "
         "The ratio is to the Postfix that does the same. Latency is that of the POST. Memory is the peak of the "
@@ -271,9 +268,12 @@ def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
     if shutil.which("wrk") is None:
         gaps.append("wrk is not installed, so Postroad was not measured: apt-get install wrk")
         names = [name for name in names if VARIANTS[name].store is None]
-    if any(VARIANTS[name].store is None for name in names) and (reason := postfix.missing()):
+    if any(VARIANTS[name].peer == "Postfix" for name in names) and (reason := postfix.missing()):
         gaps.append(f"there is nothing to compare with. {reason}")
-        names = [name for name in names if VARIANTS[name].store is not None]
+        names = [name for name in names if VARIANTS[name].peer != "Postfix"]
+    if "haraka" in names and (reason := haraka.missing()):
+        gaps.append(f"Haraka was not measured. {reason}")
+        names.remove("haraka")
     if any(_needs_milter(name) for name in names) and (reason := opendkim.missing()):
         gaps.append(f"there is nothing to compare signed mail with. {reason}")
         names = [name for name in names if not _needs_milter(name)]

@@ -1,6 +1,6 @@
 """Send a number of messages through a server and wait until it has brought every one to the sink and knows it.
 
-The same steps for Postroad and for Postfix: an injector sends, the sink counts, and when the sink has everything the
+The same steps for Postroad and for its peers: an injector sends, the sink counts, and when the sink has everything the
 server is asked what it has not finished: credits that are still reserved, or files in the queue. The sink's count is
 read often, because that costs nothing; the server is asked only at the end.
 """
@@ -13,7 +13,7 @@ import typing
 
 from benchmarks import backlog, message
 from benchmarks.injectors import http, injection, smtp
-from benchmarks.peers import opendkim, postfix, postroad, smtp_sink, stores
+from benchmarks.peers import opendkim, postroad, smtp_sink, stores
 
 POLL_SECONDS = 0.02
 # Nothing arrives for this long: something is lost, or waits for its next attempt.
@@ -120,17 +120,30 @@ class OnPostroad:
         ]
 
 
+class MailServer(typing.Protocol):
+    """A peer that takes mail by SMTP on `port` and relays it; the processes below `pid` do the work."""
+
+    port: int
+
+    @property
+    def pid(self) -> int:
+        """Its first process."""
+
+    def stored(self) -> int:
+        """How many messages lie in its queue."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class OnPostfix:
+class OnMailServer:
     """A relay that takes mail by SMTP, with the milter that signs, if any."""
 
-    server: postfix.Postfix
-    milter: opendkim.OpenDkim | None
+    server: MailServer
     mime: pathlib.Path
     sessions: int
+    milter: opendkim.OpenDkim | None = None
 
     def sending(self, run: str, *, messages: int) -> contextlib.AbstractContextManager[injection.Sending]:
-        """See Contender; Postfix does not mind that its messages are all alike."""
+        """See Contender; a mail server does not mind that its messages are all alike."""
         del run
         return smtp.sending(port=self.server.port, messages=messages, sessions=self.sessions, mime=self.mime)
 
