@@ -12,11 +12,10 @@ import contextlib
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import typing
 
-from benchmarks import backlog, deliveries, figures, machine, measure, message, report, session
+from benchmarks import backlog, deliveries, failures, figures, judging, machine, measure, message, report, session
 from benchmarks.injectors import http
 from benchmarks.peers import postgres, postroad, smtp_sink, stores
 
@@ -140,8 +139,8 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
         facts=facts,
         summaries=summaries,
         rounds=rounds,
-        verdicts=list(_verdicts(summaries, options)),
         gaps=gaps,
+        goals=list(_goals(summaries, options)),
     )
 
 
@@ -150,17 +149,11 @@ def _rounds(bench: Bench, options: argparse.Namespace, *, gaps: list[str]) -> li
     for number in range(1, options.rounds + 1):
         for peer in options.peers:
             for waiting in options.waiting:
-                what = f"round {number} of {peer} with {waiting:,} waiting"
-                try:
-                    both = bench.measure(PEERS[peer], waiting)
-                except (RuntimeError, TimeoutError, subprocess.CalledProcessError) as failure:
-                    # A length that fails must not take the figures of the others with it.
-                    print(f"!!! {what} did not end: {failure}", file=sys.stderr)
-                    gaps.append(f"{what} did not end: {failure}")
-                    continue
-                rounds += both
-                for one in both:
-                    print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
+                with failures.into(gaps, what=f"round {number} of {peer} with {waiting:,} waiting did not end"):
+                    for one in bench.measure(PEERS[peer], waiting):
+                        rounds.append(one)
+                        rate = f"{one.messages_per_second:,.0f}/s"
+                        print(f"round {number}, {one.peer}: {rate}", *one.problems, flush=True)
     # A table that shows one rate after the other reads better than one that mixes them.
     names = [
         name_of(PEERS[peer], waiting, accepting=accepting)
@@ -171,20 +164,22 @@ def _rounds(bench: Bench, options: argparse.Namespace, *, gaps: list[str]) -> li
     return sorted(rounds, key=lambda one: names.index(one.peer))
 
 
-def _verdicts(summaries: typing.Sequence[figures.Summary], options: argparse.Namespace) -> typing.Iterator[str]:
-    """What is left of the rate of the shortest queue."""
-    by_name, doubt = {one.peer: one for one in summaries}, session.doubt(summaries)
+def _goals(summaries: typing.Sequence[figures.Summary], options: argparse.Namespace) -> typing.Iterator[judging.Goal]:
+    """What the longest queue leaves of the rate of the shortest."""
+    by_name = {one.peer: one for one in summaries}
     for peer in options.peers:
         for accepting in (False, True):
-            first, *others = (name_of(PEERS[peer], waiting, accepting=accepting) for waiting in options.waiting)
-            for name in others:
-                if first not in by_name or name not in by_name:
-                    continue
-                left = 100 * by_name[name].messages_per_second / by_name[first].messages_per_second
-                outcome = "reached" if left >= GOAL_PERCENT else "NOT reached"
-                yield (
-                    f"{name}: {left:.0f} % of the rate with {options.waiting[0]:,}; the goal of {GOAL_PERCENT:.0f} % "
-                    f"is {outcome}{doubt}."
+            shortest, longest = (
+                by_name.get(name_of(PEERS[peer], waiting, accepting=accepting))
+                for waiting in (options.waiting[0], options.waiting[-1])
+            )
+            if shortest is not None and longest is not None:
+                yield judging.of_share(
+                    longest,
+                    alone=shortest,
+                    percent=GOAL_PERCENT,
+                    of_what=f"the rate with {options.waiting[0]:,} waiting",
+                    in_doubt=judging.is_noisy(summaries),
                 )
 
 

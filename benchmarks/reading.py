@@ -13,12 +13,11 @@ import os
 import pathlib
 import random
 import shutil
-import subprocess
 import sys
 import time
 import typing
 
-from benchmarks import figures, machine, measure, message, million, report, session
+from benchmarks import failures, figures, machine, measure, message, million, report, session
 from benchmarks.injectors import http, injection
 from benchmarks.peers import postgres, postroad, stores
 
@@ -162,16 +161,11 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
         bench = Bench(options, folder=folder, database=database)
         for number in range(1, options.rounds + 1):
             for peer in options.peers:
-                try:
-                    both = bench.measure(PEERS[peer])
-                except (RuntimeError, TimeoutError, subprocess.CalledProcessError) as failure:
-                    # A store that fails must not take the figures of the other with it.
-                    print(f"!!! round {number} of {peer} did not end: {failure}", file=sys.stderr)
-                    gaps.append(f"round {number} of {peer} did not end: {failure}")
-                    continue
-                rounds += both
-                for one in both:
-                    print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
+                with failures.into(gaps, what=f"round {number} of {peer} did not end"):
+                    for one in bench.measure(PEERS[peer]):
+                        rounds.append(one)
+                        rate = f"{one.messages_per_second:,.0f}/s"
+                        print(f"round {number}, {one.peer}: {rate}", *one.problems, flush=True)
     summaries = figures.summarise(rounds, reference="")
     return report.Report(
         title="Messages read back",

@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import typing
 
-from benchmarks import figures, machine, report
+from benchmarks import figures, judging, machine, report
 from benchmarks.peers import postgres
 
 RESULTS = pathlib.Path(__file__).with_name("results")
@@ -64,21 +64,9 @@ def in_memory(folder: pathlib.Path) -> list[str]:
     return []
 
 
-def verdicts(summaries: typing.Sequence[figures.Summary], *, reference: str, goal: float) -> list[str]:
-    """A sentence for each peer beside the reference."""
-    sentences = []
-    for one in summaries:
-        if one.peer != reference and one.ratio is not None:
-            outcome = "reached" if one.ratio >= goal else "NOT reached"
-            ratio = f"{one.ratio:.2f} times {reference}"
-            sentences.append(f"{one.peer}: {ratio}; the goal of {goal:.0f} times is {outcome}{doubt(summaries)}.")
-    return sentences
-
-
 def doubt(summaries: typing.Sequence[figures.Summary]) -> str:
     """What a ratio between these is worth."""
-    # Noise hurts a peer that fills all cores more than one that does not, so a ratio from a noisy run proves nothing.
-    return " (in a noisy run: no proof)" if any(one.noisy_rounds for one in summaries) else ""
+    return " (in a noisy run: no proof)" if judging.is_noisy(summaries) else ""
 
 
 def finish(result: report.Report, *, folder: pathlib.Path | None, name: str) -> int:

@@ -1,5 +1,6 @@
 """`python -m benchmarks` runs what it is asked to run, goes on when one fails, and says how each ended."""
 
+import importlib.util
 import pathlib
 import subprocess
 import sys
@@ -67,3 +68,7 @@ def test_every_benchmark_has_a_target_that_runs_it() -> None:
     for chapter in chapters.ALL:
         assert f"\n{chapter.target.removeprefix('make ')}:" in makefile
         assert f"-m benchmarks.{chapter.name} " in makefile
+
+
+def test_every_benchmark_is_a_module() -> None:
+    assert [one.name for one in chapters.ALL if importlib.util.find_spec(f"benchmarks.{one.name}") is None] == []
