@@ -7,6 +7,7 @@ each has fooled a mail program before: comments, groups, routes, quoted local pa
 control characters, line breaks, and marks that turn the direction of the text.
 """
 
+import functools
 import unicodedata
 from typing import Final
 
@@ -22,6 +23,8 @@ _LOCAL_CATEGORIES: Final = frozenset("LMN")
 _SHOWN_CHARACTERS: Final = 64
 # IDNA's reasons quote the label, which may be all of the text.
 _REASON_CHARACTERS: Final = 160
+# Senders write themselves with a name, and in the same way each time. Some kilobytes an entry at the most.
+_REMEMBERED: Final = 1024
 
 
 class AddressError(ValueError):
@@ -106,6 +109,7 @@ def _show(text: str) -> str:
     return repr(text)
 
 
+@functools.lru_cache(maxsize=_REMEMBERED)
 def _parse_slowly(text: str) -> Mailbox:
     _refuse_forbidden_characters(text)
     trimmed = text.strip(" ")

@@ -6,6 +6,7 @@ gives the value back unchanged. ASCII words are never encoded: a long URL stays 
 addresses are folded between addresses. Every field comes out with its CRLF, and holds no other line end.
 """
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Sequence
@@ -32,6 +33,8 @@ _BARE_PARAMETER: Final = re.compile(r'(?<!\*)=([^\s";]++)')
 _ENCODED_WORD: Final = "=?utf-8?q?a?="
 # Leaves a place for the field's name, or that of a parameter, before the first encoded word on a line.
 _STRUCTURED_ROOM: Final = 40
+# A sender is written in the same way in each of its messages. Some kilobytes an entry at the most.
+_REMEMBERED: Final = 1024
 
 
 class Piece(NamedTuple):
@@ -95,10 +98,8 @@ def parameters(name: str, value: str) -> str:
 
 def addresses(name: str, mailboxes: Sequence[address.Mailbox]) -> str:
     """A field of addresses, such as `To`; the names in quotes or encoded, the domains as A-labels."""
-    if len(mailboxes) == 1 and mailboxes[0].display_name is None:
-        line = f"{name}: {_address(mailboxes[0])}"
-        if len(line) <= LINE_CHARACTERS:
-            return line + "\r\n"
+    if len(mailboxes) == 1:
+        return _lone_address(name, mailboxes[0])
     pieces: list[Piece] = []
     last = len(mailboxes) - 1
     for index, mailbox in enumerate(mailboxes):
@@ -227,6 +228,18 @@ def _joins(left: str, right: str) -> bool:
     if not (left.endswith("?=") and right.startswith("=?")):
         return False
     return encoded_words.decode(f"{left} {right}") != f"{encoded_words.decode(left)} {encoded_words.decode(right)}"
+
+
+def _lone_address(name: str, mailbox: address.Mailbox) -> str:
+    if mailbox.display_name is not None:
+        return _named_address(name, mailbox)
+    line = f"{name}: {_address(mailbox)}"
+    return line + "\r\n" if len(line) <= LINE_CHARACTERS else fold(name, _mailbox_pieces(mailbox, end=""))
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _named_address(name: str, mailbox: address.Mailbox) -> str:
+    return fold(name, _mailbox_pieces(mailbox, end=""))
 
 
 def _address(mailbox: address.Mailbox) -> str:
