@@ -5,7 +5,6 @@ ever given to it. As a second wall, whatever looks like a credential is struck o
 say through the standard library's logging, because those words are not ours.
 """
 
-import contextlib
 import functools
 import logging
 import re
@@ -50,13 +49,13 @@ def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Lo
     sink: Any = _Sink(stream)
     factory: Any
     if form == "json":
-        renderer: Any = _render_json
+        processors: list[Any] = [_json_line]
         factory = structlog.BytesLoggerFactory(sink)
     else:
-        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty())
+        processors = [_stamp, structlog.dev.ConsoleRenderer(colors=stream.isatty())]
         factory = structlog.PrintLoggerFactory(sink)
     structlog.configure(
-        processors=[_stamp, _describe_exception, renderer],
+        processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=factory,
         cache_logger_on_first_use=True,
@@ -89,9 +88,11 @@ class _Sink:
     def write(self, line: str | bytes) -> None:
         """Write all of a line, or as much as can be written."""
         rest = line if isinstance(line, bytes) else line.encode(errors="backslashreplace")
-        with contextlib.suppress(OSError):
+        try:
             while rest:
                 rest = rest[self._file.write(rest) or len(rest) :]
+        except OSError:
+            return
 
     def flush(self) -> None:
         """Nothing is held back."""
@@ -115,10 +116,17 @@ class _LibraryHandler(logging.Handler):
         )
 
 
+def _json_line(logger: object, level: str, event: Event) -> bytes:
+    return _encoder.encode(_stamp(logger, level, event))
+
+
 def _stamp(_logger: object, level: str, event: Event) -> Event:
-    now = time.time_ns()
-    second, rest = divmod(now, 1_000_000_000)
-    return {"timestamp": f"{_second(second)}.{rest // 1_000_000:03}Z", "level": level, **event}
+    """The event with its time and level before everything else, and with the words of an exception."""
+    second, rest = divmod(time.time_ns(), 1_000_000_000)
+    stamped = {"timestamp": f"{_second(second)}.{rest // 1_000_000:03}Z", "level": level, **event}
+    if "exc_info" in stamped:
+        _describe_exception(stamped)
+    return stamped
 
 
 @functools.lru_cache(maxsize=2)
@@ -126,15 +134,10 @@ def _second(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
-def _describe_exception(_logger: object, _level: str, event: Event) -> Event:
-    given = event.pop("exc_info", None)
+def _describe_exception(event: Event) -> None:
+    given = event.pop("exc_info")
     if given:
         problem = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
         text = "".join(traceback.format_exception(problem)) if problem else ""
         # Struck out before it is cut for good: half a credential would not be recognised.
         event["exception"] = strike_out(text[-2 * TRACEBACK_CHARACTERS :])[-TRACEBACK_CHARACTERS:]
-    return event
-
-
-def _render_json(_logger: object, _level: str, event: Event) -> bytes:
-    return _encoder.encode(event)
