@@ -1,0 +1,1 @@
+-- Nothing: the rules that SQLite is slow to judge, PostgreSQL judges quickly as they stand.
