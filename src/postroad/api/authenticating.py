@@ -1,14 +1,19 @@
 """Who calls the API: whoever the one `Authorization` field names."""
 
+from collections.abc import Coroutine
+from typing import Any
+
 from postroad import errors
 from postroad.model import caller
 from postroad.services import access, context
 from postroad.web import routing
 
 
-async def authenticate(ctx: context.Context, headers: routing.Headers, *, client_address: str) -> caller.Caller:
+def authenticate(
+    ctx: context.Context, headers: routing.Headers, *, client_address: str
+) -> Coroutine[Any, Any, caller.Caller]:
     """The caller behind a request's `Authorization`."""
-    return await access.authenticate(ctx, field(headers), client_address=client_address)
+    return access.authenticate(ctx, field(headers), client_address=client_address)
 
 
 def field(headers: routing.Headers) -> str | None:

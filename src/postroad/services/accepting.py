@@ -111,7 +111,9 @@ async def accept(
     await _write(tx, [s for s, judgement in zip(submissions, judgements, strict=True) if judgement is None])
     full_at = {scope: throttle.full_at(bucket, now=now) for scope, bucket in books.buckets.items()}
     return [
-        await _answer(tx, s, judgement, full_at=full_at.get(s.scope, 0))
+        await _replay(tx, s, judgement, full_at=full_at.get(s.scope, 0))
+        if isinstance(judgement, idempotency.StoredKey)
+        else judgement or _accepted(s.message, full_at=full_at.get(s.scope, 0))
         for s, judgement in zip(submissions, judgements, strict=True)
     ]
 
@@ -285,13 +287,14 @@ def _new_key(message: messages.NewMessage, key: Key) -> idempotency.NewKey:
     return idempotency.NewKey(key.credential_id, key.text, message.account_id, key.body_hash, message.id, expires_at)
 
 
-async def _answer(
-    tx: store.Transaction, submission: Submission, judgement: Judgement, *, full_at: int
-) -> Accepted | errors.PostroadError:
-    message = submission.message
-    if isinstance(judgement, idempotency.StoredKey):
-        return dataclasses.replace(await replay(tx, message.account_id, judgement), full_at=full_at)
-    return judgement or Accepted(message.id, message.request_id, message.response, replayed=False, full_at=full_at)
+def _accepted(message: messages.NewMessage, *, full_at: int) -> Accepted:
+    return Accepted(message.id, message.request_id, message.response, replayed=False, full_at=full_at)
+
+
+async def _replay(
+    tx: store.Transaction, submission: Submission, stored: idempotency.StoredKey, *, full_at: int
+) -> Accepted:
+    return dataclasses.replace(await replay(tx, submission.message.account_id, stored), full_at=full_at)
 
 
 async def replay(tx: store.Transaction, account_id: str, stored: idempotency.StoredKey) -> Accepted:

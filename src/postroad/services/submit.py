@@ -9,8 +9,9 @@ before its transaction.
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+import msgspec
 
 from postroad import errors
 from postroad.model import caller, identifiers, mail
@@ -24,8 +25,7 @@ T = TypeVar("T")
 INLINE_CHARACTERS = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(msgspec.Struct, frozen=True):
     """What a door knows of a send beside its content. `key` is None only where a door has no key."""
 
     request_id: str
@@ -99,7 +99,7 @@ async def _submit(ctx: context.Context, who: caller.Caller, draft: Draft, envelo
 async def _accept(ctx: context.Context, submission: accepting.Submission) -> accepting.Accepted:
     """The transaction; what it says of the rate, this process remembers."""
     try:
-        accepted = await ctx.accept.submit(submission, size=submission.message.size)
+        accepted = await ctx.accept.start(submission, size=submission.message.size)
     except rates.Exceeded as refusal:
         ctx.rates.learn(submission.scope, refusal.full_at)
         raise
@@ -108,8 +108,7 @@ async def _accept(ctx: context.Context, submission: accepting.Submission) -> acc
     return accepted
 
 
-@dataclass(frozen=True, slots=True)
-class FieldsDraft:
+class FieldsDraft(msgspec.Struct, frozen=True):
     """A message that is given by its fields: Postroad writes its MIME."""
 
     checked: rules.CheckedSend

@@ -120,14 +120,13 @@ class Application(Generic[routing.ContextT]):
             endpoint = _Endpoint(route, reading.Reader(route), challenge, f"{route.method} {route.path}")
             self._table.add(route.method, route.path, target=endpoint)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """One connection scope of ASGI: a request, or the life of the server."""
         if scope["type"] == "http":
-            await self._serve(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await _live(receive, send)
-        else:
-            raise ValueError(f"{scope['type']}: this application speaks HTTP only")
+            return self._serve(scope, receive, send)
+        if scope["type"] == "lifespan":
+            return _live(receive, send)
+        raise ValueError(f"{scope['type']}: this application speaks HTTP only")
 
     def refuse(self, error: errors.PostroadError) -> answering.Response:
         """The response to something that never became a request; the listener asks for it."""

@@ -3,7 +3,7 @@
 What the first door has nothing at goes to the second one, which answers for everything else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 
 from postroad.web import application
 
@@ -16,10 +16,12 @@ class Switch:
         self._second = second
         self._segments = frozenset(path.split("/", 2)[1].encode() for path in paths)
 
-    async def __call__(self, scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
+    def __call__(
+        self, scope: application.Scope, receive: application.Receive, send: application.Send
+    ) -> Awaitable[None]:
         """One connection scope of ASGI."""
         is_first = scope["type"] != "http" or _segment(scope["raw_path"]) in self._segments
-        await (self._first if is_first else self._second)(scope, receive, send)
+        return (self._first if is_first else self._second)(scope, receive, send)
 
 
 def _segment(path: bytes) -> bytes:
