@@ -94,3 +94,15 @@ def test_the_lock_of_another_connection_while_opening_is_waited_for(
             SqliteStore(path)
         other.execute("COMMIT")
         sqlite_connection.connect(path).close()
+
+
+def test_a_statement_is_not_parsed_again_after_a_large_batch_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "postroad.db"
+    sqlite_connection.create(path)
+    with contextlib.closing(sqlite_connection.connect(path)) as connection:
+        connection.execute("CREATE TABLE numbers (number INTEGER)")
+        connection.execute("SELECT number FROM numbers").fetchall()
+        connection.executemany("INSERT INTO numbers VALUES (?)", [(number,) for number in range(500)])
+        parsed = connection.cache_stats()["misses"]
+        connection.execute("SELECT number FROM numbers").fetchall()
+        assert connection.cache_stats()["misses"] == parsed

@@ -19,11 +19,11 @@ OLDEST_SQLITE = (3, 51, 3)
 BUSY_SECONDS = 5.0
 # 16 MiB of log between checkpoints: fewer, larger writes to the main file than the default of 4 MiB.
 CHECKPOINT_PAGES = 4_000
-# Each row of `executemany` takes the next place in apsw's cache of statements, whatever stands there. In the hundred
-# places of the default, a batch of mail drives out every other statement; here, the largest batch leaves them alone.
-CACHED_STATEMENTS = 2_400
 # A log that grew beyond this, behind a long scan, gives the room back when it is used again from its start.
 LOG_BYTES = 64 * 1024 * 1024
+# A ring: each row of a batch moves its statement on by one place, and what is overtaken must be parsed again. This is
+# the most that apsw allows: room for a hundred rows in each of five tables.
+STATEMENT_PLACES = 512
 
 
 def connect(path: Path) -> apsw.Connection:
@@ -31,7 +31,7 @@ def connect(path: Path) -> apsw.Connection:
     _refuse_old_sqlite()
     with public_errors():
         # Never created here: a file that has vanished is an outage, not a new and empty store.
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=CACHED_STATEMENTS)
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENT_PLACES)
         try:
             _configure(connection)
         except BaseException:
