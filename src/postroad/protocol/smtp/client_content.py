@@ -1,24 +1,25 @@
 """The content of a message as it goes over the wire: CRLF line ends only, and leading dots doubled.
 
 A bare CR or LF never leaves: servers disagree on whether it ends a line, and between two readings of `LF . LF` a second
-message can be smuggled (RFC 5321 section 2.3.8 forbids both). The usual message needs nothing, and then costs two
-searches, which leap from line end to line end.
+message can be smuggled (RFC 5321 section 2.3.8 forbids both). The usual message needs nothing, and to see that costs a
+few microseconds: taking all CR out and putting them in again before each LF makes the same message.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Final
 
-_BARE_OR_BEFORE_DOT: Final = re.compile(rb"\n(?:\.|(?<!\r\n))")
-_BARE_RETURN: Final = re.compile(rb"\r(?!\n)")
+_LEADING_DOT: Final = re.compile(rb"\n\.")
 _BARE: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
 
 
 def transparent(pieces: Sequence[bytes]) -> bytes:
     """The pieces as one, ready to be followed by the final dot (RFC 5321 section 4.5.2)."""
     content = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-    if _BARE_OR_BEFORE_DOT.search(content) is not None or _BARE_RETURN.search(content) is not None:
-        content = _BARE.sub(b"\r\n", content).replace(b"\r\n.", b"\r\n..")
+    if content.replace(b"\r", b"").replace(b"\n", b"\r\n") != content:
+        content = _BARE.sub(b"\r\n", content)
+    if _LEADING_DOT.search(content) is not None:
+        content = content.replace(b"\r\n.", b"\r\n..")
     if content.startswith(b"."):
         content = b"." + content
     return content if content.endswith(b"\r\n") else content + b"\r\n"
