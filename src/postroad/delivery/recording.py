@@ -8,8 +8,9 @@ does not take in the grace time are left to the ends of their leases.
 import asyncio
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.delivery import leases, preparing, trying
@@ -23,8 +24,7 @@ from postroad.telemetry import logs, metrics
 MOST_UNRECORDED: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Occasion:
+class Occasion(msgspec.Struct, frozen=True):
     """Where and when an attempt was made; empty names when it got nowhere."""
 
     pool: str

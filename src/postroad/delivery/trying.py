@@ -6,7 +6,6 @@ last word; the next one is asked. Only when all of them refuse for good is the r
 """
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -63,8 +62,7 @@ class Link:
             await connection.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Attempted:
+class Attempted(msgspec.Struct, frozen=True):
     """What a job came to: a result and a judgement for each recipient, and who said so."""
 
     results: tuple[values.Result, ...]
@@ -176,4 +174,4 @@ def _last_word(refusals: Sequence[Attempted], *, is_complete: bool) -> Attempted
         return refusals[-1] if refusals else None
     # A host that is left alone by its breaker may take what the others refuse.
     open_ended = [msgspec.structs.replace(one, verdict=judging.Verdict.RETRY) for one in refusals[-1].judgements]
-    return dataclasses.replace(refusals[-1], judgements=tuple(open_ended))
+    return msgspec.structs.replace(refusals[-1], judgements=tuple(open_ended))
