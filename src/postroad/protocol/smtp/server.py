@@ -314,18 +314,17 @@ class Server:
             self._welcome(event, reply)
         else:
             self._say(reply)
-        match event:
-            case server_events.Message() | server_events.Refused():
-                return  # the transaction was over before
-            case server_events.Recipient(path):
-                self._transaction.add(path.address)
-            case server_events.Mail(path):
-                self._transaction.sender = path
-            case server_events.Data():
-                self._reading = server_reading.DotStuffed(self._features.message_octets)
-                self._buffer[:0] = b"\r\n"
-            case server_events.Authenticate():
-                self.session.is_authenticated = True
+        if isinstance(event, (server_events.Message, server_events.Refused)):
+            return  # the transaction was over before
+        if isinstance(event, server_events.Recipient):
+            self._transaction.add(event.path.address)
+        elif isinstance(event, server_events.Mail):
+            self._transaction.sender = event.path
+        elif isinstance(event, server_events.Data):
+            self._reading = server_reading.DotStuffed(self._features.message_octets)
+            self._buffer[:0] = b"\r\n"
+        elif isinstance(event, server_events.Authenticate):
+            self.session.is_authenticated = True
         self._state = TRANSITIONS[self._verb][self._state]
 
     def _refuse(self, event: server_events.Event, reply: values.Reply) -> None:
