@@ -60,7 +60,8 @@ class RawMessage(msgspec.Struct, frozen=True):
     """A finished message with its envelope, as it came over SMTP. Nothing is checked yet.
 
     An empty `sender` is the null reverse-path; `trace` is the value of the Received field that the door adds;
-    `is_utf8` says that the client asked for SMTPUTF8 (RFC 6531).
+    `is_utf8` says that the client asked for SMTPUTF8 (RFC 6531). `is_of_lines` says that the door has looked for a bare
+    CR or LF in the content, and there is none.
     """
 
     sender: str
@@ -68,6 +69,7 @@ class RawMessage(msgspec.Struct, frozen=True):
     content: bytes
     trace: str
     is_utf8: bool = False
+    is_of_lines: bool = False
 
 
 class SendRequest(msgspec.Struct, frozen=True):

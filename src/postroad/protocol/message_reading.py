@@ -83,10 +83,10 @@ class Message(msgspec.Struct, frozen=True):
         return [field.value for field in self.fields if field.key == key]
 
 
-def read(content: bytes) -> Message:
-    """The message in the octets, or a MessageError."""
+def read(content: bytes, *, is_of_lines: bool = False) -> Message:
+    """The message in the octets, or a MessageError. `is_of_lines`: no bare CR or LF is in it, as was seen before."""
     head, body = _split(content)
-    _check_lines(content)
+    _check_lines(content, is_of_lines=is_of_lines)
     _check_characters(head)
     found = _FIELD.findall(head)
     if len(found) > MOST_FIELDS:
@@ -144,11 +144,11 @@ def _split(content: bytes) -> tuple[bytes, bytes]:
     return content, b""
 
 
-def _check_lines(content: bytes) -> None:
+def _check_lines(content: bytes, *, is_of_lines: bool) -> None:
     nul = content.find(b"\0")
     if nul >= 0:
         raise MessageError(f"line {_line_number(content, nul)} contains a NUL, which mail cannot carry")
-    if server_reading.has_bare_line_ends(content):
+    if not is_of_lines and server_reading.has_bare_line_ends(content):
         bare = _BARE.search(content)
         raise MessageError(f"line {_line_number(content, bare.start() if bare else 0)} has a bare CR or LF in it")
     at, longest = 0, LINE_OCTETS + len(_END)

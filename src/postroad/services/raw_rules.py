@@ -77,7 +77,7 @@ def check(raw: mail.RawMessage) -> CheckedRaw:
     recipients = _recipients(raw.recipients)
     envelope_domain = _mailbox("MAIL FROM", raw.sender).domain if raw.sender else None
     try:
-        message = message_reading.read(raw.content)
+        message = message_reading.read(raw.content, is_of_lines=raw.is_of_lines)
     except message_reading.MessageError as problem:
         raise errors.InvalidRequest(f"message: {problem}") from None
     fields = _by_name(message)

@@ -120,6 +120,8 @@ class Door(smtp_session.Policy):
             content=b"".join(envelope.content),
             trace=self._trace(request, is_utf8=envelope.needs_smtputf8),
             is_utf8=envelope.needs_smtputf8,
+            # The session refuses every other content.
+            is_of_lines=True,
         )
         accepted = await submit_raw.submit_raw(self._ctx, who, raw, request_id=request.id)
         request.message_id, request.replayed = accepted.message_id, accepted.replayed
