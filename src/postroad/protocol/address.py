@@ -23,7 +23,8 @@ _LOCAL_CATEGORIES: Final = frozenset("LMN")
 _SHOWN_CHARACTERS: Final = 64
 # IDNA's reasons quote the label, which may be all of the text.
 _REASON_CHARACTERS: Final = 160
-# Senders write themselves with a name, and in the same way each time. Some kilobytes an entry at the most.
+# A message names its sender and its recipients several times, and the next one has often the same sender. At their
+# longest, so many addresses take 4 MB.
 _REMEMBERED: Final = 1024
 
 
@@ -62,6 +63,11 @@ class Mailbox(msgspec.Struct, frozen=True):
 
 def parse(text: str) -> Mailbox:
     """The one address in the text, or an `AddressError`."""
+    return _parse(text)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _parse(text: str) -> Mailbox:
     plain = _parse_plain(text)
     if plain is not None:
         return Mailbox(None, plain[0], plain[1], text)
@@ -109,7 +115,6 @@ def _show(text: str) -> str:
     return repr(text)
 
 
-@functools.lru_cache(maxsize=_REMEMBERED)
 def _parse_slowly(text: str) -> Mailbox:
     _refuse_forbidden_characters(text)
     trimmed = text.strip(" ")
