@@ -229,7 +229,7 @@ def test_a_line_that_is_too_long_is_refused_and_the_next_one_obeyed() -> None:
     assert driver.codes("", "NOOP") == ["500 5.5.2", "250 2.0.0"]
 
 
-@pytest.mark.parametrize("line", [b"NOOP\n", b"NO\rOP\r\n", b"NOOP \r\r\n", b"NOOP\r \n"])
+@pytest.mark.parametrize("line", [b"NOOP\n", b"\n", b"NO\rOP\r\n", b"NOOP \r\r\n", b"NOOP\r \n"])
 def test_a_bare_cr_or_lf_in_a_command_is_refused(line: bytes) -> None:
     assert codes(Driver().send(line)) == ["500 5.5.2"]
 
