@@ -50,9 +50,7 @@ def too_large(limit: int) -> values.Reply:
 
 def encode(reply: values.Reply) -> bytes:
     """A reply with its enhanced code, which each of its lines repeats (RFC 2034 section 4)."""
-    text = reply.text
-    if not (text.isascii() and text.isprintable()):
-        text = _UNPRINTABLE.sub("?", text)
+    text = _printable(reply.text)
     prefix = f"{reply.enhanced} " if reply.enhanced else ""
     if len(text) <= TEXT_OCTETS:
         return f"{reply.code} {prefix}{text}\r\n".encode("ascii")
@@ -61,5 +59,10 @@ def encode(reply: values.Reply) -> bytes:
 
 def encode_lines(code: int, lines: Sequence[str]) -> bytes:
     """A reply of several lines; all but the last have a hyphen after the code."""
-    *before, last = (_UNPRINTABLE.sub("?", line)[: TEXT_OCTETS + 10] for line in lines)
-    return "".join([*(f"{code}-{line}\r\n" for line in before), f"{code} {last}\r\n"]).encode("ascii")
+    *before, last = [_printable(line)[: TEXT_OCTETS + 10] for line in lines]
+    return "".join([*[f"{code}-{line}\r\n" for line in before], f"{code} {last}\r\n"]).encode("ascii")
+
+
+def _printable(text: str) -> str:
+    # Nearly all texts are, and are known to be without the expression.
+    return text if text.isascii() and text.isprintable() else _UNPRINTABLE.sub("?", text)
