@@ -6,6 +6,7 @@ would send to is for its policy to say. Parameters are those of the extensions t
 expression in the tables below, and anything else is refused.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -98,6 +99,12 @@ def chunk(argument: str) -> tuple[int, bool] | None:
 
 def sender(argument: str) -> Path:
     """`FROM:<address>` and its parameters."""
+    return _sender(argument)
+
+
+# Few senders write most of the mail. What is remembered takes 2 MB at most, for a line has an end.
+@functools.lru_cache(maxsize=1024)
+def _sender(argument: str) -> Path:
     path, parameters = _split_path("FROM:", argument)
     return Path(_mailbox(path, "5.1.7") if path else "", _read(parameters, MAIL_PARAMETERS))
 
