@@ -50,7 +50,9 @@ def too_large(limit: int) -> values.Reply:
 
 def encode(reply: values.Reply) -> bytes:
     """A reply with its enhanced code, which each of its lines repeats (RFC 2034 section 4)."""
-    text = _printable(reply.text)
+    text = reply.text
+    if not _is_printable(text):
+        text = _UNPRINTABLE.sub("?", text)
     prefix = f"{reply.enhanced} " if reply.enhanced else ""
     if len(text) <= TEXT_OCTETS:
         return f"{reply.code} {prefix}{text}\r\n".encode("ascii")
@@ -59,10 +61,11 @@ def encode(reply: values.Reply) -> bytes:
 
 def encode_lines(code: int, lines: Sequence[str]) -> bytes:
     """A reply of several lines; all but the last have a hyphen after the code."""
-    *before, last = [_printable(line)[: TEXT_OCTETS + 10] for line in lines]
+    if not _is_printable("".join(lines)):
+        lines = [_UNPRINTABLE.sub("?", line) for line in lines]
+    *before, last = [line[: TEXT_OCTETS + 10] for line in lines]
     return "".join([*[f"{code}-{line}\r\n" for line in before], f"{code} {last}\r\n"]).encode("ascii")
 
 
-def _printable(text: str) -> str:
-    # Nearly all texts are, and are known to be without the expression.
-    return text if text.isascii() and text.isprintable() else _UNPRINTABLE.sub("?", text)
+def _is_printable(text: str) -> bool:
+    return text.isascii() and text.isprintable()
