@@ -5,6 +5,7 @@ stands in the message. Two messages are the same if a client that renders one ma
 their recipients are the same.
 """
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 from typing import Final
@@ -44,7 +45,9 @@ class RawDraft:
         await self._check_envelope_sender(ctx, identity.account_id)
         if self.fields is not None:
             return await self.fields.compose(ctx, identity)
-        return await submit.run(lambda: raw_compose.compose_raw(self.checked, identity), threaded=self.takes_long)
+        if self.takes_long:
+            return await asyncio.to_thread(raw_compose.compose_raw, self.checked, identity)
+        return raw_compose.compose_raw(self.checked, identity)
 
     async def _check_envelope_sender(self, ctx: context.Context, account_id: str) -> None:
         domain = self.checked.envelope_domain
@@ -66,10 +69,13 @@ async def submit_raw(
 
     Raises a PostroadError, and then nothing is stored.
     """
-    scope, takes_long = submit.key_scope(who), _takes_long(raw.content)
+    scope = submit.key_scope(who)
 
     async def make() -> tuple[submit.Draft, submit.Envelope]:
-        draft, key = await submit.run(lambda: _draft(raw, scope=scope, takes_long=takes_long), threaded=takes_long)
+        if _takes_long(raw.content):
+            draft, key = await asyncio.to_thread(_draft, raw, scope=scope, takes_long=True)
+        else:
+            draft, key = _draft(raw, scope=scope, takes_long=False)
         return draft, submit.Envelope(request_id=request_id, source=mail.Source.SMTP, key=key)
 
     return await submit.submit_draft(ctx, who, make, source=mail.Source.SMTP)
