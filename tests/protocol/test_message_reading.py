@@ -184,6 +184,12 @@ def test_what_is_no_message_is_refused_with_the_line_that_is_wrong(content: byte
         message_reading.read(content)
 
 
+@pytest.mark.parametrize("content", mail_corpus.MAIL.values(), ids=mail_corpus.MAIL)
+def test_line_ends_that_were_looked_at_before_are_not_looked_at_again(content: bytes) -> None:
+    assert message_reading.read(content, is_of_lines=True) == message_reading.read(content)
+    assert message_reading.read(content + b"bare\n", is_of_lines=True).body.endswith(b"bare\n")
+
+
 @hypothesis.given(st.lists(st.integers(0, 1_100), max_size=8), st.booleans())
 def test_lines_may_have_998_octets_whatever_stands_around_them(lengths: list[int], ends: bool) -> None:  # noqa: FBT001
     body = b"\r\n".join([b"x" * length for length in lengths]) + (b"\r\n" if ends else b"")
