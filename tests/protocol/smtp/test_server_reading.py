@@ -1,6 +1,8 @@
 """Lines and content out of a buffer: complete or not at all, within their limits, and without looking twice."""
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from postroad.protocol.smtp import server_reading
 
@@ -71,3 +73,9 @@ def test_chunks_are_put_together() -> None:
 def test_a_cr_or_lf_alone_is_noticed(content: bytes) -> None:
     assert server_reading.has_bare_line_ends(content)
     assert not server_reading.has_bare_line_ends(b"a\r\n\r\nb")
+
+
+@hypothesis.given(st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b".", b"\x85", b"\x0b"]), max_size=12).map(b"".join))
+def test_nothing_but_cr_lf_ends_a_line(content: bytes) -> None:
+    without = content.replace(b"\r\n", b"")
+    assert server_reading.has_bare_line_ends(content) == (b"\r" in without or b"\n" in without)
