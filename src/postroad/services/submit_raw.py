@@ -7,8 +7,9 @@ their recipients are the same.
 
 import asyncio
 import hashlib
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from postroad import errors
 from postroad.model import caller, mail
@@ -22,8 +23,7 @@ INLINE_UTF8_HEADER_OCTETS: Final = 1024
 INLINE_HEADER_OCTETS: Final = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class RawDraft:
+class RawDraft(msgspec.Struct, frozen=True):
     """A finished message; `fields` is what becomes of one that asks for a template."""
 
     checked: raw_rules.CheckedRaw
@@ -42,17 +42,16 @@ class RawDraft:
 
     async def compose(self, ctx: context.Context, identity: compose.Identity) -> accepting.Submission:
         """The message as it goes on, or filled in from its template."""
-        await self._check_envelope_sender(ctx, identity.account_id)
+        domain = self.checked.envelope_domain
+        if domain not in (None, self.sender.domain):
+            await self._check_envelope_domain(ctx, identity.account_id, domain)
         if self.fields is not None:
             return await self.fields.compose(ctx, identity)
         if self.takes_long:
             return await asyncio.to_thread(raw_compose.compose_raw, self.checked, identity)
         return raw_compose.compose_raw(self.checked, identity)
 
-    async def _check_envelope_sender(self, ctx: context.Context, account_id: str) -> None:
-        domain = self.checked.envelope_domain
-        if domain is None or domain == self.sender.domain:
-            return
+    async def _check_envelope_domain(self, ctx: context.Context, account_id: str, domain: str) -> None:
         try:
             await submit.own_domain(ctx, account_id, domain)
         except errors.Forbidden:
