@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 SWEEP_SECONDS: Final = 1.0
 # For clients that come together after a restart.
@@ -17,22 +17,55 @@ BACKLOG: Final = 2048
 CUT_SECONDS: Final = 1.0
 
 
+# What one process listens with.
 Bound = Sequence[socket.socket]
+Address = tuple[int, tuple[Any, ...]]
 
 
-def bind(host: str, port: int) -> Bound:
-    """Claim an address, under all families that its name has; port 0 takes a free one. Raises OSError."""
+def bind(host: str, port: int, *, processes: int = 1) -> Sequence[Bound]:
+    """Claim an address, under all families that its name has; port 0 takes a free one. Raises OSError.
+
+    Each of several processes gets sockets of its own, over which the system spreads connections evenly. At one socket,
+    whoever wakes first would take them all.
+    """
+    found = _addresses(host, port)
+    if processes == 1:
+        return [_claim(found)]
+    if port:
+        # Sockets that share an address share it with whoever asks to: nobody may be there before.
+        _close(_claim(found))
+    first = _claim(found, shared=True)
+    taken = [(one.family, one.getsockname()) for one in first]
+    return [first, *(_claim(taken, shared=True) for _ in range(processes - 1))]
+
+
+def _addresses(host: str, port: int) -> Sequence[Address]:
     if host == "::" and socket.has_dualstack_ipv6():
-        # Left alone, it would be deaf to IPv4, which nobody expects who writes "all addresses".
-        return [socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)]
+        return [(socket.AF_INET6, (host, port))]
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    with contextlib.ExitStack() as claimed:
-        bound = [
-            claimed.enter_context(socket.create_server(where[:2], family=family, backlog=BACKLOG))
-            for family, where in dict.fromkeys((family, where) for family, _, _, _, where in found)
-        ]
-        claimed.pop_all()
+    return list(dict.fromkeys((family, where) for family, _, _, _, where in found))
+
+
+def _claim(addresses: Sequence[Address], *, shared: bool = False) -> Bound:
+    bound: list[socket.socket] = []
+    try:
+        for family, where in addresses:
+            # Left alone, "all addresses" would be deaf to IPv4, which nobody expects.
+            is_dual = where[0] == "::" and socket.has_dualstack_ipv6()
+            bound.append(
+                socket.create_server(
+                    where[:2], family=family, backlog=BACKLOG, reuse_port=shared, dualstack_ipv6=is_dual
+                )
+            )
+    except OSError:
+        _close(bound)
+        raise
     return bound
+
+
+def _close(bound: Bound) -> None:
+    for one in bound:
+        one.close()
 
 
 def address(bound: Bound) -> tuple[str, int]:
@@ -97,7 +130,8 @@ class Listener:
 
     async def start(self, host: str, port: int) -> None:
         """Bind and accept; port 0 takes a free one."""
-        await self.serve(await asyncio.to_thread(bind, host, port))
+        (bound,) = await asyncio.to_thread(bind, host, port)
+        await self.serve(bound)
 
     async def serve(self, bound: Bound) -> None:
         """Accept at addresses that are bound already, perhaps by the process that started this one."""

@@ -1,14 +1,13 @@
 """Doors in processes of their own, so that the other cores take mail too.
 
 They are forked before anything runs: no event loop, no thread, no file of the store. Their addresses are bound before
-that, by the process that was started; whoever is free takes the next connection. That process is the keeper: it writes
+that, by the process that was started; the system spreads connections over them. That process is the keeper: it writes
 what doors accept (services/handing_over.py), and has all other roles. A door that ends ends the service, as a role that
 fails does, and doors whose keeper has gone end too: what starts the service again starts all of it.
 """
 
-import contextlib
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -52,26 +51,30 @@ def start(settings: config.Settings, names: Sequence[str], *, run: Run, log: log
         return Doors()
     roles = list(dict.fromkeys(wanted.values()))
     shared = door_process.share(settings, doors=processes)
-    with contextlib.ExitStack() as claimed:
-        bound = {setting: doors.bind(settings, setting) for setting in wanted}
-        for one in bound.values():
-            for each in one:
-                claimed.enter_context(each)  # closed here, when the doors have them
-        children: list[Child] = []
-        for number in range(1, processes + 1):
-            name = f"door {number}"
-            ours, theirs = frames.pair()
-            process_id = os.fork()
-            if not process_id:
-                for line in (ours, *(child.line for child in children)):
-                    line.close()
-                bound_log = log.bind(process=name)
-                door = door_process.run(shared, roles, bound, theirs, processes=processes, log=bound_log)
-                _be_door(run, door, log)
-            theirs.close()
-            children.append(Child(name, process_id, ours))
-        addresses = {doors.LISTENERS[setting]: listening.address(one) for setting, one in bound.items()}
-    return Doors(roles, {what: config.Endpoint(*where) for what, where in addresses.items()}, children)
+    bound = {setting: doors.bind(settings, setting, processes=processes) for setting in wanted}
+    where = {doors.LISTENERS[setting]: listening.address(each[0]) for setting, each in bound.items()}
+    addresses = {what: config.Endpoint(*address) for what, address in where.items()}
+    by_door = [{setting: each[number] for setting, each in bound.items()} for number in range(processes)]
+    children: list[Child] = []
+    for number, own in enumerate(by_door):
+        name = f"door {number + 1}"
+        ours, theirs = frames.pair()
+        process_id = os.fork()
+        if not process_id:
+            # What is another one's must end with that one: connections would wait at a socket that nobody serves.
+            for end in (ours, *(child.line for child in children), *_sockets(by_door[:number] + by_door[number + 1 :])):
+                end.close()
+            work = door_process.run(shared, roles, own, theirs, processes=processes, log=log.bind(process=name))
+            _be_door(run, work, log)
+        theirs.close()
+        children.append(Child(name, process_id, ours))
+    for one in _sockets(by_door):
+        one.close()
+    return Doors(roles, addresses, children)
+
+
+def _sockets(by_door: Iterable[Mapping[str, listening.Bound]]) -> list[frames.End]:
+    return [one for own in by_door for bound in own.values() for one in bound]
 
 
 def _be_door(run: Run, work: Coroutine[Any, Any, None], log: logs.Logger) -> None:

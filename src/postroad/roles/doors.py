@@ -4,6 +4,7 @@ Each listens at the addresses that its settings name, until the stop; then it fi
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 import postroad
@@ -146,7 +147,7 @@ async def _listen(
     setting = f"{section}.{key}"
     bound = duty.bound.get(setting)
     if bound is None:
-        bound = await asyncio.to_thread(bind, duty.context.settings, setting)
+        (bound,) = await asyncio.to_thread(bind, duty.context.settings, setting)
     await listener.serve(bound)
 
     async def work() -> None:
@@ -164,12 +165,12 @@ def is_set(settings: config.Settings, setting: str) -> bool:
     return bool(getattr(getattr(settings, section), key))
 
 
-def bind(settings: config.Settings, setting: str) -> listening.Bound:
-    """Claim the address that a setting names."""
+def bind(settings: config.Settings, setting: str, *, processes: int = 1) -> Sequence[listening.Bound]:
+    """Claim the address that a setting names, for so many processes."""
     section, _, key = setting.partition(".")
     endpoint = config.endpoint(getattr(getattr(settings, section), key), name=setting)
     try:
-        return listening.bind(endpoint.host, endpoint.port)
+        return listening.bind(endpoint.host, endpoint.port, processes=processes)
     except OSError as problem:
         raise duties.cannot_listen(endpoint, problem, setting=setting) from problem
 
