@@ -202,7 +202,8 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--messages", type=int, default=10_000, help="messages of a round (10000)")
     parser.add_argument("--warm-up", type=int, default=1000, help="messages before it (1000)")
-    parser.add_argument("--seconds", type=float, default=5, help="sending time of accepts alone (5)")
+    # As long as from one look at the length of the queue to the next, so that each round has one.
+    parser.add_argument("--seconds", type=float, default=10, help="sending time of accepts alone (10)")
     parser.add_argument("--connections", type=int, default=64, help="kept HTTP connections (64)")
     options = parser.parse_args()
     if any(waiting % backlog.RECIPIENTS_PER_MESSAGE for waiting in options.waiting):
