@@ -14,10 +14,10 @@ from postroad import errors
 
 # Smaller ones are too many to queue for, and too small to matter.
 LARGE_OCTETS: Final = 1024 * 1024
-# Messages have 10 MiB at the most: 120 MiB that arrive, and 160 MiB for those that are worked on. Doors in
+# Messages have 10 MiB at the most: 80 MiB that arrive, and as much for those that are worked on. Doors in
 # several processes share these places; the least is one to work on, and meanwhile one that arrives.
-ARRIVING_AT_ONCE: Final = 12
-HANDLED_AT_ONCE: Final = 4
+ARRIVING_AT_ONCE: Final = 8
+HANDLED_AT_ONCE: Final = 2
 LEAST_ARRIVING: Final = 2
 LEAST_HANDLED: Final = 1
 # Callers often give up after 30 s; an answer that they see is better.
