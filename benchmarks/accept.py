@@ -1,6 +1,6 @@
 """`make bench-accept`: how many messages a second are accepted for good, by Postroad and its peers, in the same run.
 
-Postroad takes 5 KB text+html messages over 64 kept HTTP connections, on SQLite and on PostgreSQL; Postfix and Haraka
+Postroad takes 5 KB text+html messages over 256 kept HTTP connections, on SQLite and on PostgreSQL; Postfix and Haraka
 take the same content over 20 kept SMTP sessions. An answer counts when the message is on disk: SQLite
 `synchronous=FULL`, PostgreSQL `fsync` and `synchronous_commit`, the synced queue files of the others. Rounds alternate
 between the peers, each on an empty store, and medians are reported. After each round the stored messages are counted:
@@ -183,7 +183,7 @@ def _options() -> argparse.Namespace:
     parser = session.parser("accept", "Durable accepts beside Postfix.", peers=PEERS)
     parser.add_argument("--seconds", type=float, default=10, help="sending time of a round (10)")
     parser.add_argument("--warm-up", type=float, default=3, help="sending time before it (3)")
-    parser.add_argument("--connections", type=int, default=64, help="kept HTTP connections (64)")
+    parser.add_argument("--connections", type=int, default=256, help="kept HTTP connections (256)")
     session.add_mail_options(parser)
     return parser.parse_args()
 

@@ -56,7 +56,7 @@ class Bench:
                     prepare=lambda _: backlog.load(store, recipients=waiting) if waiting else None,
                 )
             )
-            with postroad.serving(installation, processes=postroad.ONE_PROCESS) as service:
+            with postroad.serving(installation, processes=postroad.CARRYING) as service:
                 contender = self._contender(service, store, waiting=waiting)
                 name = name_of(store_name, waiting, accepting=False)
                 delivered = self._delivering_round(name, contender, sink)

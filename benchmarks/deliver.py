@@ -33,13 +33,11 @@ class Variant:
     peer: typing.Literal["Postfix", "Haraka"] | None = None
     signed: bool = False
     large: bool = False
-    processes: postroad.Processes = postroad.ONE_PROCESS
 
     @property
     def name(self) -> str:
         """What the table calls it."""
         words = ["Postroad", self.store] if self.store else [haraka.NAME if self.peer == "Haraka" else "Postfix"]
-        words += ["two processes"] if self.processes == postroad.TWO_PROCESSES else []
         words += ["100 KB"] if self.large else []
         words += ["signed"] if self.signed else []
         return ", ".join(words)
@@ -58,14 +56,10 @@ class Variant:
 VARIANTS = {
     "sqlite": Variant(store="SQLite"),
     "postgresql": Variant(store="PostgreSQL"),
-    "sqlite-two": Variant(store="SQLite", processes=postroad.TWO_PROCESSES),
-    "postgresql-two": Variant(store="PostgreSQL", processes=postroad.TWO_PROCESSES),
     "postfix": Variant(store=None, peer="Postfix"),
     "haraka": Variant(store=None, peer="Haraka"),
     "sqlite-signed": Variant(store="SQLite", signed=True),
     "postgresql-signed": Variant(store="PostgreSQL", signed=True),
-    "sqlite-two-signed": Variant(store="SQLite", signed=True, processes=postroad.TWO_PROCESSES),
-    "postgresql-two-signed": Variant(store="PostgreSQL", signed=True, processes=postroad.TWO_PROCESSES),
     "postfix-signed": Variant(store=None, peer="Postfix", signed=True),
     "sqlite-large": Variant(store="SQLite", large=True),
     "postfix-large": Variant(store=None, peer="Postfix", large=True),
@@ -146,7 +140,7 @@ class Bench:
     ) -> deliveries.OnPostroad:
         folder = self._folder / "service"
         store = stack.enter_context(stores.empty(store_name, folder=folder, server=self._database))
-        relay = postroad.Relay(next_hop_port=sink.port, sign=variant.signed, processes=variant.processes)
+        relay = postroad.Relay(next_hop_port=sink.port, sign=variant.signed)
         service = stack.enter_context(postroad.running(folder, database_url=store.url, work=relay))
         return deliveries.OnPostroad(
             service=service,
@@ -285,7 +279,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--messages", type=int, default=20_000, help="messages of a round (20000)")
     parser.add_argument("--warm-up", type=int, default=1000, help="messages before it (1000)")
     parser.add_argument("--large-messages", type=int, default=4000, help="the same where they have 100 KB (4000)")
-    parser.add_argument("--connections", type=int, default=64, help="kept HTTP connections (64)")
+    parser.add_argument("--connections", type=int, default=256, help="kept HTTP connections (256)")
     session.add_mail_options(parser)
     return parser.parse_args()
 

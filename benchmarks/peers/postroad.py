@@ -89,9 +89,8 @@ listen = "127.0.0.1:{port}"
 """
 Processes = typing.Sequence[typing.Sequence[str]]
 ACCEPTING: Processes = (("api",),)
-ONE_PROCESS: Processes = (("api", "delivery", "maintenance"),)
+CARRYING: Processes = (("api", "delivery", "maintenance"),)
 ALL_ROLES: Processes = (("api", "delivery", "inbound", "maintenance", "submission", "webhooks"),)
-TWO_PROCESSES: Processes = (("api",), ("delivery", "maintenance"))
 DELIVERING: Processes = (("delivery", "maintenance"),)
 TELLING: Processes = (("webhooks",),)
 SUBMITTING: Processes = (("submission",),)
@@ -106,7 +105,7 @@ class Relay:
 
     next_hop_port: int
     sign: bool
-    processes: Processes = ONE_PROCESS
+    processes: Processes = CARRYING
     connections: int = 20
 
 
