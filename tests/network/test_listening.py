@@ -1,6 +1,7 @@
 """What all listeners do, shown with the smallest connection; what each adds is tested with its own."""
 
 import asyncio
+import contextlib
 import socket
 from dataclasses import dataclass, field
 
@@ -109,3 +110,42 @@ async def test_after_the_grace_time_work_is_cancelled_before_connections_are_cut
         await listener.stop(grace_seconds=0)
         assert await client.rest() == b"421 \r\n"
     assert not room.connections
+
+
+def test_connections_are_spread_over_the_processes_that_share_an_address() -> None:
+    first, second = listening.bind("127.0.0.1", 0, processes=2)
+    with first[0], second[0]:
+        assert listening.address(first) == listening.address(second)
+        with contextlib.ExitStack() as clients:
+            for _ in range(64):
+                clients.enter_context(socket.create_connection(listening.address(first), timeout=PATIENCE_SECONDS))
+            counts = [accepted(one[0]) for one in (first, second)]
+    assert sum(counts) == 64
+    assert min(counts) > 0
+
+
+def accepted(listener: socket.socket) -> int:
+    """How many connections wait at a socket; they are closed."""
+    listener.settimeout(0)
+    count = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            listener.accept()[0].close()
+            count += 1
+    return count
+
+
+def test_processes_do_not_share_an_address_with_strangers() -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as stranger, pytest.raises(OSError, match="in use"):
+        listening.bind("127.0.0.1", stranger.getsockname()[1], processes=2)
+
+
+def test_an_address_that_cannot_be_had_in_one_family_is_not_held_in_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        found = [(socket.AF_INET6, 0, 0, "", ("::1", port, 0, 0)), (socket.AF_INET, 0, 0, "", ("127.0.0.1", port))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        with pytest.raises(OSError, match="in use"):
+            listening.bind("localhost", port)
+        with socket.create_server(("::1", port), family=socket.AF_INET6):
+            pass
