@@ -110,6 +110,35 @@ async def test_a_stop_under_load_loses_nothing_and_leaves_nobody_behind(service:
         await callers.prove()
 
 
+async def test_a_signal_to_the_whole_group_stops_it_in_order(tmp_path: Path, url: str) -> None:
+    service = serving.Service(tmp_path, url, doors=DOORS)
+    async with serving.ending(service):
+        await service.start("setsid")
+        async with serving.calling(service) as callers:
+            sending = asyncio.create_task(send_all(callers))
+            await serving.until(lambda: told_any(callers))
+            children = processes(service)[1:]
+            os.killpg(service.process.pid, signal.SIGTERM)
+            assert await service.ended() == 0
+            assert service.errors() == []
+            await gone(*children)
+            await service.start()
+            await sending
+            await callers.prove()
+
+
+async def test_doors_of_a_keeper_that_hangs_are_not_ready(service: serving.Service) -> None:
+    async with serving.calling(service) as callers:
+        assert (await callers.client.get(f"{service.base_url}/readyz")).status_code == 200
+        service.process.send_signal(signal.SIGSTOP)
+        try:
+            serving.check_refusal(await callers.client.get(f"{service.base_url}/readyz"), 503, "service_unavailable")
+            assert (await callers.client.get(f"{service.base_url}/healthz")).status_code == 200
+        finally:
+            service.process.send_signal(signal.SIGCONT)
+        assert (await callers.client.get(f"{service.base_url}/readyz")).status_code == 200
+
+
 async def test_a_killed_keeper_takes_its_doors_with_it_and_loses_nothing(service: serving.Service) -> None:
     async with serving.calling(service) as callers:
         sending = asyncio.create_task(send_all(callers))
@@ -146,7 +175,10 @@ async def test_metrics_add_up_over_all_processes(service: serving.Service) -> No
         await send_all(callers)
 
         async def add_up() -> bool:
-            text = (await callers.client.get(f"{service.base_url}/metrics")).text
+            # Several at once, at the same doors.
+            answers = await asyncio.gather(*(callers.client.get(f"{service.base_url}/metrics") for _ in range(4)))
+            assert {answer.status_code for answer in answers} == {200}
+            text = answers[0].text
             samples = [one for family in parser.text_string_to_metric_families(text) for one in family.samples]
             accepted = [one.value for one in samples if one.name == "postroad_messages_accepted_total"]
             return sum(accepted) == len(KEYS)

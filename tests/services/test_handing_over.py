@@ -13,8 +13,8 @@ import pytest_asyncio
 from postroad import errors
 from postroad.model import mail
 from postroad.network import frames
-from postroad.services import accepting, context, handing_over, rates
-from postroad.storage import group_commit, messages, recipients, store
+from postroad.services import accepting, handing_over, rates
+from postroad.storage import messages, recipients, store
 
 PATIENCE_SECONDS = 60.0
 MEBIBYTE = 1024 * 1024
@@ -60,10 +60,15 @@ class Talk:
     door: handing_over.HandingOver
     keeper: handing_over.Line
     offered: list[handing_over.Offered] = field(default_factory=list)
+    probed: list[handing_over.Probed] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def receive(self, frame: memoryview) -> None:
-        self.offered += [said for said in handing_over.read_from_door(frame) if isinstance(said, handing_over.Offered)]
+        for said in handing_over.read_from_door(frame):
+            if isinstance(said, handing_over.Offered):
+                self.offered.append(said)
+            if isinstance(said, handing_over.Probed):
+                self.probed.append(said)
         self.changed.set()
 
     async def gets(self, count: int) -> list[handing_over.Offered]:
@@ -75,15 +80,23 @@ class Talk:
         assert len(self.offered) == count
         return self.offered
 
+    async def is_probed(self) -> handing_over.Probed:
+        """The next probe that the keeper gets."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not self.probed:
+                self.changed.clear()
+                await self.changed.wait()
+        return self.probed.pop()
+
 
 @pytest_asyncio.fixture
-async def talk(ctx: context.Context) -> AsyncIterator[Talk]:
+async def talk() -> AsyncIterator[Talk]:
     ours, theirs = frames.pair()
     made: list[Talk] = []
 
     def hear(frame: memoryview) -> None:
         for said in handing_over.read_from_keeper(frame):
-            assert isinstance(said, handing_over.Accepted | handing_over.Refused)
+            assert isinstance(said, handing_over.Accepted | handing_over.Sound | handing_over.Refused)
             made[0].door.heard(said)
 
     def offer(frame: memoryview) -> None:
@@ -94,7 +107,7 @@ async def talk(ctx: context.Context) -> AsyncIterator[Talk]:
 
     door_end = await frames.connect(ours, hear, end)
     keeper_end = await frames.connect(theirs, offer, lambda: None)
-    door = handing_over.HandingOver(handing_over.Line(door_end), ctx.store, most_waiting=100)
+    door = handing_over.HandingOver(handing_over.Line(door_end), most_waiting=100, wait_seconds=60.0)
     made.append(Talk(door, handing_over.Line(keeper_end)))
     yield made[0]
     keeper_end.close()
@@ -191,31 +204,64 @@ async def test_more_than_may_wait_are_refused(talk: Talk) -> None:
 async def test_a_keeper_that_says_nothing_is_not_waited_for_for_ever(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handing_over, "SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(handing_over, "SILENT_SECONDS", -60.0)
     monkeypatch.setattr(handing_over, "LOOK_SECONDS", 0.01)
     answer = talk.door.start(submission())
-    with pytest.raises(errors.TemporaryFailure, match="same key"):
+    # Not "nothing was accepted": it may yet be written.
+    with pytest.raises(errors.ServiceUnavailable, match="does not answer; try again with the same key"):
         await answer
     (offered,) = await talk.gets(1)
     talk.door.heard(handing_over.Accepted(offered.number, accepted()))  # too late, and nobody minds
 
 
-async def test_whether_the_store_writes_again_is_tried_only_after_it_refused(talk: Talk) -> None:
-    tried: list[store.Transaction] = []
-
-    async def write(tx: store.Transaction) -> None:
-        tried.append(tx)
-
-    await talk.door.recover(write)
-    assert tried == []
-    answer = talk.door.start(submission())
+async def test_what_a_keeper_has_no_room_for_in_time_is_refused_and_was_never_handed_over(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(talk.door, "_wait_seconds", 0.0)
+    monkeypatch.setattr(handing_over, "LOOK_SECONDS", 0.01)
+    size = 10 * MEBIBYTE
+    first, second = (talk.door.start(submission(number, size=size), size=size) for number in range(2))
+    with pytest.raises(errors.TemporaryFailure, match="nothing was accepted"):
+        await second
     (offered,) = await talk.gets(1)
-    talk.keeper.say(handing_over.refused(offered.number, errors.ServiceUnavailable("full", retry_after=5)))
-    with pytest.raises(group_commit.TROUBLE):
-        await answer
-    await talk.door.recover(write)
-    await talk.door.recover(write)
-    assert len(tried) == 1
+    talk.keeper.say(handing_over.Accepted(offered.number, accepted()))
+    assert (await first).message_id == "em_1"
+
+
+async def test_more_octets_than_may_wait_are_refused(talk: Talk) -> None:
+    size = handing_over.MOST_BYTES_WAITING
+    answers = [talk.door.start(submission(number), size=size) for number in range(2)]
+    with pytest.raises(errors.TemporaryFailure, match="too many"):
+        talk.door.start(submission(), size=size)
+    for count in (1, 2):
+        *_, last = await talk.gets(count)
+        talk.keeper.say(handing_over.Accepted(last.number, accepted()))
+    await asyncio.gather(*answers)
+
+
+async def nothing(_tx: store.Transaction) -> None:
+    """The keeper has a write of its own."""
+
+
+async def test_whether_mail_can_be_written_is_for_the_keeper_to_say(talk: Talk) -> None:
+    probe = asyncio.ensure_future(talk.door.recover(nothing))
+    talk.keeper.say(handing_over.Sound((await talk.is_probed()).number))
+    await probe
+    probe = asyncio.ensure_future(talk.door.recover(nothing))
+    refusal = errors.ServiceUnavailable("full", retry_after=5)
+    talk.keeper.say(handing_over.refused((await talk.is_probed()).number, refusal))
+    with pytest.raises(errors.ServiceUnavailable, match="full"):
+        await probe
+
+
+async def test_a_probe_ends_with_the_keeper(talk: Talk) -> None:
+    probe = asyncio.ensure_future(talk.door.recover(nothing))
+    await talk.is_probed()
+    talk.keeper.close()
+    with pytest.raises(errors.ServiceUnavailable, match="stopping"):
+        await probe
+    with pytest.raises(errors.ServiceUnavailable, match="stopping"):
+        await talk.door.recover(nothing)
 
 
 def test_what_is_said_is_small_beside_the_message() -> None:

@@ -147,3 +147,19 @@ def test_labels_that_queries_choose_by_are_labels_of_the_metric() -> None:
         for name, chosen in re.findall(r"\b(postroad_[a-z_]+)\{([^}]*)\}", path.read_text().replace('\\"', '"')):
             family = re.sub(r"_(total|bucket|sum|count)$", "", name)
             assert set(re.findall(r"(\w+)[=!]", chosen)) <= labels[family], name
+
+
+def test_what_others_have_counted_is_added_and_their_nothing_is_not() -> None:
+    counted, other = metrics.Metrics(), metrics.Metrics()
+    for one in (counted, other):
+        one.refused.add("api", "forbidden")
+        one.request_seconds.observe(0.3, "GET /x")
+    other.connections.change(2)
+    counted.oldest.replace({})  # the store is away
+    counted.others["door 1"] = other.snapshot()
+    assert samples(counted, "postroad_messages_refused_total") == {("forbidden", "api"): 2}
+    assert samples(counted, "postroad_http_request_seconds_count") == {("GET /x",): 2}
+    assert samples(counted, "postroad_http_request_seconds_sum") == {("GET /x",): 0.6}
+    assert samples(counted, "postroad_connections") == {(): 2}
+    assert samples(counted, "postroad_queue_oldest_seconds") == {}
+    assert samples(counted, "process_open_fds")[()] > samples(metrics.Metrics(), "process_open_fds")[()]

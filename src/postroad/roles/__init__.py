@@ -69,5 +69,6 @@ async def run(
         duty = Duty(context, log, asyncio.Event(), functools.partial(looks.text, context), mail=mail)
         if prepare:
             await prepare(context)
-        await running.run_all(duty, starts, announce=tell)
+        with running.stopped_by_signals(duty):
+            await running.run_all(duty, starts, announce=tell)
     log.info("stopped")

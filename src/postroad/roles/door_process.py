@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -18,10 +19,12 @@ from postroad.telemetry import logs
 
 # How often the keeper is told what was counted here.
 TELL_SECONDS: Final = 1.0
-# How soon it is told that its engines have something to do; what it has written itself, it knows.
+# How often it is told, at the most, that its engines have something to do.
 WAKE_SECONDS: Final = 0.05
 # Shorter than the ten seconds that Prometheus waits for an answer.
 FIGURES_SECONDS: Final = 8.0
+# A door without a keeper can do nothing for anybody; this is for saying so.
+ORPHAN_SECONDS: Final = 1.0
 
 # Connections to PostgreSQL that a door needs at least: one may be busy with a long list.
 FEWEST_CONNECTIONS: Final = 2
@@ -56,8 +59,7 @@ async def run(
     await keeper.has_begun()
     if stopping.is_set():  # before anything was opened
         return
-    waiting = settings.limits.accept_waiting
-    accepting_by = functools.partial(keeper.accepting, most_waiting=waiting)
+    accepting_by = functools.partial(keeper.accepting, limits=settings.limits)
     async with services_context.open_context(settings, actor=actors.SERVICE, accepting_by=accepting_by) as context:
         figures = functools.partial(keeper.figures, context)
         duty = duties.Duty(context, log, stopping, figures, bound, door_processes=processes)
@@ -93,10 +95,12 @@ class Keeper:
         """Until the store is there, or the keeper has gone."""
         await self._begun.wait()
 
-    def accepting(self, database: store.Store, *, most_waiting: int) -> services_context.Accepting:
-        """How this process accepts mail."""
+    def accepting(self, _store: store.Store, *, limits: config.sections.Limits) -> services_context.Accepting:
+        """How this process accepts mail: not by its own store."""
         assert self._line is not None  # noqa: S101 - it was taken up first
-        self._accepting = handing_over.HandingOver(self._line, database, most_waiting=most_waiting)
+        self._accepting = handing_over.HandingOver(
+            self._line, most_waiting=limits.accept_waiting, wait_seconds=limits.accept_seconds
+        )
         return self._accepting
 
     def say(self, what: handing_over.Wire) -> None:
@@ -112,17 +116,18 @@ class Keeper:
     async def figures(self, ctx: services_context.Context) -> bytes:
         """What all processes have counted."""
         self._last_number += 1
+        number = self._last_number
         question: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._questions[self._last_number] = question
+        self._questions[number] = question
         try:
             self.say(handing_over.Counted(ctx.metrics.snapshot()))
-            self.say(handing_over.Asked(self._last_number))
+            self.say(handing_over.Asked(number))
             async with asyncio.timeout(FIGURES_SECONDS):
                 return await question
         except TimeoutError:
             raise errors.ServiceUnavailable("the process that knows does not answer in time", retry_after=5) from None
         finally:
-            del self._questions[self._last_number]
+            del self._questions[number]
 
     async def tell_forever(self, ctx: services_context.Context) -> None:
         """Tell what was counted, again and again."""
@@ -149,6 +154,8 @@ class Keeper:
             match said:
                 case handing_over.Begin():
                     self._begun.set()
+                case handing_over.Stop():
+                    self._stopping.set()
                 case handing_over.Shown(number, text):
                     if (question := self._questions.get(number)) and not question.done():
                         question.set_result(text)
@@ -159,5 +166,6 @@ class Keeper:
     def _has_gone(self) -> None:
         self._stopping.set()
         self._begun.set()
+        asyncio.get_running_loop().call_later(ORPHAN_SECONDS, os._exit, 1)
         if self._accepting is not None:
             self._accepting.end()

@@ -7,13 +7,14 @@ fails does, and doors whose keeper has gone end too: what starts the service aga
 """
 
 import os
+import signal
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from postroad import config
 from postroad.network import frames, listening
-from postroad.roles import door_process, doors, duties
+from postroad.roles import door_process, doors, duties, running
 from postroad.telemetry import logs
 
 # The roles that can be had in processes of their own, and the settings of their addresses.
@@ -46,7 +47,7 @@ class Doors:
 def start(settings: config.Settings, names: Sequence[str], *, run: Run, log: logs.Logger) -> Doors:
     """Bind the addresses of the doors among these roles, and fork. Raises CannotListen. Without doors there is none."""
     wanted = {setting: role for role in names for setting in ADDRESSES.get(role, ()) if doors.is_set(settings, setting)}
-    processes = settings.doors.processes or len(os.sched_getaffinity(0))
+    processes = settings.doors.processes or _cores()
     if not wanted or processes == 1:
         return Doors()
     roles = list(dict.fromkeys(wanted.values()))
@@ -65,12 +66,18 @@ def start(settings: config.Settings, names: Sequence[str], *, run: Run, log: log
             for end in (ours, *(child.line for child in children), *_sockets(by_door[:number] + by_door[number + 1 :])):
                 end.close()
             work = door_process.run(shared, roles, own, theirs, processes=processes, log=log.bind(process=name))
-            _be_door(run, work, log)
+            _be_door(run, work, log.bind(process=name))
         theirs.close()
         children.append(Child(name, process_id, ours))
     for one in _sockets(by_door):
         one.close()
     return Doors(roles, addresses, children)
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not every system has it
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _sockets(by_door: Iterable[Mapping[str, listening.Bound]]) -> list[frames.End]:
@@ -79,6 +86,9 @@ def _sockets(by_door: Iterable[Mapping[str, listening.Bound]]) -> list[frames.En
 
 def _be_door(run: Run, work: Coroutine[Any, Any, None], log: logs.Logger) -> None:
     """All that a forked process does; it never goes back to what its parent was about to do."""
+    for number in running.SIGNALS:
+        # They are for the keeper, also when they come to the whole group: it says when to stop.
+        signal.signal(number, signal.SIG_IGN)
     code = 1
     try:
         run(work)

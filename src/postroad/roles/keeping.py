@@ -5,12 +5,14 @@ import contextlib
 import functools
 import os
 import signal
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
 from postroad import errors
 from postroad.network import frames
 from postroad.roles import door_processes, duties
 from postroad.services import accepting, handing_over
+from postroad.storage import access
 
 # What a door needs to open the store and listen, on a busy machine.
 START_SECONDS: Final = 60.0
@@ -26,10 +28,10 @@ async def start(duty: duties.Duty, *, apart: door_processes.Doors) -> duties.Sta
     try:
         async with asyncio.timeout(START_SECONDS):
             await asyncio.gather(*(one.ready for one in kept))
-    except TimeoutError:
-        raise duties.StartError(f"a door did not start in {START_SECONDS:.0f} seconds") from None
-    except BaseException:
+    except BaseException as problem:
         await _end(kept, seconds=END_SECONDS)
+        if isinstance(problem, TimeoutError):
+            raise duties.StartError(f"a door did not start in {START_SECONDS:.0f} seconds") from None
         raise
 
     async def work() -> None:
@@ -52,15 +54,15 @@ async def start(duty: duties.Duty, *, apart: door_processes.Doors) -> duties.Sta
 
 async def _end(kept: list["Kept"], *, seconds: float) -> None:
     """Stop all doors; those that do not end in time are killed."""
+    ends: dict[asyncio.Task[object], Kept] = {}
     for one in kept:
-        one.signal(signal.SIGTERM)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await asyncio.gather(*(one.gone.wait() for one in kept))
-    for one in kept:
-        if not one.gone.is_set():
-            one.signal(signal.SIGKILL)
-        await asyncio.to_thread(os.waitpid, one.child.process_id, 0)
+        one.say(handing_over.Stop())
+        ends[asyncio.create_task(asyncio.to_thread(os.waitpid, one.child.process_id, 0))] = one
+    _, late = await asyncio.wait(ends, timeout=seconds)
+    for end in late:
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.kill(ends[end].child.process_id, signal.SIGKILL)
+    await asyncio.wait(ends)
 
 
 class Kept:
@@ -80,10 +82,6 @@ class Kept:
         self._line = handing_over.Line(await frames.connect(self.child.line, self._heard, self._has_gone))
         self._line.say(handing_over.Begin())
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process; it is not waited for before it has gone, so the number is still its own."""
-        os.kill(self.child.process_id, number)
-
     def _heard(self, frame: memoryview) -> None:
         for said in handing_over.read_from_door(frame):
             match said:
@@ -92,24 +90,38 @@ class Kept:
                 case handing_over.Counted(counts):
                     self._ctx.metrics.others[self.child.name] = counts
                 case handing_over.Asked(number):
-                    task = asyncio.get_running_loop().create_task(self._show(number))
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
-                case handing_over.Woken(mail, events):
-                    if mail:
-                        self._ctx.arrivals.set()
-                    if events:
-                        self._ctx.tidings.set()
-                case handing_over.Ready():
-                    self.ready.set_result(None)
-                case handing_over.Failed(reason):
-                    self.ready.set_exception(duties.StartError(reason))
+                    self._begin(self._show(number))
+                case handing_over.Probed(number):
+                    self._begin(self._try(number))
+                case handing_over.Woken():
+                    self._wake(said)
+                case handing_over.Ready() | handing_over.Failed():
+                    self._started(said)
+
+    def _started(self, said: handing_over.Ready | handing_over.Failed) -> None:
+        if self.ready.done():  # nobody waits for it any more
+            return
+        if isinstance(said, handing_over.Failed):
+            self.ready.set_exception(duties.StartError(said.reason))
+        else:
+            self.ready.set_result(None)
+
+    def _wake(self, said: handing_over.Woken) -> None:
+        if said.mail:
+            self._ctx.arrivals.set()
+        if said.events:
+            self._ctx.tidings.set()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _accept(self, number: int, submission: accepting.Submission) -> None:
         try:
             answer = self._ctx.accept.start(submission, size=submission.message.size)
         except errors.PostroadError as refusal:
-            self._say(handing_over.refused(number, refusal))
+            self.say(handing_over.refused(number, refusal))
         else:
             answer.add_done_callback(functools.partial(self._answer, number))
 
@@ -117,19 +129,33 @@ class Kept:
         problem = answer.exception()
         if problem is None:
             self._ctx.arrivals.set()
-            self._say(handing_over.Accepted(number, answer.result()))
+            self.say(handing_over.Accepted(number, answer.result()))
         elif isinstance(problem, errors.PostroadError):
-            self._say(handing_over.refused(number, problem))
+            self.say(handing_over.refused(number, problem))
         else:
             self._duty.log.error("accepting_failed", exc_info=problem)
-            self._say(
+            self.say(
                 handing_over.refused(number, errors.InternalError("an error of this service, which its log knows"))
             )
 
     async def _show(self, number: int) -> None:
-        self._say(handing_over.Shown(number, await self._duty.figures()))
+        try:
+            self.say(handing_over.Shown(number, await self._duty.figures()))
+        except Exception:
+            self._duty.log.exception("figures_failed")
 
-    def _say(self, what: handing_over.Wire) -> None:
+    async def _try(self, number: int) -> None:
+        try:
+            await self._ctx.accept.recover(access.bump)
+        except errors.PostroadError as trouble:
+            self.say(handing_over.refused(number, trouble))
+        except Exception:
+            self._duty.log.exception("probe_failed")
+        else:
+            self.say(handing_over.Sound(number))
+
+    def say(self, what: handing_over.Wire) -> None:
+        """Say something."""
         if self._line is not None:
             self._line.say(what)
 

@@ -19,24 +19,23 @@ class RoleFailed(Exception):
 async def run_all(
     duty: duties.Duty, starts: Mapping[str, Start], *, announce: Callable[[duties.Addresses], None]
 ) -> None:
-    """Run roles until a signal, or until one of them ends; `announce` when all have started."""
-    with _stopped_by_signals(duty):
-        started: dict[str, duties.Started] = {}
-        failed: list[str] = []
-        try:
-            for name, start in starts.items():
-                started[name] = await start(duty)
-            announce({what: where for role in started.values() for what, where in role.addresses.items()})
-        except BaseException:
-            duty.stopping.set()
-            raise
-        finally:
-            # Also after a failed start: those that have started stop in order, because `stopping` is set by then.
-            async with asyncio.TaskGroup() as group:
-                for name, role in started.items():
-                    group.create_task(_guard(name, role, duty, failed))
-        if failed:
-            raise RoleFailed(f"the role {failed[0]} failed, so the service has stopped; the log says why")
+    """Run roles until they are to stop, or until one of them ends; `announce` when all have started."""
+    started: dict[str, duties.Started] = {}
+    failed: list[str] = []
+    try:
+        for name, start in starts.items():
+            started[name] = await start(duty)
+        announce({what: where for role in started.values() for what, where in role.addresses.items()})
+    except BaseException:
+        duty.stopping.set()
+        raise
+    finally:
+        # Also after a failed start: those that have started stop in order, because `stopping` is set by then.
+        async with asyncio.TaskGroup() as group:
+            for name, role in started.items():
+                group.create_task(_guard(name, role, duty, failed))
+    if failed:
+        raise RoleFailed(f"the role {failed[0]} failed, so the service has stopped; the log says why")
 
 
 async def _guard(name: str, role: duties.Started, duty: duties.Duty, failed: list[str]) -> None:
@@ -55,7 +54,8 @@ async def _guard(name: str, role: duties.Started, duty: duties.Duty, failed: lis
 
 
 @contextlib.contextmanager
-def _stopped_by_signals(duty: duties.Duty) -> Iterator[None]:
+def stopped_by_signals(duty: duties.Duty) -> Iterator[None]:
+    """The first signal stops the roles; a second one is the system's own affair."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in SIGNALS}
 

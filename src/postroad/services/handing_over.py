@@ -10,7 +10,7 @@ import asyncio
 import collections
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -22,8 +22,9 @@ from postroad.telemetry import metrics
 
 # What a door has handed over and not heard of, as content. It is in the memory of both processes, and on its way.
 MOST_BYTES_AWAY: Final = 16 * 1024 * 1024
-# A keeper refuses what its store does not take in time. One that says nothing for longer hangs.
-SILENT_SECONDS: Final = 30.0
+MOST_BYTES_WAITING: Final = group_commit.MOST_BYTES * group_commit.WAITING_BATCHES
+# A keeper refuses what its store does not take in time. One that says nothing for so much longer hangs.
+SILENT_SECONDS: Final = 20.0
 LOOK_SECONDS: Final = 1.0
 
 
@@ -36,6 +37,12 @@ class Offered(Wire, frozen=True):
 
     number: int
     submission: accepting.Submission
+
+
+class Probed(Wire, frozen=True):
+    """A door wants to know whether mail can be written now."""
+
+    number: int
 
 
 class Asked(Wire, frozen=True):
@@ -71,6 +78,10 @@ class Begin(Wire, frozen=True):
     """The store is there: a door may open it too."""
 
 
+class Stop(Wire, frozen=True):
+    """A door is to stop, in order."""
+
+
 class Accepted(Wire, frozen=True):
     """A submission is on disk."""
 
@@ -78,8 +89,14 @@ class Accepted(Wire, frozen=True):
     answer: accepting.Accepted
 
 
+class Sound(Wire, frozen=True):
+    """Mail can be written."""
+
+    number: int
+
+
 class Refused(Wire, frozen=True):
-    """A submission is not, and why."""
+    """A submission is not, or mail cannot be written, and why."""
 
     number: int
     kind: str
@@ -98,8 +115,8 @@ class Shown(Wire, frozen=True):
     text: bytes
 
 
-FromDoor = Offered | Asked | Counted | Woken | Ready | Failed
-FromKeeper = Begin | Accepted | Refused | Shown
+FromDoor = Offered | Probed | Asked | Counted | Woken | Ready | Failed
+FromKeeper = Begin | Stop | Accepted | Sound | Refused | Shown
 
 _encoder = msgspec.msgpack.Encoder()
 read_from_door: Final = msgspec.msgpack.Decoder(list[FromDoor]).decode
@@ -160,26 +177,27 @@ class Line:
 
 @dataclass(slots=True)
 class _Call:
-    """A submission whose answer somebody waits for."""
+    """A submission whose answer somebody waits for, since when, and since when the keeper has it."""
 
     submission: accepting.Submission
     size: int
+    since: float
     answer: asyncio.Future[accepting.Accepted]
-    handed_over_at: float = 0.0
 
 
 class HandingOver:
     """Accepting, as a door without a writer has it: the same calls as a GroupCommit, answered by the keeper."""
 
-    def __init__(self, line: Line, database: store.Store, *, most_waiting: int) -> None:
+    def __init__(self, line: Line, *, most_waiting: int, wait_seconds: float) -> None:
         self._line = line
-        self._database = database
         self._most_waiting = most_waiting
+        self._wait_seconds = wait_seconds
         self._waiting: collections.deque[_Call] = collections.deque()
+        self._waiting_bytes = 0
         self._away: dict[int, _Call] = {}
         self._bytes_away = 0
+        self._probes: dict[int, asyncio.Future[None]] = {}
         self._last_number = 0
-        self._is_failing = False
         self._is_over = False
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -191,45 +209,51 @@ class HandingOver:
         """The same for whoever does not wait."""
         if self._is_over:
             raise group_commit.stopping()
-        if len(self._waiting) + len(self._away) >= self._most_waiting:
+        is_long = len(self._waiting) + len(self._away) >= self._most_waiting
+        if is_long or (self._waiting and self._waiting_bytes + size > MOST_BYTES_WAITING):
             raise group_commit.too_many()
-        call = _Call(item, size, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        call = _Call(item, size, loop.time(), loop.create_future())
         self._waiting.append(call)
+        self._waiting_bytes += size
         self._hand_over()
+        if self._alarm is None:
+            self._alarm = loop.call_later(LOOK_SECONDS, self._look)
         return call.answer
 
-    async def recover(self, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
-        """If the keeper's store refused the last one: try a small transaction here, which raises what it says now."""
-        if self._is_failing:
-            async with self._database.transaction() as tx:
-                await write(tx)
-            self._is_failing = False
+    async def recover(self, _write: Callable[[store.Transaction], Awaitable[None]]) -> None:
+        """Let the keeper say whether it can write, and try if its last transaction failed: the store is its own."""
+        if self._is_over:
+            raise group_commit.stopping()
+        self._last_number += 1
+        number = self._last_number
+        probe = self._probes[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._line.say(Probed(number))
+            await probe
+        finally:
+            del self._probes[number]
 
-    def heard(self, said: Accepted | Refused) -> None:
-        """Pass on what became of a submission."""
-        call = self._away.pop(said.number, None)
-        if call is None:  # it was given up
-            return
-        self._bytes_away -= call.size
-        self._hand_over()
-        if call.answer.done():  # the caller went away meanwhile
-            return
-        if isinstance(said, Accepted):
-            self._is_failing = False
-            call.answer.set_result(said.answer)
-        else:
-            refusal = refusal_of(said)
-            self._is_failing = self._is_failing or isinstance(refusal, group_commit.TROUBLE)
-            call.answer.set_exception(refusal)
+    def heard(self, said: Accepted | Sound | Refused) -> None:
+        """Pass on what became of a submission, or of a probe."""
+        refusal = refusal_of(said) if isinstance(said, Refused) else None
+        if (probe := self._probes.get(said.number)) is not None:
+            _answer(probe, refusal)
+        elif (call := self._away.pop(said.number, None)) is not None:  # else it was given up
+            self._bytes_away -= call.size
+            self._hand_over()
+            _answer(call.answer, refusal or (said.answer if isinstance(said, Accepted) else None))
 
     def end(self) -> None:
         """The keeper has gone."""
         self._is_over = True
-        calls, self._away, self._bytes_away = [*self._away.values(), *self._waiting], {}, 0
+        left: list[asyncio.Future[Any]] = [call.answer for call in (*self._away.values(), *self._waiting)]
+        left += self._probes.values()
+        self._away.clear()
         self._waiting.clear()
-        for call in calls:
-            if not call.answer.done():
-                call.answer.set_exception(group_commit.stopping())
+        self._bytes_away = self._waiting_bytes = 0
+        for one in left:
+            _answer(one, group_commit.stopping())
 
     async def close(self) -> None:
         """Take no more, and wait until everything is answered."""
@@ -240,30 +264,44 @@ class HandingOver:
             self._alarm.cancel()
 
     def _hand_over(self) -> None:
-        loop = asyncio.get_running_loop()
+        now = asyncio.get_running_loop().time()
         while self._waiting and (not self._away or self._bytes_away + self._waiting[0].size <= MOST_BYTES_AWAY):
-            call = self._waiting.popleft()
+            call = self._take()
             if call.answer.done():
                 continue
             self._last_number += 1
-            call.handed_over_at = loop.time()
+            call.since = now
             self._away[self._last_number] = call
             self._bytes_away += call.size
             self._line.say(Offered(self._last_number, call.submission))
-        if self._away and self._alarm is None:
-            self._alarm = loop.call_later(LOOK_SECONDS, self._look)
+
+    def _take(self) -> _Call:
+        call = self._waiting.popleft()
+        self._waiting_bytes -= call.size
+        return call
 
     def _look(self) -> None:
-        """Give up what a keeper that hangs has had for long; it has them in order."""
+        """Refuse what has waited too long; all are in order, those that the keeper has and those that it has not."""
         loop = asyncio.get_running_loop()
-        self._alarm = loop.call_later(LOOK_SECONDS, self._look) if self._away else None
-        while self._away:
-            number, call = next(iter(self._away.items()))
-            if call.handed_over_at + SILENT_SECONDS > loop.time():
-                return
+        now = loop.time()
+        while self._waiting and self._waiting[0].since + self._wait_seconds <= now:
+            _answer(self._take().answer, group_commit.too_late())
+        while self._away and next(iter(self._away.values())).since + self._wait_seconds + SILENT_SECONDS <= now:
+            number = next(iter(self._away))
             self.heard(refused(number, _silent()))
+        is_idle = not (self._waiting or self._away)
+        self._alarm = None if is_idle else loop.call_later(LOOK_SECONDS, self._look)
 
 
-def _silent() -> errors.TemporaryFailure:
-    msg = "the store did not answer in time; try again with the same key"
-    return errors.TemporaryFailure(msg, retry_after=1)
+def _answer(waiting: asyncio.Future[Any], answer: object) -> None:
+    if waiting.done():  # whoever waited has gone
+        return
+    if isinstance(answer, Exception):
+        waiting.set_exception(answer)
+    else:
+        waiting.set_result(answer)
+
+
+def _silent() -> errors.ServiceUnavailable:
+    """Nobody knows what became of it: the keeper may write it yet."""
+    return errors.ServiceUnavailable("the store does not answer; try again with the same key", retry_after=5)

@@ -99,7 +99,7 @@ async def _submit(ctx: context.Context, who: caller.Caller, draft: Draft, envelo
 async def _accept(ctx: context.Context, submission: accepting.Submission) -> accepting.Accepted:
     """The transaction; what it says of the rate, this process remembers."""
     try:
-        accepted = await ctx.accept.start(submission, size=submission.message.size)
+        accepted = await ctx.accept.submit(submission, size=submission.message.size)
     except rates.Exceeded as refusal:
         ctx.rates.learn(submission.scope, refusal.full_at)
         raise

@@ -130,8 +130,7 @@ class GroupCommit(Generic[Item, Result]):
         """Calls wait equally long, so they run out of time in order, and one alarm does for all."""
         loop = asyncio.get_running_loop()
         while self._waiting and self._waiting[0].waits_until <= loop.time():
-            msg = "the store did not take this request in time; nothing was accepted, try again with the same key"
-            _answer(self._take(), errors.TemporaryFailure(msg, retry_after=1))
+            _answer(self._take(), too_late())
             self._is_failing = True
         first = self._waiting[0] if self._waiting else None
         self._alarm = loop.call_at(first.waits_until, self._refuse_late_ones) if first else None
@@ -222,6 +221,12 @@ def too_many() -> errors.TemporaryFailure:
     return errors.TemporaryFailure(
         "too many requests wait for the store; nothing was accepted, try again", retry_after=1
     )
+
+
+def too_late() -> errors.TemporaryFailure:
+    """The refusal of one that has waited as long as it may."""
+    msg = "the store did not take this request in time; nothing was accepted, try again with the same key"
+    return errors.TemporaryFailure(msg, retry_after=1)
 
 
 def _refuse(calls: Iterable[_Call[Item, Result]], trouble: errors.PostroadError) -> None:

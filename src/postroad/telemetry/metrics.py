@@ -219,8 +219,9 @@ class Metrics(registry.Collector):
             yield member.family(_added_up(member.name, member.rows(), self.others))
 
     def snapshot(self) -> Snapshot:
-        """What this process has counted, and what the system tells about it."""
-        return {member.name: member.rows() for member in self._members()} | self._processes.snapshot()
+        """What this process has counted, and what the system tells about it; what is 0 adds nothing to anything."""
+        counted = {member.name: _without_nothing(member.rows()) for member in self._members()}
+        return counted | self._processes.snapshot()
 
     def render(self) -> bytes:
         """The text that a scraper reads."""
@@ -249,6 +250,10 @@ class _Processes(registry.Collector):
         """What adds up."""
         samples = [sample for family in self._own.collect() for sample in family.samples]
         return {sample.name: {(): [sample.value]} for sample in samples if sample.name in OF_PROCESSES}
+
+
+def _without_nothing(rows: Rows) -> Rows:
+    return {labels: numbers for labels, numbers in rows.items() if any(numbers)}
 
 
 def _added_up(name: str, rows: Rows, others: Mapping[str, Snapshot]) -> Rows:
