@@ -85,7 +85,7 @@ ALL = (
     Chapter(
         name="memory",
         target="make bench-memory",
-        about="How much memory 64 messages of 10 MiB take that are sent at the same time to one process with all "
+        about="How much memory 64 messages of 10 MiB take that are sent at the same time to a service with all "
         "roles. A sender that is told to try again later does so; every message must arrive whole.",
         quick=("--rounds", "1", "--messages", "8"),
         whole=("--rounds", "2"),

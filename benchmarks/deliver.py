@@ -180,7 +180,8 @@ def _run(
         if any(_needs_milter(name) for name in names):
             facts["OpenDKIM"] = opendkim.version()
         bench = Bench(options, folder=folder, database=database)
-        rounds = _rounds(bench, options, names=_proven(bench, names, gaps=gaps), gaps=gaps)
+        proven = _proven(bench, names, gaps=gaps)
+        rounds = session.alternate(lambda name: bench.measure(VARIANTS[name]), proven, rounds=options.rounds, gaps=gaps)
     groups = list(_groups(rounds))
     return report.Report(
         title="From the POST to the destination",
@@ -220,19 +221,6 @@ def _proven(bench: Bench, names: typing.Sequence[str], *, gaps: list[str]) -> li
         gaps += problems
         proven += [] if problems else [name]
     return proven
-
-
-def _rounds(
-    bench: Bench, options: argparse.Namespace, *, names: typing.Sequence[str], gaps: list[str]
-) -> list[tuple[str, figures.Round]]:
-    rounds = []
-    for number in range(1, options.rounds + 1):
-        for name in names:
-            with failures.into(gaps, what=f"round {number} of {name} did not end"):
-                one = bench.measure(VARIANTS[name])
-                rounds.append((name, one))
-                print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
-    return rounds
 
 
 def _description(options: argparse.Namespace) -> str:

@@ -17,7 +17,7 @@ import sys
 import time
 import typing
 
-from benchmarks import backlog, failures, figures, judging, machine, measure, message, report, session
+from benchmarks import backlog, figures, judging, machine, measure, message, report, session
 from benchmarks.injectors import injection
 from benchmarks.peers import mail_hosts, postgres, postroad, smtp_sink, stores
 
@@ -178,7 +178,11 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
     with contextlib.ExitStack() as stack:
         wanted = any(VARIANTS[name].store == "PostgreSQL" for name in options.peers)
         database = stack.enter_context(session.database(folder, facts, wanted=wanted))
-        rounds = _rounds(Bench(options, folder=folder, database=database), options, gaps=gaps)
+        bench = Bench(options, folder=folder, database=database)
+        ended = session.alternate(
+            lambda name: bench.measure(VARIANTS[name]), options.peers, rounds=options.rounds, gaps=gaps
+        )
+    rounds = [one for _, one in ended]
     summaries = figures.summarise(rounds, reference="")
     return report.Report(
         title="Many destinations, one of them dead",
@@ -199,17 +203,6 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
         ],
         verdicts=[_cost(*pair) for pair in _pairs(summaries, domains=options.domains)],
     )
-
-
-def _rounds(bench: Bench, options: argparse.Namespace, *, gaps: list[str]) -> list[figures.Round]:
-    rounds = []
-    for number in range(1, options.rounds + 1):
-        for name in options.peers:
-            with failures.into(gaps, what=f"round {number} of {name} did not end"):
-                one = bench.measure(VARIANTS[name])
-                rounds.append(one)
-                print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
-    return rounds
 
 
 def _pairs(

@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import typing
 
-from benchmarks import figures, judging, machine, report
+from benchmarks import failures, figures, judging, machine, report
 from benchmarks.peers import postgres
 
 RESULTS = pathlib.Path(__file__).with_name("results")
@@ -34,6 +34,20 @@ def add_mail_options(words: argparse.ArgumentParser) -> None:
     """Those of the benchmarks that hand in mail."""
     words.add_argument("--sessions", type=int, default=20, help="SMTP sessions at the same time (20)")
     words.add_argument("--content", choices=("ascii", "utf8"), default="ascii", help="what the messages say (ascii)")
+
+
+def alternate(
+    measure: typing.Callable[[str], figures.Round], names: typing.Sequence[str], *, rounds: int, gaps: list[str]
+) -> list[tuple[str, figures.Round]]:
+    """So many rounds of each, in turns, with its name; one that fails is a gap, and leaves the others their figures."""
+    ended = []
+    for number in range(1, rounds + 1):
+        for name in names:
+            with failures.into(gaps, what=f"round {number} of {name} did not end"):
+                one = measure(name)
+                ended.append((name, one))
+                print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
+    return ended
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ import statistics
 import time
 import typing
 
-from benchmarks import failures, figures, judging, machine, measure, report, session, tellings, webhook_pile
+from benchmarks import figures, judging, machine, measure, report, session, tellings, webhook_pile
 from benchmarks.injectors import injection
 from benchmarks.peers import postgres, postroad, stores, webhook_receiver, webhook_sink
 
@@ -167,7 +167,11 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
     with contextlib.ExitStack() as stack:
         wanted = any(VARIANTS[name].store == "PostgreSQL" for name in options.peers)
         database = stack.enter_context(session.database(folder, facts, wanted=wanted))
-        rounds = _rounds(Bench(options, folder=folder, database=database), options, gaps=gaps)
+        bench = Bench(options, folder=folder, database=database)
+        ended = session.alternate(
+            lambda name: bench.measure(VARIANTS[name]), options.peers, rounds=options.rounds, gaps=gaps
+        )
+    rounds = [one for _, one in ended]
     summaries = figures.summarise(rounds, reference="")
     return report.Report(
         title="From the store to the receivers",
@@ -180,17 +184,6 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
         goals=list(_goals(summaries)),
         verdicts=[*_shares(summaries), *_memory(rounds)],
     )
-
-
-def _rounds(bench: Bench, options: argparse.Namespace, *, gaps: list[str]) -> list[figures.Round]:
-    rounds = []
-    for number in range(1, options.rounds + 1):
-        for name in options.peers:
-            with failures.into(gaps, what=f"round {number} of {name} did not end"):
-                one = bench.measure(VARIANTS[name])
-                rounds.append(one)
-                print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
-    return rounds
 
 
 def _goals(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[judging.Goal]:

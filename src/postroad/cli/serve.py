@@ -9,6 +9,7 @@ import uvloop
 
 from postroad import config, roles
 from postroad.cli import command, interpreter
+from postroad.roles import door_processes
 from postroad.telemetry import logs
 
 
@@ -30,5 +31,5 @@ def serve(file: Path | None, names: tuple[str, ...]) -> None:
         interpreter.settle()
         with command.store_named(settings), command.address_chosen_by():
             chosen = list(dict.fromkeys(names)) or list(roles.ROLES)
-            apart = roles.start_doors(settings, chosen, run=uvloop.run, log=log)
+            apart = door_processes.start(settings, chosen, run=uvloop.run, log=log)
             uvloop.run(roles.run(settings, chosen, apart=apart, log=log))

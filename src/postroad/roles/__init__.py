@@ -14,7 +14,6 @@ from typing import Final
 from postroad import config
 from postroad.model import actors
 from postroad.roles import door_processes, doors, engines, keeping, maintenance, running
-from postroad.roles.door_processes import start as start_doors
 from postroad.roles.doors import ROUTES as ROUTES
 from postroad.roles.duties import Addresses as Addresses
 from postroad.roles.duties import CannotListen as CannotListen
@@ -26,8 +25,6 @@ from postroad.roles.running import RoleFailed as RoleFailed
 from postroad.services import context as services_context
 from postroad.services import gauges, inbox
 from postroad.telemetry import logs
-
-__all__ = ["start_doors"]
 
 ROLES: Final[Mapping[str, running.Start]] = {
     "api": doors.start_api,
