@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -81,6 +82,26 @@ async def test_one_too_many_is_told_to_try_again_and_small_ones_pass_by(
         handling.may_go_on.set()
         assert (await first).status_code == 204
         assert (await post(opened, LARGE)).status_code == 204
+
+
+async def test_a_small_body_that_did_not_say_its_length_is_not_held_up_by_large_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    places(monkeypatch, arriving=2, handled=1)
+    handling = Handling()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield msgspec.json.encode(SMALL)
+
+    async with door.opened(handling.routes()) as opened:
+        first = asyncio.create_task(post(opened, LARGE))
+        await handling.begun.wait()
+        for _ in range(3):
+            headers = {"Idempotency-Key": "good", "Content-Type": "application/json"}
+            answer = await opened.client.post("/notes", content=pieces(), headers=headers)
+            assert answer.status_code == 204, answer.text
+        handling.may_go_on.set()
+        assert (await first).status_code == 204
 
 
 async def test_a_refused_request_gives_its_places_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,8 +204,10 @@ class Application(Generic[routing.ContextT]):
             reader.check_type(headers, raw)
             if route.idempotent:
                 key = reader.idempotency_key(headers)
-            if exchange.places is not None:
+            if len(raw) > large_bodies.LARGE_OCTETS and exchange.places is not None:
                 await exchange.places.enter_async_context(self._large.handled())
+            elif exchange.places is not None:
+                await exchange.places.aclose()  # it had not said its length, and is small
             is_large = len(raw) > reading.LARGE_OCTETS
             document, body = await asyncio.to_thread(reader.decode, raw) if is_large else reader.decode(raw)
             del raw  # what is large must not be held twice while it is handled
