@@ -67,7 +67,7 @@ ALL = (
     Chapter(
         name="destinations",
         target="make bench-destinations",
-        about="What one dead destination costs fifty healthy ones: the rate of the healthy ones without it, and beside "
+        about="What one dead destination costs forty healthy ones: the rate of the healthy ones without it, and beside "
         "a host that refuses connections or never says a word.",
         quick=("--rounds", "1", "--messages", "100", "--warm-up", "500"),
         whole=("--rounds", "1"),
