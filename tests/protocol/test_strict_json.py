@@ -221,3 +221,17 @@ def test_the_quick_way_for_plain_objects_takes_nothing_that_the_other_way_refuse
 def test_a_plain_object_takes_the_quick_way() -> None:
     raw = b'{"from": "a@example.com", "to": ["b@example.net"], "text": "say \\"yes\\"", "cc": null}'
     assert strict_json._read_plain(raw) == strict_json._read_any(raw)
+
+
+def test_a_plain_object_of_100_kilobytes_takes_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = {"from": "a@example.com", "to": ["b@example.net"], "html": "<p>long</p>\n" * 8_000}
+    monkeypatch.delattr(strict_json, "_read_any")
+    assert strict_json.read(json.dumps(value).encode()) == value
+
+
+def test_the_quick_way_has_no_room_for_more_values_than_are_allowed() -> None:
+    densest = b'{"":["' + b'","' * ((strict_json._PLAIN_BYTES - 10) // 3) + b'"]}'
+    assert len(densest) <= strict_json._PLAIN_BYTES
+    (values,) = strict_json._PLAIN.decode(densest).values()
+    assert values is not None
+    assert len(values) + 1 <= strict_json.MAXIMUM_VALUES

@@ -26,8 +26,9 @@ _STRING_OR_SIGN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\[{]', re.
 _QUOTE: Final = ord('"')
 
 
-# A larger body carries files, and those stand in nested objects.
-_PLAIN_BYTES: Final = 64 * 1024
+# A larger body carries files, and those stand in nested objects. In this one there is no room for more values than are
+# allowed: each of a plain object takes three octets or more.
+_PLAIN_BYTES: Final = 256 * 1024
 _PLAIN: Final = msgspec.json.Decoder(dict[str, str | list[str] | None])
 _NAME_END: Final = re.compile(rb'"[ \t\r\n]*:')
 

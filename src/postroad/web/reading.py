@@ -23,8 +23,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 QUERY_PARAMETERS: Final = 32
 # More digits than any documented number needs, few enough that reading them costs nothing.
 NUMBER_DIGITS: Final = 18
-# Decoding more than this could be felt by others who wait for the event loop.
-LARGE_OCTETS: Final = 64 * 1024
+# Decoding more than this could be felt by others who wait for the event loop. What is less pays more for a thread, and
+# for memory that only that thread uses again, than for decoding.
+LARGE_OCTETS: Final = 128 * 1024
 # More than any form of ours has.
 FORM_FIELDS: Final = 128
 
