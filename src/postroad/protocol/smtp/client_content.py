@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-_LEADING_DOT: Final = re.compile(rb"\n\.")
 _BARE: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
 
 
@@ -18,8 +17,7 @@ def transparent(pieces: Sequence[bytes]) -> bytes:
     content = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     if content.replace(b"\r", b"").replace(b"\n", b"\r\n") != content:
         content = _BARE.sub(b"\r\n", content)
-    if _LEADING_DOT.search(content) is not None:
-        content = content.replace(b"\r\n.", b"\r\n..")
+    content = content.replace(b"\r\n.", b"\r\n..")
     if content.startswith(b"."):
         content = b"." + content
     return content if content.endswith(b"\r\n") else content + b"\r\n"
