@@ -181,6 +181,25 @@ async def test_jobs_that_are_not_told_of_go_back_and_the_others_are_sent(
         assert all(one_pool.is_idle for one_pool in one.pools.values())
 
 
+async def test_only_small_messages_are_read_before_their_turn(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "SMALL_BYTES", 10)
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        one = made.dispatching()
+        messages = [await made.accept() for _ in range(3)]
+        together: list[int] = []
+        prepare = made.tools.preparing.prepare
+
+        async def noting(jobs: list[preparing.Job], ready: Callable[[preparing.Job], None]) -> None:
+            together.append(len(jobs))
+            await prepare(jobs, ready)
+
+        monkeypatch.setattr(made.tools.preparing, "prepare", noting)
+        await settle(made, one)
+        assert together == [1, 1, 1]
+        assert [await made.statuses(message) for message in messages] == [["delivered"]] * 3
+
+
 async def test_what_is_due_is_made_ready_and_taken_in_the_next_step(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving({"RCPT": ["450 later", "250 ok"]}) as peer:
         made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))

@@ -62,6 +62,12 @@ def test_recipients_that_need_smtputf8_do_not_share_a_transaction_with_those_tha
     assert [[claim.email for claim in job.claims] for job in jobs] == [[emails[0], emails[2], emails[3]], [emails[1]]]
 
 
+def test_a_message_is_small_up_to_a_bound() -> None:
+    bound = preparing.SMALL_BYTES
+    sizes = [preparing.jobs_of([claim_of("em_1", 1, size=size)], ROUTE)[0].is_small for size in (bound, bound + 1)]
+    assert sizes == [True, False]
+
+
 def test_a_message_is_large_beyond_a_bound() -> None:
     bound = preparing.LARGE_BYTES
     sizes = [preparing.jobs_of([claim_of("em_1", 1, size=size)], ROUTE)[0].is_large for size in (bound, bound + 1)]

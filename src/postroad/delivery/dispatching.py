@@ -267,14 +267,14 @@ class Dispatching:
 
     async def _prepare(self, jobs: Sequence[preparing.Job]) -> None:
         """Read and sign small messages, a batch at once, and give all to their pools."""
-        small = {job: None for job in jobs if not job.is_large}
+        small = {job: None for job in jobs if job.is_small}
 
         def ready(job: preparing.Job) -> None:
             del small[job]
             self._pool(job.route).add(job)
 
         for job in jobs:
-            if job.is_large:
+            if not job.is_small:
                 self._pool(job.route).add(job)
         try:
             if small:

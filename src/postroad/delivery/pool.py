@@ -216,7 +216,7 @@ class Pool:
             job.envelope = None
 
     async def _send_prepared(self, job: preparing.Job, link: trying.Link) -> None:
-        if job.is_large and not await self._prepare_large(job):
+        if not job.is_small and not await self._prepare(job):
             return
         if job.envelope is None:
             await self._tools.recording.nowhere(job.claims, job.obstacle)
@@ -232,7 +232,7 @@ class Pool:
         self._learn(attempted)
         await self._tools.recording.attempted(job, attempted, pool=self.name, started_at=started_at)
 
-    async def _prepare_large(self, job: preparing.Job) -> bool:
+    async def _prepare(self, job: preparing.Job) -> bool:
         ready: list[preparing.Job] = []
         await self._tools.preparing.prepare([job], ready.append)
         if not ready:

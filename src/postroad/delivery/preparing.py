@@ -1,8 +1,8 @@
 """From claimed recipients to something that can be sent: content, signature, envelope.
 
 Recipients of one message at one destination make one job, and so one transaction. Small messages are read for a whole
-batch of jobs at once. Large ones are read when their turn comes, a few at a time, so that memory stays bounded however
-many of them wait.
+batch of jobs at once. The others are read when their turn comes, and the large ones a few at a time, so that memory
+stays bounded however many of them wait.
 """
 
 import asyncio
@@ -18,6 +18,8 @@ from postroad.telemetry import logs
 
 # Recipients of one transaction; RFC 5321 section 4.5.3.1.8 promises that a server takes a hundred.
 MOST_RECIPIENTS: Final = 50
+# Of these a pool has the content of all its jobs in memory, and those are hundreds: 10 MiB for 20 connections.
+SMALL_BYTES: Final = 32 * 1024
 LARGE_BYTES: Final = 256 * 1024
 # Each may be 10 MiB, and is copied once or twice on its way.
 LARGE_AT_ONCE: Final = 8
@@ -46,8 +48,13 @@ class Job:
     obstacle: values.Result = BROKEN
 
     @property
+    def is_small(self) -> bool:
+        """Whether it is read before its turn comes."""
+        return self.claims[0].size <= SMALL_BYTES
+
+    @property
     def is_large(self) -> bool:
-        """Whether it is read only when its turn comes."""
+        """Whether only a few like it are read at a time."""
         return self.claims[0].size > LARGE_BYTES
 
     @property
