@@ -20,8 +20,9 @@ from postroad.services import accepting, rates
 from postroad.storage import group_commit, store
 from postroad.telemetry import metrics
 
-# What a door has handed over and not heard of, as content. It is in the memory of both processes, and on its way.
-MOST_BYTES_AWAY: Final = 16 * 1024 * 1024
+# What a door has handed over and not heard of, as content. It is in the memory of both processes, and on its way; this
+# much is a good commit already, of 40 messages of 100 KB.
+MOST_BYTES_AWAY: Final = 4 * 1024 * 1024
 MOST_BYTES_WAITING: Final = group_commit.MOST_BYTES * group_commit.WAITING_BATCHES
 # A keeper refuses what its store does not take in time. One that says nothing for so much longer hangs.
 SILENT_SECONDS: Final = 20.0
