@@ -2,7 +2,8 @@
 
 Concurrent calls of one operation are gathered while the commit before them is on its way to disk, and then go down as
 one transaction. A flush to disk costs nearly the same for one row as for a hundred, so the busier the service, the
-cheaper each call. An idle service commits a lone call at once: nothing ever waits for company.
+cheaper each call. An idle service commits a lone call at once. A busy one would commit whoever comes first alone, and
+make all others wait for that: it lets half as many come together as took part last time, for no longer than that took.
 
 A call returns after its commit. Refusals of single items are values and do not disturb their neighbours; a batch that
 fails for any reason but the store itself is repeated item by item, so that one poisonous item hurts only itself. When
@@ -27,6 +28,8 @@ Operation = Callable[[store.Transaction, Sequence[Item]], Awaitable[Sequence[Res
 TROUBLE = (errors.ServiceUnavailable, errors.TemporaryFailure)
 # For items whose size is told: one commit stays short, for the first in it waits for the last.
 MOST_BYTES = 32 * 1024 * 1024
+# A commit that took longer waited for something that is no measure of how soon others come.
+MOST_GATHERING_SECONDS = 0.02
 # Large items fill the memory long before the line is long: at most this many full batches wait.
 WAITING_BATCHES = 8
 
@@ -81,6 +84,9 @@ class GroupCommit(Generic[Item, Result]):
         self._committing: list[_Call[Item, Result]] = []
         self._runner: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
+        # There while calls are let come together; has its result when there are enough of them.
+        self._gathering: asyncio.Future[None] | None = None
+        self._enough = 0
         self._is_failing = False
         self._is_closing = False
 
@@ -96,6 +102,8 @@ class GroupCommit(Generic[Item, Result]):
         call = _Call(item, size, loop.time() + self._wait_seconds, result)
         self._waiting.append(call)
         self._waiting_bytes += size
+        if self._gathering is not None and len(self._waiting) >= self._enough:
+            _end_wait(self._gathering)
         if self._alarm is None:
             self._alarm = loop.call_at(call.waits_until, self._refuse_late_ones)
         if self._runner is None or self._runner.done():
@@ -113,6 +121,8 @@ class GroupCommit(Generic[Item, Result]):
     async def close(self) -> None:
         """Take no more, and wait until everything that was submitted is answered."""
         self._is_closing = True
+        if self._gathering is not None:
+            _end_wait(self._gathering)
         while self._runner is not None and not self._runner.done():
             await asyncio.wait([self._runner])
         if self._alarm is not None:
@@ -143,10 +153,27 @@ class GroupCommit(Generic[Item, Result]):
     async def _run(self) -> None:
         # Let the calls that are ready in this turn of the loop join the first batch.
         await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
         while self._waiting:
+            began = loop.time()
             self._committing = self._next_batch()
             await self._commit(self._committing)
+            took_part = len(self._committing) + len(self._waiting)
             self._committing = []
+            await self._gather(took_part // 2, seconds=min(loop.time() - began, MOST_GATHERING_SECONDS))
+
+    async def _gather(self, enough: int, *, seconds: float) -> None:
+        """Let so many calls come together, for so long at the most; after a lone call nothing is waited for."""
+        if len(self._waiting) >= enough or self._is_closing:
+            return
+        loop = asyncio.get_running_loop()
+        self._enough, self._gathering = enough, loop.create_future()
+        alarm = loop.call_later(seconds, _end_wait, self._gathering)
+        try:
+            await self._gathering
+        finally:
+            self._gathering = None
+            alarm.cancel()
 
     def _end(self, runner: asyncio.Task[None]) -> None:
         """Nobody may go on waiting for a runner that was stopped, or never got to start."""
@@ -209,6 +236,11 @@ class GroupCommit(Generic[Item, Result]):
             raise
         self._is_failing = False
         return results
+
+
+def _end_wait(wait: asyncio.Future[None]) -> None:
+    if not wait.done():
+        wait.set_result(None)
 
 
 def stopping() -> errors.ServiceUnavailable:
