@@ -1,11 +1,12 @@
 """`make bench-submission`: how many messages a second are accepted for good over SMTP, by Postroad and its peers.
 
-5 KB messages come over 20 sessions, which are kept, or are made anew for each message. Postroad demands that clients
-log in, which `smtp-source` cannot: its clients are the sessions of `injectors/smtp_sessions.py`, which say the same
-words and AUTH before them. Postfix is measured with both, without AUTH: with `smtp-source`, which costs less and is
-what the ratio is to, and with the same clients; Haraka with `smtp-source`. A 250 counts when the message is on disk.
-Rounds alternate between the peers, each on an empty store, and medians are reported. After each round the stored
-messages are counted: one for each 250, or the round has a problem.
+5 KB messages come over sessions that are kept, or are made anew for each message. Each peer has as many sessions as
+suit it, Postroad 128 and the others 20; Postroad is measured with theirs as well. Postroad demands that clients log in,
+which `smtp-source` cannot: its clients are the sessions of `injectors/smtp_sessions.py`, which say the same words and
+AUTH before them. Postfix is measured with both, without AUTH: with `smtp-source`, which costs less and is what the
+ratio is to, and with the same clients; Haraka with `smtp-source`. A 250 counts when the message is on disk. Rounds
+alternate between the peers, each on an empty store, and medians are reported. After each round the stored messages are
+counted: one for each 250, or the round has a problem.
 """
 
 import argparse
@@ -34,6 +35,7 @@ class Variant:
     keep: bool
     server: typing.Literal["sqlite", "postgresql", "postfix", "haraka"]
     same_clients: bool = False
+    same_sessions: bool = False
 
     @property
     def reference(self) -> str:
@@ -45,6 +47,9 @@ def _variants(*, keep: bool) -> dict[str, Variant]:
     key, words = ("", "") if keep else ("-single", ONE_MESSAGE)
     return {
         f"sqlite{key}": Variant(name=f"Postroad, SQLite{words}", keep=keep, server="sqlite"),
+        f"sqlite-same{key}": Variant(
+            name=f"Postroad, SQLite, sessions as for Postfix{words}", keep=keep, server="sqlite", same_sessions=True
+        ),
         f"postgresql{key}": Variant(name=f"Postroad, PostgreSQL{words}", keep=keep, server="postgresql"),
         f"postfix{key}": Variant(name=f"Postfix{words}", keep=keep, server="postfix"),
         f"postfix-same{key}": Variant(
@@ -107,7 +112,9 @@ class Bench:
         return _figures(variant, sent=sent, window=window, problems=problems)
 
     def _clients(self, variant: Variant, *, port: int, login: smtp_sessions.Login | None) -> Send:
-        sessions, mime, keep = self._options.sessions, self._mime, variant.keep
+        is_own = login is not None and not variant.same_sessions
+        sessions = self._options.postroad_sessions if is_own else self._options.sessions
+        mime, keep = self._mime, variant.keep
         if login is not None or variant.same_clients:
             return lambda messages: smtp_sessions.send(
                 port=port, messages=messages, sessions=sessions, mime=mime, login=login, keep=keep
@@ -198,7 +205,9 @@ def _description(options: argparse.Namespace) -> str:
     size = len(message.as_mime(options.content))
     return (
         f"Messages accepted for good over SMTP, a second: text+html ({options.content}; {size:,} bytes of MIME), one "
-        f"recipient each, over {options.sessions} sessions that are kept, or one connection for each message. "
+        f"recipient each, over sessions that are kept, or one connection for each message. Each peer has as many at "
+        f"once as suit it: Postroad {options.postroad_sessions}, and {options.sessions} where it says so; the others "
+        f"{options.sessions}. "
         "Postroad's clients log in (AUTH PLAIN) and are a process in Python; those of the others are smtp-source and "
         "do not log in. 'The same clients' are the ones of Postroad, without AUTH. Nobody uses TLS. Medians of "
         f"{options.rounds} alternating rounds of about {options.seconds:g} s, after a warm-up, each on an empty store. "
@@ -223,6 +232,9 @@ def _options() -> argparse.Namespace:
     parser = session.parser("submission", "SMTP accepts beside Postfix.", peers=VARIANTS)
     parser.add_argument("--seconds", type=float, default=10, help="sending time of a round, about (10)")
     session.add_mail_options(parser)
+    parser.add_argument(
+        "--postroad-sessions", type=int, default=128, help="SMTP sessions of Postroad at the same time (128)"
+    )
     return parser.parse_args()
 
 
