@@ -9,6 +9,8 @@ PYTHON ?= python3
 WORKERS ?= 4
 # More arguments: `make run ARGS="--http 127.0.0.1:9025"`, `make test ARGS="tests/storage -k ledger"`.
 ARGS ?=
+# How long two customers live side by side at the end of `make chaos`, on both engines at once.
+MINUTES ?= 10
 UV_VERSION := 0.13.7
 
 VENV := .venv
@@ -46,8 +48,9 @@ test: $(DEVELOPMENT) $(CHROMIUM) $(LANGUAGES) $(AXE) $(TYPESCRIPT) ## Run all te
 test-clients: $(DEVELOPMENT) $(LANGUAGES) $(TYPESCRIPT) ## Test the client libraries, and hold all of them to the same scenarios
 	@$(BIN)/python -m clients.conformance $(ARGS)
 
-chaos: $(DEVELOPMENT) ## Kill the service hundreds of times under load, on both engines, and prove that nothing is lost
+chaos: $(DEVELOPMENT) ## Kill the service hundreds of times under load, on both engines, and prove that nothing is lost or mixed up
 	@$(BIN)/python -m tests.chaos $(ARGS)
+	@RELIABILITY_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -n 2 -o faulthandler_timeout=0 tests/security/test_tenants.py -k j6
 
 fuzz: $(DEVELOPMENT) ## Look for inputs that break a reader, for five minutes, and keep those that reach something new
 	@$(BIN)/python -m tests.fuzz $(ARGS)
