@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest_asyncio
 from prometheus_client import parser
 
-from tests.reliability import delivering, serving, sinks
+from tests.reliability import delivering, families, serving, sinks
 
 DOORS = 2
 KEYS = [f"key {number}" for number in range(60)]
@@ -30,25 +30,16 @@ async def service(tmp_path: Path, url: str) -> AsyncIterator[serving.Service]:
 def processes(service: serving.Service) -> list[int]:
     """The ids of its processes, the keeper's first."""
     keeper = service.process.pid
-    children = Path(f"/proc/{keeper}/task/{keeper}/children")
-    return [keeper, *map(int, children.read_text().split())] if children.exists() else [keeper]
+    return [keeper, *families.children(keeper)]
 
 
 async def gone(*process_ids: int) -> None:
     """None of these lives on, or holds its address."""
 
     async def have_gone() -> bool:
-        return not any(map(is_alive, process_ids))
+        return not any(map(families.is_alive, process_ids))
 
     await serving.until(have_gone)
-
-
-def is_alive(process_id: int) -> bool:
-    try:
-        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 async def send_all(callers: serving.Callers) -> None:

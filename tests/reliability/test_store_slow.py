@@ -12,12 +12,15 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.reliability import houses, serving
+from tests.reliability import crowds, families, houses, serving
 from tests.reliability.worlds import World
 
 SLOW_SECONDS = 0.3
 MANY = 40
 WAITING = 10
+VERY_SLOW_SECONDS = 2.0
+# Until everybody has a connection, and then until what was kept of each refusal would be 90 MB.
+SOME_REFUSALS, MORE_REFUSALS = 500, 2000
 # At the end of every transaction that has changed a balance, once.
 SLEEP = """
 CREATE FUNCTION sleep_once() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -34,16 +37,16 @@ WAKE = "DROP TRIGGER slow ON accounts; DROP FUNCTION sleep_once()"
 
 
 @contextlib.asynccontextmanager
-async def slow(url: str, world: World) -> AsyncIterator[None]:
+async def slow(url: str, world: World, *, seconds: float = SLOW_SECONDS) -> AsyncIterator[None]:
     """While the block runs, a commit takes as long as a bad disk."""
     if url.startswith("sqlite"):
-        world.slow_syncs(SLOW_SECONDS)
+        world.slow_syncs(seconds)
         yield
         world.mend()
         return
     operator = await asyncpg.connect(url)
     try:
-        await operator.execute(SLEEP.format(seconds=SLOW_SECONDS))
+        await operator.execute(SLEEP.format(seconds=seconds))
         yield
         await operator.execute(WAKE)
     finally:
@@ -95,6 +98,22 @@ async def test_a_store_that_hangs_keeps_a_few_waiting_and_tells_all_others_to_co
         assert (await first).status_code == 202
         await house.accept(*(f"other {number}" for number in range(MANY)), "by smtp")
         assert (await get(house, "/readyz")).status_code == 200
+    await house.prove()
+
+
+async def test_however_many_push_a_slow_store_has_a_few_waiting_and_no_memory_of_the_others(
+    url: str, tmp_path: Path, world: World
+) -> None:
+    async with houses.open_house(tmp_path, url, *world.words, limits={"accept_waiting": WAITING}) as house:
+        crowd, process_id = crowds.Crowd(house), house.door.process.pid
+        async with crowd.pushing(), slow(url, world, seconds=VERY_SLOW_SECONDS):
+            await crowd.is_refused(SOME_REFUSALS)
+            before = families.resident_bytes(process_id)
+            await crowd.is_refused(MORE_REFUSALS)
+            after = families.resident_bytes(process_id)
+            assert (await get(house, "/healthz")).status_code == 200
+        assert after - before < MORE_REFUSALS * len(crowds.LARGE) / 4
+        await house.accept("after", "after by smtp")
     await house.prove()
 
 
