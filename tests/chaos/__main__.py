@@ -32,7 +32,9 @@ def main() -> int:
     for engine in list(LAYOUTS) if given.engine == "all" else [given.engine]:
         for layout in LAYOUTS[engine]:
             name = f"{NAMES[engine]}, {layout}"
-            outcomes[name] = _try(given, engine, layout, folder / name.replace(", ", "-").replace(" ", "-"))
+            place = folder / name.replace(", ", "-").replace(" ", "-")
+            place.mkdir()
+            outcomes[name] = asyncio.run(_try(given, engine, layout, place))
             _tell("\n".join(report.section(name, outcomes[name])))
     RESULTS.write_text(report.write(outcomes))
     if any(check.findings for outcome in outcomes.values() for check in outcome.checked):
@@ -53,19 +55,19 @@ def _options() -> argparse.Namespace:
     return options.parse_args()
 
 
-def _try(given: argparse.Namespace, engine: str, layout: str, folder: Path) -> trial.Outcome:
-    folder.mkdir()
+async def _try(given: argparse.Namespace, engine: str, layout: str, folder: Path) -> trial.Outcome:
     share = len(LAYOUTS[engine])
-    with databases.opened(engine, folder) as (url, disturbances):
+    async with databases.opened(engine, folder, random.Random(given.seed)) as database:
         plan = trial.Plan(
             layout=layout,
             seed=given.seed,
             kills=-(-given.kills // share),
             minutes=given.minutes / share,
-            disturbances=disturbances,
+            disturbances=database.disturbances,
+            network=database.network,
             tell=lambda text: _tell(f"{NAMES[engine]}, {layout}: {text}"),
         )
-        return asyncio.run(trial.run(plan, folder, url))
+        return await trial.run(plan, folder, database.url)
 
 
 def _tell(text: str) -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import random
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.chaos import killing
+from tests.chaos import killing, networks
 from tests.postgres_server import PostgresServer
 from tests.reliability.test_kill import MortalServer
 
@@ -15,25 +17,45 @@ from tests.reliability.test_kill import MortalServer
 AWAY_SECONDS: Final = 1.0
 
 
-@contextlib.contextmanager
-def opened(engine: str, folder: Path) -> Iterator[tuple[str, killing.Disturbances]]:
-    """An empty database for the time of the block: its address, and what can happen to it."""
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Where it is, what can happen to it, and the network before it, if there is one."""
+
+    url: str
+    disturbances: Sequence[killing.Happening] = ()
+    network: networks.Network | None = None
+
+
+@contextlib.asynccontextmanager
+async def opened(engine: str, folder: Path, chance: random.Random) -> AsyncIterator[Database]:
+    """An empty database for the time of the block."""
     if engine == "sqlite":
-        yield f"sqlite:///{folder / 'postroad.db'}", {}
+        yield Database(f"sqlite:///{folder / 'postroad.db'}")
         return
     with MortalServer() as server:
         url = server.create_database()
-        yield url, {"connections cut": cutting(server, url), "server shut down at once": _crashing(server)}
+        async with networks.between(url, chance) as (between, url_behind):
+            happenings = (
+                between.reset_some,
+                between.lose_commits,
+                cutting(server, url),
+                between.hold,
+                between.refuse,
+                _crashing(server),
+                between.lose_commits,
+                between.leave_half_open,
+            )
+            yield Database(url_behind, happenings, between)
 
 
 def cutting(server: PostgresServer, url: str) -> killing.Happening:
-    """Cut some of the connections, as a network does."""
+    """Let the server end some of its connections, as an administrator does."""
     name = urllib.parse.urlsplit(url).path.removeprefix("/")
     chosen = f"datname = '{name}' AND pid <> pg_backend_pid() AND random() < 0.5"
     statement = f"SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {chosen}"  # noqa: S608 - ours
 
-    async def cut() -> None:
-        await asyncio.to_thread(server.execute, statement)
+    async def cut() -> Mapping[str, int]:
+        return {"connections ended by the server": int(await asyncio.to_thread(server.execute, statement))}
 
     return cut
 
@@ -41,9 +63,10 @@ def cutting(server: PostgresServer, url: str) -> killing.Happening:
 def _crashing(server: MortalServer) -> killing.Happening:
     """Shut the server down without a chance to tidy up, and start it again after a moment."""
 
-    async def crash() -> None:
+    async def crash() -> Mapping[str, int]:
         await asyncio.to_thread(server.crash)
         await asyncio.sleep(AWAY_SECONDS)
         await asyncio.to_thread(server.start)
+        return {"server shut down at once": 1}
 
     return crash

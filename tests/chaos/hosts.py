@@ -8,6 +8,8 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
+import os
+import random
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +20,17 @@ from typing import Any, Final
 import msgspec
 
 from tests.chaos import boundaries, mortal
-from tests.reliability import delivering, serving
+from tests.reliability import delivering, families, serving
 
 PATIENCE_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.005
 KILLED: Final = -signal.SIGKILL
-# Of a host that has doors: they are processes of their own, and die as others do.
+# Of a host that has doors: they are processes of their own, and die as others do. Who has lost one ends with this code.
 DOORS: Final = 2
 DOOR_LOST: Final = 1
+DOOR_LOST_EVENT: Final = "door_lost"
+# Doors end within a second after their keeper; a busy machine may take longer to do it.
+ORPHAN_SECONDS: Final = 10.0
 # What the forked processes need is imported once.
 PRELOADED: Final = ["tests.chaos.mortal", "postroad.cli"]
 
@@ -43,6 +48,9 @@ class Host:
     lives: int = 0
     # How processes ended that nobody had killed.
     ended_badly: list[str] = field(default_factory=list)
+    # How long a door was there after its keeper, at the most.
+    orphaned_seconds: float = 0.0
+    _doors: list[int] = field(default_factory=list)
     _process: ForkServerProcess | None = None
 
     @classmethod
@@ -72,6 +80,7 @@ class Host:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while self.is_alive and not self._is_listening():
                 await asyncio.sleep(POLL_SECONDS)
+        self._doors = families.children(self._process.pid or 0)
 
     def _is_listening(self) -> bool:
         for line in lines_of(self.log):
@@ -96,20 +105,45 @@ class Host:
             await asyncio.sleep(POLL_SECONDS)
         return not self.is_alive
 
+    @property
+    def has_doors(self) -> bool:
+        """Whether it is a keeper with doors."""
+        return bool(self._doors)
+
+    async def lose_a_door(self, chance: random.Random) -> None:
+        """Kill one of its doors, and return when the rest has ended, as it must."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(chance.choice(self._doors), signal.SIGKILL)
+        if not await self.dies(PATIENCE_SECONDS):
+            self.ended_badly.append(f"{self.name}, life {self.lives}: went on without a door")
+
     async def bury(self) -> tuple[str, str]:
         """Kill it if it lives; says where it died: the kind of transaction and the moment."""
         self.http, self.smtp = "", None
         process = self._started()
         process.kill()
         await asyncio.to_thread(process.join, PATIENCE_SECONDS)
+        await self._doors_end()
         self._order.unlink(missing_ok=True)
         place = next(
             ((line["kind"], line["moment"]) for line in lines_of(self.log) if line["event"] == mortal.KILLED), None
         )
-        # One whose door was killed ends by itself.
-        if process.exitcode != KILLED and not (place and process.exitcode == DOOR_LOST):
+        if process.exitcode == DOOR_LOST and has_lost_a_door(self.log):
+            return place or (boundaries.A_DOOR, "")
+        if process.exitcode != KILLED:
             self.ended_badly.append(f"{self.name}, life {self.lives}: ended with {process.exitcode}")
         return place or (boundaries.ANY_MOMENT, "")
+
+    async def _doors_end(self) -> None:
+        """No door outlives its keeper, or holds its address."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while any(map(families.is_alive, self._doors)) and loop.time() < began + ORPHAN_SECONDS:
+            await asyncio.sleep(POLL_SECONDS)
+        self.orphaned_seconds = max(self.orphaned_seconds, loop.time() - began)
+        self.ended_badly += [
+            f"{self.name}, life {self.lives}: a door was left" for door in self._doors if families.is_alive(door)
+        ]
 
     async def stop(self) -> None:
         """Ask it to stop."""
@@ -158,6 +192,11 @@ def lines_of(log: Path) -> Iterator[dict[str, Any]]:
     for line in _whole_lines(log):
         with contextlib.suppress(ValueError):
             yield json.loads(line)
+
+
+def has_lost_a_door(log: Path) -> bool:
+    """Whether a keeper's last words are that a door is gone: then it has to end, and to call it an error."""
+    return any(line["event"] == DOOR_LOST_EVENT for line in lines_of(log))
 
 
 def stray_lines(log: Path) -> list[str]:

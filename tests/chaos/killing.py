@@ -15,14 +15,16 @@ from tests.chaos import boundaries, hosts, load
 
 # A kill at any moment, after each so many at boundaries.
 ANY_EVERY: Final = 4
+# Of these, where there are doors: so many hit one of them alone, and not their keeper.
+DOOR_SHARE: Final = 0.5
 # On PostgreSQL, each disturbance after so many kills.
 DISTURB_EVERY: Final = 12
 ANSWERS: Final = range(1, 8)
 ANSWER_SECONDS: Final = 5.0
 MOMENT_SECONDS: Final = 0.5
 
-Happening = Callable[[], Awaitable[None]]
-Disturbances = Mapping[str, Happening]
+# Something that happens to the store, and how often it did what.
+Happening = Callable[[], Awaitable[Mapping[str, int]]]
 
 
 @dataclass(slots=True)
@@ -32,9 +34,11 @@ class Killer:
     processes: Sequence[hosts.Host]
     sent: load.Load
     chance: random.Random
-    disturbances: Disturbances = field(default_factory=dict)
+    disturbances: Sequence[Happening] = ()
     # By kind and moment.
     kills: collections.Counter[tuple[str, str]] = field(default_factory=collections.Counter)
+    # How many had doors, and were killed without them.
+    keepers: int = 0
     disturbed: collections.Counter[str] = field(default_factory=collections.Counter)
 
     async def kill(self, count: int, *, until: float, tell: Callable[[str], None]) -> None:
@@ -57,6 +61,8 @@ class Killer:
         if order is None:
             host = self.chance.choice(self.processes)
             await host.dies(self.chance.uniform(0, MOMENT_SECONDS))
+            if host.has_doors and self.chance.random() < DOOR_SHARE:
+                await host.lose_a_door(self.chance)
         else:
             kind = boundaries.KINDS[order.kind]
             host = self.chance.choice([one for one in self.processes if kind.role in one.roles])
@@ -71,13 +77,14 @@ class Killer:
 
     async def disturb(self) -> None:
         """Everything else that can happen, each once."""
-        for name, happen in self.disturbances.items():
+        for happen in self.disturbances:
             await self._some_are_answered()
-            await happen()
-            self.disturbed[name] += 1
+            self.disturbed.update(await happen())
 
     async def _bury(self, host: hosts.Host) -> None:
-        self.kills[await host.bury()] += 1
+        place = await host.bury()
+        self.kills[place] += 1
+        self.keepers += host.has_doors and place[0] != boundaries.A_DOOR
 
     async def _some_are_answered(self) -> None:
         """Some letters, or a while without any."""

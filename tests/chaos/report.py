@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import apsw
 
 import postroad
-from tests.chaos import boundaries, trial
+from tests.chaos import boundaries, networks, trial
 from tests.chaos.boundaries import Moment
 
 # The programs are those of tests/postgres_server.py.
@@ -17,8 +17,9 @@ INTRODUCTION = """\
 
 Written by `make chaos`. Senders over HTTP and SMTP, a mail host on a bad day and receivers that fail now and then keep
 the service busy while its processes are killed by SIGKILL, at named boundaries of transactions and at any moment, and
-started again. On PostgreSQL the server is shut down at once and connections are cut as well. Afterwards everything that
-anybody knows is held against everything else.
+started again: the keeper of doors, or one door alone. On PostgreSQL the server is shut down at once and ends
+connections, and the network before it resets them, falls silent, and loses COMMITs and the answers to them. Afterwards
+everything that anybody knows is held against everything else.
 """
 
 
@@ -42,6 +43,9 @@ def section(name: str, outcome: trial.Outcome) -> Iterator[str]:
     yield f"Seed {outcome.plan.seed}, {outcome.seconds:.0f} s.\n"
     yield from table(("killed in", *(moment.value for moment in Moment)), kills(outcome))
     yield ""
+    if outcome.plan.network is not None:
+        yield from table(("cut off in", *(loss.value for loss in networks.Loss)), losses(outcome.plan.network))
+        yield ""
     yield from table(("what", "how many"), figures(outcome))
     yield ""
     yield from table(("check", "examined", "findings", "what must hold"), checks(outcome))
@@ -55,6 +59,11 @@ def kills(outcome: trial.Outcome) -> list[tuple[object, ...]]:
     return [(kind, *(outcome.kills[kind, moment] for moment in Moment)) for kind in boundaries.KINDS]
 
 
+def losses(lossy: networks.Network) -> list[tuple[object, ...]]:
+    """The COMMITs of which nobody knew whether they had happened; a transaction may be of several kinds."""
+    return [(kind, *(lossy.losses[kind, loss] for loss in networks.Loss)) for kind in boundaries.KINDS]
+
+
 def figures(outcome: trial.Outcome) -> list[tuple[object, ...]]:
     """What there was of everything."""
     world = outcome.world
@@ -66,6 +75,9 @@ def figures(outcome: trial.Outcome) -> list[tuple[object, ...]]:
         ("kills", outcome.kills.total()),
         ("of them at a boundary", sum(count for (kind, _), count in outcome.kills.items() if kind in boundaries.KINDS)),
         ("of them at any moment", outcome.kills[boundaries.ANY_MOMENT, ""]),
+        ("of them of a door alone, which ended its keeper", outcome.kills[boundaries.A_DOOR, ""]),
+        ("all others of keepers, which ended their doors", outcome.keepers),
+        ("slowest end of such doors, in milliseconds", round(outcome.orphaned_seconds * 1000)),
         *outcome.disturbed.items(),
         ("letters", len(world.letters)),
         ("acknowledged", sum(letter.is_acknowledged for letter in world.letters)),

@@ -3,12 +3,13 @@
 `make chaos` goes through all boundaries, for minutes.
 """
 
+import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.chaos import boundaries, databases, report, trial
+from tests.chaos import boundaries, databases, networks, report, trial
 from tests.chaos.boundaries import Moment
 from tests.postgres_server import PostgresServer
 
@@ -54,10 +55,14 @@ async def test_nothing_is_lost_when_the_only_process_is_killed(clean_sqlite_url:
 async def test_nothing_is_lost_when_processes_are_killed_and_connections_cut(
     postgres_server: PostgresServer, clean_postgres_url: str, tmp_path: Path
 ) -> None:
-    cut = databases.cutting(postgres_server, clean_postgres_url)
-    outcome = await trial.run(short("three processes", disturbances={"cut": cut}), tmp_path, clean_postgres_url)
+    async with networks.between(clean_postgres_url, random.Random(1)) as (between, url):
+        cut = databases.cutting(postgres_server, clean_postgres_url)
+        disturbances = [between.reset_some, cut, between.lose_commits]
+        plan = short("three processes", disturbances=disturbances, network=between)
+        outcome = await trial.run(plan, tmp_path, url)
     prove(outcome)
-    assert outcome.disturbed == {"cut": 1}
+    assert set(between.lost) == set(networks.Loss)
+    assert outcome.disturbed.keys() >= {"connections reset", "connections ended by the server"}
 
 
 @pytest.mark.parametrize("layout", trial.LAYOUTS)

@@ -11,13 +11,13 @@ import contextlib
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from postroad import errors
 from postroad.services import context
-from tests.chaos import boundaries, customers, flaky, hosts, killing, load, reconciling, world
+from tests.chaos import boundaries, customers, flaky, hosts, killing, load, networks, reconciling, world
 from tests.reliability import delivering, sinks, telling
 
 DOORS: Final = ("api", "submission")
@@ -61,7 +61,8 @@ class Plan:
     pause_seconds: float = 0.2
     # Let the leases of the dead end at once, when nobody is at work any more; else time passes as it does.
     hurries: bool = False
-    disturbances: killing.Disturbances = field(default_factory=dict)
+    disturbances: Sequence[killing.Happening] = ()
+    network: networks.Network | None = None
     tell: Callable[[str], None] = lambda _text: None
 
 
@@ -71,6 +72,9 @@ class Outcome:
 
     plan: Plan
     kills: Counter[tuple[str, str]]
+    # Of them: those of a keeper whose doors had to end by themselves, and how long the slowest took for it.
+    keepers: int
+    orphaned_seconds: float
     disturbed: Counter[str]
     world: world.World
     checked: Sequence[reconciling.Checked]
@@ -110,7 +114,17 @@ async def run(plan: Plan, folder: Path, url: str) -> Outcome:
         seen = await _look(ctx, processes, known)
     checked = reconciling.reconcile(seen)
     seconds = asyncio.get_running_loop().time() - began
-    return Outcome(plan, killer.kills, killer.disturbed, seen, checked, _stories(seen, checked, processes), seconds)
+    return Outcome(
+        plan,
+        killer.kills,
+        killer.keepers,
+        max(process.orphaned_seconds for process in processes),
+        killer.disturbed,
+        seen,
+        checked,
+        _stories(seen, checked, processes),
+        seconds,
+    )
 
 
 async def _bad_day(plan: Plan, killer: killing.Killer) -> None:

@@ -185,8 +185,12 @@ def taken_over(all_hosts: Iterable[hosts.Host]) -> collections.Counter[str]:
 
 def errors(all_hosts: Iterable[hosts.Host]) -> list[str]:
     """What processes logged as a fault of their own, and what they printed that is no line of a log."""
-    found = [str(line)[:1000] for line in logged(all_hosts) if line.get("level") == "error"]
-    return found + [text for log in logs(all_hosts) for text in hosts.stray_lines(log)[:1]]
+    return [text for log in logs(all_hosts) if not hosts.has_lost_a_door(log) for text in _errors_of(log)]
+
+
+def _errors_of(log: Path) -> list[str]:
+    faults = [str(line)[:1000] for line in hosts.lines_of(log) if line.get("level") == "error"]
+    return faults + hosts.stray_lines(log)[:1]
 
 
 def logged(all_hosts: Iterable[hosts.Host]) -> Iterable[dict[str, Any]]:
