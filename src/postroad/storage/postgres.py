@@ -3,7 +3,7 @@
 A pool of connections through asyncpg. Lists of rows travel as one array a column, so a batch is one statement whatever
 its length. Statements are bounded in time, here and on the server, so that a host that dies in a transaction does not
 keep its locks. Every way in which a server can be away becomes `ServiceUnavailable`, and a connection that is found
-broken is replaced, so that the service recovers by itself.
+broken is replaced, so that the service recovers by itself; one that is found silent is replaced with all others.
 
 Behind PgBouncer in transaction mode, let it track prepared statements (`max_prepared_statements`, from its version
 1.21). Nothing else lives in a session: settings are `SET LOCAL`, and the one advisory lock ends with its transaction.
@@ -46,12 +46,12 @@ class PostgresTransaction:
         self._seconds = seconds
 
     async def begin(self, begin: str) -> None:
-        """Begin, and tell the server how long it may take; one round trip for all of it."""
+        """Begin, and tell the server how long it may take; one round trip for all of it, which waits for no lock."""
         with self._guarded():
             await self._connection.execute(
                 f"{begin}; SET LOCAL statement_timeout = {self._seconds * 1000}; "
                 f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_SECONDS * 1000}",
-                timeout=self._seconds,
+                timeout=CONNECT_SECONDS,
             )
 
     async def commit(self) -> None:
@@ -173,6 +173,9 @@ class PostgresStore:
                 connection.terminate()
             if not isinstance(problem, Exception):
                 raise
+            # The others are as silent, and who met them one after the other would wait for each.
+            if isinstance(problem, TimeoutError):
+                await self._pool.expire_connections()
         else:
             with contextlib.suppress(Exception):
                 await self._pool.release(connection, timeout=CONNECT_SECONDS)

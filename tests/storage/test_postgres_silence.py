@@ -1,0 +1,41 @@
+"""Connections that have fallen silent, as after a partition: one failure is enough to mistrust all of them."""
+
+import asyncio
+import random
+
+import pytest
+
+from postroad import errors
+from postroad.storage import access, opening, postgres
+from postroad.storage.store import Store
+from tests.chaos import networks
+
+CONNECTIONS = 5
+
+
+async def all_ask_at_once(store: Store) -> None:
+    """Each has a connection of its own."""
+    together = asyncio.Barrier(CONNECTIONS)
+
+    async def ask() -> None:
+        async with store.transaction() as tx:
+            await access.version(tx)
+            await together.wait()
+
+    await asyncio.gather(*(ask() for _ in range(CONNECTIONS)))
+
+
+async def test_when_connections_have_fallen_silent_one_failure_replaces_them_all(
+    clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "CONNECT_SECONDS", 0.5)
+    async with networks.between(clean_postgres_url, random.Random(1)) as (network, url):
+        store = await opening.open_store(url, connections=CONNECTIONS)
+        await all_ask_at_once(store)
+        for link in network.links:
+            link.flows.clear()
+        with pytest.raises(errors.TemporaryFailure):
+            async with store.transaction():
+                pass
+        await all_ask_at_once(store)
+        await store.close()
