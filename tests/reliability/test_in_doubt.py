@@ -1,0 +1,48 @@
+"""A COMMIT of which nobody knows whether it has happened: whoever asks again is told, and it has happened once.
+
+The network between the service and PostgreSQL loses the COMMIT, or only the answer to it.
+"""
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import networks
+from tests.chaos.networks import Loss
+from tests.reliability import houses, serving
+
+
+@pytest.mark.parametrize("loss", Loss)
+async def test_a_sender_is_told_to_ask_again_and_then_what_has_happened(
+    clean_postgres_url: str, tmp_path: Path, loss: Loss
+) -> None:
+    async with networks.between(clean_postgres_url, random.Random(1)) as (network, url):
+        async with houses.open_house(tmp_path, url) as house:
+            network.aims.add(("accept", loss))
+            told = await house.post("by http")
+            serving.check_refusal(told, 503, "service_unavailable")
+            assert "did not confirm in time whether this was accepted; try again with the same key" in told.text
+            again = await house.post("by http")
+            assert again.status_code == 202
+            assert (again.headers.get("idempotent-replayed") == "true") == (loss is Loss.ANSWER)
+
+            network.aims.add(("accept", loss))
+            assert await house.hand_in("by smtp") == houses.UNAVAILABLE
+            await house.accept("in between", "by smtp")
+            assert network.losses["accept", loss] == 2
+        await house.prove()
+
+
+@pytest.mark.parametrize("loss", Loss)
+async def test_a_result_is_recorded_once_and_nothing_is_sent_or_told_again(
+    clean_postgres_url: str, tmp_path: Path, loss: Loss
+) -> None:
+    kinds = {("record", loss), ("webhook record", loss)}
+    async with networks.between(clean_postgres_url, random.Random(1)) as (network, url):
+        async with houses.open_house(tmp_path, url) as house:
+            network.aims |= kinds
+            await house.accept("one", "two")
+            await serving.until(lambda: asyncio.sleep(0, result=network.losses.keys() >= kinds))
+        await house.prove()
