@@ -35,6 +35,7 @@ async def test_a_recipient_is_claimed_prepared_sent_and_recorded(database_url: s
         await settle(made, one)
         assert await made.statuses(message_id) == ["delivered", "delivered"]
         assert [len(transaction.recipients) for transaction in peer.transactions] in ([2], [1, 1])
+        assert made.tools.preparing._ahead == 0
         assert all(one_pool.is_idle for one_pool in one.pools.values())
         assert (await audit.run(made.ctx)).findings == []
 
@@ -153,6 +154,7 @@ async def test_jobs_that_cannot_be_prepared_go_back_and_nobody_is_slowed_down(
         assert len(made.held) == 0
         assert len(await made.ready()) == 1
         assert made.events() == ["jobs_not_prepared"]
+        assert made.tools.preparing._ahead == 0
         (only,) = one.pools.values()
         assert only.is_idle
         assert only.pace.state(made.tools.clock()) == "open"
@@ -181,8 +183,8 @@ async def test_jobs_that_are_not_told_of_go_back_and_the_others_are_sent(
         assert all(one_pool.is_idle for one_pool in one.pools.values())
 
 
-async def test_only_small_messages_are_read_before_their_turn(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "SMALL_BYTES", 10)
+async def test_what_there_is_no_room_for_is_read_when_its_turn_comes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "AHEAD_BYTES", 10)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
         one = made.dispatching()
@@ -197,6 +199,7 @@ async def test_only_small_messages_are_read_before_their_turn(url: str, monkeypa
         monkeypatch.setattr(made.tools.preparing, "prepare", noting)
         await settle(made, one)
         assert together == [1, 1, 1]
+        assert made.tools.preparing._ahead == 0
         assert [await made.statuses(message) for message in messages] == [["delivered"]] * 3
 
 

@@ -24,12 +24,6 @@ def give(one: pool.Pool, jobs: Sequence[preparing.Job]) -> None:
         one.add(job)
 
 
-def bound(monkeypatch: pytest.MonkeyPatch, octets: int) -> None:
-    """Let messages of more octets be large."""
-    monkeypatch.setattr(preparing, "SMALL_BYTES", octets)
-    monkeypatch.setattr(preparing, "LARGE_BYTES", octets)
-
-
 async def finish(one: pool.Pool) -> list[preparing.Job]:
     left = one.close()
     await one.finish()
@@ -329,7 +323,7 @@ async def test_what_was_cut_after_the_final_dot_is_recorded_as_in_doubt(url: str
 async def test_a_large_message_is_read_when_its_turn_comes_and_not_kept(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bound(monkeypatch, 10)
+    monkeypatch.setattr(preparing, "LARGE_BYTES", 10)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.pool(connections=1)
         await made.accept()
@@ -340,10 +334,7 @@ async def test_a_large_message_is_read_when_its_turn_comes_and_not_kept(
         await finish(one)
 
 
-async def test_a_message_that_is_neither_small_nor_large_is_read_when_its_turn_comes_and_needs_no_place(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(preparing, "SMALL_BYTES", 10)
+async def test_a_message_that_was_not_read_ahead_is_read_when_its_turn_comes_and_needs_no_place(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as peer, contextlib.AsyncExitStack() as places:
         for _ in range(preparing.LARGE_AT_ONCE):
             await places.enter_async_context(made.tools.preparing.large.one(proven=True))
@@ -358,7 +349,7 @@ async def test_a_message_that_is_neither_small_nor_large_is_read_when_its_turn_c
 async def test_a_stranger_that_does_not_read_keeps_few_of_the_places_for_large_messages(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bound(monkeypatch, 10)
+    monkeypatch.setattr(preparing, "LARGE_BYTES", 10)
     async with (
         parts.opened(url) as made,
         smtp_peers.serving({"RECEIVING": smtp_peers.SILENCE}) as stalling,
@@ -386,7 +377,7 @@ async def test_a_stranger_that_does_not_read_keeps_few_of_the_places_for_large_m
 async def test_while_others_keep_all_places_for_large_messages_small_ones_are_sent(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bound(monkeypatch, 2_000)
+    monkeypatch.setattr(preparing, "LARGE_BYTES", 2_000)
     monkeypatch.setattr(pool, "SECONDS_AHEAD", 0.01)
     async with parts.opened(url) as made, smtp_peers.serving() as peer, contextlib.AsyncExitStack() as places:
         for _ in range(preparing.LARGE_AT_ONCE):
@@ -406,7 +397,7 @@ async def test_while_others_keep_all_places_for_large_messages_small_ones_are_se
 async def test_a_large_message_that_the_store_does_not_give_is_handed_back(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bound(monkeypatch, 10)
+    monkeypatch.setattr(preparing, "LARGE_BYTES", 10)
     monkeypatch.setattr(pool, "TROUBLE_SECONDS", 0.0)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.pool(connections=1)

@@ -62,10 +62,24 @@ def test_recipients_that_need_smtputf8_do_not_share_a_transaction_with_those_tha
     assert [[claim.email for claim in job.claims] for job in jobs] == [[emails[0], emails[2], emails[3]], [emails[1]]]
 
 
-def test_a_message_is_small_up_to_a_bound() -> None:
-    bound = preparing.SMALL_BYTES
-    sizes = [preparing.jobs_of([claim_of("em_1", 1, size=size)], ROUTE)[0].is_small for size in (bound, bound + 1)]
-    assert sizes == [True, False]
+async def test_messages_are_read_ahead_as_far_as_there_is_room_and_those_that_are_done_make_room(url: str) -> None:
+    size = preparing.LARGE_BYTES
+    count = preparing.AHEAD_BYTES // size
+    jobs = preparing.jobs_of([claim_of(f"em_{number}", 1, size=size) for number in range(count + 2)], ROUTE)
+    async with parts.opened(url) as made:
+        one = made.tools.preparing
+        assert one.ahead(jobs) == jobs[:count]
+        assert one.ahead(jobs[count:]) == []
+        for _ in range(2):  # told twice, it counts once
+            one.is_done(jobs[0])
+        assert one.ahead(jobs[count:]) == [jobs[count]]
+
+
+async def test_no_large_message_is_read_ahead(url: str) -> None:
+    (large,) = preparing.jobs_of([claim_of("em_1", 1, size=preparing.LARGE_BYTES + 1)], ROUTE)
+    (small,) = preparing.jobs_of([claim_of("em_2", 1, size=1)], ROUTE)
+    async with parts.opened(url) as made:
+        assert made.tools.preparing.ahead([large, small]) == [small]
 
 
 def test_a_message_is_large_beyond_a_bound() -> None:

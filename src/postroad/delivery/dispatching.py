@@ -266,28 +266,29 @@ class Dispatching:
         return []
 
     async def _prepare(self, jobs: Sequence[preparing.Job]) -> None:
-        """Read and sign small messages, a batch at once, and give all to their pools."""
-        small = {job: None for job in jobs if job.is_small}
+        """Read and sign what there is room for, a batch at once, and give all to their pools."""
+        ahead = dict.fromkeys(self._tools.preparing.ahead(jobs))
 
         def ready(job: preparing.Job) -> None:
-            del small[job]
+            del ahead[job]
             self._pool(job.route).add(job)
 
         for job in jobs:
-            if not job.is_small:
+            if job not in ahead:
                 self._pool(job.route).add(job)
         try:
-            if small:
-                await self._tools.preparing.prepare(list(small), ready)
+            if ahead:
+                await self._tools.preparing.prepare(list(ahead), ready)
         except group_commit.TROUBLE as trouble:
-            self._log.warning("jobs_not_prepared", jobs=len(small), error=trouble.message)
+            self._log.warning("jobs_not_prepared", jobs=len(ahead), error=trouble.message)
         except Exception:  # noqa: BLE001 - the log gets it, and the jobs go back
-            self._log.exception("jobs_not_prepared", jobs=len(small))
-        if small:
-            await self._give_up(list(small))
+            self._log.exception("jobs_not_prepared", jobs=len(ahead))
+        if ahead:
+            await self._give_up(list(ahead))
 
     async def _give_up(self, jobs: Sequence[preparing.Job]) -> None:
         await asyncio.sleep(TROUBLE_SECONDS)
         for job in jobs:
             self._pool(job.route).forget(1)
+            self._tools.preparing.is_done(job)
         await self._held.hand_back([key for job in jobs for key in job.keys])

@@ -199,6 +199,8 @@ class Pool:
         except Exception:
             self._tools.log.exception("delivery_failed", message_id=job.message[1])
             await self._tools.recording.nowhere(job.claims, preparing.BROKEN)
+        finally:
+            self._tools.preparing.is_done(job)
         if self.room() * 2 >= self._capacity():
             self._tools.wake()
 
@@ -216,7 +218,7 @@ class Pool:
             job.envelope = None
 
     async def _send_prepared(self, job: preparing.Job, link: trying.Link) -> None:
-        if not job.is_small and not await self._prepare(job):
+        if not job.is_prepared and not await self._prepare(job):
             return
         if job.envelope is None:
             await self._tools.recording.nowhere(job.claims, job.obstacle)

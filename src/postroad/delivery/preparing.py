@@ -1,8 +1,8 @@
 """From claimed recipients to something that can be sent: content, signature, envelope.
 
-Recipients of one message at one destination make one job, and so one transaction. Small messages are read for a whole
-batch of jobs at once. The others are read when their turn comes, and the large ones a few at a time, so that memory
-stays bounded however many of them wait.
+Recipients of one message at one destination make one job, and so one transaction. Messages are read
+for a whole batch of jobs at once, as far as there is room. The others are read when their turn comes, and large ones a
+few at a time, so that memory stays bounded however many of them wait.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from postroad.telemetry import logs
 
 # Recipients of one transaction; RFC 5321 section 4.5.3.1.8 promises that a server takes a hundred.
 MOST_RECIPIENTS: Final = 50
-# Of these a pool has the content of all its jobs in memory, and those are hundreds: 10 MiB for 20 connections.
-SMALL_BYTES: Final = 32 * 1024
+# What all pools together have in memory before its turn: a thousand messages of 8 KB, or 80 of 100 KB.
+AHEAD_BYTES: Final = 8 * 1024 * 1024
 LARGE_BYTES: Final = 256 * 1024
 # Each may be 10 MiB, and is copied once or twice on its way.
 LARGE_AT_ONCE: Final = 8
@@ -46,11 +46,8 @@ class Job:
     recipient_count: int = 0
     envelope: values.Envelope | None = None
     obstacle: values.Result = BROKEN
-
-    @property
-    def is_small(self) -> bool:
-        """Whether it is read before its turn comes."""
-        return self.claims[0].size <= SMALL_BYTES
+    is_prepared: bool = False
+    is_ahead: bool = False
 
     @property
     def is_large(self) -> bool:
@@ -96,6 +93,24 @@ class Preparing:
         self._domain = ctx.settings.delivery.return_path_domain
         # As with connections: destinations that do not answer hold no more than half of them.
         self.large = permits.Permits(LARGE_AT_ONCE)
+        self._ahead = 0
+
+    def ahead(self, jobs: Sequence[Job]) -> list[Job]:
+        """Those that are read before their turn, until `is_done` is told: what there is room for, and none is large."""
+        chosen: list[Job] = []
+        for job in jobs:
+            size = job.claims[0].size
+            if not job.is_large and self._ahead + size <= AHEAD_BYTES:
+                self._ahead += size
+                job.is_ahead = True
+                chosen.append(job)
+        return chosen
+
+    def is_done(self, job: Job) -> None:
+        """A job was sent, or given up: its content makes room for another."""
+        if job.is_ahead:
+            self._ahead -= job.claims[0].size
+            job.is_ahead = False
 
     async def prepare(self, jobs: Sequence[Job], ready: Callable[[Job], None]) -> None:
         """Make jobs ready, and tell of each when it is. Those that are not told of wait for the store."""
@@ -121,6 +136,7 @@ class Preparing:
             return
         except Exception:  # noqa: BLE001 - the log gets it, and the job its obstacle
             self._log.exception("not_prepared", message_id=job.message[1])
+        job.is_prepared = True
         ready(job)
 
     async def _signature(self, message: messages.Outgoing) -> bytes:
