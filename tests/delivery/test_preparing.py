@@ -71,7 +71,7 @@ async def test_messages_are_read_ahead_as_far_as_there_is_room_and_those_that_ar
         assert one.ahead(jobs) == jobs[:count]
         assert one.ahead(jobs[count:]) == []
         for _ in range(2):  # told twice, it counts once
-            one.is_done(jobs[0])
+            one.done_with(jobs[0])
         assert one.ahead(jobs[count:]) == [jobs[count]]
 
 

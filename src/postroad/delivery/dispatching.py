@@ -290,5 +290,5 @@ class Dispatching:
         await asyncio.sleep(TROUBLE_SECONDS)
         for job in jobs:
             self._pool(job.route).forget(1)
-            self._tools.preparing.is_done(job)
+            self._tools.preparing.done_with(job)
         await self._held.hand_back([key for job in jobs for key in job.keys])

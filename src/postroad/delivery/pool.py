@@ -200,7 +200,7 @@ class Pool:
             self._tools.log.exception("delivery_failed", message_id=job.message[1])
             await self._tools.recording.nowhere(job.claims, preparing.BROKEN)
         finally:
-            self._tools.preparing.is_done(job)
+            self._tools.preparing.done_with(job)
         if self.room() * 2 >= self._capacity():
             self._tools.wake()
 

@@ -1,8 +1,8 @@
 """From claimed recipients to something that can be sent: content, signature, envelope.
 
-Recipients of one message at one destination make one job, and so one transaction. Messages are read
-for a whole batch of jobs at once, as far as there is room. The others are read when their turn comes, and large ones a
-few at a time, so that memory stays bounded however many of them wait.
+Recipients of one message at one destination make one job, and so one transaction. Messages are read for a whole batch
+of jobs at once, as far as there is room. The others are read when their turn comes, and large ones a few at a time, so
+that memory stays bounded however many of them wait.
 """
 
 import asyncio
@@ -96,7 +96,7 @@ class Preparing:
         self._ahead = 0
 
     def ahead(self, jobs: Sequence[Job]) -> list[Job]:
-        """Those that are read before their turn, until `is_done` is told: what there is room for, and none is large."""
+        """Those that are read before their turn: what there is room for until `done_with` is told; none is large."""
         chosen: list[Job] = []
         for job in jobs:
             size = job.claims[0].size
@@ -106,7 +106,7 @@ class Preparing:
                 chosen.append(job)
         return chosen
 
-    def is_done(self, job: Job) -> None:
+    def done_with(self, job: Job) -> None:
         """A job was sent, or given up: its content makes room for another."""
         if job.is_ahead:
             self._ahead -= job.claims[0].size
