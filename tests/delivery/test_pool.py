@@ -320,17 +320,19 @@ async def test_what_was_cut_after_the_final_dot_is_recorded_as_in_doubt(url: str
         assert made.log[-1]["in_doubt"] is True
 
 
-async def test_a_large_message_is_read_when_its_turn_comes_and_not_kept(
-    url: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("large_bytes", [10, preparing.LARGE_BYTES])
+async def test_a_message_is_read_when_its_turn_comes_and_not_kept(
+    url: str, large_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparing, "LARGE_BYTES", 10)
+    monkeypatch.setattr(preparing, "LARGE_BYTES", large_bytes)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.pool(connections=1)
         await made.accept()
         jobs = preparing.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
         give(one, jobs)
         await all_delivered(made, jobs)
-        assert jobs[0].envelope is None
+        await parts.until(lambda: jobs[0].envelope is None)  # while its connection waits for the next one
+        assert not one.is_idle
         await finish(one)
 
 

@@ -215,7 +215,6 @@ class Pool:
                 await self._tools.held.hand_back(job.keys)
                 return
             await self._send_prepared(job, link)
-            job.envelope = None
 
     async def _send_prepared(self, job: preparing.Job, link: trying.Link) -> None:
         if not job.is_prepared and not await self._prepare(job):

@@ -107,7 +107,8 @@ class Preparing:
         return chosen
 
     def done_with(self, job: Job) -> None:
-        """A job was sent, or given up: its content makes room for another."""
+        """A job was sent, or given up: its content goes, whoever still knows the job, and makes room for another."""
+        job.envelope = None
         if job.is_ahead:
             self._ahead -= job.claims[0].size
             job.is_ahead = False
