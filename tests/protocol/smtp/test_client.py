@@ -1,6 +1,7 @@
 """The client's side of a session: what it says, what it makes of each reply, and that portions make no difference."""
 
 import itertools
+import sys
 
 import pytest
 from hypothesis import given
@@ -63,6 +64,18 @@ def test_without_pipelining_each_command_waits_for_the_reply_before() -> None:
     assert b"".join(iter(session.next_bytes, b"")) == WIRE
     say(session, "250 2.0.0 taken")
     assert [result.stage for result in session.results()] == [Stage.CONTENT] * 2
+
+
+@pytest.mark.parametrize("refused", [{}, {"MAIL": TEMPORARY}, {"CONTENT": PERMANENT}])
+def test_when_a_transaction_is_over_nothing_of_its_content_is_kept(refused: dict[str, str]) -> None:
+    content = b"x" * 100
+    session = ready(PIPELINING)
+    known = sys.getrefcount(content)
+    session.begin(values.Envelope("a@example.com", ("b@example.org",), (content,)))
+    assert sys.getrefcount(content) > known
+    converse(session, refused)
+    session.results()
+    assert sys.getrefcount(content) == known
 
 
 @pytest.mark.parametrize("refusal", [TEMPORARY, PERMANENT])

@@ -66,6 +66,7 @@ STAGES: Final = {
 CHUNK_OCTETS: Final = 64 * 1024
 SERVICE_CLOSING: Final = 421  # RFC 5321 section 3.8: may come at any moment
 FIRST_REFUSAL: Final = 400
+NO_ENVELOPE: Final = values.Envelope("", (), ())
 
 
 class Client:
@@ -103,7 +104,7 @@ class Client:
         self._reader = replies.Reader()
         self._outgoing = b""
         # The transaction.
-        self._envelope = values.Envelope("", (), ())
+        self._envelope = NO_ENVELOPE
         self._results: list[values.Result | None] = []
         self._commands: list[tuple[int, bytes]] = []  # RCPT for each recipient that can be asked for
         self._asked = 0
@@ -186,6 +187,8 @@ class Client:
         results = tuple([result for result in self._results if result is not None])
         if len(results) != len(self._results):
             raise RuntimeError("the transaction is not over")
+        # Between transactions a session may wait for long, and the content may be large.
+        self._envelope = NO_ENVELOPE
         return results
 
     def quit(self) -> None:
