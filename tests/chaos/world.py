@@ -4,6 +4,7 @@ A `World` is plain facts, so that the reconciliation can be shown a forged one. 
 """
 
 import collections
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ from tests.storage import samples
 
 # A worker took over what another one may have sent, and says so.
 TAKEN_OVER: Final = "tried_before_without_result"
+# What a keeper prints at its end when it has lost a door.
+DOORS_FAILED: Final = "Error: the role doors failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +188,15 @@ def taken_over(all_hosts: Iterable[hosts.Host]) -> collections.Counter[str]:
 
 def errors(all_hosts: Iterable[hosts.Host]) -> list[str]:
     """What processes logged as a fault of their own, and what they printed that is no line of a log."""
-    return [text for log in logs(all_hosts) if not hosts.has_lost_a_door(log) for text in _errors_of(log)]
+    return [text for log in logs(all_hosts) for text in errors_of(log)]
 
 
-def _errors_of(log: Path) -> list[str]:
-    faults = [str(line)[:1000] for line in hosts.lines_of(log) if line.get("level") == "error"]
-    return faults + hosts.stray_lines(log)[:1]
+def errors_of(log: Path) -> list[str]:
+    """The same of one life. A keeper that has lost a door calls it an error, and says so as it ends: so it must be."""
+    until = itertools.takewhile(lambda line: line["event"] != hosts.DOOR_LOST_EVENT, hosts.lines_of(log))
+    faults = [str(line)[:1000] for line in until if line.get("level") == "error"]
+    strays = [text for text in hosts.stray_lines(log) if DOORS_FAILED not in text or not hosts.has_lost_a_door(log)]
+    return faults + strays[:1]
 
 
 def logged(all_hosts: Iterable[hosts.Host]) -> Iterable[dict[str, Any]]:
