@@ -62,7 +62,9 @@ async def test_nothing_is_lost_when_processes_are_killed_and_connections_cut(
         outcome = await trial.run(plan, tmp_path, url)
     prove(outcome)
     assert set(between.lost) == set(networks.Loss)
-    assert outcome.disturbed.keys() >= {"connections reset", "connections ended by the server"}
+    # With this seed the first connection is among those that are reset; the server decides by a chance of its own.
+    assert outcome.disturbed["connections reset"] > 0
+    assert "connections ended by the server" in outcome.disturbed
 
 
 @pytest.mark.parametrize("layout", trial.LAYOUTS)
