@@ -1,5 +1,6 @@
 """From claims to jobs: who shares a transaction, what is sent, and what happens to a message that cannot be."""
 
+import asyncio
 from typing import cast
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from postroad import errors
 from postroad.delivery import preparing
 from postroad.services import signing
-from postroad.storage import queue
+from postroad.storage import messages, queue
 from tests import mailing
 from tests.delivery import parts
 
@@ -80,6 +81,27 @@ async def test_no_large_message_is_read_ahead(url: str) -> None:
     (small,) = preparing.jobs_of([claim_of("em_2", 1, size=1)], ROUTE)
     async with parts.opened(url) as made:
         assert made.tools.preparing.ahead([large, small]) == [small]
+
+
+async def test_few_read_the_store_at_the_same_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "READS_AT_ONCE", 2)
+    async with parts.opened(url) as made:
+        one = preparing.Preparing(made.ctx, None, made.tools.log)
+        reading, most = 0, 0
+
+        async def noting(*_: object) -> list[messages.Outgoing]:
+            nonlocal reading, most
+            reading += 1
+            most = max(most, reading)
+            await asyncio.sleep(0)
+            reading -= 1
+            return []
+
+        monkeypatch.setattr(messages, "outgoing", noting)
+        jobs = preparing.jobs_of([claim_of(f"em_{number}", 1) for number in range(5)], ROUTE)
+        told: list[preparing.Job] = []
+        await asyncio.gather(*(one.prepare([job], told.append) for job in jobs))
+        assert (most, len(told)) == (2, 5)
 
 
 def test_a_message_is_large_beyond_a_bound() -> None:

@@ -213,14 +213,14 @@ def test_the_quick_way_for_plain_objects_takes_nothing_that_the_other_way_refuse
     members: list[tuple[str, str, str, str]],
 ) -> None:
     raw = b"{%s}" % ",".join(f"{before}{name}{after}:{value}" for before, name, after, value in members).encode()
-    plain = strict_json._read_plain(raw)
+    plain = strict_json.read_plain(raw)
     if plain is not None:
         assert strict_json._read_any(raw) == plain
 
 
 def test_a_plain_object_takes_the_quick_way() -> None:
     raw = b'{"from": "a@example.com", "to": ["b@example.net"], "text": "say \\"yes\\"", "cc": null}'
-    assert strict_json._read_plain(raw) == strict_json._read_any(raw)
+    assert strict_json.read_plain(raw) == strict_json._read_any(raw)
 
 
 def test_a_plain_object_of_100_kilobytes_takes_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """What a route takes is read within its bounds, in order, and strictly."""
 
 import enum
+import threading
 from collections.abc import MutableMapping
 from typing import Annotated, Any, Literal
 
@@ -264,3 +265,28 @@ class Nested(msgspec.Struct, forbid_unknown_fields=True):
 def test_a_struct_that_would_take_input_amiss_does_not_start(body: type[msgspec.Struct], problem: str) -> None:
     with pytest.raises(TypeError, match=problem):
         reader(body=body)
+
+
+@pytest.mark.parametrize(
+    "document, others",
+    [
+        ({"text": "a"}, 0),
+        ({"text": "a" * 2 * reading.LARGE_OCTETS}, 0),
+        ({"text": "a" * 2 * reading.LARGE_OCTETS, "size": 1}, 1),
+        ({"text": "a" * 4 * reading.LARGE_OCTETS}, 1),
+    ],
+)
+async def test_only_what_is_large_and_not_plain_is_decoded_in_a_thread(
+    document: dict[str, Any], others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    one = reader()
+    decode = one.decode
+
+    def noting(body: bytes) -> tuple[object, Any]:
+        threads.append(threading.get_ident())
+        return decode(body)
+
+    monkeypatch.setattr(one, "decode", noting)
+    assert await one.decoded(msgspec.json.encode(document)) == (document, Note(**document))
+    assert len(set(threads) - {threading.get_ident()}) == others

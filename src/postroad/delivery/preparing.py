@@ -18,6 +18,8 @@ from postroad.telemetry import logs
 
 # Recipients of one transaction; RFC 5321 section 4.5.3.1.8 promises that a server takes a hundred.
 MOST_RECIPIENTS: Final = 50
+# Each takes a connection to the store, and those who accept mail need some as well.
+READS_AT_ONCE: Final = 4
 # What all pools together have in memory before its turn: a thousand messages of 8 KB, or 80 of 100 KB.
 AHEAD_BYTES: Final = 8 * 1024 * 1024
 LARGE_BYTES: Final = 256 * 1024
@@ -93,6 +95,7 @@ class Preparing:
         self._domain = ctx.settings.delivery.return_path_domain
         # As with connections: destinations that do not answer hold no more than half of them.
         self.large = permits.Permits(LARGE_AT_ONCE)
+        self._reads = asyncio.Semaphore(READS_AT_ONCE)
         self._ahead = 0
 
     def ahead(self, jobs: Sequence[Job]) -> list[Job]:
@@ -115,7 +118,7 @@ class Preparing:
 
     async def prepare(self, jobs: Sequence[Job], ready: Callable[[Job], None]) -> None:
         """Make jobs ready, and tell of each when it is. Those that are not told of wait for the store."""
-        async with self._ctx.store.reading() as tx:
+        async with self._reads, self._ctx.store.reading() as tx:
             found = await messages.outgoing(tx, list({job.message: None for job in jobs}))
         outgoing = {(message.account_id, message.id): message for message in found}
         preparing = [self._prepare(job, outgoing.get(job.message), ready) for job in jobs]

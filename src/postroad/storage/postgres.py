@@ -46,7 +46,7 @@ class PostgresTransaction:
         self._seconds = seconds
 
     async def begin(self, begin: str) -> None:
-        """Begin, and tell the server how long it may take; one round trip for all of it, which waits for no lock."""
+        """Begin, and tell the server how long it may take; one round trip, which waits for PgBouncer at most."""
         with self._guarded():
             await self._connection.execute(
                 f"{begin}; SET LOCAL statement_timeout = {self._seconds * 1000}; "

@@ -208,8 +208,7 @@ class Application(Generic[routing.ContextT]):
                 await exchange.places.enter_async_context(self._large.handled())
             elif exchange.places is not None:
                 await exchange.places.aclose()  # it had not said its length, and is small
-            is_large = len(raw) > reading.LARGE_OCTETS
-            document, body = await asyncio.to_thread(reader.decode, raw) if is_large else reader.decode(raw)
+            document, body = await reader.decoded(raw)
             del raw  # what is large must not be held twice while it is handled
         request = routing.Request(
             id=exchange.id,

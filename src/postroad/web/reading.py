@@ -6,6 +6,7 @@ bounded by the listener. Whatever is wrong is `invalid_request` (or `payload_too
 of `explaining`.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
@@ -23,9 +24,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 QUERY_PARAMETERS: Final = 32
 # More digits than any documented number needs, few enough that reading them costs nothing.
 NUMBER_DIGITS: Final = 18
-# Decoding more than this could be felt by others who wait for the event loop. What is less pays more for a thread, and
-# for memory that only that thread uses again, than for decoding.
-LARGE_OCTETS: Final = 128 * 1024
+# Decoding more than this could be felt by others who wait for the event loop, unless it is plain.
+LARGE_OCTETS: Final = 64 * 1024
 # More than any form of ours has.
 FORM_FIELDS: Final = 128
 
@@ -99,6 +99,17 @@ class Reader:
         if len(key) > limits.IDEMPOTENCY_KEY_CHARACTERS:
             raise errors.InvalidRequest(f"Idempotency-Key: at most {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
         return key
+
+    async def decoded(self, body: bytes) -> tuple[object, Any]:
+        """What `decode` makes of it, without holding up others for long."""
+        if len(body) <= LARGE_OCTETS:
+            return self.decode(body)
+        # A thread costs more than decoding what is plain, and keeps memory that only that thread uses again.
+        is_json = self._route.body is not bytes and self._form is None
+        plain = strict_json.read_plain(body) if is_json else None
+        if plain is None:
+            return await asyncio.to_thread(self.decode, body)
+        return plain, self._convert(plain, self._route.body, info=self._body, root="body")
 
     def decode(self, body: bytes) -> tuple[object, Any]:
         """The parsed document and the route's Struct made of it; what is not JSON is the handler's to read."""
