@@ -58,16 +58,19 @@ async def test_jobs_are_sent_over_one_kept_connection_and_the_dispatcher_is_woke
         assert (await audit.run(made.ctx)).findings == []
 
 
-async def test_room_counts_what_waits_and_what_is_expected(url: str) -> None:
+async def test_room_counts_what_waits_and_what_is_expected_and_is_there_when_half_of_the_pool_is_free(url: str) -> None:
     async with parts.opened(url, time=parts.Time()) as made:
         one = made.pool(connections=10)
-        assert one.room() == pace.FIRST_CONNECTIONS * pool.JOBS_A_CONNECTION
-        one.expect(30)
-        assert one.room() == 2
+        whole = pace.FIRST_CONNECTIONS * pool.JOBS_A_CONNECTION
+        assert one.room() == whole
+        one.expect(whole // 2)
+        assert one.room() == whole // 2
         assert not one.is_idle
-        one.expect(5)
+        one.expect(1)
         assert one.room() == 0
-        one.forget(35)
+        one.expect(whole)
+        assert one.room() == 0
+        one.forget(whole + whole // 2 + 1)
         assert one.is_idle
 
 

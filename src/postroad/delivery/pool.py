@@ -72,11 +72,13 @@ class Pool:
         return not self._workers and not self._jobs and not self._expected
 
     def room(self) -> int:
-        """How many more jobs the pool takes now."""
+        """How many more jobs the pool takes now: none before half of it is free, for a claim of few costs as much."""
         now = self._tools.clock()
         if self.pace.paused_until(now) is not None or self.pace.wait(now) > SECONDS_AHEAD:
             return 0
-        return max(0, self._capacity() - len(self._jobs) - self._expected)
+        capacity = self._capacity()
+        free = capacity - len(self._jobs) - self._expected
+        return free if free * 2 >= capacity else 0
 
     def _capacity(self) -> int:
         connections = self.pace.allowed_connections()
@@ -201,7 +203,7 @@ class Pool:
             await self._tools.recording.nowhere(job.claims, preparing.BROKEN)
         finally:
             self._tools.preparing.done_with(job)
-        if self.room() * 2 >= self._capacity():
+        if self.room():
             self._tools.wake()
 
     async def _send_large(self, job: preparing.Job, link: trying.Link) -> None:
