@@ -20,8 +20,8 @@ from postroad.telemetry import logs
 MOST_RECIPIENTS: Final = 50
 # Each takes a connection to the store, and those who accept mail need some as well.
 READS_AT_ONCE: Final = 4
-# What all pools together have in memory before its turn: 8,000 messages of 6 KB, as many as 500 connections have jobs, or
-# 480 of 100 KB. To read a message alone costs more than to deliver it, on PostgreSQL twice as much.
+# What all pools together have in memory before its turn: 8,000 messages of 6 KB, as many as 500 connections have jobs,
+# or 480 of 100 KB. To read a message alone costs more than to deliver it, on PostgreSQL twice as much.
 AHEAD_BYTES: Final = 48 * 1024 * 1024
 LARGE_BYTES: Final = 256 * 1024
 # Each may be 10 MiB, and is copied once or twice on its way.
