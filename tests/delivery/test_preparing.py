@@ -63,9 +63,18 @@ def test_recipients_that_need_smtputf8_do_not_share_a_transaction_with_those_tha
     assert [[claim.email for claim in job.claims] for job in jobs] == [[emails[0], emails[2], emails[3]], [emails[1]]]
 
 
-async def test_messages_are_read_ahead_as_far_as_there_is_room_and_those_that_are_done_make_room(url: str) -> None:
-    size = preparing.LARGE_BYTES
-    count = preparing.AHEAD_BYTES // size
+@pytest.mark.parametrize(
+    "size, most",
+    [
+        (preparing.SHORT_BYTES, preparing.AHEAD_BYTES),
+        (preparing.SHORT_BYTES * 2, preparing.LONG_AHEAD_BYTES),
+        (preparing.LARGE_BYTES, preparing.LONG_AHEAD_BYTES),
+    ],
+)
+async def test_messages_are_read_ahead_as_far_as_there_is_room_and_those_that_are_done_make_room(
+    url: str, size: int, most: int
+) -> None:
+    count = most // size
     jobs = preparing.jobs_of([claim_of(f"em_{number}", 1, size=size) for number in range(count + 2)], ROUTE)
     async with parts.opened(url) as made:
         one = made.tools.preparing

@@ -20,9 +20,12 @@ from postroad.telemetry import logs
 MOST_RECIPIENTS: Final = 50
 # Each takes a connection to the store, and those who accept mail need some as well.
 READS_AT_ONCE: Final = 4
-# What all pools together have in memory before its turn: 8,000 messages of 6 KB, as many as 500 connections have jobs,
-# or 480 of 100 KB. To read a message alone costs more than to deliver it, on PostgreSQL twice as much.
+# What all pools together have in memory before its turn: 8,000 messages of 6 KB, as many as 500 connections have jobs.
+# To read such a message alone costs more than to deliver it, on PostgreSQL twice as much.
 AHEAD_BYTES: Final = 48 * 1024 * 1024
+# Longer ones have the first part of that alone: for them it is a small part of the cost.
+SHORT_BYTES: Final = 32 * 1024
+LONG_AHEAD_BYTES: Final = 8 * 1024 * 1024
 LARGE_BYTES: Final = 256 * 1024
 # Each may be 10 MiB, and is copied once or twice on its way.
 LARGE_AT_ONCE: Final = 8
@@ -104,7 +107,8 @@ class Preparing:
         chosen: list[Job] = []
         for job in jobs:
             size = job.claims[0].size
-            if not job.is_large and self._ahead + size <= AHEAD_BYTES:
+            most = AHEAD_BYTES if size <= SHORT_BYTES else LONG_AHEAD_BYTES
+            if not job.is_large and self._ahead + size <= most:
                 self._ahead += size
                 job.is_ahead = True
                 chosen.append(job)
