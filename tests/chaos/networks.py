@@ -29,7 +29,7 @@ LINGER: Final = struct.pack("ii", 1, 0)
 SHARE: Final = 0.5
 LOSING_SECONDS: Final = 3.0
 HELD_SECONDS: Final = 3.0
-# Longer than any statement of the service may take.
+# Longer than the service waits for a BEGIN and for the ROLLBACK after it.
 HALF_OPEN_SECONDS: Final = 12.0
 REFUSING_SECONDS: Final = 1.5
 END_SECONDS: Final = 10.0

@@ -1,7 +1,8 @@
 """The same tests on both engines: `store` is a migrated store on SQLite and, in a second run, on PostgreSQL.
 
 `database_url` is a database of that engine with the current schema, `new_database_url` one without any; `reopen` opens
-the first once more, as another process would. `sqlite_store` is for what only a file can do.
+the first once more, as another process would. `sqlite_store` is for what only a file can do. `ledger` and `gate` are
+for group commits: what went down together, and a store whose transactions wait to be let through.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import pytest
 from postroad.storage import opening, sqlite
 from postroad.storage.store import Store
 from tests.contexts import database_url
+from tests.storage import gathering
 
 __all__ = ["database_url"]
 
@@ -51,3 +53,13 @@ async def sqlite_store(clean_sqlite_url: str) -> AsyncIterator[sqlite.SqliteStor
     assert isinstance(opened, sqlite.SqliteStore)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def ledger() -> gathering.Ledger:
+    return gathering.Ledger()
+
+
+@pytest.fixture
+def gate(store: Store) -> gathering.Gate:
+    return gathering.Gate(store)

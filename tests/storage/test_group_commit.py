@@ -23,16 +23,6 @@ from tests.storage.gathering import (
 )
 
 
-@pytest.fixture
-def ledger() -> Ledger:
-    return Ledger()
-
-
-@pytest.fixture
-def gate(store: Store) -> Gate:
-    return Gate(store)
-
-
 async def test_a_lone_call_is_committed_at_once(store: Store, ledger: Ledger) -> None:
     commit = commit_on(store, ledger)
     assert await commit.submit(1) == 10

@@ -14,16 +14,6 @@ LONG = 1000.0
 
 
 @pytest.fixture
-def ledger() -> Ledger:
-    return Ledger()
-
-
-@pytest.fixture
-def gate(store: Store) -> Gate:
-    return Gate(store)
-
-
-@pytest.fixture
 async def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Lets the clock of the loop jump ahead, as if what is under way had taken so long."""
     loop = asyncio.get_running_loop()

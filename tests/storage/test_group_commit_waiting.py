@@ -12,16 +12,6 @@ from tests.storage import samples
 from tests.storage.gathering import STOPPED, Gate, Ledger, commit_on, hold_first, results, submit_all
 
 
-@pytest.fixture
-def ledger() -> Ledger:
-    return Ledger()
-
-
-@pytest.fixture
-def gate(store: Store) -> Gate:
-    return Gate(store)
-
-
 async def test_whoever_goes_away_while_waiting_is_not_stored(gate: Gate, ledger: Ledger, store: Store) -> None:
     commit = commit_on(gate, ledger)
     first = await hold_first(commit, gate)

@@ -75,11 +75,6 @@ async def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
 
 
 @pytest.fixture
-def ledger() -> Ledger:
-    return Ledger()
-
-
-@pytest.fixture
 def gate(store: Store) -> Gate:
     opened = Gate(store)
     opened.opened.set()
