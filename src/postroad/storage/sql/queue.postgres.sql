@@ -25,7 +25,9 @@ SELECT lane FROM lanes LIMIT $2;
 
 -- name: claim
 -- Take the oldest ready rows of a lane under a lease, as far as they were queued before a time, and with them the other
--- recipients of the same messages. What another host is taking is passed over.
+-- recipients of the same messages. Those are found by their key (the sum and the empty text leave no other way): a lane may
+-- be long, and a plan that was made while it was short would walk through all of it for each message. What another host is
+-- taking is passed over.
 UPDATE queue SET ready = 0, due_at = chosen.lease_until, worker = chosen.worker
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[])
     AS wanted (lane, most, lease_until, worker, before)
@@ -38,7 +40,7 @@ CROSS JOIN LATERAL (
     SELECT one.account_id, one.message_id, one.recipient_id, wanted.lease_until, wanted.worker
     FROM (SELECT DISTINCT account_id, message_id FROM oldest) AS message
     JOIN queue AS one ON one.account_id = message.account_id AND one.message_id = message.message_id
-    WHERE one.ready = 1 AND one.lane = wanted.lane
+    WHERE one.ready + 0 = 1 AND one.lane || '' = wanted.lane
     FOR UPDATE OF one SKIP LOCKED) AS chosen
 WHERE queue.account_id = chosen.account_id AND queue.message_id = chosen.message_id
     AND queue.recipient_id = chosen.recipient_id

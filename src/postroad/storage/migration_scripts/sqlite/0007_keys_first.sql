@@ -1,0 +1,1 @@
+-- Nothing: SQLite takes the index that fits most of what is looked for, however many rows there are.
