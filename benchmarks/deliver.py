@@ -131,7 +131,7 @@ class Bench:
             relaying = stack.enter_context(haraka.running(self._folder / "haraka", relay=way))
             return deliveries.OnMailServer(server=relaying, mime=mime, sessions=sessions)
         milter = stack.enter_context(opendkim.running(self._folder / "opendkim")) if variant.signed else None
-        relay = postfix.Relay(next_hop_port=sink.port, milter_port=milter.port if milter else None)
+        relay = postfix.Relay(next_hop_port=sink.port, milter=milter.socket if milter else None)
         server = stack.enter_context(postfix.running(self._folder / "postfix", relay=relay))
         return deliveries.OnMailServer(server=server, milter=milter, mime=mime, sessions=sessions)
 

@@ -59,7 +59,7 @@ fast_flush_domains =
 RELAY_PROCESSES = 100
 
 MILTER_CF = """
-smtpd_milters = inet:127.0.0.1:{milter_port}
+smtpd_milters = unix:{milter}
 milter_default_action = tempfail
 """
 
@@ -86,7 +86,7 @@ class Relay:
     """Where accepted mail goes, over how many connections at once, and the milter that signs it before."""
 
     next_hop_port: int
-    milter_port: int | None = None
+    milter: pathlib.Path | None = None
     concurrency: int = 20
 
 
@@ -162,8 +162,8 @@ def _main_cf(folder: pathlib.Path, *, relay: Relay | None) -> str:
         return MAIN_CF.format(folder=folder, processes=HOLD_PROCESSES) + HOLD_CF
     settings = MAIN_CF.format(folder=folder, processes=RELAY_PROCESSES)
     settings += RELAY_CF.format(next_hop_port=relay.next_hop_port, concurrency=relay.concurrency)
-    if relay.milter_port is not None:
-        settings += MILTER_CF.format(milter_port=relay.milter_port)
+    if relay.milter is not None:
+        settings += MILTER_CF.format(milter=relay.milter)
     return settings
 
 

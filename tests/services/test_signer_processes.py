@@ -50,7 +50,7 @@ async def test_a_worker_takes_few_at_a_time_so_that_the_others_have_work_too(
     working: Working, keys: list[domain_keys.SigningKey]
 ) -> None:
     assert await sign(working, keys[0], "first")
-    signing = [asyncio.create_task(sign(working, keys[0], str(number))) for number in range(40)]
+    signing = [asyncio.create_task(sign(working, keys[0], str(number))) for number in range(100)]
     for _ in range(3):
         await asyncio.sleep(0)
     loads = [len(worker.asked) for worker in working._workers]
@@ -159,7 +159,7 @@ async def test_closing_answers_what_workers_have_and_refuses_the_rest(keys: list
     working = Working(1)
     assert await sign(working, keys[0], "first")
     (worker,) = working._workers
-    signing = [asyncio.create_task(sign(working, keys[0], str(number))) for number in range(20)]
+    signing = [asyncio.create_task(sign(working, keys[0], str(number))) for number in range(50)]
     for _ in range(3):
         await asyncio.sleep(0)
     asked = len(worker.asked)

@@ -89,8 +89,8 @@ def test_requests_may_come_in_pieces_of_any_size() -> None:
 def test_answers_are_sent_a_few_at_a_time_and_none_is_kept_back() -> None:
     key = rsa_keys.make("a")
     digest = frame(signer_worker.DIGEST, 0, rsa_keys.digest("text"))
-    written = serve(frame(signer_worker.KEY, 0, key.private_key) + digest * 10)
-    assert [len(parts(piece)) for piece in written] == [4, 4, 2]
+    written = serve(frame(signer_worker.KEY, 0, key.private_key) + digest * 18)
+    assert [len(parts(piece)) for piece in written] == [8, 8, 2]
 
 
 def test_a_key_of_no_use_is_answered_with_nothing_and_disturbs_no_other() -> None:

@@ -24,7 +24,7 @@ ANSWER: Final = struct.Struct(">H")
 NICENESS: Final = 5
 # Each write wakes the parent, which sends more while the rest of what it sent is being signed. It stays below the 4,096
 # octets that a pipe takes in one piece.
-AT_ONCE: Final = 4
+AT_ONCE: Final = 8
 READ_BYTES: Final = 65_536
 
 Signer = Callable[[bytes], bytes]
