@@ -17,6 +17,8 @@ FILES = (
     "messages.",
     "queue.",
     "queue_views.first",
+    "queue_views.make_named_ready",
+    "queue_views.still_free",
     "recipients.",
     "suppressions.find",
     "traffic.",

@@ -23,14 +23,15 @@ WHERE (account_id, message_id, recipient_id) IN (
     FOR UPDATE SKIP LOCKED);
 
 -- name: make_named_ready
--- The same for the named ones, as far as they wait. What somebody is changing is passed over.
+-- The same for the named ones, as far as they wait, found by their key as in `queue.claim`. What somebody is changing is
+-- passed over.
 UPDATE queue SET ready = 1, due_at = chosen.now, attempt_count = GREATEST(attempt_count - 1, 0)
 FROM (
     SELECT one.account_id, one.message_id, one.recipient_id, wanted.now
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS wanted (account_id, message_id, recipient_id, now)
     JOIN queue AS one ON one.account_id = wanted.account_id AND one.message_id = wanted.message_id
         AND one.recipient_id = wanted.recipient_id
-    WHERE one.ready = 0 AND one.worker IS NULL
+    WHERE one.ready + 0 = 0 AND one.worker IS NULL
     FOR UPDATE OF one SKIP LOCKED) AS chosen
 WHERE queue.account_id = chosen.account_id AND queue.message_id = chosen.message_id
     AND queue.recipient_id = chosen.recipient_id
