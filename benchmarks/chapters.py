@@ -42,7 +42,7 @@ ALL = (
         about="The same over SMTP: how many messages of 5 KB get their 250 in a second, over sessions that are kept "
         "and over one connection for each. Postroad's clients log in, those of the others need not.",
         quick=("--rounds", "1", "--seconds", "2", "--peers", "sqlite", "postgresql", "postfix", "haraka"),
-        whole=("--rounds", "1"),
+        whole=("--rounds", "2"),
         goal="at least 4 times Postfix",
     ),
     Chapter(
@@ -51,7 +51,7 @@ ALL = (
         about="How many messages a second come through, from the client's send until the destination has them and the "
         "store knows it: 5 KB and 100 KB, unsigned and signed by DKIM.",
         quick=("--rounds", "1", "--messages", "1000", "--warm-up", "200", "--large-messages", "200"),
-        whole=("--rounds", "1", "--messages", "10000"),
+        whole=("--rounds", "2", "--messages", "10000"),
         goal="at least 5 times Postfix, and 4 times when signed",
     ),
     Chapter(
@@ -60,7 +60,7 @@ ALL = (
         about="Whether mail that waits in the queue slows the mail that does not: the rates with nothing, ten "
         "thousand, a hundred thousand and a million recipients waiting.",
         quick=("--rounds", "1", "--messages", "1000", "--warm-up", "200", "--seconds", "2", "--waiting", "0", "10000"),
-        whole=("--rounds", "1"),
+        whole=("--rounds", "2"),
         goal="at least 90 % of the rate of an empty queue",
         read=sheets.of_growth,
     ),
@@ -70,7 +70,7 @@ ALL = (
         about="What one dead destination costs forty healthy ones: the rate of the healthy ones without it, and beside "
         "a host that refuses connections or never says a word.",
         quick=("--rounds", "1", "--messages", "100", "--warm-up", "500"),
-        whole=("--rounds", "1"),
+        whole=("--rounds", "2"),
         goal="at least 95 % of the rate without a dead one",
     ),
     Chapter(
@@ -79,7 +79,7 @@ ALL = (
         about="How many events a second are told to webhook receivers, each by a signed POST over TLS, and what one "
         "receiver that never answers costs the others.",
         quick=("--rounds", "1", "--events", "5000", "--warm-up", "1000"),
-        whole=("--rounds", "1"),
+        whole=("--rounds", "2"),
         goal="at least 95 % of the rate without one that hangs",
     ),
     Chapter(
