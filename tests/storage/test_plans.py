@@ -8,7 +8,8 @@ import pytest
 
 from postroad.storage import opening, postgres, queries
 
-# What every message goes through. The rest is asked for by people, and planned with what the tables hold by then.
+# What messages and their events go through, and what finds rows of the queue by their names. The rest is asked for by
+# people, and planned with what the tables hold by then.
 FILES = (
     "accounts.",
     "attempts.",
@@ -26,7 +27,8 @@ FILES = (
     "webhook_deliveries.",
     "webhooks.",
 )
-# These read a small index from its beginning, every endpoint once a minute, or accounts by another name than their id.
+# These read an index from its beginning, as far as they are told or while it is small; every endpoint once a minute; or
+# accounts by another name than their id.
 READING_ON = {"accounts.by_name", "queue.is_longer_than", "webhooks.removed", "webhook_deliveries.sweep_untold"}
 SCAN = re.compile(r"(?:Bitmap Index Scan on|(?:Index|Index Only) Scan(?: Backward)? using|Seq Scan on) (\w+)")
 COMPARED = re.compile(r"\((\w+) (?:=|<=?|>=?) ")

@@ -14,8 +14,8 @@ from typing import Final, cast
 
 from postroad.services import domain_keys, recent, signer_worker
 
-# A worker needs 0.4 to 2 ms for one: so many bridge the time until the loop comes round, also on a quick machine, where
-# a quarter as many leave it idle for a twentieth of its time. None waits long behind others.
+# A worker needs 0.4 to 2 ms for one: so many bridge the time until the loop comes round, also on a quick machine, of
+# which a quarter as many left 4 % more idle. None waits long behind others.
 WINDOW: Final = 4 * signer_worker.AT_ONCE
 # Some 1 KB each, in each worker.
 MOST_KEYS: Final = 1_000
