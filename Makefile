@@ -98,7 +98,7 @@ bench-memory: $(DEVELOPMENT) ## Measure the memory that 64 messages of 10 MiB ta
 	@$(BIN)/python -m benchmarks.memory $(ARGS)
 
 bench-reading: $(DEVELOPMENT) ## Measure how often a message can be asked for, alone and while others come in
-	@$(BIN)/python -m benchmarks.reading $(ARGS)
+	@$(BIN)/python -m benchmarks.read $(ARGS)
 
 bench-dashboard: $(DEVELOPMENT) ## Measure how quick the dashboard answers with a million messages
 	@$(BIN)/python -m benchmarks.dashboard $(ARGS)

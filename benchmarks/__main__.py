@@ -19,7 +19,7 @@ from benchmarks import chapters, results_page
 HERE = pathlib.Path(__file__).parent
 QUICK_RESULTS = HERE.parent / "build" / "benchmarks"
 # Twice what the longest takes on a slow machine; one that hangs must not take the night.
-MOST_SECONDS = 3600.0
+MAX_SECONDS = 3600.0
 # Servers have 20 s each to stop, and a store of a million messages is not deleted at once.
 GRACE_SECONDS = 120.0
 # What the process of a benchmark says by its exit code.
@@ -64,7 +64,7 @@ def _run(words: typing.Sequence[str]) -> tuple[int, float]:
     began = time.monotonic()
     with subprocess.Popen(words, cwd=HERE.parent) as program:
         try:
-            program.wait(MOST_SECONDS)
+            program.wait(MAX_SECONDS)
         except subprocess.TimeoutExpired:
             _end(program)
     return program.returncode, time.monotonic() - began

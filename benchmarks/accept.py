@@ -15,7 +15,7 @@ import shutil
 import sys
 import typing
 
-from benchmarks import failures, figures, judging, machine, measure, message, report, session
+from benchmarks import failures, figures, goal_checks, machine, measure, message, report, session
 from benchmarks.injectors import http, injection, smtp
 from benchmarks.peers import haraka, postfix, postgres, postroad
 
@@ -146,7 +146,7 @@ def _run(
         summaries=summaries,
         rounds=rounds,
         gaps=gaps,
-        goals=judging.of_ratios(summaries, reference=REFERENCE, times=GOAL),
+        goals=goal_checks.of_ratios(summaries, reference=REFERENCE, times=GOAL),
     )
 
 

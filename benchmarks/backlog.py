@@ -79,7 +79,7 @@ def load(store: stores.Store, *, recipients: int) -> None:
     )
 
 
-def pile(store: stores.Store, *, messages: int, domain: str, mime: str) -> None:
+def queue_ready(store: stores.Store, *, messages: int, domain: str, mime: str) -> None:
     """Queue `messages` that are ready; `domain` is an SQL expression of `n`, and `mime` has no quote of SQL."""
     _load(store, recipients=messages, each=1, domain=domain, mime=mime, wait=0)
 

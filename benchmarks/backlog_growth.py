@@ -15,7 +15,7 @@ import shutil
 import sys
 import typing
 
-from benchmarks import backlog, deliveries, failures, figures, judging, machine, measure, message, report, session
+from benchmarks import backlog, deliveries, failures, figures, goal_checks, machine, measure, message, report, session
 from benchmarks.injectors import http
 from benchmarks.peers import postgres, postroad, smtp_sink, stores
 
@@ -56,11 +56,11 @@ class Bench:
                     prepare=lambda _: backlog.load(store, recipients=waiting) if waiting else None,
                 )
             )
-            with postroad.serving(installation, processes=postroad.CARRYING) as service:
+            with postroad.serving(installation, processes=postroad.API_AND_DELIVERY) as service:
                 contender = self._contender(service, store, waiting=waiting)
                 name = name_of(store_name, waiting, accepting=False)
                 delivered = self._delivering_round(name, contender, sink)
-            with postroad.serving(installation, processes=postroad.ACCEPTING) as service:
+            with postroad.serving(installation, processes=postroad.API_ONLY) as service:
                 contender = self._contender(service, store, waiting=waiting)
                 name = name_of(store_name, waiting, accepting=True)
                 return [delivered, self._accepting_round(name, contender)]
@@ -164,7 +164,9 @@ def _rounds(bench: Bench, options: argparse.Namespace, *, gaps: list[str]) -> li
     return sorted(rounds, key=lambda one: names.index(one.peer))
 
 
-def _goals(summaries: typing.Sequence[figures.Summary], options: argparse.Namespace) -> typing.Iterator[judging.Goal]:
+def _goals(
+    summaries: typing.Sequence[figures.Summary], options: argparse.Namespace
+) -> typing.Iterator[goal_checks.Goal]:
     """What the longest queue leaves of the rate of the shortest."""
     by_name = {one.peer: one for one in summaries}
     for peer in options.peers:
@@ -174,12 +176,12 @@ def _goals(summaries: typing.Sequence[figures.Summary], options: argparse.Namesp
                 for waiting in (options.waiting[0], options.waiting[-1])
             )
             if shortest is not None and longest is not None:
-                yield judging.of_share(
+                yield goal_checks.of_share(
                     longest,
                     alone=shortest,
                     percent=GOAL_PERCENT,
                     of_what=f"the rate with {options.waiting[0]:,} waiting",
-                    in_doubt=judging.is_noisy(summaries),
+                    in_doubt=goal_checks.is_noisy(summaries),
                 )
 
 

@@ -3,7 +3,7 @@
 import re
 import typing
 
-from benchmarks import figures, judging, plots, report
+from benchmarks import figures, goal_checks, plots, report
 
 # "SQLite, 10,000 waiting, accepts alone": how much lies in the queue meanwhile, and around it what is measured.
 WAITING = re.compile(r"(?P<store>.+), (?P<waiting>[\d,]+) waiting(?P<what>.*)")
@@ -28,9 +28,9 @@ def rates(result: report.Report) -> plots.Chart:
     )
 
 
-def limits(title: str, goals: typing.Sequence[judging.Goal], *, unit: str) -> plots.Chart:
+def limits(title: str, goals: typing.Sequence[goal_checks.Goal], *, unit: str) -> plots.Chart:
     """A bar for each goal: the figure that must stay below its limit."""
-    bars = tuple(plots.Bar(label=one.peer, value=one.value, text=judging.number(one.value)) for one in goals)
+    bars = tuple(plots.Bar(label=one.peer, value=one.value, text=goal_checks.number(one.value)) for one in goals)
     mark = plots.Mark(value=goals[0].limit, text=f"goal: {goals[0].wish}") if goals else None
     panel = plots.Panel(title="", bars=bars, mark=mark)
     return plots.Bars(title=title, unit=f"{unit}: less is better", panels=(panel,))
@@ -78,7 +78,7 @@ def _rate(one: figures.Summary) -> plots.Bar:
     return plots.Bar(label=one.peer, value=rate, text=f"{rate:,.0f}", is_ours=figures.is_ours(one.peer))
 
 
-def _mark(goals: typing.Iterable[judging.Goal], *, peers: set[str]) -> plots.Mark | None:
+def _mark(goals: typing.Iterable[goal_checks.Goal], *, peers: set[str]) -> plots.Mark | None:
     for one in goals:
         if one.peer in peers and one.mark is not None:
             return plots.Mark(value=one.mark, text=f"goal: {one.wish}")

@@ -24,7 +24,7 @@ from benchmarks.injectors import http, injection, smtp_sessions
 from benchmarks.peers import postroad, process, smtp_sink, stores
 
 # A round that is not done by then hangs.
-MOST_SECONDS = 600.0
+MAX_SECONDS = 600.0
 
 Send = typing.Callable[[str, int], injection.Injection]
 
@@ -65,7 +65,7 @@ def _accepting(place: Place) -> typing.Iterator[tuple[postroad.Postroad, Send]]:
             reserved = contender.unfinished() + messages
             with contender.sending(run, messages=messages) as sending:
                 process.wait_until(
-                    lambda: contender.unfinished() >= reserved, what="the last accept", seconds=MOST_SECONDS
+                    lambda: contender.unfinished() >= reserved, what="the last accept", seconds=MAX_SECONDS
                 )
                 time.sleep(http.EDGE_SECONDS)  # for the answers to it
             return sending.ended()
@@ -82,7 +82,7 @@ def _submitting(place: Place) -> typing.Iterator[tuple[postroad.Postroad, Send]]
     with postroad.running(
         place.folder / "service",
         database_url=place.store.url,
-        work=postroad.Door(smtp_port=port),
+        work=postroad.SmtpSubmission(smtp_port=port),
         prepare=lambda configuration: logins.append(smtp_sessions.Login(*postroad.create_login(configuration))),
         program=place.program,
         doors=1,

@@ -1,8 +1,8 @@
 """`make bench-dashboard`: how quick the dashboard answers when an account has sent a million messages within a month.
 
-The store is filled (benchmarks/million.py), `postroad serve` is started on it as an operator starts it, somebody logs
-in and opens pages, one after the other: each a few times to warm up and then thirty times. What counts is the time at
-the server, from the request's first byte until its answer is made, as the service's own log has it. The first answer
+The store is filled (benchmarks/large_account.py), `postroad serve` is started on it as an operator starts it, somebody
+logs in and opens pages, one after the other: each a few times to warm up and then thirty times. What counts is the time
+at the server, from the request's first byte until its answer is made, as the service's own log has it. The first answer
 to each question is told too: nothing that it needs was asked before. An answer other than 200 fails the run.
 """
 
@@ -19,7 +19,7 @@ import time
 import typing
 import urllib.parse
 
-from benchmarks import machine, million, session
+from benchmarks import large_account, machine, session
 from benchmarks.peers import postgres, postroad, process, stores
 
 GOAL_MILLISECONDS = 300.0
@@ -110,7 +110,7 @@ class Browser:
     def __init__(self, port: int, *, password: str) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         self._headers = {"Origin": f"http://127.0.0.1:{port}"}
-        form = urllib.parse.urlencode({"email": million.EMAIL, "password": password})
+        form = urllib.parse.urlencode({"email": large_account.EMAIL, "password": password})
         headers = {**self._headers, "Content-Type": "application/x-www-form-urlencoded"}
         self._connection.request("POST", "/login", body=form, headers=headers)
         answer = self._connection.getresponse()
@@ -135,7 +135,7 @@ def measure(
     peer: str, *, folder: pathlib.Path, database: postgres.Postgres | None, options: argparse.Namespace
 ) -> list[Figure]:
     """Fill a store, serve it, and open every page."""
-    filled: list[million.Filled] = []
+    filled: list[large_account.Filled] = []
     with contextlib.ExitStack() as stack:
         kind: stores.Name = "SQLite" if peer.startswith("sqlite") else "PostgreSQL"
         store = stack.enter_context(stores.empty(kind, folder=folder, server=database))
@@ -143,7 +143,7 @@ def measure(
         def prepare(configuration: pathlib.Path) -> None:
             began = time.monotonic()
             queued = options.messages if peer.endswith("-backlog") else min(QUEUED, options.messages)
-            filled.append(million.fill(configuration, store, messages=options.messages, queued=queued))
+            filled.append(large_account.fill(configuration, store, messages=options.messages, queued=queued))
             os.sync()
             print(f"{peer}: filled in {time.monotonic() - began:.0f} s", flush=True)
 
@@ -157,21 +157,21 @@ def measure(
         ]
 
 
-def questions(filled: million.Filled, browser: Browser) -> typing.Iterator[tuple[str, str]]:
+def questions(filled: large_account.Filled, browser: Browser) -> typing.Iterator[tuple[str, str]]:
     """The names of all pages and their paths."""
     early = _date(filled.start, days=5)
     words = {
         "message": filled.message_id,
         "next_page": _older(browser, "/messages"),
         "deep_page": _older(browser, f"/messages?search=before:{early}"),
-        "middle": _date(filled.start, days=million.DAYS // 2),
+        "middle": _date(filled.start, days=large_account.DAYS // 2),
         "early": early,
-        "rare_recipient": million.RARE_RECIPIENT,
-        "common_recipient": million.COMMON_RECIPIENT,
-        "rare_sender": million.RARE_SENDER,
-        "common_sender": million.COMMON_SENDER,
-        "rare_tag": million.RARE_TAG,
-        "common_tag": million.COMMON_TAG,
+        "rare_recipient": large_account.RARE_RECIPIENT,
+        "common_recipient": large_account.COMMON_RECIPIENT,
+        "rare_sender": large_account.RARE_SENDER,
+        "common_sender": large_account.COMMON_SENDER,
+        "rare_tag": large_account.RARE_TAG,
+        "common_tag": large_account.COMMON_TAG,
     }
     for name, path in PAGES:
         yield name, path.format(**words)
@@ -181,7 +181,7 @@ def questions(filled: million.Filled, browser: Browser) -> typing.Iterator[tuple
 
 
 def _date(start: int, *, days: int) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime((start + days * million.DAY) / 1_000_000))
+    return time.strftime("%Y-%m-%d", time.gmtime((start + days * large_account.DAY) / 1_000_000))
 
 
 def _older(browser: Browser, path: str) -> str:
@@ -281,7 +281,7 @@ def _page(
     yield "# The dashboard with a million messages\n"
     yield (
         f"Milliseconds at the server, from the service's own log, of an account with {options.messages:,} messages of "
-        f"{million.DAYS} days, of which {QUEUED:,} are queued; backlog: all of them are. One visitor over one "
+        f"{large_account.DAYS} days, of which {QUEUED:,} are queued; backlog: all of them are. One visitor over one "
         f"connection; {options.times} answers for each page after {WARM_UP} that warm up. First: the first answer to "
         "this question since the service started.\n"
     )

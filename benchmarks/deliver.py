@@ -16,7 +16,7 @@ import shutil
 import sys
 import typing
 
-from benchmarks import deliveries, failures, figures, judging, machine, measure, message, report, session
+from benchmarks import deliveries, failures, figures, goal_checks, machine, measure, message, report, session
 from benchmarks.peers import haraka, opendkim, postfix, postgres, postroad, smtp_sink, stores
 
 # How many times as fast as the Postfix that does the same, by whether mail is signed.
@@ -193,7 +193,7 @@ def _run(
         goals=[
             goal
             for variant, summaries in groups
-            for goal in judging.of_ratios(summaries, reference=variant.reference, times=GOALS[variant.signed])
+            for goal in goal_checks.of_ratios(summaries, reference=variant.reference, times=GOALS[variant.signed])
         ],
     )
 

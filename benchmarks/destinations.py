@@ -17,7 +17,7 @@ import sys
 import time
 import typing
 
-from benchmarks import backlog, figures, judging, machine, measure, message, report, session
+from benchmarks import backlog, figures, goal_checks, machine, measure, message, report, session
 from benchmarks.injectors import injection
 from benchmarks.peers import mail_hosts, postgres, postroad, smtp_sink, stores
 
@@ -59,7 +59,7 @@ VARIANTS = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Delivering:
+class DeliveryRound:
     """A round that is going on: every host is to get `each` messages."""
 
     hosts: mail_hosts.Hosts
@@ -143,7 +143,7 @@ class Bench:
         )
 
     @contextlib.contextmanager
-    def _delivering(self, variant: Variant) -> typing.Iterator[Delivering]:
+    def _delivering(self, variant: Variant) -> typing.Iterator[DeliveryRound]:
         folder, domains, each = self._folder / "service", self._options.domains, self._options.messages
         turns = domains + (mail_hosts.DEAD_TURNS if variant.death else 0)
         mime = message.as_mime("ascii").replace(b"\n", b"\r\n").decode()
@@ -155,14 +155,14 @@ class Bench:
             store = stack.enter_context(stores.empty(variant.store, folder=folder, server=self._database))
 
             def prepare(_: pathlib.Path) -> None:
-                backlog.pile(store, messages=each * turns, domain=domain, mime=mime)
+                backlog.queue_ready(store, messages=each * turns, domain=domain, mime=mime)
                 os.sync()
 
             exchange = postroad.Exchange(mx_port=hosts.port, name_server=hosts.name_server)
             service = stack.enter_context(
                 postroad.running(folder, database_url=store.url, work=exchange, prepare=prepare)
             )
-            yield Delivering(hosts=hosts, store=store, service=service, each=each)
+            yield DeliveryRound(hosts=hosts, store=store, service=service, each=each)
 
 
 def main() -> int:
@@ -195,12 +195,12 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
         rounds=rounds,
         gaps=gaps,
         goals=[
-            judging.of_share(
+            goal_checks.of_share(
                 beside,
                 alone=alone,
                 percent=GOAL_PERCENT,
                 of_what="the rate without it",
-                in_doubt=judging.is_noisy(summaries),
+                in_doubt=goal_checks.is_noisy(summaries),
             )
             for beside, alone in _pairs(summaries, domains=options.domains)
         ],

@@ -18,7 +18,7 @@ import random
 import re
 import typing
 
-from benchmarks import deliveries, failures, figures, judging, machine, measure, message, report, session
+from benchmarks import deliveries, failures, figures, goal_checks, machine, measure, message, report, session
 from benchmarks.injectors import injection, large
 from benchmarks.peers import postgres, postroad, smtp_sink, stores
 
@@ -46,17 +46,17 @@ class LargeMail:
     def sending(self, run: str, *, messages: int) -> contextlib.AbstractContextManager[injection.Sending]:
         """See Contender."""
         rest = f', "attachments": [{{"filename": "file.bin", "content": "{self.file}"}}]}}'.encode()
-        letters = [self._letter(run, number, rest=rest) for number in range(messages)]
+        letters = [self._request(run, number, rest=rest) for number in range(messages)]
         return large.sending(self.inner.service.port, letters, answers=self.answers)
 
-    def _letter(self, run: str, number: int, *, rest: bytes) -> large.Letter:
+    def _request(self, run: str, number: int, *, rest: bytes) -> large.LargeRequest:
         fields = {
             "from": message.SENDER,
             "to": f"customer-{number}@{message.RECIPIENT_DOMAIN}",
             "subject": message.SUBJECT,
             "text": MARK.format(number=number),
         }
-        return large.Letter(
+        return large.LargeRequest(
             headers={
                 "Authorization": f"Bearer {self.inner.service.api_key}",
                 "Content-Type": "application/json",
@@ -169,12 +169,12 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
     )
 
 
-def _goals(rounds: typing.Sequence[Observed]) -> typing.Iterator[judging.Goal]:
+def _goals(rounds: typing.Sequence[Observed]) -> typing.Iterator[goal_checks.Goal]:
     """The most that the service itself held, by the kernel's highest water."""
     for peer in dict.fromkeys(one.figures.peer for one in rounds):
         peak = max(one.peak_mebibytes for one in rounds if one.figures.peer == peer)
-        megabytes = peak * judging.MEGABYTES_OF_MEBIBYTE
-        yield judging.Goal(
+        megabytes = peak * goal_checks.MEGABYTES_OF_MEBIBYTE
+        yield goal_checks.Goal(
             peer=peer, value=megabytes, side="at most", limit=GOAL_MEGABYTES, unit="MB held by the service"
         )
 

@@ -7,7 +7,7 @@ import typing
 
 import msgspec
 
-from benchmarks import figures, judging
+from benchmarks import figures, goal_checks
 
 COLUMNS = (
     "peer",
@@ -41,7 +41,7 @@ class Report:
     gaps: list[str]
     unit: str = "message"
     verdicts: list[str] = dataclasses.field(default_factory=list)
-    goals: list[judging.Goal] = dataclasses.field(default_factory=list)
+    goals: list[goal_checks.Goal] = dataclasses.field(default_factory=list)
 
 
 def write(report: Report, *, folder: pathlib.Path, name: str) -> None:

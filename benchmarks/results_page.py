@@ -8,7 +8,7 @@ in all of them stands beside the figures that it belongs to.
 import pathlib
 import typing
 
-from benchmarks import chapters, judging, plots, report, sheets
+from benchmarks import chapters, goal_checks, plots, report, sheets
 
 # The facts of one run, which its own chapter tells.
 OF_A_RUN = ("measured", "commit", "command")
@@ -83,18 +83,18 @@ def goal_rows(found: Sheets) -> typing.Iterator[tuple[str, str, str]]:
         title = found[chapter.name].title if chapter.name in found else chapter.name
         for wish in dict.fromkeys(goal.wish for goal in goals):
             judged = [goal for goal in goals if goal.wish == wish]
-            measured = "<br>".join(f"{goal.peer}: {judging.number(goal.value)}" for goal in judged)
+            measured = "<br>".join(f"{goal.peer}: {goal_checks.number(goal.value)}" for goal in judged)
             yield f"{title}: {wish}", measured, outcome(judged)
         if chapter.goal and not goals:
             yield f"{title}: {chapter.goal}", NOT_MEASURED, NOT_MEASURED
     held = [(sheet.title, goal) for sheet in found.values() for goal in sheet.memory]
     if held:
         title, most = max(held, key=lambda one: one[1].value)
-        measured = f"{judging.number(most.value)} at the most ({title}; {most.peer})"
+        measured = f"{goal_checks.number(most.value)} at the most ({title}; {most.peer})"
         yield f"Memory of the service itself in all others: {most.wish}", measured, outcome([goal for _, goal in held])
 
 
-def outcome(judged: typing.Sequence[judging.Goal]) -> str:
+def outcome(judged: typing.Sequence[goal_checks.Goal]) -> str:
     """Whether all, some or none of the variants are where they should be."""
     reached = sum(goal.is_reached for goal in judged)
     words = (

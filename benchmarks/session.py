@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import typing
 
-from benchmarks import failures, figures, judging, machine, report
+from benchmarks import failures, figures, goal_checks, machine, report
 from benchmarks.peers import postgres
 
 RESULTS = pathlib.Path(__file__).with_name("results")
@@ -80,7 +80,7 @@ def in_memory(folder: pathlib.Path) -> list[str]:
 
 def doubt(summaries: typing.Sequence[figures.Summary]) -> str:
     """What a ratio between these is worth."""
-    return " (in a noisy run: no proof)" if judging.is_noisy(summaries) else ""
+    return " (in a noisy run: no proof)" if goal_checks.is_noisy(summaries) else ""
 
 
 def finish(result: report.Report, *, folder: pathlib.Path | None, name: str) -> int:

@@ -5,7 +5,7 @@ import json
 import pathlib
 import typing
 
-from benchmarks import charts, judging, plots, report
+from benchmarks import charts, goal_checks, plots, report
 
 DASHBOARD_GOAL_MILLISECONDS = 300.0
 
@@ -19,10 +19,10 @@ class Sheet:
     facts: typing.Mapping[str, str]
     rows: typing.Sequence[typing.Sequence[str]]
     remarks: typing.Sequence[str]
-    goals: typing.Sequence[judging.Goal]
+    goals: typing.Sequence[goal_checks.Goal]
     chart: plots.Chart
     # What the service itself held, judged for all benchmarks together.
-    memory: typing.Sequence[judging.Goal] = ()
+    memory: typing.Sequence[goal_checks.Goal] = ()
 
 
 Read = typing.Callable[[pathlib.Path], Sheet]
@@ -31,13 +31,13 @@ Read = typing.Callable[[pathlib.Path], Sheet]
 def of_rates(path: pathlib.Path) -> Sheet:
     """A benchmark of rates, with one bar for each peer."""
     result = report.read(path)
-    return _sheet(result, chart=charts.rates(result), memory=judging.of_memory(result.rounds))
+    return _sheet(result, chart=charts.rates(result), memory=goal_checks.of_memory(result.rounds))
 
 
 def of_growth(path: pathlib.Path) -> Sheet:
     """The same over what waits in the queue."""
     result = report.read(path)
-    return _sheet(result, chart=charts.growth(result), memory=judging.of_memory(result.rounds))
+    return _sheet(result, chart=charts.growth(result), memory=goal_checks.of_memory(result.rounds))
 
 
 def of_large_messages(path: pathlib.Path) -> Sheet:
@@ -67,7 +67,7 @@ def of_dashboard(path: pathlib.Path) -> Sheet:
             )
         )
         goals.append(
-            judging.Goal(
+            goal_checks.Goal(
                 peer=store,
                 value=slowest["slowest"],
                 side="at most",
@@ -114,7 +114,7 @@ def of_costs(path: pathlib.Path) -> Sheet:
     )
 
 
-def _sheet(result: report.Report, *, chart: plots.Chart, memory: typing.Sequence[judging.Goal]) -> Sheet:
+def _sheet(result: report.Report, *, chart: plots.Chart, memory: typing.Sequence[goal_checks.Goal]) -> Sheet:
     return Sheet(
         title=result.title,
         conditions=result.description,

@@ -17,7 +17,7 @@ import pathlib
 import sys
 import typing
 
-from benchmarks import failures, figures, judging, machine, measure, message, report, session
+from benchmarks import failures, figures, goal_checks, machine, measure, message, report, session
 from benchmarks.injectors import injection, smtp, smtp_sessions
 from benchmarks.peers import haraka, postfix, postgres, postroad, process
 
@@ -95,7 +95,10 @@ class Bench:
             logins.append(smtp_sessions.Login(*postroad.create_login(configuration)))
 
         with postroad.running(
-            self._folder / "service", database_url=database_url, work=postroad.Door(smtp_port=port), prepare=prepare
+            self._folder / "service",
+            database_url=database_url,
+            work=postroad.SmtpSubmission(smtp_port=port),
+            prepare=prepare,
         ) as service:
             processes = {"service": service.pids} | ({"store": (store_pid,)} if store_pid is not None else {})
             send = self._clients(variant, port=port, login=logins[0])
@@ -196,7 +199,7 @@ def _run(
         goals=[
             goal
             for reference, group in groups.items()
-            for goal in judging.of_ratios(group, reference=reference, times=GOAL)
+            for goal in goal_checks.of_ratios(group, reference=reference, times=GOAL)
         ],
     )
 

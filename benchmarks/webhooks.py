@@ -17,9 +17,9 @@ import statistics
 import time
 import typing
 
-from benchmarks import figures, judging, machine, measure, report, session, tellings, webhook_pile
+from benchmarks import figures, goal_checks, machine, measure, report, session, webhook_backlog, webhook_rounds
 from benchmarks.injectors import injection
-from benchmarks.peers import postgres, postroad, stores, webhook_receiver, webhook_sink
+from benchmarks.peers import postgres, postroad, stores, webhook_server, webhook_sink
 
 ENDPOINTS = 10
 # What must be left of the rate of the healthy nine when the tenth hangs.
@@ -94,7 +94,7 @@ class Bench:
                 latency = telling.latency()
                 problems = [*telling.differences(), *service.audit()[1]]
                 print(f"{variant.name}: {sink.connections()} connections for {sum(sink.events()):,} requests")
-            problems += tellings.signature_differences(sink.stop(), secrets=telling.pile.secrets)
+            problems += webhook_rounds.signature_differences(sink.stop(), secrets=telling.pile.secrets)
         rate = (telling.total - before) / seconds
         told = injection.Injection(
             sent=telling.total - before,
@@ -116,27 +116,27 @@ class Bench:
     @contextlib.contextmanager
     def _telling(
         self, variant: Variant, sink: webhook_sink.Sink
-    ) -> typing.Iterator[tuple[postroad.Postroad, tellings.Telling]]:
+    ) -> typing.Iterator[tuple[postroad.Postroad, webhook_rounds.WebhookRound]]:
         folder, each = self._folder / "service", self._options.events // ENDPOINTS
-        piles: list[webhook_pile.Pile] = []
+        piles: list[webhook_backlog.WebhookBacklog] = []
         with contextlib.ExitStack() as stack:
             store = stack.enter_context(stores.empty(variant.store, folder=folder, server=self._database))
 
             def prepare(configuration: pathlib.Path) -> None:
                 urls, events_of = variant.urls(sink), variant.events_of(each)
-                piles.append(webhook_pile.write(configuration, urls=urls, events_of=events_of))
+                piles.append(webhook_backlog.write(configuration, urls=urls, events_of=events_of))
                 store.load("")  # nothing but the tidying that comes with it
                 os.sync()
 
-            teller = postroad.Teller(
-                network=f"{webhook_receiver.ADDRESS}/32", authority=sink.authority, name_server=sink.name_server
+            teller = postroad.WebhookSending(
+                network=f"{webhook_server.ADDRESS}/32", authority=sink.authority, name_server=sink.name_server
             )
             service = stack.enter_context(
                 postroad.running(folder, database_url=store.url, work=teller, prepare=prepare)
             )
             yield (
                 service,
-                tellings.Telling(
+                webhook_rounds.WebhookRound(
                     healthy=variant.healthy,
                     hanging=variant.hanging,
                     sink=sink,
@@ -186,18 +186,18 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
     )
 
 
-def _goals(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[judging.Goal]:
+def _goals(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[goal_checks.Goal]:
     """What is left to the nine beside a tenth that hangs, of what they have alone."""
     by_name = {one.peer: one for one in summaries}
     for store in ("sqlite", "postgresql"):
         nine, hanging = (by_name.get(VARIANTS[name].name) for name in (f"{store}-nine", f"{store}-hanging"))
         if nine is not None and hanging is not None:
-            yield judging.of_share(
+            yield goal_checks.of_share(
                 hanging,
                 alone=nine,
                 percent=GOAL_PERCENT,
                 of_what=f"the rate of the {ENDPOINTS - 1} alone",
-                in_doubt=judging.is_noisy(summaries),
+                in_doubt=goal_checks.is_noisy(summaries),
             )
 
 

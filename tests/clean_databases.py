@@ -10,7 +10,7 @@ import concurrent.futures
 from pathlib import Path
 from typing import Final
 
-from postroad.storage import opening
+from postroad.storage import open_store
 from tests.postgres_server import Administrator, PostgresServer
 
 # Whoever is still connected is of the test that has ended. A table without a file's first page has not been written to,
@@ -116,4 +116,4 @@ def _run_apart(url: str) -> None:
 
 
 async def _migrate(url: str) -> None:
-    await (await opening.open_current(url, migrate=True)).close()
+    await (await open_store.open_current(url, migrate=True)).close()

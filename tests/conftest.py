@@ -14,7 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests.browser.left_out import pytest_terminal_summary
+from tests.browser.skip_report import pytest_terminal_summary
 from tests.clean_databases import CleanDatabases, CleanFile
 from tests.postgres_server import PostgresServer
 from tests.shortcuts import _shortcuts, real_disk, real_files, real_keys, real_passwords

@@ -11,7 +11,9 @@ import pytest_asyncio
 
 from postroad import config
 from postroad.model import caller
-from postroad.services import accounts, context, people
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import users as account_users
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import users
 
@@ -71,5 +73,7 @@ async def account(ctx: context.Context) -> stored_accounts.Account:
 @pytest_asyncio.fixture
 async def owner(ctx: context.Context, account: stored_accounts.Account) -> users.User:
     """A person whose password is `PASSWORD`."""
-    user, _ = await people.create(ctx, account.id, email="owner@example.com", password=PASSWORD, role=caller.Role.OWNER)
+    user, _ = await account_users.create(
+        ctx, account.id, email="owner@example.com", password=PASSWORD, role=caller.Role.OWNER
+    )
     return user

@@ -25,7 +25,7 @@ import dns.rrset
 LOOPBACK: Final = "127.0.0.1"
 # A free TCP port may be taken for UDP; that it is so this many times in a row means something else is wrong.
 PORT_TRIES: Final = 20
-MOST_ALIASES: Final = 20
+MAX_ALIASES: Final = 20
 
 
 class Fault(StrEnum):
@@ -120,7 +120,7 @@ class DnsServer:
     def _add(self, response: dns.message.Message, name: str, kind: str) -> None:
         """The records, behind as many aliases as there are."""
         is_secure = True
-        for _ in range(MOST_ALIASES):
+        for _ in range(MAX_ALIASES):
             is_secure = is_secure and self._is_secure(name)
             types = self.zones.get(name, self.zones.get("*"))
             if not isinstance(types, Mapping):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final, Self
 
 # A start takes 0.2 s on a quiet machine; this bound is for a machine that is busy with other tests.
-PATIENCE_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.02
 LOG_TAIL_CHARACTERS: Final = 2000
 END_OF_ANSWER: Final = "end of answer"
@@ -105,8 +105,8 @@ class PostgresServer:
         if self._server is None or self._guard is None:
             return
         self._server.send_signal(signal.SIGINT)  # PostgreSQL's "fast" shutdown
-        self._server.wait(PATIENCE_SECONDS)
-        self._guard.communicate(b"stopped\n", timeout=PATIENCE_SECONDS)
+        self._server.wait(TIMEOUT_SECONDS)
+        self._guard.communicate(b"stopped\n", timeout=TIMEOUT_SECONDS)
         self._server = self._guard = None
 
     def close(self) -> None:
@@ -162,7 +162,7 @@ class PostgresServer:
         self._run(["initdb", *options, "-D", str(self._data)])
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while not self._is_ready():
             if self._server is None or self._server.poll() is not None or time.monotonic() > deadline:
                 log = (self._folder / "log").read_text(errors="replace")
@@ -178,7 +178,7 @@ class PostgresServer:
 
     def _run(self, command: list[str]) -> str:
         process = self._spawn(command, output=subprocess.PIPE)
-        output, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
         if process.returncode != 0:
             raise RuntimeError(f"{command[0]} failed: {output.decode(errors='replace')[-LOG_TAIL_CHARACTERS:]}")
         return output.decode()
@@ -203,7 +203,7 @@ class Administrator:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
-        self.execute(f"SET statement_timeout = '{PATIENCE_SECONDS}s';")
+        self.execute(f"SET statement_timeout = '{TIMEOUT_SECONDS}s';")
 
     def execute(self, statements: str) -> str:
         """Run statements, each with its semicolon; returns what they printed."""
@@ -221,7 +221,7 @@ class Administrator:
 
     def close(self) -> None:
         """End the connection."""
-        self._process.communicate(timeout=PATIENCE_SECONDS)
+        self._process.communicate(timeout=TIMEOUT_SECONDS)
 
 
 def _account() -> Account:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # Long enough for a loaded machine; a test that waits this long has failed.
-PATIENCE_SECONDS = 30
+TIMEOUT_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,13 @@ class Connection:
         self.writer = writer
 
     async def send(self, data: bytes) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             self.writer.write(data)
             await self.writer.drain()
 
     async def response(self, *, has_body: bool = True) -> Response:
         """The next response."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             fields = [line.partition(": ") for line in head[1:] if line]
             headers = {name.lower(): value for name, _, value in fields}
@@ -47,7 +47,7 @@ class Connection:
 
     async def rest(self) -> bytes:
         """Everything until the server closes the connection."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             with contextlib.suppress(ConnectionError):
                 return await self.reader.read()
             return b""

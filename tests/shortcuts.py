@@ -18,7 +18,8 @@ import apsw
 import pytest
 
 from postroad import config
-from postroad.services import domain_keys, passwords
+from postroad.services.auth import passwords
+from postroad.services.dkim import domain_keys
 from postroad.storage import migrations, queries, sqlite_connection
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ T = TypeVar("T")
 KEYS: Final = 8
 REAL_COST: Final = (passwords.MEMORY_KIBIBYTES, passwords.PASSES)
 # RFC 9106 section 3.1: no less than 8 KiB for each lane.
-LEAST_COST: Final = (8, 1)
+MIN_COST: Final = (8, 1)
 make_key: Final = domain_keys._generate
 configure: Final = sqlite_connection._configure
 READERS: Final = ((config, "defaults"), (queries, "load"), (migrations, "known"))
@@ -52,7 +53,7 @@ class Keys:
 @pytest.fixture(scope="session", autouse=True)
 def _shortcuts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        _set_cost(patch, LEAST_COST)
+        _set_cost(patch, MIN_COST)
         patch.setattr(domain_keys, "_generate", Keys())
         patch.setattr(sqlite_connection, "_configure", _without_waiting)
         for module, name in READERS:

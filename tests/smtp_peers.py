@@ -28,8 +28,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-PATIENCE_SECONDS = 20.0
-MAXIMUM_LINE = 1024 * 1024
+TIMEOUT_SECONDS = 20.0
+MAX_LINE = 1024 * 1024
 ALL_EXTENSIONS = ("PIPELINING", "SIZE 20000000", "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES")
 
 
@@ -122,7 +122,7 @@ class Peer:
 
     async def wait_for(self, verb: str) -> None:
         """Until this verb has come; CONTENT is the final dot."""
-        async with asyncio.timeout(PATIENCE_SECONDS), self.arrived:
+        async with asyncio.timeout(TIMEOUT_SECONDS), self.arrived:
             await self.arrived.wait_for(lambda: verb in self.verbs())
 
 
@@ -159,7 +159,7 @@ async def serving(
             sessions.discard(task)
             writer.transport.abort()
 
-    server = await asyncio.start_server(session, peer.host, port, limit=MAXIMUM_LINE)
+    server = await asyncio.start_server(session, peer.host, port, limit=MAX_LINE)
     peer.port = server.sockets[0].getsockname()[1]
     if receive_buffer:
         server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.storage import accounts, opening
+from postroad.storage import accounts, open_store
 from tests.clean_databases import CleanDatabases, CleanFile
 from tests.postgres_server import PostgresServer
 
@@ -90,7 +90,7 @@ async def test_files_are_apart_and_have_the_current_schema(tmp_path: Path) -> No
     for name in ("one", "other"):
         folder = tmp_path / name
         folder.mkdir()
-        store = await opening.open_current(file.copy_to(folder), migrate=False)
+        store = await open_store.open_current(file.copy_to(folder), migrate=False)
         async with store.transaction() as tx:
             await accounts.insert(tx, "acc_1", name="Shop", now=1)
         await store.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tests.postgres_server import PATIENCE_SECONDS, POLL_SECONDS, PostgresServer
+from tests.postgres_server import POLL_SECONDS, TIMEOUT_SECONDS, PostgresServer
 
 ROOT = Path(__file__).parent.parent
 OWNER = """
@@ -81,7 +81,7 @@ def test_a_server_ends_when_its_owner_is_killed() -> None:
         folder = _folder(owner.stdout.readline().strip())
         assert (folder / "data" / "postmaster.pid").exists()
         owner.kill()
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while folder.exists() and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     assert not folder.exists()

@@ -21,14 +21,14 @@ ACCEPTED = 202
 # What a service may answer that has no room now.
 TRY_AGAIN = (429, 503)
 # A sender gives up after this, which is a message that was not accepted: hundreds of times what one takes.
-PATIENCE_SECONDS = 300.0
+TIMEOUT_SECONDS = 300.0
 ANSWER_SECONDS = 120.0
 # Content is handed to the socket in pieces of this size.
 PIECE_BYTES = 256 * 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class LargeRequest:
     """One request: `beginning` is its own, `rest` is shared with the others."""
 
     headers: typing.Mapping[str, str]
@@ -45,21 +45,21 @@ class Letter:
 
 @contextlib.contextmanager
 def sending(
-    port: int, letters: typing.Sequence[Letter], *, answers: collections.Counter[str]
+    port: int, requests: typing.Sequence[LargeRequest], *, answers: collections.Counter[str]
 ) -> typing.Iterator[injection.Sending]:
     """Send all letters at once while the block runs, and count their answers by status; ends when all are accepted."""
     under_way = injection.Sending()
-    together = threading.Barrier(len(letters))
+    together = threading.Barrier(len(requests))
     began, cpu_before = time.monotonic(), time.process_time()
-    with concurrent.futures.ThreadPoolExecutor(len(letters)) as senders:
-        sent = [senders.submit(_send, port, letter, answers=answers, together=together) for letter in letters]
+    with concurrent.futures.ThreadPoolExecutor(len(requests)) as senders:
+        sent = [senders.submit(_send, port, request, answers=answers, together=together) for request in requests]
         yield under_way
         milliseconds = sorted(1000 * one.result() for one in sent)
     seconds = time.monotonic() - began
     under_way.result = injection.Injection(
-        sent=len(letters),
+        sent=len(requests),
         failed=0,
-        accepts_per_second=len(letters) / seconds,
+        accepts_per_second=len(requests) / seconds,
         seconds=seconds,
         cpu_seconds=time.process_time() - cpu_before,
         latency=injection.Latency(
@@ -70,26 +70,26 @@ def sending(
     )
 
 
-def _send(port: int, letter: Letter, *, answers: collections.Counter[str], together: threading.Barrier) -> float:
+def _send(port: int, request: LargeRequest, *, answers: collections.Counter[str], together: threading.Barrier) -> float:
     """Send until it is accepted; the seconds that this took."""
     together.wait()
     began = time.monotonic()
-    while time.monotonic() - began < PATIENCE_SECONDS:
-        status, retry_after = _ask(port, letter)
+    while time.monotonic() - began < TIMEOUT_SECONDS:
+        status, retry_after = _ask(port, request)
         answers[status] += 1
         if status == str(ACCEPTED):
             return time.monotonic() - began
         time.sleep(retry_after)
-    raise TimeoutError(f"a message was not accepted within {PATIENCE_SECONDS:.0f} s")
+    raise TimeoutError(f"a message was not accepted within {TIMEOUT_SECONDS:.0f} s")
 
 
-def _ask(port: int, letter: Letter) -> tuple[str, float]:
+def _ask(port: int, request: LargeRequest) -> tuple[str, float]:
     """The status of the answer, and how long to wait before the next try."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
-    size = len(letter.beginning) + len(letter.rest)
+    size = len(request.beginning) + len(request.rest)
     try:
-        headers = {**letter.headers, "Content-Length": str(size)}
-        connection.request("POST", "/emails", body=letter.pieces(), headers=headers)
+        headers = {**request.headers, "Content-Length": str(size)}
+        connection.request("POST", "/emails", body=request.pieces(), headers=headers)
         answer = connection.getresponse()
         content = answer.read()
     except (ConnectionError, http.client.HTTPException):

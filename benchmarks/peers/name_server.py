@@ -15,7 +15,7 @@ import dns.rrset
 ADDRESS = "127.0.0.1"
 # Longer than any round.
 SECONDS = 3600
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 # How often the thread looks whether it is to end.
 POLL_SECONDS = 0.2
 
@@ -42,7 +42,7 @@ def running(records: Records) -> typing.Iterator[str]:
 def _serve(listener: socket.socket, records: Records, stopping: threading.Event) -> None:
     while not stopping.is_set():
         with contextlib.suppress(TimeoutError):
-            question, client = listener.recvfrom(MOST_BYTES)
+            question, client = listener.recvfrom(MAX_BYTES)
             listener.sendto(answer(question, records), client)
 
 

@@ -66,7 +66,7 @@ grace_seconds = 2
 listen = "127.0.0.1:{port}"
 """
 # Its receivers are on loopback, and it has no door that could say whether it is ready.
-TELLER_CONFIGURATION = """
+WEBHOOK_CONFIGURATION = """
 [delivery]
 resolvers = ["{name_server}"]
 
@@ -78,7 +78,7 @@ ca_file = "{authority}"
 listen = "127.0.0.1:{port}"
 """
 # `smtp-source` speaks no TLS, so nobody does here; and the door has no health of its own to ask about.
-DOOR_CONFIGURATION = """
+SUBMISSION_CONFIGURATION = """
 [submission]
 listen = "127.0.0.1:{smtp_port}"
 auth_without_tls = true
@@ -88,12 +88,12 @@ connections_per_address = 1000
 listen = "127.0.0.1:{port}"
 """
 Processes = typing.Sequence[typing.Sequence[str]]
-ACCEPTING: Processes = (("api",),)
-CARRYING: Processes = (("api", "delivery", "maintenance"),)
+API_ONLY: Processes = (("api",),)
+API_AND_DELIVERY: Processes = (("api", "delivery", "maintenance"),)
 ALL_ROLES: Processes = (("api", "delivery", "inbound", "maintenance", "submission", "webhooks"),)
-DELIVERING: Processes = (("delivery", "maintenance"),)
-TELLING: Processes = (("webhooks",),)
-SUBMITTING: Processes = (("submission",),)
+DELIVERY_ONLY: Processes = (("delivery", "maintenance"),)
+WEBHOOKS_ONLY: Processes = (("webhooks",),)
+SUBMISSION_ONLY: Processes = (("submission",),)
 ACCOUNT = "Benchmark"
 CREDITS = 1_000_000_000
 PROGRAM = (sys.executable, "-m", "postroad")
@@ -105,7 +105,7 @@ class Relay:
 
     next_hop_port: int
     sign: bool
-    processes: Processes = CARRYING
+    processes: Processes = API_AND_DELIVERY
     connections: int = 20
 
 
@@ -115,25 +115,25 @@ class Exchange:
 
     mx_port: int
     name_server: str
-    processes: Processes = DELIVERING
+    processes: Processes = DELIVERY_ONLY
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Teller:
+class WebhookSending:
     """Which private network the receivers are in, who vouches for them and knows their names, by which roles."""
 
     network: str
     authority: pathlib.Path
     name_server: str
-    processes: Processes = TELLING
+    processes: Processes = WEBHOOKS_ONLY
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class SmtpSubmission:
     """Where mail comes in over SMTP, by which processes' roles."""
 
     smtp_port: int
-    processes: Processes = SUBMITTING
+    processes: Processes = SUBMISSION_ONLY
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class Postroad:
         return int(report["counts"]["messages"]), [str(finding) for finding in report["findings"]]
 
 
-Work = Relay | Exchange | Teller | Door | Pages
+Work = Relay | Exchange | WebhookSending | SmtpSubmission | Pages
 Prepare = typing.Callable[[pathlib.Path], None]
 
 
@@ -189,7 +189,7 @@ def running(
     """
     with (
         installed(folder, database_url=database_url, work=work, prepare=prepare, doors=doors) as installation,
-        serving(installation, processes=work.processes if work else ACCEPTING, program=program) as service,
+        serving(installation, processes=work.processes if work else API_ONLY, program=program) as service,
     ):
         yield service
 
@@ -251,12 +251,12 @@ def _settings(*, database_url: str, port: int, work: Work | None, doors: int) ->
             return settings + EXCHANGE_CONFIGURATION.format(
                 name_server=work.name_server, mx_port=work.mx_port, port=port
             )
-        case Teller():
-            return settings + TELLER_CONFIGURATION.format(
+        case WebhookSending():
+            return settings + WEBHOOK_CONFIGURATION.format(
                 network=work.network, authority=work.authority, name_server=work.name_server, port=port
             )
-        case Door():
-            return settings + DOOR_CONFIGURATION.format(smtp_port=work.smtp_port, port=port)
+        case SmtpSubmission():
+            return settings + SUBMISSION_CONFIGURATION.format(smtp_port=work.smtp_port, port=port)
 
 
 def _words(roles: typing.Sequence[str]) -> list[str]:

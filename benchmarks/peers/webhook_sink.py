@@ -11,9 +11,9 @@ import msgspec
 import trustme
 
 from benchmarks.peers import process
-from benchmarks.peers import webhook_receiver as receiver
+from benchmarks.peers import webhook_server as receiver
 
-PROGRAM = (sys.executable, "-m", "benchmarks.peers.webhook_receiver")
+PROGRAM = (sys.executable, "-m", "benchmarks.peers.webhook_server")
 AUTHORITY = "authority.pem"
 DOMAIN = "hooks.example.org"
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from clients.conformance import languages, running, service, table
+from clients.conformance import languages, runner, service, table
 
 # Half of them wait for a pause or a server at any time.
 AT_ONCE: Final = 2
@@ -40,14 +40,14 @@ def main() -> int:
     return 0 if all(report.is_good for report in reports) else 1
 
 
-async def _run(chosen: Sequence[languages.Language], *, own_tests: bool, is_scripted: bool) -> list[running.Report]:
+async def _run(chosen: Sequence[languages.Language], *, own_tests: bool, is_scripted: bool) -> list[runner.Report]:
     turns = asyncio.Semaphore(AT_ONCE)
     async with contextlib.AsyncExitStack() as stack:
         started = None if is_scripted else await stack.enter_async_context(service.running())
 
-        async def run(language: languages.Language) -> running.Report:
+        async def run(language: languages.Language) -> runner.Report:
             async with turns:
-                report = await running.run(language, own_tests=own_tests, running=started)
+                report = await runner.run(language, own_tests=own_tests, running=started)
             print(table.line(report), flush=True)
             return report
 

@@ -17,7 +17,7 @@ KINDS: Final = ("result", "error", "refused")
 def problems(scenario: scenarios.Scenario, answer: dict[str, Any], requests: list[wire.Request]) -> list[str]:
     """What is wrong with an answer; nothing when all is well."""
     expected = next((kind for kind in KINDS if kind in scenario.expect), "result")
-    found = _secrets_told(scenario, answer)
+    found = _leaked_secrets(scenario, answer)
     if expected not in answer:
         return [*found, f"expected {expected} {_short(scenario.expect.get(expected))}, came {_short(answer)}"]
     if "result" in scenario.expect:
@@ -102,7 +102,7 @@ def _key(scenario: scenarios.Scenario, error: dict[str, Any], requests: list[wir
     return [f"error.idempotency_key: expected {_short(sent or 'the one that was made')}, came {_short(came)}"]
 
 
-def _secrets_told(scenario: scenarios.Scenario, answer: dict[str, Any]) -> list[str]:
+def _leaked_secrets(scenario: scenarios.Scenario, answer: dict[str, Any]) -> list[str]:
     """Nothing that a client says about a call may hold the credential."""
     client = scenario.call["client"]
     said = json.dumps(answer, ensure_ascii=False)

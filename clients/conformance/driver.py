@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 # No scenario takes a quarter of it; a client that waits where it should give up is still waiting then.
-PATIENCE_SECONDS: Final = 30.0
+TIMEOUT_SECONDS: Final = 30.0
 # Lines of drivers may hold whole messages.
 LINE_BYTES: Final = 32 * 1024 * 1024
 # A driver that fails again and again is not started for each of a hundred scenarios.
-MOST_STARTS: Final = 4
+MAX_STARTS: Final = 4
 # Nobody listens there: a client that asks the environment for a proxy reaches nothing.
-NOBODY: Final = "http://127.0.0.1:9"
-PROXIES: Final = {name: NOBODY for word in ("http_proxy", "https_proxy", "all_proxy") for name in (word, word.upper())}
+CLOSED_PORT_URL: Final = "http://127.0.0.1:9"
+PROXIES: Final = {
+    name: CLOSED_PORT_URL for word in ("http_proxy", "https_proxy", "all_proxy") for name in (word, word.upper())
+}
 
 
-class Lost(Exception):
+class DriverLost(Exception):
     """The driver gave no answer; the message says what it did instead."""
 
 
@@ -48,13 +50,13 @@ class Driver:
         written, read = _pipes(process)
         said = b""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 written.write(json.dumps(line).encode() + b"\n")
                 await written.drain()
                 said = await read.readline()
             answer = json.loads(said)
         except TimeoutError:
-            raise await self._lose(f"no answer within {PATIENCE_SECONDS:g} seconds") from None
+            raise await self._lose(f"no answer within {TIMEOUT_SECONDS:g} seconds") from None
         except ConnectionError:
             raise await self._lose("the driver has ended") from None
         except ValueError:
@@ -71,17 +73,17 @@ class Driver:
             return None
         _pipes(process)[0].close()
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 code = await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()
             return "the driver did not end with its input"
-        return f"the driver ended with {code}: {self._last_words()}" if code else None
+        return f"the driver ended with {code}: {self._stderr_tail()}" if code else None
 
     async def _start(self) -> asyncio.subprocess.Process:
-        if self._starts == MOST_STARTS:
-            raise Lost(f"the driver failed {MOST_STARTS} times and is not started again")
+        if self._starts == MAX_STARTS:
+            raise DriverLost(f"the driver failed {MAX_STARTS} times and is not started again")
         self._starts += 1
         with self._errors.open("wb") as errors:
             self._process = await asyncio.create_subprocess_exec(
@@ -95,15 +97,15 @@ class Driver:
             )
         return self._process
 
-    async def _lose(self, what: str) -> Lost:
+    async def _lose(self, what: str) -> DriverLost:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
             await self._process.wait()
             self._process = None
-        return Lost(f"{what}; {self._last_words() or 'it wrote nothing to stderr'}")
+        return DriverLost(f"{what}; {self._stderr_tail() or 'it wrote nothing to stderr'}")
 
-    def _last_words(self) -> str:
+    def _stderr_tail(self) -> str:
         return self._errors.read_text(errors="replace")[-1500:].strip()
 
 

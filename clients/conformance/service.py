@@ -17,14 +17,14 @@ from urllib import parse
 from clients.conformance import wire
 
 # A start takes a second; this is for a machine that is busy with other tests.
-PATIENCE_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
 NO_CONTENT: Final = b"HTTP/1.1 204 No Content\r\n\r\n"
 # The ledger has a few hundred entries at the end of a run; a part has 100.
-MOST_PARTS: Final = 50
+MAX_PARTS: Final = 50
 
 
-class Trouble(Exception):
+class ServiceFailed(Exception):
     """The service does not do what the suite needs of it."""
 
 
@@ -63,23 +63,23 @@ class Service:
         """What the ledger took for a message."""
         cost: int = 0
         before = ""
-        for _ in range(MOST_PARTS):
+        for _ in range(MAX_PARTS):
             part = await self.ask("GET", f"/v1/account/ledger?limit=100{before}")
             cost -= sum(entry["available"] for entry in part["entries"] if entry["message_id"] == message_id)
             if part["next_before"] is None:
                 return cost
             before = f"&before={parse.quote(part['next_before'])}"
-        raise Trouble("the ledger has no end")
+        raise ServiceFailed("the ledger has no end")
 
     async def event(self, address: str) -> wire.Request:
         """The webhook about an address, as soon as it has come."""
-        give_up_at = time.monotonic() + PATIENCE_SECONDS
+        give_up_at = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < give_up_at:
             for request in self.events:
                 if json.loads(request.body)["data"].get("to") == address:
                     return request
             await asyncio.sleep(POLL_SECONDS)
-        raise Trouble(f"no webhook about {address} came within {PATIENCE_SECONDS:g} seconds")
+        raise ServiceFailed(f"no webhook about {address} came within {TIMEOUT_SECONDS:g} seconds")
 
 
 @contextlib.asynccontextmanager
@@ -130,17 +130,17 @@ async def _process(folder: Path) -> AsyncIterator[dict[str, Any]]:
             stderr=errors,
         )
     try:
-        give_up_at = time.monotonic() + PATIENCE_SECONDS
+        give_up_at = time.monotonic() + TIMEOUT_SECONDS
         while not handover.exists():
             if process.returncode is not None or time.monotonic() > give_up_at:
-                raise Trouble(f"'postroad dev' did not start: {log.read_text(errors='replace')[-3000:]}")
+                raise ServiceFailed(f"'postroad dev' did not start: {log.read_text(errors='replace')[-3000:]}")
             await asyncio.sleep(POLL_SECONDS)
         yield json.loads(handover.read_text())
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await process.wait()
         except TimeoutError:
             process.kill()
@@ -151,7 +151,7 @@ async def _exchange(
     base_url: str, method: str, path: str, *, document: dict[str, Any] | None = None, token: str | None = None
 ) -> bytes:
     def exchange() -> bytes:
-        connection = http.client.HTTPConnection(parse.urlsplit(base_url).netloc, timeout=PATIENCE_SECONDS)
+        connection = http.client.HTTPConnection(parse.urlsplit(base_url).netloc, timeout=TIMEOUT_SECONDS)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         if document is not None:
             headers["Content-Type"] = "application/json"
@@ -162,7 +162,7 @@ async def _exchange(
         finally:
             connection.close()
         if answer.status >= http.HTTPStatus.BAD_REQUEST:
-            raise Trouble(f"{method} {path} was answered with {answer.status}: {body[:500]!r}")
+            raise ServiceFailed(f"{method} {path} was answered with {answer.status}: {body[:500]!r}")
         return body
 
     return await asyncio.to_thread(exchange)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from clients.conformance.running import Report
+from clients.conformance.runner import Report
 
 
 def markdown(reports: Sequence[Report]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-MOST_BODY: Final = 64 * 1024 * 1024
+MAX_BODY: Final = 64 * 1024 * 1024
 REQUEST_LINE: Final = re.compile(r"(\S+) (\S+) HTTP/1\.1")
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 # A reset instead of a good-bye: linger for no time.
@@ -73,7 +73,7 @@ async def _read_body(reader: asyncio.StreamReader, request: Request) -> bytes:
         if (request.value("transfer-encoding") or "").lower() == "chunked":
             return await _read_chunks(reader)
         length = int(request.value("content-length") or "0")
-        if length > MOST_BODY:
+        if length > MAX_BODY:
             raise Malformed(f"a body of {length} bytes")
         return await reader.readexactly(length)
     except (asyncio.IncompleteReadError, ValueError) as problem:
@@ -85,7 +85,7 @@ async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
     while length := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
         body += await reader.readexactly(length)
         await reader.readexactly(2)
-        if len(body) > MOST_BODY:
+        if len(body) > MAX_BODY:
             raise Malformed("a body without end")
     while await reader.readuntil(b"\r\n") != b"\r\n":
         pass
@@ -108,7 +108,7 @@ class Listener:
 
     async def open(self, host: str = "127.0.0.1") -> int:
         """Listen on a free port of the host; returns the port."""
-        self._server = await asyncio.start_server(self._accept, host, 0, limit=MOST_BODY)
+        self._server = await asyncio.start_server(self._accept, host, 0, limit=MAX_BODY)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 

@@ -15,9 +15,11 @@ import pytest_asyncio
 import structlog
 
 from postroad import roles
-from postroad.api import authenticating, health
+from postroad.api import authentication, health
 from postroad.model import caller, identifiers
-from postroad.services import access, accounts, context
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import authentication as caller_authentication
 from postroad.storage import users
 from postroad.web import application
 
@@ -33,7 +35,7 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class AccountClients:
     """One account, and clients for those who call for it."""
 
     account_id: str
@@ -49,13 +51,13 @@ async def token(ctx: context.Context, account_id: str, role: caller.Role) -> str
     user = users.User(user_id, account_id, f"{user_id}@example.org", "-", role, now, None, now, joined_at=now)
     async with ctx.store.transaction() as tx:
         await users.insert(tx, user, email_key=user.email)
-    return (await access.issue_token(ctx, user)).token
+    return (await caller_authentication.issue_token(ctx, user)).token
 
 
 @contextlib.asynccontextmanager
-async def open_office(
+async def open_account(
     ctx: context.Context, served: application.Application[context.Context], name: str
-) -> AsyncIterator[Office]:
+) -> AsyncIterator[AccountClients]:
     """A new account with its clients."""
     account = await accounts.create(ctx, name)
     async with contextlib.AsyncExitStack() as stack:
@@ -69,7 +71,7 @@ async def open_office(
         async def person(role: caller.Role) -> httpx.AsyncClient:
             return await client({"Authorization": f"Bearer {await token(ctx, account.id, role)}"})
 
-        yield Office(
+        yield AccountClients(
             account.id,
             owner=await person(caller.Role.OWNER),
             reader=await person(caller.Role.READ_ONLY),
@@ -88,9 +90,9 @@ async def served(ctx: context.Context, switch: Switch) -> application.Applicatio
     return application.Application(
         ctx,
         (*roles.ROUTES, *health.routes(switch)),
-        authenticate=authenticating.authenticate,
-        require=access.require,
-        act=context.acting,
+        authenticate=authentication.authenticate,
+        require=caller_authentication.require,
+        bind_actor=context.acting_as,
         # Real time: requests of one test have ids of their own although the clock of the context stands still.
         clock=lambda: time.time_ns() // 1_000,
         entropy=os.urandom,
@@ -101,12 +103,14 @@ async def served(ctx: context.Context, switch: Switch) -> application.Applicatio
 
 
 @pytest_asyncio.fixture
-async def mine(ctx: context.Context, served: application.Application[context.Context]) -> AsyncIterator[Office]:
-    async with open_office(ctx, served, "Mine") as office:
-        yield office
+async def mine(ctx: context.Context, served: application.Application[context.Context]) -> AsyncIterator[AccountClients]:
+    async with open_account(ctx, served, "Mine") as clients:
+        yield clients
 
 
 @pytest_asyncio.fixture
-async def theirs(ctx: context.Context, served: application.Application[context.Context]) -> AsyncIterator[Office]:
-    async with open_office(ctx, served, "Theirs") as office:
-        yield office
+async def theirs(
+    ctx: context.Context, served: application.Application[context.Context]
+) -> AsyncIterator[AccountClients]:
+    async with open_account(ctx, served, "Theirs") as clients:
+        yield clients

@@ -9,35 +9,35 @@ import msgspec
 
 from postroad.api import documentation
 from postroad.web import routing
-from tests.api import door
+from tests.api import app_server
 
 
 class Pong(msgspec.Struct, frozen=True):
     request_id: str
 
 
-async def ping(_context: object, request: routing.Request) -> routing.Answer:
-    return routing.Answer(200, Pong(request.id))
+async def ping(_context: object, request: routing.Request) -> routing.Response:
+    return routing.Response(200, Pong(request.id))
 
 
 PING: routing.Route[object] = routing.Route(
-    method="GET", path="/ping", handler=ping, summary="Ping", tag="Test", permission=None, answers={200: Pong}
+    method="GET", path="/ping", handler=ping, summary="Ping", tag="Test", permission=None, responses={200: Pong}
 )
 ROUTES = (PING, *documentation.routes((PING,), version="1.2.3"))
 STATIC = resources.files("postroad.api").joinpath("static")
 
 
 async def test_the_document_describes_the_routes() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         response = await opened.client.get("/openapi.json")
         assert response.headers["content-type"] == "application/json"
-        assert re.match(door.REQUEST_ID, response.headers["x-request-id"])
+        assert re.match(app_server.REQUEST_ID, response.headers["x-request-id"])
         assert list(response.json()["paths"]) == ["/ping"]
         assert response.json()["info"]["version"] == "1.2.3"
 
 
 async def test_the_page_runs_only_what_this_host_serves() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         page = await opened.client.get("/docs")
         assert page.headers["content-type"] == "text/html; charset=utf-8"
         policy = page.headers["content-security-policy"]
@@ -49,7 +49,7 @@ async def test_the_page_runs_only_what_this_host_serves() -> None:
 
 async def test_everything_that_the_page_asks_for_is_there() -> None:
     kinds = {"css": "text/css", "js": "text/javascript", "json": "application/json"}
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         page = (await opened.client.get("/docs")).text
         script = (await opened.client.get("/docs/start.js")).text
         asked = re.findall(r'(?:src|href|url)(?:=|: )"((?!data:)[^"]+)"', page + script)
@@ -59,7 +59,7 @@ async def test_everything_that_the_page_asks_for_is_there() -> None:
             assert response.status_code == 200
             assert response.headers["content-type"].startswith(kinds[name.rpartition(".")[2]])
             assert response.headers["x-content-type-options"] == "nosniff"
-            assert re.match(door.REQUEST_ID, response.headers["x-request-id"])
+            assert re.match(app_server.REQUEST_ID, response.headers["x-request-id"])
 
 
 def test_the_files_of_others_are_as_the_manifest_says() -> None:

@@ -10,22 +10,22 @@ from postroad.api import health
 from postroad.services import context
 from postroad.storage import store
 from postroad.web import routing
-from tests.api.management import Office, Switch
+from tests.api.management import AccountClients, Switch
 
 
-async def test_a_living_process_says_so_to_everybody(mine: Office) -> None:
+async def test_a_living_process_says_so_to_everybody(mine: AccountClients) -> None:
     response = await mine.nobody.get("/healthz")
     assert response.status_code == 200
     assert response.json() == {"status": "ok", "request_id": response.headers["x-request-id"]}
 
 
-async def test_a_service_whose_store_answers_is_ready(mine: Office) -> None:
+async def test_a_service_whose_store_answers_is_ready(mine: AccountClients) -> None:
     response = await mine.nobody.get("/readyz")
     assert response.status_code == 200
     assert response.json() == {"status": "ready", "request_id": response.headers["x-request-id"]}
 
 
-async def test_a_stopping_service_is_alive_but_not_ready(mine: Office, switch: Switch) -> None:
+async def test_a_stopping_service_is_alive_but_not_ready(mine: AccountClients, switch: Switch) -> None:
     switch.draining = True
     response = await mine.nobody.get("/readyz")
     assert (response.status_code, response.json()["code"]) == (503, "service_unavailable")

@@ -8,10 +8,12 @@ import pytest
 from prometheus_client import parser
 
 from postroad import config
-from postroad.api import authenticating, metrics
-from postroad.services import access, context, gauges
+from postroad.api import authentication, metrics
+from postroad.services import context
+from postroad.services.auth import authentication as caller_authentication
+from postroad.services.maintenance import gauges
 from postroad.web import application, routing
-from tests.api import door
+from tests.api import app_server
 
 TOKEN = "token-of-the-tests-0123456789"
 NOTHING = "there is nothing at this path; /docs lists what there is"
@@ -34,11 +36,11 @@ def at(ctx: context.Context, address: str) -> httpx.AsyncClient:
     served = application.Application(
         ctx,
         metrics.routes(functools.partial(gauges.Gauges().text, ctx)),
-        authenticate=authenticating.authenticate,
-        require=access.require,
+        authenticate=authentication.authenticate,
+        require=caller_authentication.require,
         clock=ctx.clock,
         entropy=ctx.entropy,
-        log=door.Lines().logger(),
+        log=app_server.CapturedLog().logger(),
         counted=ctx.metrics,
     )
     return httpx.AsyncClient(

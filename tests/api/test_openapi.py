@@ -44,8 +44,8 @@ class Stored(msgspec.Struct, frozen=True):
     request_id: str
 
 
-async def handler(_context: object, _request: routing.Request) -> routing.Answer:
-    return routing.Answer(204)
+async def handler(_context: object, _request: routing.Request) -> routing.Response:
+    return routing.Response(204)
 
 
 def route(method: str, path: str, permission: caller.Permission | None, **fields: Any) -> routing.Route[Any]:
@@ -63,21 +63,23 @@ ROUTES = (
         body=Note,
         body_rules={"anyOf": [{"required": ["tag"]}, {"required": ["kind"]}]},
         idempotent=True,
-        answers={202: Stored},
+        responses={202: Stored},
         errors=(errors.RateLimited, errors.IdempotencyInProgress, errors.IdempotencyConflict),
-        answer_headers={"RateLimit": "What is left.", "Idempotent-Replayed": "Whether it was."},
+        response_headers={"RateLimit": "What is left.", "Idempotent-Replayed": "Whether it was."},
     ),
-    route("GET", "/notes", caller.Permission.VIEW, query=Filter, answers={200: Stored}),
+    route("GET", "/notes", caller.Permission.VIEW, query=Filter, responses={200: Stored}),
     route(
         "DELETE",
         "/notes/{id}",
         caller.Permission.CHANGE,
-        answers={204: None},
+        responses={204: None},
         path_patterns={"id": f"^note_{identifiers.PATTERN}$"},
     ),
-    route("POST", "/notes/{id}/touch", caller.Permission.READ, body=Note, body_required=False, answers={200: Stored}),
-    route("GET", "/raw", None, answers={200: bytes}, content_type="message/rfc822"),
-    route("POST", "/file", None, body=bytes, body_type="text/csv", body_rules={"examples": ["a"]}, answers={204: None}),
+    route("POST", "/notes/{id}/touch", caller.Permission.READ, body=Note, body_required=False, responses={200: Stored}),
+    route("GET", "/raw", None, responses={200: bytes}, content_type="message/rfc822"),
+    route(
+        "POST", "/file", None, body=bytes, body_type="text/csv", body_rules={"examples": ["a"]}, responses={204: None}
+    ),
 )
 
 

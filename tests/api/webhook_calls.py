@@ -38,6 +38,6 @@ def check_success(response: httpx.Response, status: int, *members: str) -> dict[
     return body
 
 
-async def logged_in(ctx: context.Context, office: management.Office) -> dict[str, str]:
+async def logged_in(ctx: context.Context, clients: management.AccountClients) -> dict[str, str]:
     """The header of somebody who has just logged in, for those who come so late that a session is over."""
-    return {"Authorization": f"Bearer {await management.token(ctx, office.account_id, caller.Role.OWNER)}"}
+    return {"Authorization": f"Bearer {await management.token(ctx, clients.account_id, caller.Role.OWNER)}"}

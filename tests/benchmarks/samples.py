@@ -2,7 +2,7 @@
 
 import pathlib
 
-from benchmarks import figures, judging, report
+from benchmarks import figures, goal_checks, report
 
 FACTS = {"cores": "2", "measured": "2026-11-01 10:00 UTC", "commit": "abc", "command": "python -m benchmarks.accept"}
 
@@ -36,7 +36,7 @@ def report_of(*rounds: figures.Round, times: float = 3, facts: dict[str, str] | 
         summaries=summaries,
         rounds=list(rounds),
         gaps=[],
-        goals=judging.of_ratios(summaries, reference="Postfix", times=times),
+        goals=goal_checks.of_ratios(summaries, reference="Postfix", times=times),
     )
 
 

@@ -25,14 +25,38 @@ def _stack(*functions: str) -> stacks.Stack:
     "functions, phase",
     [
         ((), phases.EVENT_LOOP),
-        (("protocol/mime.py:build", "services/compose.py:compose", "services/submit.py:_submit"), "compose"),
-        (("storage/sqlite.py:execute_many", "services/accepting.py:accept", "storage/group_commit.py:_run"), "store"),
-        (("storage/sqlite.py:execute_many", "services/outcomes.py:record", "storage/group_commit.py:_run"), "record"),
+        (
+            (
+                "protocol/mime/builder.py:build",
+                "services/acceptance/compose.py:compose",
+                "services/acceptance/submit.py:_submit",
+            ),
+            "compose",
+        ),
+        (
+            (
+                "storage/sqlite.py:execute_many",
+                "services/acceptance/transaction.py:accept",
+                "storage/group_commit.py:_run",
+            ),
+            "store",
+        ),
+        (
+            ("storage/sqlite.py:execute_many", "services/results/outcomes.py:record", "storage/group_commit.py:_run"),
+            "record",
+        ),
         (("storage/sqlite.py:_begin", "storage/group_commit.py:_run"), phases.TRANSACTIONS),
-        (("model/identifiers.py:make", "services/submit.py:_identity", "services/submit.py:_submit"), "compose"),
-        (("services/submit.py:_submit", "api/emails.py:send", "web/application.py:_serve"), "validate"),
-        (("web/reading.py:decode", "web/application.py:_serve"), "parse"),
-        (("services/sweeping.py:sweep",), phases.OTHER),
+        (
+            (
+                "model/identifiers.py:make",
+                "services/acceptance/submit.py:_identity",
+                "services/acceptance/submit.py:_submit",
+            ),
+            "compose",
+        ),
+        (("services/acceptance/submit.py:_submit", "api/emails.py:send", "web/application.py:_serve"), "validate"),
+        (("web/request_reader.py:decode", "web/application.py:_serve"), "parse"),
+        (("services/maintenance/cleanup.py:sweep",), phases.OTHER),
     ],
 )
 def test_the_innermost_function_that_the_table_knows_decides(functions: tuple[str, ...], phase: str) -> None:
@@ -50,8 +74,12 @@ def test_every_line_of_the_table_names_something_that_exists() -> None:
 
 
 def test_functions_are_counted_alone_and_with_what_they_call_within_their_phase() -> None:
-    inner = _stack("protocol/mime.py:build", "services/compose.py:compose", "services/submit.py:_submit")
-    outer = _stack("services/compose.py:compose", "services/submit.py:_submit")
+    inner = _stack(
+        "protocol/mime/builder.py:build",
+        "services/acceptance/compose.py:compose",
+        "services/acceptance/submit.py:_submit",
+    )
+    outer = _stack("services/acceptance/compose.py:compose", "services/acceptance/submit.py:_submit")
     found = phases.functions(collections.Counter({inner: 3, outer: 1}), microseconds=2.0)["compose"]
-    assert found.own == [("protocol/mime.py:build", 6.0), ("services/compose.py:compose", 2.0)]
-    assert found.inclusive == [("services/compose.py:compose", 8.0), ("protocol/mime.py:build", 6.0)]
+    assert found.own == [("protocol/mime/builder.py:build", 6.0), ("services/acceptance/compose.py:compose", 2.0)]
+    assert found.inclusive == [("services/acceptance/compose.py:compose", 8.0), ("protocol/mime/builder.py:build", 6.0)]

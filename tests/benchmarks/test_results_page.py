@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from benchmarks import chapters, figures, judging, results_page
+from benchmarks import chapters, figures, goal_checks, results_page
 from tests.benchmarks import samples
 
 
@@ -117,7 +117,7 @@ def test_a_backlog_becomes_lines_over_what_waits(tmp_path: pathlib.Path) -> None
 
 def test_large_messages_are_judged_by_their_own_limit_alone(tmp_path: pathlib.Path) -> None:
     result = samples.report_of(samples.round_of("Postroad", 1, memory=600))
-    result.goals.append(judging.Goal(peer="Postroad", value=900, side="at most", limit=1000, unit="MB"))
+    result.goals.append(goal_checks.Goal(peer="Postroad", value=900, side="at most", limit=1000, unit="MB"))
     samples.write(tmp_path, result, name="memory")
     page = page_of(tmp_path)
     assert "| Accepts: at most 1000 MB | Postroad: 900 | reached |" in page

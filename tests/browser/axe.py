@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from playwright import async_api
 
-from tests.browser import left_out
+from tests.browser import skip_report
 
 PROGRAM: Final = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 WHAT: Final = "accessibility tests"
@@ -41,7 +41,7 @@ async def violations(page: async_api.Page, *, rules: Sequence[str] = ()) -> list
 def program() -> str:
     """The text of axe-core. Its own wrapper decides by `module` and `exports`, which pages do not have."""
     if not PROGRAM.is_file():
-        left_out.leave_out(WHAT, because="axe-core is not there (it needs npm)", remedy=REMEDY)
+        skip_report.skip(WHAT, because="axe-core is not there (it needs npm)", remedy=REMEDY)
     return PROGRAM.read_text()
 
 

@@ -1,7 +1,7 @@
 """What browser tests share: one Chromium and one service a worker; pages are a test's own unless it only looks.
 
 Playwright's objects belong to the event loop that made them, so all these tests run on the session's loop. Whatever a
-page does that it must not do (tests/browser/watching.py) fails the test that opened it, at its end.
+page does that it must not do (tests/browser/page_monitor.py) fails the test that opened it, at its end.
 """
 
 import contextlib
@@ -13,11 +13,11 @@ import pytest
 import pytest_asyncio
 from playwright import async_api
 
-from tests.browser import chromium, entering, houses, left_out, watching
+from tests.browser import chromium, dev_service, logins, page_monitor, skip_report
 
 HERE = Path(__file__).parent
 # A bound for a machine that is busy with other tests; a page takes a few hundredths of a second.
-PATIENCE_MILLISECONDS = 30_000
+TIMEOUT_MILLISECONDS = 30_000
 # More than a page of each list shows.
 MESSAGES = 60
 
@@ -27,7 +27,7 @@ class Opener(Protocol):
 
     async def __call__(
         self,
-        login: houses.Login | None = None,
+        login: dev_service.Login | None = None,
         *,
         scheme: Literal["light", "dark"] = "light",
         width: int = 1280,
@@ -36,10 +36,10 @@ class Opener(Protocol):
         """A blank page; with a login, in that person's session."""
 
 
-class Looker(Protocol):
+class SharedPageOpener(Protocol):
     """Gives the page that tests share for one person."""
 
-    async def __call__(self, login: houses.Login | None) -> async_api.Page:
+    async def __call__(self, login: dev_service.Login | None) -> async_api.Page:
         """Blank, light and as wide as a desk."""
 
 
@@ -56,66 +56,70 @@ async def browser() -> AsyncIterator[async_api.Browser]:
     """The browser of this worker."""
     program = chromium.find()
     if program is None:
-        left_out.leave_out("browser tests", because="no Chromium was found", remedy=chromium.REMEDY)
-    async_api.expect.set_options(timeout=PATIENCE_MILLISECONDS)
+        skip_report.skip("browser tests", because="no Chromium was found", remedy=chromium.REMEDY)
+    async_api.expect.set_options(timeout=TIMEOUT_MILLISECONDS)
     async with chromium.running(program) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def house(browser: async_api.Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[houses.House]:
+async def dev(
+    browser: async_api.Browser, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[dev_service.DevService]:
     """The service of this worker; without a browser none is started."""
-    async with houses.running(tmp_path_factory.mktemp("house"), messages=MESSAGES) as running:
+    async with dev_service.running(tmp_path_factory.mktemp("house"), messages=MESSAGES) as running:
         yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def watch(house: houses.House) -> AsyncIterator[watching.Watch]:
+async def monitor(dev: dev_service.DevService) -> AsyncIterator[page_monitor.PageMonitor]:
     """What this test's pages do wrong; a test that provokes something says `watch.expect(...)` first."""
-    watch = watching.Watch(house.base_url)
-    yield watch
-    complaints = watch.complaints()
-    assert not complaints, "\n".join(["the browser complains:", *complaints])
+    monitor = page_monitor.PageMonitor(dev.base_url)
+    yield monitor
+    problems = monitor.problems()
+    assert not problems, "\n".join(["the browser complains:", *problems])
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def open_page(browser: async_api.Browser, house: houses.House, watch: watching.Watch) -> AsyncIterator[Opener]:
+async def open_page(
+    browser: async_api.Browser, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
+) -> AsyncIterator[Opener]:
     """As many pages as a test wants, each of its own visitor."""
     async with contextlib.AsyncExitStack() as stack:
 
         async def open_one(
-            login: houses.Login | None = None,
+            login: dev_service.Login | None = None,
             *,
             scheme: Literal["light", "dark"] = "light",
             width: int = 1280,
             height: int = 860,
         ) -> async_api.Page:
             context = await browser.new_context(
-                base_url=house.base_url,
+                base_url=dev.base_url,
                 color_scheme=scheme,
                 viewport={"width": width, "height": height},
-                storage_state=await entering.session_of(house, login) if login else None,
+                storage_state=await logins.session_of(dev, login) if login else None,
             )
             stack.push_async_callback(context.close)
-            context.set_default_timeout(PATIENCE_MILLISECONDS)
-            watch.over(context)
+            context.set_default_timeout(TIMEOUT_MILLISECONDS)
+            monitor.over(context)
             return await context.new_page()
 
         yield open_one
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def kept(browser: async_api.Browser, house: houses.House) -> AsyncIterator[Looker]:
+async def kept(browser: async_api.Browser, dev: dev_service.DevService) -> AsyncIterator[SharedPageOpener]:
     """Pages that stay open, one for each person."""
     async with contextlib.AsyncExitStack() as stack:
-        pages: dict[houses.Login | None, async_api.Page] = {}
+        pages: dict[dev_service.Login | None, async_api.Page] = {}
 
-        async def page_of(login: houses.Login | None) -> async_api.Page:
+        async def page_of(login: dev_service.Login | None) -> async_api.Page:
             if login not in pages:
-                session = await entering.session_of(house, login) if login else None
-                context = await browser.new_context(base_url=house.base_url, storage_state=session)
+                session = await logins.session_of(dev, login) if login else None
+                context = await browser.new_context(base_url=dev.base_url, storage_state=session)
                 stack.push_async_callback(context.close)
-                context.set_default_timeout(PATIENCE_MILLISECONDS)
+                context.set_default_timeout(TIMEOUT_MILLISECONDS)
                 pages[login] = await context.new_page()
             return pages[login]
 
@@ -123,16 +127,18 @@ async def kept(browser: async_api.Browser, house: houses.House) -> AsyncIterator
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def look(kept: Looker, watch: watching.Watch) -> AsyncIterator[Looker]:
+async def open_shared_page(
+    kept: SharedPageOpener, monitor: page_monitor.PageMonitor
+) -> AsyncIterator[SharedPageOpener]:
     """A page that tests share and that knows our scripts already: for those that only look, and change nothing."""
     async with contextlib.AsyncExitStack() as stack:
 
-        async def look_as(login: houses.Login | None) -> async_api.Page:
+        async def look_as(login: dev_service.Login | None) -> async_api.Page:
             page = await kept(login)
             await page.set_viewport_size({"width": 1280, "height": 860})
             await page.emulate_media(color_scheme="light")
-            watch.over(page.context)
-            stack.callback(watch.leave, page.context)
+            monitor.over(page.context)
+            stack.callback(monitor.leave, page.context)
             # The next test finds an empty page, on which nothing happens any more.
             stack.push_async_callback(page.goto, "about:blank")
             return page
@@ -147,13 +153,13 @@ async def visitor(open_page: Opener) -> async_api.Page:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def page(look: Looker, house: houses.House) -> async_api.Page:
+async def page(open_shared_page: SharedPageOpener, dev: dev_service.DevService) -> async_api.Page:
     """A page of the demo account's owner, logged in; tests share it, and only look."""
-    return await look(house.login)
+    return await open_shared_page(dev.login)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def newcomer(house: houses.House) -> houses.Login:
+async def newcomer(dev: dev_service.DevService) -> dev_service.Login:
     """The owner of an account that has done nothing yet; tests only look at it."""
-    _, login = await house.new_account("New", domain=False)
+    _, login = await dev.new_account("New", domain=False)
     return login

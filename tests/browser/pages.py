@@ -1,6 +1,7 @@
 """Every page of the dashboard: where it is, who opens it, and what must be seen. Tests and pictures walk this table.
 
-Braces in a path stand for things of the demo account (tests/browser/seeding.py), which a new account does not have.
+Braces in a path stand for things of the demo account (tests/browser/demo_account.py), which a new account does not
+have.
 """
 
 import dataclasses
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-from tests.browser import houses
+from tests.browser import dev_service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +59,15 @@ PAGES: Final = (
 )
 
 
-def path_of(page: Page, house: houses.House) -> str:
+def path_of(page: Page, dev: dev_service.DevService) -> str:
     """Where the page is in this house."""
-    return page.path.format(**_things(house))
+    return page.path.format(**_things(dev))
 
 
-def text_of(page: Page, house: houses.House) -> str:
+def text_of(page: Page, dev: dev_service.DevService) -> str:
     """What must be seen on it."""
-    return page.sees.format(**_things(house))
+    return page.sees.format(**_things(dev))
 
 
-def _things(house: houses.House) -> dict[str, Any]:
-    return {**dataclasses.asdict(house.places), "received": house.received}
+def _things(dev: dev_service.DevService) -> dict[str, Any]:
+    return {**dataclasses.asdict(dev.demo_ids), "received": dev.received}

@@ -13,14 +13,14 @@ from typing import Final, Literal
 from PIL import Image
 from playwright import async_api
 
-from tests.browser import chromium, entering, houses, pages
+from tests.browser import chromium, dev_service, logins, pages
 
 FOLDER: Final = Path(__file__).parent.parent.parent / "docs" / "screenshots"
 MESSAGES: Final = 600
 SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 SIZES: Final = {"desktop": (1280, 860), "phone": (390, 844)}
 # A phone's page is shown as far down as anybody would scroll.
-MOST_PIXELS: Final = 2000
+MAX_PIXELS: Final = 2000
 COLOURS: Final = 128
 TWO_FRAMES: Final = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 SETTLED: Final = f"() => document.fonts.ready.then(() => {TWO_FRAMES})"
@@ -31,28 +31,30 @@ Every page of the dashboard, with the demo account of the tests: light and dark,
 """
 
 
-async def take(browser: async_api.Browser, house: houses.House, *, folder: Path, wanted: list[pages.Page]) -> None:
+async def take(
+    browser: async_api.Browser, dev: dev_service.DevService, *, folder: Path, wanted: list[pages.Page]
+) -> None:
     """Every wanted page, each in four pictures."""
     # By the login page, so that the picture of the team tells when.
-    async with await browser.new_context(base_url=house.base_url) as entrance:
-        await entering.log_in(await entrance.new_page(), house.login)
+    async with await browser.new_context(base_url=dev.base_url) as entrance:
+        await logins.log_in(await entrance.new_page(), dev.login)
         session = await entrance.storage_state()
     kinds = [(scheme, size) for scheme in SCHEMES for size in SIZES]
     for scheme, size in kinds:
         width, height = SIZES[size]
         context = await browser.new_context(
-            base_url=house.base_url,
+            base_url=dev.base_url,
             color_scheme=scheme,
             viewport={"width": width, "height": height},
             storage_state=session,
             reduced_motion="reduce",
         )
         outside = await browser.new_context(
-            base_url=house.base_url, color_scheme=scheme, viewport={"width": width, "height": height}
+            base_url=dev.base_url, color_scheme=scheme, viewport={"width": width, "height": height}
         )
         for page in wanted:
             tab = await (outside if page.as_visitor else context).new_page()
-            await tab.goto(pages.path_of(page, house))
+            await tab.goto(pages.path_of(page, dev))
             await _picture(tab, folder / f"{page.name}-{size}-{scheme}.png", is_whole=size == "phone")
             await tab.close()
         await context.close()
@@ -63,7 +65,7 @@ async def _picture(tab: async_api.Page, file: Path, *, is_whole: bool) -> None:
     if is_whole:
         # A taller window rather than a longer picture: frames that nobody sees are not painted.
         width, height = await tab.evaluate("[innerWidth, document.documentElement.scrollHeight]")
-        await tab.set_viewport_size({"width": width, "height": min(height, MOST_PIXELS)})
+        await tab.set_viewport_size({"width": width, "height": min(height, MAX_PIXELS)})
     await tab.evaluate(SETTLED)
     taken = await tab.screenshot(animations="disabled")
     # Some hundred colours are all that a page has; nobody can tell, and the picture is a third of the size.
@@ -95,8 +97,8 @@ async def main() -> None:
         raise SystemExit(f"no Chromium was found; {chromium.REMEDY}")
     given.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="postroad-") as name:
-        async with houses.running(Path(name), messages=MESSAGES) as house, chromium.running(program) as browser:
-            await take(browser, house, folder=given.folder, wanted=wanted)
+        async with dev_service.running(Path(name), messages=MESSAGES) as dev, chromium.running(program) as browser:
+            await take(browser, dev, folder=given.folder, wanted=wanted)
     (given.folder / "README.md").write_text(index())
 
 

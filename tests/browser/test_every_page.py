@@ -3,8 +3,8 @@
 import pytest
 from playwright import async_api
 
-from tests.browser import axe, houses, pages, watching
-from tests.browser.conftest import Looker
+from tests.browser import axe, dev_service, page_monitor, pages
+from tests.browser.conftest import SharedPageOpener
 from tests.browser.pages import PAGES, Page
 
 # What sticks out to the right of the window, when the whole document can be scrolled that way.
@@ -21,13 +21,13 @@ OF_NEWCOMERS = [page for page in PAGES if not (page.is_of_a_thing or page.as_vis
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 async def test_a_page_is_sound_and_everybody_can_use_it_in_light_and_in_dark_at_a_desk_and_on_a_phone(
-    page: Page, look: Looker, house: houses.House, watch: watching.Watch
+    page: Page, open_shared_page: SharedPageOpener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
     if page.status >= 400:
-        watch.expect(rf"^console: Failed to load resource: .* {page.status} ")
-    tab = await look(None if page.as_visitor else house.login)
-    await opened(tab, pages.path_of(page, house), status=page.status)
-    assert pages.text_of(page, house).lower() in (await tab.locator("main").inner_text()).lower()
+        monitor.expect(rf"^console: Failed to load resource: .* {page.status} ")
+    tab = await open_shared_page(None if page.as_visitor else dev.login)
+    await opened(tab, pages.path_of(page, dev), status=page.status)
+    assert pages.text_of(page, dev).lower() in (await tab.locator("main").inner_text()).lower()
     if page.is_inside:
         await async_api.expect(tab.get_by_role("navigation").first).to_be_attached()
     light = await tab.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -42,9 +42,9 @@ async def test_a_page_is_sound_and_everybody_can_use_it_in_light_and_in_dark_at_
 
 @pytest.mark.parametrize("page", OF_NEWCOMERS, ids=lambda page: page.name)
 async def test_a_page_of_an_account_that_has_nothing_yet_is_sound_too(
-    page: Page, look: Looker, newcomer: houses.Login
+    page: Page, open_shared_page: SharedPageOpener, newcomer: dev_service.Login
 ) -> None:
-    tab = await look(newcomer)
+    tab = await open_shared_page(newcomer)
     await opened(tab, page.path, status=200)
     await axe.check(tab)
 

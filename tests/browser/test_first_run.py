@@ -3,16 +3,18 @@
 from playwright import async_api
 
 from postroad.model import caller
-from tests.browser import axe, entering, houses, watching
+from tests.browser import axe, dev_service, logins, page_monitor
 from tests.browser.conftest import Opener
 
 expect = async_api.expect
 
 
-async def test_a_new_owner_sees_a_delivered_mail_after_one_click(open_page: Opener, house: houses.House) -> None:
-    _, login = await house.new_account()
+async def test_a_new_owner_sees_a_delivered_mail_after_one_click(
+    open_page: Opener, dev: dev_service.DevService
+) -> None:
+    _, login = await dev.new_account()
     page = await open_page()
-    await entering.log_in(page, login)
+    await logins.log_in(page, login)
     await page.get_by_role("button", name="Send a test").click()
     await page.wait_for_url("**/welcome")
     # Nobody reloads the page: it hears of the result by itself.
@@ -23,8 +25,8 @@ async def test_a_new_owner_sees_a_delivered_mail_after_one_click(open_page: Open
     await expect(page.locator("#tiles")).to_contain_text("100 %")
 
 
-async def test_the_same_click_shows_the_webhook_of_the_mail(open_page: Opener, house: houses.House) -> None:
-    _, login = await house.new_account()
+async def test_the_same_click_shows_the_webhook_of_the_mail(open_page: Opener, dev: dev_service.DevService) -> None:
+    _, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/")
     await expect(page.get_by_label("Show its webhook as well")).to_be_checked()
@@ -36,8 +38,8 @@ async def test_the_same_click_shows_the_webhook_of_the_mail(open_page: Opener, h
     await axe.check(page)
 
 
-async def test_the_webhook_is_seen_with_the_built_in_receiver(open_page: Opener, house: houses.House) -> None:
-    _, login = await house.new_account()
+async def test_the_webhook_is_seen_with_the_built_in_receiver(open_page: Opener, dev: dev_service.DevService) -> None:
+    _, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/welcome")
     await page.get_by_label("Show its webhook as well").uncheck()
@@ -52,8 +54,8 @@ async def test_the_webhook_is_seen_with_the_built_in_receiver(open_page: Opener,
     await axe.check(page)
 
 
-async def test_a_test_that_bounces_says_why(open_page: Opener, house: houses.House) -> None:
-    _, login = await house.new_account()
+async def test_a_test_that_bounces_says_why(open_page: Opener, dev: dev_service.DevService) -> None:
+    _, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/welcome")
     await page.get_by_label("To").fill("bounce@example.net")
@@ -63,10 +65,10 @@ async def test_a_test_that_bounces_says_why(open_page: Opener, house: houses.Hou
 
 
 async def test_what_is_refused_is_said_on_the_page_with_the_request_id(
-    open_page: Opener, house: houses.House, watch: watching.Watch
+    open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
-    watch.expect(r"^console: Failed to load resource: .* 400 ")
-    _, login = await house.new_account()
+    monitor.expect(r"^console: Failed to load resource: .* 400 ")
+    _, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/welcome")
     await page.get_by_label("To").fill("ada@localhost")
@@ -75,16 +77,16 @@ async def test_what_is_refused_is_said_on_the_page_with_the_request_id(
     await expect(page.get_by_label("To")).to_have_value("ada@localhost")
 
 
-async def test_without_a_domain_the_first_step_leads_to_one(open_page: Opener, newcomer: houses.Login) -> None:
+async def test_without_a_domain_the_first_step_leads_to_one(open_page: Opener, newcomer: dev_service.Login) -> None:
     page = await open_page(newcomer)
     await page.goto("/welcome")
     await page.locator("main").get_by_role("link", name="Add a domain").click()
     await page.wait_for_url("**/domains")
 
 
-async def test_a_reader_sees_the_result_and_no_forms(open_page: Opener, house: houses.House) -> None:
-    account, login = await house.new_account()
-    reader = await house.new_person(account.id, role=caller.Role.READ_ONLY)
+async def test_a_reader_sees_the_result_and_no_forms(open_page: Opener, dev: dev_service.DevService) -> None:
+    account, login = await dev.new_account()
+    reader = await dev.new_person(account.id, role=caller.Role.READ_ONLY)
     page, readers = await open_page(login), await open_page(reader)
     await readers.goto("/welcome")
     await expect(readers.locator("main form")).to_have_count(0)

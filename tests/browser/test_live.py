@@ -4,8 +4,9 @@ import httpx
 from playwright import async_api
 
 from postroad.model import caller
-from postroad.services import api_keys, credentials, domains
-from tests.browser import houses
+from postroad.services.auth import api_keys, credentials
+from postroad.services.domains import registry as domains
+from tests.browser import dev_service
 from tests.browser.conftest import Opener
 
 expect = async_api.expect
@@ -20,8 +21,8 @@ FIRST_FIGURE = "#tiles .figure >> nth=0"
 class Shop:
     """An application that sends over the API, from an account of its own."""
 
-    def __init__(self, house: houses.House, key: str, sender: str) -> None:
-        self._url = f"{house.base_url}/emails"
+    def __init__(self, dev: dev_service.DevService, key: str, sender: str) -> None:
+        self._url = f"{dev.base_url}/emails"
         self._headers = {"Authorization": f"Bearer {key}"}
         self._sender = sender
         self._count = 0
@@ -34,13 +35,13 @@ class Shop:
             (await client.post(self._url, json=message)).raise_for_status()
 
 
-async def open_shop(house: houses.House) -> tuple[Shop, houses.Login]:
-    account, login = await house.new_account()
-    credential, _ = await credentials.create(house.ctx, account.id, "Shop")
+async def open_shop(dev: dev_service.DevService) -> tuple[Shop, dev_service.Login]:
+    account, login = await dev.new_account()
+    credential, _ = await credentials.create(dev.ctx, account.id, "Shop")
     scopes = frozenset({caller.Permission.SEND})
-    _, key = await api_keys.create(house.ctx, account.id, credential_id=credential.id, name="Shop", scopes=scopes)
-    (domain,) = await domains.of_account(house.ctx, account.id)
-    return Shop(house, key, f"shop@{domain.name}"), login
+    _, key = await api_keys.create(dev.ctx, account.id, credential_id=credential.id, name="Shop", scopes=scopes)
+    (domain,) = await domains.of_account(dev.ctx, account.id)
+    return Shop(dev, key, f"shop@{domain.name}"), login
 
 
 async def mark(page: async_api.Page) -> None:
@@ -52,8 +53,8 @@ async def was_reloaded(page: async_api.Page) -> bool:
     return not await page.evaluate("Boolean(window.marked)")
 
 
-async def test_two_open_pages_show_new_mail_without_a_reload(open_page: Opener, house: houses.House) -> None:
-    shop, login = await open_shop(house)
+async def test_two_open_pages_show_new_mail_without_a_reload(open_page: Opener, dev: dev_service.DevService) -> None:
+    shop, login = await open_shop(dev)
     await shop.send()
     first, second = await open_page(login), await open_page(login)
     for page in (first, second):
@@ -68,8 +69,8 @@ async def test_two_open_pages_show_new_mail_without_a_reload(open_page: Opener, 
         assert not await was_reloaded(page)
 
 
-async def test_the_first_mail_turns_the_greeting_into_figures(open_page: Opener, house: houses.House) -> None:
-    shop, login = await open_shop(house)
+async def test_the_first_mail_turns_the_greeting_into_figures(open_page: Opener, dev: dev_service.DevService) -> None:
+    shop, login = await open_shop(dev)
     page = await open_page(login)
     await page.goto("/")
     await mark(page)
@@ -81,8 +82,8 @@ async def test_the_first_mail_turns_the_greeting_into_figures(open_page: Opener,
     assert not await was_reloaded(page)
 
 
-async def test_whoever_reads_a_part_stays_where_they_are(open_page: Opener, house: houses.House) -> None:
-    shop, login = await open_shop(house)
+async def test_whoever_reads_a_part_stays_where_they_are(open_page: Opener, dev: dev_service.DevService) -> None:
+    shop, login = await open_shop(dev)
     await shop.send()
     page = await open_page(login)
     await page.goto("/")
@@ -96,8 +97,8 @@ async def test_whoever_reads_a_part_stays_where_they_are(open_page: Opener, hous
     await expect(summary).to_be_focused()
 
 
-async def test_what_has_not_changed_is_left_alone(open_page: Opener, house: houses.House) -> None:
-    shop, login = await open_shop(house)
+async def test_what_has_not_changed_is_left_alone(open_page: Opener, dev: dev_service.DevService) -> None:
+    shop, login = await open_shop(dev)
     await shop.send("bounce@example.net")
     page = await open_page(login)
     await page.goto("/")
@@ -110,8 +111,8 @@ async def test_what_has_not_changed_is_left_alone(open_page: Opener, house: hous
     assert not await page.evaluate("document.getElementById('tiles').isMarked")
 
 
-async def test_a_page_that_comes_back_into_view_catches_up(open_page: Opener, house: houses.House) -> None:
-    shop, login = await open_shop(house)
+async def test_a_page_that_comes_back_into_view_catches_up(open_page: Opener, dev: dev_service.DevService) -> None:
+    shop, login = await open_shop(dev)
     await shop.send()
     page = await open_page(login)
     await page.goto("/")

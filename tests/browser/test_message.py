@@ -3,15 +3,15 @@
 from playwright import async_api
 
 from postroad.model import mail
-from tests.browser import houses, sending
+from tests.browser import dev_service, sent_messages
 from tests.browser.conftest import Opener
 
 expect = async_api.expect
 
 
-async def test_what_waits_is_tried_now_and_its_result_comes_in(open_page: Opener, house: houses.House) -> None:
-    page = await open_page(house.patient)
-    await page.goto(f"/messages/{house.put_off}")
+async def test_what_waits_is_tried_now_and_its_result_comes_in(open_page: Opener, dev: dev_service.DevService) -> None:
+    page = await open_page(dev.deferred_login)
+    await page.goto(f"/messages/{dev.deferred_message}")
     attempts = page.locator("table.attempts tbody tr")
     await expect(attempts).to_have_count(1)
     await page.get_by_role("button", name="Try now: late@example.net").click()
@@ -20,8 +20,8 @@ async def test_what_waits_is_tried_now_and_its_result_comes_in(open_page: Opener
     await expect(page.locator("#head .status-delivered")).to_be_visible()
 
 
-async def test_views_change_in_place(open_page: Opener, house: houses.House) -> None:
-    message_id, login = await sending.sent(house, text="Plain words", html="<h1>Large words</h1>")
+async def test_views_change_in_place(open_page: Opener, dev: dev_service.DevService) -> None:
+    message_id, login = await sent_messages.send_from_new_account(dev, text="Plain words", html="<h1>Large words</h1>")
     page = await open_page(login)
     await page.goto(f"/messages/{message_id}")
     frame = page.frame_locator("#preview iframe")
@@ -38,8 +38,8 @@ async def test_views_change_in_place(open_page: Opener, house: houses.House) -> 
     assert page.url.endswith("?view=source#preview")
 
 
-async def test_the_frame_becomes_as_narrow_as_a_phone(open_page: Opener, house: houses.House) -> None:
-    message_id, login = await sending.sent(house, html="<p>Hello")
+async def test_the_frame_becomes_as_narrow_as_a_phone(open_page: Opener, dev: dev_service.DevService) -> None:
+    message_id, login = await sent_messages.send_from_new_account(dev, html="<p>Hello")
     page = await open_page(login)
     await page.goto(f"/messages/{message_id}")
     frame = page.locator("#preview iframe")
@@ -51,9 +51,9 @@ async def test_the_frame_becomes_as_narrow_as_a_phone(open_page: Opener, house: 
     assert await frame.evaluate("frame => frame.clientWidth") == wide
 
 
-async def test_a_file_is_saved_and_the_page_stays(open_page: Opener, house: houses.House) -> None:
+async def test_a_file_is_saved_and_the_page_stays(open_page: Opener, dev: dev_service.DevService) -> None:
     attachment = mail.Attachment("x.html", "PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==", "text/html")
-    message_id, login = await sending.sent(house, attachments=(attachment,))
+    message_id, login = await sent_messages.send_from_new_account(dev, attachments=(attachment,))
     page = await open_page(login)
     await page.goto(f"/messages/{message_id}?view=files")
     async with page.expect_download() as started:

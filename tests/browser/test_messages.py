@@ -4,7 +4,7 @@ import re
 
 from playwright import async_api
 
-from tests.browser import houses, sending, watching
+from tests.browser import dev_service, page_monitor, sent_messages
 from tests.browser.conftest import Opener
 
 expect = async_api.expect
@@ -38,8 +38,8 @@ async def test_filters_and_help_are_a_click_away(page: async_api.Page) -> None:
     await expect(page.get_by_role("searchbox")).to_have_value("status:failed")
 
 
-async def test_a_wrong_search_is_pointed_at(page: async_api.Page, watch: watching.Watch) -> None:
-    watch.expect(r"^console: Failed to load resource: .* 400 ")
+async def test_a_wrong_search_is_pointed_at(page: async_api.Page, monitor: page_monitor.PageMonitor) -> None:
+    monitor.expect(r"^console: Failed to load resource: .* 400 ")
     await page.goto("/messages")
     await page.get_by_role("searchbox").fill("stauts:failed invoice")
     await page.get_by_role("button", name="Search").click()
@@ -48,11 +48,11 @@ async def test_a_wrong_search_is_pointed_at(page: async_api.Page, watch: watchin
     await expect(page.get_by_role("searchbox")).to_have_value("stauts:failed invoice")
 
 
-async def test_a_new_message_appears_by_itself(open_page: Opener, house: houses.House) -> None:
-    account, login = await house.new_account()
+async def test_a_new_message_appears_by_itself(open_page: Opener, dev: dev_service.DevService) -> None:
+    account, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/messages")
     await expect(page.get_by_role("heading", name="No mail yet")).to_be_visible()
-    await sending.send(house, account.id, subject="Here by itself")
+    await sent_messages.send(dev, account.id, subject="Here by itself")
     await expect(page.get_by_role("link", name="Here by itself")).to_be_visible()
     await expect(page.locator(".status-delivered")).to_be_visible()

@@ -4,7 +4,7 @@ import re
 
 from playwright import async_api
 
-from tests.browser import entering, houses, sending
+from tests.browser import dev_service, logins, sent_messages
 from tests.browser.conftest import Opener
 
 expect = async_api.expect
@@ -65,8 +65,8 @@ async def test_the_table_behind_a_chart_has_its_sums(page: async_api.Page) -> No
     await expect(figure.locator(".legend b")).to_have_text(f"{total:,}")
 
 
-async def test_charts_take_the_colours_of_the_theme(open_page: Opener, house: houses.House) -> None:
-    page = await open_page(house.login)  # whose choice is kept
+async def test_charts_take_the_colours_of_the_theme(open_page: Opener, dev: dev_service.DevService) -> None:
+    page = await open_page(dev.login)  # whose choice is kept
     await page.goto("/?period=30d")
     chart = page.locator("figure[data-chart] canvas").first
     light = await chart.evaluate(BAR)
@@ -100,9 +100,9 @@ async def test_results_are_told_by_mailbox_provider(page: async_api.Page) -> Non
 
 
 async def test_a_failure_is_told_in_plain_words_and_leads_to_its_message(
-    open_page: Opener, house: houses.House
+    open_page: Opener, dev: dev_service.DevService
 ) -> None:
-    _, login = await sending.sent(house, to=("bounce@example.net",))
+    _, login = await sent_messages.send_from_new_account(dev, to=("bounce@example.net",))
     page = await open_page(login)
     await page.goto("/")
     failures = page.locator("#failures")
@@ -112,10 +112,10 @@ async def test_a_failure_is_told_in_plain_words_and_leads_to_its_message(
 
 
 async def test_without_scripts_everything_is_there_but_the_drawings(
-    browser: async_api.Browser, house: houses.House
+    browser: async_api.Browser, dev: dev_service.DevService
 ) -> None:
-    session = await entering.session_of(house, house.login)
-    context = await browser.new_context(base_url=house.base_url, java_script_enabled=False, storage_state=session)
+    session = await logins.session_of(dev, dev.login)
+    context = await browser.new_context(base_url=dev.base_url, java_script_enabled=False, storage_state=session)
     try:
         page = await context.new_page()
         await page.goto("/?period=30d")

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright import async_api
 
-from tests.browser import houses, sending, watching
+from tests.browser import dev_service, page_monitor, sent_messages
 from tests.browser.conftest import Opener
 from tests.security import hostile_html
 
@@ -68,22 +68,26 @@ async def shown(page: async_api.Page, path: str) -> None:
     "place, names", [("message", tuple(MAIL)), ("inbox", ("by itself", "everything"))], ids=["message", "inbox"]
 )
 async def test_hostile_mail_runs_nothing_asks_nobody_and_leads_nowhere(
-    open_page: Opener, house: houses.House, watch: watching.Watch, place: str, names: tuple[str, ...]
+    open_page: Opener,
+    dev: dev_service.DevService,
+    monitor: page_monitor.PageMonitor,
+    place: str,
+    names: tuple[str, ...],
 ) -> None:
-    account, login = await house.new_account()
+    account, login = await dev.new_account()
     page = await open_page(login)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
     page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
     async with listening() as (host, dialled):
         # Style sheets are left to the policy: the browser says what it would have loaded, and does not dial.
-        watch.expect("Content Security Policy")
-        watch.expect(rf"^foreign request: GET http://{host}/{list(MAIL).index('by itself')}$")
+        monitor.expect("Content Security Policy")
+        monitor.expect(rf"^foreign request: GET http://{host}/{list(MAIL).index('by itself')}$")
         for name in names:
             number = list(MAIL).index(name)
             aimed = MAIL[name].replace("OUTHOST", host).replace("OUT", f"http://{host}/{number}")
             to = f"hostile-{place}-{number}@example.net"
-            message_id = await sending.send(house, account.id, to=(to,), subject=name, html=MARK + aimed)
+            message_id = await sent_messages.send(dev, account.id, to=(to,), subject=name, html=MARK + aimed)
             path = f"/messages/{message_id}"
             if place == "inbox":
                 await page.goto(path)
@@ -94,7 +98,7 @@ async def test_hostile_mail_runs_nothing_asks_nobody_and_leads_nowhere(
             await async_api.expect(
                 page.frame_locator("#preview iframe").get_by_text("Shown to the end")
             ).to_be_visible()
-            assert page.url == f"{house.base_url}{path}", name
+            assert page.url == f"{dev.base_url}{path}", name
             frames = [frame.url.partition("#")[0] for frame in page.frames]
             assert frames == [page.url, f"{page.url}/preview/html"], name
             assert len(page.context.pages) == 1, name
@@ -102,17 +106,19 @@ async def test_hostile_mail_runs_nothing_asks_nobody_and_leads_nowhere(
             await page.goto(f"{path}/preview/html")
             await async_api.expect(page.get_by_text("Shown to the end")).to_be_visible()
             await page.mouse.click(200, 200)
-            assert page.url.partition("#")[0] == f"{house.base_url}{path}/preview/html", name
+            assert page.url.partition("#")[0] == f"{dev.base_url}{path}/preview/html", name
         # A request that was made before this one would have come before it.
         await page.goto("/messages")
     assert dialled == []
     assert not [text for text in said if "RAN" in text or text.startswith("dialog")]
 
 
-async def test_hostile_words_are_only_words_on_every_page_that_has_them(open_page: Opener, house: houses.House) -> None:
-    account, login = await house.new_account()
+async def test_hostile_words_are_only_words_on_every_page_that_has_them(
+    open_page: Opener, dev: dev_service.DevService
+) -> None:
+    account, login = await dev.new_account()
     words = "<img src=x onerror=console.error('RAN')><script>console.error('RAN')</script>"
-    message_id = await sending.send(house, account.id, subject=words, text=words, headers={"X-Note": words})
+    message_id = await sent_messages.send(dev, account.id, subject=words, text=words, headers={"X-Note": words})
     page = await open_page(login)
     for path in ("/messages", f"/messages/{message_id}", f"/messages/{message_id}?view=headers", "/inbox"):
         await page.goto(path)

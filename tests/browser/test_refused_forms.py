@@ -2,7 +2,7 @@
 
 from playwright import async_api
 
-from tests.browser import axe, entering, houses, watching
+from tests.browser import axe, dev_service, logins, page_monitor
 from tests.browser.conftest import Opener
 
 expect = async_api.expect
@@ -10,10 +10,10 @@ REFUSED = r"^console: Failed to load resource: .* 40[01] "
 
 
 async def test_a_refusal_stands_behind_its_field_and_names_it_as_the_page_does(
-    open_page: Opener, house: houses.House, watch: watching.Watch
+    open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
-    watch.expect(REFUSED)
-    _, login = await house.new_account()
+    monitor.expect(REFUSED)
+    _, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/profile")
     current = page.get_by_label("Current password")
@@ -32,10 +32,10 @@ async def test_a_refusal_stands_behind_its_field_and_names_it_as_the_page_does(
 
 
 async def test_a_refusal_that_names_no_field_leaves_the_focus_on_the_button(
-    open_page: Opener, house: houses.House, watch: watching.Watch
+    open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
-    watch.expect(REFUSED)
-    _, login = await house.new_account()
+    monitor.expect(REFUSED)
+    _, login = await dev.new_account()
     page = await open_page(login, width=390, height=844)
     await page.goto("/suppressions")
     await page.get_by_label("Addresses").fill("name,address\nAda,ada@example.net")
@@ -47,10 +47,10 @@ async def test_a_refusal_that_names_no_field_leaves_the_focus_on_the_button(
 
 
 async def test_a_form_whose_session_is_over_is_sent_again_after_a_log_in_elsewhere(
-    open_page: Opener, house: houses.House, watch: watching.Watch
+    open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
-    watch.expect(REFUSED)
-    _, login = await house.new_account(domain=False)
+    monitor.expect(REFUSED)
+    _, login = await dev.new_account(domain=False)
     page = await open_page(login)
     await page.goto("/domains")
     await page.context.clear_cookies()
@@ -61,7 +61,7 @@ async def test_a_form_whose_session_is_over_is_sent_again_after_a_log_in_elsewhe
     async with page.context.expect_page() as opened:
         await page.get_by_role("link", name="Log in in a new tab").click()
     elsewhere = await opened.value
-    await entering.log_in(elsewhere, login)
+    await logins.log_in(elsewhere, login)
     await elsewhere.close()
     await button.click()
     await page.wait_for_url("**/domains/dom_*")
@@ -69,11 +69,11 @@ async def test_a_form_whose_session_is_over_is_sent_again_after_a_log_in_elsewhe
 
 
 async def test_a_form_of_one_person_is_not_sent_for_another(
-    open_page: Opener, house: houses.House, watch: watching.Watch
+    open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
-    watch.expect(r"^console: Failed to load resource: .* 40[013] ")
-    _, login = await house.new_account(domain=False)
-    _, other = await house.new_account(domain=False)
+    monitor.expect(r"^console: Failed to load resource: .* 40[013] ")
+    _, login = await dev.new_account(domain=False)
+    _, other = await dev.new_account(domain=False)
     page = await open_page(login)
     await page.goto("/domains")
     await page.context.clear_cookies()
@@ -82,7 +82,7 @@ async def test_a_form_of_one_person_is_not_sent_for_another(
     await button.click()
     await expect(page.get_by_role("alert")).to_contain_text("Your session is over")
     elsewhere = await page.context.new_page()
-    await entering.log_in(elsewhere, other)
+    await logins.log_in(elsewhere, other)
     await elsewhere.close()
     await button.click()
     await expect(page.get_by_role("alert")).to_contain_text("not valid any more")

@@ -3,7 +3,7 @@
 from playwright import async_api
 
 from postroad.services import templates
-from tests.browser import axe, entering, houses, watching
+from tests.browser import axe, dev_service, logins, page_monitor
 from tests.browser.conftest import Opener
 
 HOSTILE = (
@@ -21,8 +21,10 @@ async def edit(page: async_api.Page, label: str, text: str) -> None:
     await page.get_by_label(label, exact=True).fill(text)
 
 
-async def test_the_preview_follows_the_typing_and_the_way_back_does_not(open_page: Opener, house: houses.House) -> None:
-    _, login = await house.new_account()
+async def test_the_preview_follows_the_typing_and_the_way_back_does_not(
+    open_page: Opener, dev: dev_service.DevService
+) -> None:
+    _, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/templates")
     await page.get_by_role("link", name="New template").click()
@@ -44,8 +46,8 @@ async def test_the_preview_follows_the_typing_and_the_way_back_does_not(open_pag
     await axe.check(page)
 
 
-async def test_nothing_in_a_template_runs_or_leads_away(open_page: Opener, house: houses.House) -> None:
-    _, login = await house.new_account()
+async def test_nothing_in_a_template_runs_or_leads_away(open_page: Opener, dev: dev_service.DevService) -> None:
+    _, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/template/new")
     await edit(page, "HTML", HOSTILE)
@@ -58,9 +60,9 @@ async def test_nothing_in_a_template_runs_or_leads_away(open_page: Opener, house
 
 
 async def test_a_template_is_made_tried_and_removed_and_its_test_values_stay(
-    open_page: Opener, house: houses.House
+    open_page: Opener, dev: dev_service.DevService
 ) -> None:
-    account, login = await house.new_account()
+    account, login = await dev.new_account()
     page = await open_page(login)
     page.on("dialog", lambda dialog: dialog.accept())
     await page.goto("/template/new")
@@ -75,15 +77,17 @@ async def test_a_template_is_made_tried_and_removed_and_its_test_values_stay(
     await async_api.expect(page.get_by_text("A test is on its way")).to_be_visible()
     await async_api.expect(page.get_by_label("HTML", exact=True)).to_have_value("<p>Not saved, {{name}}</p>")
     await async_api.expect(paper(page)).to_contain_text("Not saved, Ada")
-    assert "Not saved" not in ((await templates.find(house.ctx, account.id, "preview")).html or "")
+    assert "Not saved" not in ((await templates.find(dev.ctx, account.id, "preview")).html or "")
     await axe.check(page)
     await page.get_by_role("button", name="Remove").click()
     await async_api.expect(page.get_by_text("The template preview is removed.")).to_be_visible()
 
 
-async def test_a_refusal_leaves_what_was_written(open_page: Opener, house: houses.House, watch: watching.Watch) -> None:
-    watch.expect(r"^console: Failed to load resource: .* 400 ")
-    _, login = await house.new_account()
+async def test_a_refusal_leaves_what_was_written(
+    open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
+) -> None:
+    monitor.expect(r"^console: Failed to load resource: .* 400 ")
+    _, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/template/new")
     await edit(page, "Alias", "welcome")
@@ -95,13 +99,13 @@ async def test_a_refusal_leaves_what_was_written(open_page: Opener, house: house
 
 
 async def test_the_editor_works_without_scripts(
-    browser: async_api.Browser, house: houses.House, watch: watching.Watch
+    browser: async_api.Browser, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
-    _, login = await house.new_account()
-    session = await entering.session_of(house, login)
-    context = await browser.new_context(base_url=house.base_url, java_script_enabled=False, storage_state=session)
+    _, login = await dev.new_account()
+    session = await logins.session_of(dev, login)
+    context = await browser.new_context(base_url=dev.base_url, java_script_enabled=False, storage_state=session)
     try:
-        watch.over(context)
+        monitor.over(context)
         page = await context.new_page()
         await page.goto("/template/new")
         await edit(page, "Alias", "plain")

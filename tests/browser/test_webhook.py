@@ -4,12 +4,12 @@ import re
 
 from playwright import async_api
 
-from tests.browser import axe, houses
+from tests.browser import axe, dev_service
 from tests.browser.conftest import Opener
 
 
-async def test_a_webhook_is_set_tried_and_its_log_lives(open_page: Opener, house: houses.House) -> None:
-    _, login = await house.new_account()
+async def test_a_webhook_is_set_tried_and_its_log_lives(open_page: Opener, dev: dev_service.DevService) -> None:
+    _, login = await dev.new_account()
     page = await open_page(login)
     page.on("dialog", lambda dialog: dialog.accept())
     await page.goto("/webhook")

@@ -35,10 +35,10 @@ def main() -> int:
             place = folder / name.replace(", ", "-").replace(" ", "-")
             place.mkdir()
             outcomes[name] = asyncio.run(_try(given, engine, layout, place))
-            _tell("\n".join(report.section(name, outcomes[name])))
+            _print("\n".join(report.section(name, outcomes[name])))
     RESULTS.write_text(report.write(outcomes))
     if any(check.findings for outcome in outcomes.values() for check in outcome.checked):
-        _tell(f"there are findings; the stores and the logs are in {folder}")
+        _print(f"there are findings; the stores and the logs are in {folder}")
         return 1
     shutil.rmtree(folder)
     return 0
@@ -65,12 +65,12 @@ async def _try(given: argparse.Namespace, engine: str, layout: str, folder: Path
             minutes=given.minutes / share,
             disturbances=database.disturbances,
             network=database.network,
-            tell=lambda text: _tell(f"{NAMES[engine]}, {layout}: {text}"),
+            tell=lambda text: _print(f"{NAMES[engine]}, {layout}: {text}"),
         )
         return await trial.run(plan, folder, database.url)
 
 
-def _tell(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - whoever waits for minutes wants to see something
 
 

@@ -14,14 +14,19 @@ from dataclasses import dataclass, field
 
 from postroad.model import caller
 from postroad.protocol import webhook_signature
-from postroad.services import accounts, api_keys, context, credentials, credits, domains, webhooks
-from tests import webhook_receivers
-from tests.reliability import telling
-from tests.webhook_receivers import OK, Received, Receiver
+from postroad.services import context
+from postroad.services.accounts import credits
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import api_keys, credentials
+from postroad.services.domains import registry as domains
+from postroad.services.webhooks import endpoints
+from tests import webhook_server
+from tests.reliability import webhook_processes
+from tests.webhook_server import OK, ReceivedRequest, WebhookServer
 
 CREDITS = 10_000_000
 # How often an event is refused at the most: with the deaths of workers fewer than its seven attempts.
-MOST_REFUSALS = 2
+MAX_REFUSALS = 2
 REFUSED_SHARE = 0.15
 
 
@@ -38,7 +43,7 @@ class Customer:
     told: dict[str, list[bytes]] = field(default_factory=lambda: collections.defaultdict(list))
     not_genuine: list[str] = field(default_factory=list)
 
-    def hear(self, request: Received) -> str | None:
+    def hear(self, request: ReceivedRequest) -> str | None:
         """Verify and keep; returns the id of the event."""
         header = request.headers.get(webhook_signature.HEADER.lower(), "")
         why = webhook_signature.why_refused(header, request.body, secret=self.secret, now=int(time.time()))
@@ -50,23 +55,23 @@ class Customer:
         return event_id
 
 
-def answering(customer: Customer, chance: random.Random) -> Callable[[Received], bytes]:
+def answering(customer: Customer, chance: random.Random) -> Callable[[ReceivedRequest], bytes]:
     """What the receiver says: mostly that it has understood, and now and then one of the wrong things."""
     refused: collections.Counter[str] = collections.Counter()
 
-    def answer(request: Received) -> bytes:
+    def answer(request: ReceivedRequest) -> bytes:
         event_id = customer.hear(request)
         if event_id is None:
-            return webhook_receivers.ok(401)
-        if chance.random() >= REFUSED_SHARE or refused[event_id] >= MOST_REFUSALS:
+            return webhook_server.ok(401)
+        if chance.random() >= REFUSED_SHARE or refused[event_id] >= MAX_REFUSALS:
             return OK
         refused[event_id] += 1
-        return chance.choice((*telling.REFUSALS, b""))  # no bytes at all: it hangs up
+        return chance.choice((*webhook_processes.REFUSALS, b""))  # no bytes at all: it hangs up
 
     return answer
 
 
-async def open_customer(ctx: context.Context, number: int, receiver: Receiver) -> Customer:
+async def open_customer(ctx: context.Context, number: int, receiver: WebhookServer) -> Customer:
     """A new customer."""
     domain = f"shop{number}.example.com"
     account = await accounts.create(ctx, f"Shop {number}")
@@ -75,7 +80,7 @@ async def open_customer(ctx: context.Context, number: int, receiver: Receiver) -
     credential, password = await credentials.create(ctx, account.id, "default")
     scopes = frozenset({caller.Permission.SEND, caller.Permission.READ})
     _, key = await api_keys.create(ctx, account.id, credential_id=None, name="default", scopes=scopes)
-    saved = await webhooks.save(ctx, account.id, url=receiver.url)
+    saved = await endpoints.save(ctx, account.id, url=receiver.url)
     login = (credential.username, password)
     return Customer(account.id, f"mail@{domain}", key, login, saved.secret or "")
 
@@ -86,7 +91,7 @@ async def open_customers(ctx: context.Context, count: int, chance: random.Random
     async with contextlib.AsyncExitStack() as stack:
         customers = []
         for number in range(count):
-            receiver = await stack.enter_async_context(webhook_receivers.receiving(tls=False))
+            receiver = await stack.enter_async_context(webhook_server.running(tls=False))
             customers.append(await open_customer(ctx, number, receiver))
             receiver.answer = answering(customers[-1], random.Random(chance.random()))
         yield customers

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.chaos import killing, networks
+from tests.chaos import fault_injection, networks
 from tests.postgres_server import PostgresServer
-from tests.reliability.test_kill import MortalServer
+from tests.reliability.test_kill import CrashingServer
 
 # How long a server that was shut down is away: its clients have to wait for it.
 AWAY_SECONDS: Final = 1.0
@@ -22,7 +22,7 @@ class Database:
     """Where it is, what can happen to it, and the network before it, if there is one."""
 
     url: str
-    disturbances: Sequence[killing.Happening] = ()
+    disturbances: Sequence[fault_injection.Disturbance] = ()
     network: networks.Network | None = None
 
 
@@ -32,7 +32,7 @@ async def opened(engine: str, folder: Path, chance: random.Random) -> AsyncItera
     if engine == "sqlite":
         yield Database(f"sqlite:///{folder / 'postroad.db'}")
         return
-    with MortalServer() as server:
+    with CrashingServer() as server:
         url = server.create_database()
         async with networks.between(url, chance) as (between, url_behind):
             happenings = (
@@ -48,7 +48,7 @@ async def opened(engine: str, folder: Path, chance: random.Random) -> AsyncItera
             yield Database(url_behind, happenings, between)
 
 
-def cutting(server: PostgresServer, url: str) -> killing.Happening:
+def cutting(server: PostgresServer, url: str) -> fault_injection.Disturbance:
     """Let the server end some of its connections, as an administrator does."""
     name = urllib.parse.urlsplit(url).path.removeprefix("/")
     chosen = f"datname = '{name}' AND pid <> pg_backend_pid() AND random() < 0.5"
@@ -60,7 +60,7 @@ def cutting(server: PostgresServer, url: str) -> killing.Happening:
     return cut
 
 
-def _crashing(server: MortalServer) -> killing.Happening:
+def _crashing(server: CrashingServer) -> fault_injection.Disturbance:
     """Shut the server down without a chance to tidy up, and start it again after a moment."""
 
     async def crash() -> Mapping[str, int]:

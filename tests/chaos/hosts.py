@@ -19,20 +19,20 @@ from typing import Any, Final
 
 import msgspec
 
-from tests.chaos import boundaries, mortal
-from tests.reliability import delivering, families, serving
+from tests.chaos import boundaries, crashing_process
+from tests.reliability import delivery_harness, process_trees, service_process
 
-PATIENCE_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.005
 KILLED: Final = -signal.SIGKILL
 # Of a host that has doors: they are processes of their own, and die as others do. Who has lost one ends with this code.
-DOORS: Final = 2
-DOOR_LOST: Final = 1
-DOOR_LOST_EVENT: Final = "door_lost"
+FRONTENDS: Final = 2
+FRONTEND_LOST: Final = 1
+FRONTEND_LOST_EVENT: Final = "door_lost"
 # Doors end within a second after their keeper; a busy machine may take longer to do it.
 ORPHAN_SECONDS: Final = 10.0
 # What the forked processes need is imported once.
-PRELOADED: Final = ["tests.chaos.mortal", "postroad.cli"]
+PRELOADED: Final = ["tests.chaos.crashing_process", "postroad.cli"]
 
 
 @dataclass(slots=True)
@@ -42,15 +42,15 @@ class Host:
     name: str
     folder: Path
     roles: Sequence[str]
-    service: serving.Service
+    service: service_process.Service
     http: str = ""
     smtp: tuple[str, int] | None = None
-    lives: int = 0
+    starts: int = 0
     # How processes ended that nobody had killed.
     ended_badly: list[str] = field(default_factory=list)
     # How long a door was there after its keeper, at the most.
     orphaned_seconds: float = 0.0
-    _doors: list[int] = field(default_factory=list)
+    _frontends: list[int] = field(default_factory=list)
     _process: ForkServerProcess | None = None
 
     @classmethod
@@ -60,7 +60,9 @@ class Host:
         """A host that is not started yet."""
         own = folder / name
         own.mkdir()
-        service = serving.Service(own, url, roles=roles, sections=delivering.as_toml(tables), doors=DOORS)
+        service = service_process.Service(
+            own, url, roles=roles, sections=delivery_harness.as_toml(tables), doors=FRONTENDS
+        )
         return cls(name, own, roles, service)
 
     @property
@@ -69,18 +71,18 @@ class Host:
 
     @property
     def log(self) -> Path:
-        return self.folder / f"{self.lives:04}.log"
+        return self.folder / f"{self.starts:04}.log"
 
     async def start(self) -> None:
         """Start, and return when it listens or is dead already, which only an order may bring about."""
-        self.lives += 1
+        self.starts += 1
         words = [word for role in self.roles for word in ("--role", role)]
         self._process = _process(["serve", "--config", str(self.service.file), *words], self.log, self._order)
         await asyncio.to_thread(self._process.start)
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while self.is_alive and not self._is_listening():
                 await asyncio.sleep(POLL_SECONDS)
-        self._doors = families.children(self._process.pid or 0)
+        self._frontends = process_trees.children(self._process.pid or 0)
 
     def _is_listening(self) -> bool:
         for line in lines_of(self.log):
@@ -97,7 +99,7 @@ class Host:
         prepared.write_bytes(msgspec.json.encode(order))
         prepared.rename(self._order)
 
-    async def dies(self, seconds: float) -> bool:
+    async def wait_for_exit(self, seconds: float) -> bool:
         """Whether it dies by itself within this time."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
@@ -106,43 +108,46 @@ class Host:
         return not self.is_alive
 
     @property
-    def has_doors(self) -> bool:
+    def has_frontends(self) -> bool:
         """Whether it is a keeper with doors."""
-        return bool(self._doors)
+        return bool(self._frontends)
 
-    async def lose_a_door(self, chance: random.Random) -> None:
+    async def kill_a_frontend(self, chance: random.Random) -> None:
         """Kill one of its doors, and return when the rest has ended, as it must."""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(chance.choice(self._doors), signal.SIGKILL)
-        if not await self.dies(PATIENCE_SECONDS):
-            self.ended_badly.append(f"{self.name}, life {self.lives}: went on without a door")
+            os.kill(chance.choice(self._frontends), signal.SIGKILL)
+        if not await self.wait_for_exit(TIMEOUT_SECONDS):
+            self.ended_badly.append(f"{self.name}, life {self.starts}: went on without a door")
 
-    async def bury(self) -> tuple[str, str]:
+    async def reap(self) -> tuple[str, str]:
         """Kill it if it lives; says where it died: the kind of transaction and the moment."""
         self.http, self.smtp = "", None
         process = self._started()
         process.kill()
-        await asyncio.to_thread(process.join, PATIENCE_SECONDS)
-        await self._doors_end()
+        await asyncio.to_thread(process.join, TIMEOUT_SECONDS)
+        await self._frontends_end()
         self._order.unlink(missing_ok=True)
         place = next(
-            ((line["kind"], line["moment"]) for line in lines_of(self.log) if line["event"] == mortal.KILLED), None
+            ((line["kind"], line["moment"]) for line in lines_of(self.log) if line["event"] == crashing_process.KILLED),
+            None,
         )
-        if process.exitcode == DOOR_LOST and has_lost_a_door(self.log):
-            return place or (boundaries.A_DOOR, "")
+        if process.exitcode == FRONTEND_LOST and has_lost_a_frontend(self.log):
+            return place or (boundaries.A_FRONTEND, "")
         if process.exitcode != KILLED:
-            self.ended_badly.append(f"{self.name}, life {self.lives}: ended with {process.exitcode}")
+            self.ended_badly.append(f"{self.name}, life {self.starts}: ended with {process.exitcode}")
         return place or (boundaries.ANY_MOMENT, "")
 
-    async def _doors_end(self) -> None:
+    async def _frontends_end(self) -> None:
         """No door outlives its keeper, or holds its address."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        while any(map(families.is_alive, self._doors)) and loop.time() < began + ORPHAN_SECONDS:
+        while any(map(process_trees.is_alive, self._frontends)) and loop.time() < began + ORPHAN_SECONDS:
             await asyncio.sleep(POLL_SECONDS)
         self.orphaned_seconds = max(self.orphaned_seconds, loop.time() - began)
         self.ended_badly += [
-            f"{self.name}, life {self.lives}: a door was left" for door in self._doors if families.is_alive(door)
+            f"{self.name}, life {self.starts}: a door was left"
+            for door in self._frontends
+            if process_trees.is_alive(door)
         ]
 
     async def stop(self) -> None:
@@ -150,17 +155,17 @@ class Host:
         self.http, self.smtp = "", None
         process = self._started()
         process.terminate()
-        await asyncio.to_thread(process.join, PATIENCE_SECONDS)
+        await asyncio.to_thread(process.join, TIMEOUT_SECONDS)
         if process.exitcode != 0:
             self.ended_badly.append(
-                f"{self.name}, life {self.lives}: was asked to stop, and ended with {process.exitcode}"
+                f"{self.name}, life {self.starts}: was asked to stop, and ended with {process.exitcode}"
             )
 
     def abandon(self) -> None:
         """Make sure that nothing is left."""
         if self._process is not None and self._process.is_alive():
             self._process.kill()
-            self._process.join(PATIENCE_SECONDS)
+            self._process.join(TIMEOUT_SECONDS)
 
     async def command(self, *words: str) -> tuple[int | None, Any]:
         """Run an operator's command; its exit code, and what it printed."""
@@ -168,7 +173,7 @@ class Host:
         printed.unlink(missing_ok=True)
         process = _process([*words, "--json", "--config", str(self.service.file)], printed, self._order)
         await asyncio.to_thread(process.start)
-        await asyncio.to_thread(process.join, PATIENCE_SECONDS)
+        await asyncio.to_thread(process.join, TIMEOUT_SECONDS)
         return process.exitcode, json.loads(printed.read_bytes())
 
     @property
@@ -184,7 +189,9 @@ class Host:
 def _process(words: Sequence[str], printed: Path, order: Path) -> ForkServerProcess:
     forks = multiprocessing.get_context("forkserver")
     forks.set_forkserver_preload(PRELOADED)
-    return forks.Process(target=mortal.run, args=(words,), kwargs={"printed": printed, "order": order}, daemon=True)
+    return forks.Process(
+        target=crashing_process.run, args=(words,), kwargs={"printed": printed, "order": order}, daemon=True
+    )
 
 
 def lines_of(log: Path) -> Iterator[dict[str, Any]]:
@@ -194,9 +201,9 @@ def lines_of(log: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def has_lost_a_door(log: Path) -> bool:
+def has_lost_a_frontend(log: Path) -> bool:
     """Whether a keeper's last words are that a door is gone: then it has to end, and to call it an error."""
-    return any(line["event"] == DOOR_LOST_EVENT for line in lines_of(log))
+    return any(line["event"] == FRONTEND_LOST_EVENT for line in lines_of(log))
 
 
 def stray_lines(log: Path) -> list[str]:

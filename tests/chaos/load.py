@@ -17,24 +17,24 @@ from typing import Final
 
 import httpx
 
-from tests.chaos import flaky, hosts
+from tests.chaos import flaky_host, hosts
 from tests.chaos.customers import Customer
-from tests.reliability import submitting
+from tests.reliability import submission_service
 
 DOMAINS: Final = ("north.example.net", "south.example.net", "east.example.org")
-MOST_RECIPIENTS: Final = 4
-FATES: Final = {flaky.FINE: 0.8, flaky.LATER: 0.12, flaky.GONE: 0.08}
+MAX_RECIPIENTS: Final = 4
+RECIPIENT_KINDS: Final = {flaky_host.FINE: 0.8, flaky_host.LATER: 0.12, flaky_host.GONE: 0.08}
 # A key that nobody answers for so long is not answered at all.
-PATIENCE_SECONDS: Final = 90.0
+TIMEOUT_SECONDS: Final = 90.0
 ANSWER_SECONDS: Final = 20.0
 RETRY_SECONDS: Final = 0.05
 HTTP, SMTP = "http", "smtp"
 AGAIN: Final = {"service_unavailable", "temporary_failure", "idempotency_in_progress", "rate_limited", "internal_error"}
-DOUBLED_SHARE, REPEATED_SHARE, FAINT_SHARE = 0.05, 0.1, 0.2
+DOUBLED_SHARE, REPEATED_SHARE, IMPATIENT_SHARE = 0.05, 0.1, 0.2
 
 
 @dataclass(slots=True)
-class Letter:
+class Submission:
     """What a sender wants to be sent, and what it was told."""
 
     key: str
@@ -52,7 +52,7 @@ class Letter:
 
 
 # One try: how long to wait before the next one, or None when the letter was accepted.
-Attempt = Callable[[Letter], Awaitable[float | None]]
+Attempt = Callable[[Submission], Awaitable[float | None]]
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Load:
     customers: Sequence[Customer]
     chance: random.Random
     pause_seconds: float
-    letters: list[Letter] = field(default_factory=list)
+    submissions: list[Submission] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     answers: int = 0
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -71,129 +71,146 @@ class Load:
 
     @property
     def acknowledged(self) -> int:
-        return sum(letter.is_acknowledged for letter in self.letters)
+        return sum(submission.is_acknowledged for submission in self.submissions)
 
     def door(self, is_open: Callable[[hosts.Host], object]) -> hosts.Host | None:
         """A door that answers, as a balancer would choose it."""
         found = [door for door in self.doors if is_open(door)]
         return self.chance.choice(found) if found else None
 
-    def letter(self, door: str) -> Letter:
+    def submission(self, door: str) -> Submission:
         """A new letter."""
         chance, number = self.chance, next(self._numbers)
-        fates = chance.choices(list(FATES), list(FATES.values()), k=chance.randint(1, MOST_RECIPIENTS))
+        fates = chance.choices(
+            list(RECIPIENT_KINDS), list(RECIPIENT_KINDS.values()), k=chance.randint(1, MAX_RECIPIENTS)
+        )
         to = tuple(f"{fate}.{number}.{place}@{chance.choice(DOMAINS)}" for place, fate in enumerate(fates))
-        written = Letter(f"{door}-{number}", chance.choice(self.customers), door, to)
-        self.letters.append(written)
+        written = Submission(f"{door}-{number}", chance.choice(self.customers), door, to)
+        self.submissions.append(written)
         return written
 
-    def note(self, letter: Letter, message_id: str, answer: bytes) -> None:
+    def note(self, submission: Submission, message_id: str, answer: bytes) -> None:
         """A letter was accepted, as it was before if it was."""
         self.answers += 1
-        if letter.message_id is None:
-            letter.message_id, letter.answer = message_id, answer
-        elif (letter.message_id, letter.answer) != (message_id, answer):
-            self.problems.append(f"{letter.key}: accepted as {letter.message_id}, and then as {message_id}")
+        if submission.message_id is None:
+            submission.message_id, submission.answer = message_id, answer
+        elif (submission.message_id, submission.answer) != (message_id, answer):
+            self.problems.append(f"{submission.key}: accepted as {submission.message_id}, and then as {message_id}")
 
     async def work(self, door: str, attempt: Attempt) -> None:
         """One letter after the other, until the load is over."""
         while not self.is_over.is_set():
-            letter = self.letter(door)
-            is_faint = self.chance.random() < FAINT_SHARE
+            submission = self.submission(door)
+            gives_up_early = self.chance.random() < IMPATIENT_SHARE
             together = 2 if door == HTTP and self.chance.random() < DOUBLED_SHARE else 1  # a session is one sender's
-            await asyncio.gather(*(self.insist(letter, attempt, is_faint=is_faint) for _ in range(together)))
-            if letter.is_acknowledged and self.chance.random() < REPEATED_SHARE:
-                await self.insist(letter, attempt)
+            await asyncio.gather(
+                *(self.send_until_answered(submission, attempt, gives_up_early=gives_up_early) for _ in range(together))
+            )
+            if submission.is_acknowledged and self.chance.random() < REPEATED_SHARE:
+                await self.send_until_answered(submission, attempt)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.chance.uniform(0, 2 * self.pause_seconds)):
                     await self.is_over.wait()
 
-    async def insist(self, letter: Letter, attempt: Attempt, *, is_faint: bool = False) -> None:
+    async def send_until_answered(
+        self, submission: Submission, attempt: Attempt, *, gives_up_early: bool = False
+    ) -> None:
         """Repeat a letter until it is accepted; a faint heart tries once, when there is a door."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 while True:
-                    wait = await attempt(letter)
+                    wait = await attempt(submission)
                     if wait is None:
                         return
-                    if is_faint and letter.tries:
-                        letter.has_given_up = True
+                    if gives_up_early and submission.tries:
+                        submission.has_given_up = True
                         return
                     await asyncio.sleep(wait)
         except TimeoutError:
-            self.problems.append(f"{letter.key}: nobody answered {letter.tries} tries in {PATIENCE_SECONDS:.0f} s")
-        except Refused as refused:
-            self.problems.append(f"{letter.key}: {refused}")
+            self.problems.append(
+                f"{submission.key}: nobody answered {submission.tries} tries in {TIMEOUT_SECONDS:.0f} s"
+            )
+        except SubmissionRefused as refused:
+            self.problems.append(f"{submission.key}: {refused}")
 
-    async def post(self, client: httpx.AsyncClient, letter: Letter) -> float | None:
+    async def post(self, client: httpx.AsyncClient, submission: Submission) -> float | None:
         """One request; how long to wait for the next one, or None when it was accepted."""
         door = self.door(lambda host: host.http)
         if door is None:
             return RETRY_SECONDS
-        body = {"from": letter.customer.sender, "to": letter.recipients, "subject": letter.key, "text": "Hello"}
-        headers = {"Authorization": f"Bearer {letter.customer.api_key}", "Idempotency-Key": letter.key}
-        was_acknowledged = letter.is_acknowledged
-        letter.tries += 1
+        body = {
+            "from": submission.customer.sender,
+            "to": submission.recipients,
+            "subject": submission.key,
+            "text": "Hello",
+        }
+        headers = {"Authorization": f"Bearer {submission.customer.api_key}", "Idempotency-Key": submission.key}
+        was_acknowledged = submission.is_acknowledged
+        submission.tries += 1
         try:
             response = await client.post(f"{door.http}/emails", json=body, headers=headers)
         except httpx.TransportError:
             return RETRY_SECONDS
         if response.status_code == httpx.codes.ACCEPTED:
-            self.note(letter, response.json()["id"], response.content)
+            self.note(submission, response.json()["id"], response.content)
             if was_acknowledged and response.headers.get("idempotent-replayed") != "true":
-                self.problems.append(f"{letter.key}: a repetition was not called one")
+                self.problems.append(f"{submission.key}: a repetition was not called one")
             return None
         if response.json()["code"] not in AGAIN:
-            raise Refused(response.text)
+            raise SubmissionRefused(response.text)
         return float(response.headers.get("retry-after", RETRY_SECONDS))
 
 
-class Refused(Exception):
+class SubmissionRefused(Exception):
     """A letter was refused for good, which none deserves."""
 
 
-class Correspondent:
+class SmtpSender:
     """Somebody with an SMTP connection, who opens another one when it is lost."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
         # A connection is logged in for one customer.
-        self._sessions: dict[str, submitting.Session] = {}
+        self._sessions: dict[str, submission_service.Session] = {}
 
-    async def hand_in(self, letter: Letter) -> float | None:
+    async def hand_in(self, submission: Submission) -> float | None:
         """One transaction; how long to wait for the next one, or None when it was accepted."""
-        account_id = letter.customer.account_id
+        account_id = submission.customer.account_id
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                reply = await self._hand_in(letter)
+                reply = await self._hand_in(submission)
         except (OSError, EOFError, TimeoutError):
             reply = None
-        if reply is None or reply.code == submitting.STOPPING:
+        if reply is None or reply.code == submission_service.STOPPING:
             self._close(account_id)
             return RETRY_SECONDS
-        if reply.code == submitting.TAKEN:
-            self._load.note(letter, reply.message_id, reply.text.encode())
+        if reply.code == submission_service.ACCEPTED:
+            self._load.note(submission, reply.message_id, reply.text.encode())
             return None
         self._close(account_id)
         if not reply.is_temporary:
-            raise Refused(reply)
+            raise SubmissionRefused(reply)
         return RETRY_SECONDS
 
-    async def _hand_in(self, letter: Letter) -> submitting.Reply:
-        session = self._sessions.get(letter.customer.account_id)
+    async def _hand_in(self, submission: Submission) -> submission_service.Reply:
+        session = self._sessions.get(submission.customer.account_id)
         if session is None:
             door = self._load.door(lambda host: host.smtp)
-            session = await submitting.Session.open(door.smtp if door else None)
-            self._sessions[letter.customer.account_id] = session
-            reply = await session.log_in(letter.customer.login)
-            if reply.code >= submitting.REFUSED_FROM:
+            session = await submission_service.Session.open(door.smtp if door else None)
+            self._sessions[submission.customer.account_id] = session
+            reply = await session.log_in(submission.customer.login)
+            if reply.code >= submission_service.REFUSED_FROM:
                 return reply
-        letter.tries += 1
-        commands = [f"MAIL FROM:<{letter.customer.sender}>", *(f"RCPT TO:<{to}>" for to in letter.recipients), "DATA"]
+        submission.tries += 1
+        commands = [
+            f"MAIL FROM:<{submission.customer.sender}>",
+            *(f"RCPT TO:<{to}>" for to in submission.recipients),
+            "DATA",
+        ]
         session.write("".join(f"{command}\r\n" for command in commands).encode())
         replies = [await session.reply() for _ in commands]
-        refusals = [reply for reply in replies if reply.code >= submitting.REFUSED_FROM]
-        return refusals[0] if refusals else await session.say(content(letter))
+        refusals = [reply for reply in replies if reply.code >= submission_service.REFUSED_FROM]
+        return refusals[0] if refusals else await session.say(content(submission))
 
     def _close(self, account_id: str) -> None:
         session = self._sessions.pop(account_id, None)
@@ -205,14 +222,14 @@ class Correspondent:
             self._close(account_id)
 
 
-def content(letter: Letter) -> bytes:
+def content(submission: Submission) -> bytes:
     """A letter as a mail program writes it, with the dot that ends it; each try has another Message-ID."""
     fields = (
-        f"From: {letter.customer.sender}",
-        f"To: {letter.recipients[0]}",
-        f"Subject: {letter.key}",
-        f"Message-ID: <{letter.tries}.{letter.key}@client.example.org>",
-        f"Idempotency-Key: {letter.key}",
+        f"From: {submission.customer.sender}",
+        f"To: {submission.recipients[0]}",
+        f"Subject: {submission.key}",
+        f"Message-ID: <{submission.tries}.{submission.key}@client.example.org>",
+        f"Idempotency-Key: {submission.key}",
     )
     return "\r\n".join((*fields, "", "Hello", ".", "")).encode()
 
@@ -221,7 +238,7 @@ def content(letter: Letter) -> bytes:
 async def sending(load: Load, *, http: int, smtp: int) -> AsyncIterator[None]:
     """So many senders at work for the time of the block; at its end each finishes its last letter."""
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=100)
-    correspondents = [Correspondent(load) for _ in range(smtp)]
+    correspondents = [SmtpSender(load) for _ in range(smtp)]
     async with httpx.AsyncClient(timeout=ANSWER_SECONDS, limits=limits, trust_env=False) as client:
         post = functools.partial(load.post, client)
         async with asyncio.TaskGroup() as tasks:

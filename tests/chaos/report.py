@@ -50,7 +50,7 @@ def section(name: str, outcome: trial.Outcome) -> Iterator[str]:
     yield ""
     yield from table(("check", "examined", "findings", "what must hold"), checks(outcome))
     yield ""
-    for story in outcome.stories:
+    for story in outcome.traces:
         yield f"```text\n{story}\n```\n"
 
 
@@ -66,34 +66,34 @@ def losses(lossy: networks.Network) -> list[tuple[object, ...]]:
 
 def figures(outcome: trial.Outcome) -> list[tuple[object, ...]]:
     """What there was of everything."""
-    world = outcome.world
-    doubts, ids = world.doubts(), {recipient.email: recipient.id for recipient in world.recipients}
-    doubled = {email: count for email, count in world.taken.items() if count > 1}
-    statuses = collections.Counter(recipient.status for recipient in world.recipients)
-    received = sum(map(len, world.told.values()))
+    snapshot = outcome.snapshot
+    doubts, ids = snapshot.doubts(), {recipient.email: recipient.id for recipient in snapshot.recipients}
+    doubled = {email: count for email, count in snapshot.taken.items() if count > 1}
+    statuses = collections.Counter(recipient.status for recipient in snapshot.recipients)
+    received = sum(map(len, snapshot.told.values()))
     return [
         ("kills", outcome.kills.total()),
         ("of them at a boundary", sum(count for (kind, _), count in outcome.kills.items() if kind in boundaries.KINDS)),
         ("of them at any moment", outcome.kills[boundaries.ANY_MOMENT, ""]),
-        ("of them of a door alone, which ended its keeper", outcome.kills[boundaries.A_DOOR, ""]),
-        ("all others of keepers, which ended their doors", outcome.keepers),
+        ("of them of a door alone, which ended its keeper", outcome.kills[boundaries.A_FRONTEND, ""]),
+        ("all others of keepers, which ended their doors", outcome.writers),
         ("slowest end of such doors, in milliseconds", round(outcome.orphaned_seconds * 1000)),
         *outcome.disturbed.items(),
-        ("letters", len(world.letters)),
-        ("acknowledged", sum(letter.is_acknowledged for letter in world.letters)),
-        ("tries to send them", sum(letter.tries for letter in world.letters)),
-        ("given up by their senders", sum(letter.has_given_up for letter in world.letters)),
-        ("messages", len(world.messages)),
-        ("recipients", len(world.recipients)),
+        ("letters", len(snapshot.submissions)),
+        ("acknowledged", sum(submission.is_acknowledged for submission in snapshot.submissions)),
+        ("tries to send them", sum(submission.tries for submission in snapshot.submissions)),
+        ("given up by their senders", sum(submission.has_given_up for submission in snapshot.submissions)),
+        ("messages", len(snapshot.messages)),
+        ("recipients", len(snapshot.recipients)),
         *((f"recipients {status}", count) for status, count in sorted(statuses.items())),
-        ("copies that were taken", sum(world.taken.values())),
+        ("copies that were taken", sum(snapshot.taken.values())),
         ("recipients with more than one copy", len(doubled)),
         ("of them with a doubt in the log", sum(doubts[ids.get(email, "")] > 0 for email in doubled)),
-        ("events", len(world.events)),
+        ("events", len(snapshot.events)),
         ("requests that receivers got", received),
-        ("events that came more than once", sum(len(got) > 1 for got in world.told.values())),
-        ("events whose attempts ran out", sum(event.state == "failed" for event in world.events)),
-        ("lives of processes", world.lives),
+        ("events that came more than once", sum(len(got) > 1 for got in snapshot.told.values())),
+        ("events whose attempts ran out", sum(event.state == "failed" for event in snapshot.events)),
+        ("lives of processes", snapshot.starts),
     ]
 
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from tests.chaos import boundaries, flaky, hosts, trial, world
-from tests.reliability import delivering, families
+from tests.chaos import boundaries, flaky_host, hosts, snapshot, trial
+from tests.reliability import delivery_harness, process_trees
 
 
 @pytest_asyncio.fixture
-async def keeper(clean_sqlite_url: str, tmp_path: Path) -> AsyncIterator[hosts.Host]:
-    async with flaky.running(random.Random(1)) as mail_host:
+async def writer(clean_sqlite_url: str, tmp_path: Path) -> AsyncIterator[hosts.Host]:
+    async with flaky_host.running(random.Random(1)) as mail_host:
         tables = trial.tables(mail_host)
-        async with delivering.open_context(clean_sqlite_url, tables):
-            host = hosts.Host.make(tmp_path, clean_sqlite_url, name="doors", roles=trial.DOORS, tables=tables)
+        async with delivery_harness.open_context(clean_sqlite_url, tables):
+            host = hosts.Host.make(tmp_path, clean_sqlite_url, name="doors", roles=trial.LISTENER_ROLES, tables=tables)
             await host.start()
             try:
                 yield host
@@ -23,18 +23,18 @@ async def keeper(clean_sqlite_url: str, tmp_path: Path) -> AsyncIterator[hosts.H
                 host.abandon()
 
 
-async def test_a_keeper_ends_with_its_door_and_nobody_calls_it_a_fault(keeper: hosts.Host) -> None:
-    assert keeper.has_doors
-    await keeper.lose_a_door(random.Random(1))
-    assert await keeper.bury() == (boundaries.A_DOOR, "")
-    assert keeper.ended_badly == []
-    assert world.errors([keeper]) == []
+async def test_a_keeper_ends_with_its_door_and_nobody_calls_it_a_fault(writer: hosts.Host) -> None:
+    assert writer.has_frontends
+    await writer.kill_a_frontend(random.Random(1))
+    assert await writer.reap() == (boundaries.A_FRONTEND, "")
+    assert writer.ended_badly == []
+    assert snapshot.errors([writer]) == []
 
 
-async def test_doors_end_with_their_keeper(keeper: hosts.Host) -> None:
-    doors = list(keeper._doors)
-    assert len(doors) == hosts.DOORS
-    assert await keeper.bury() == (boundaries.ANY_MOMENT, "")
-    assert not any(map(families.is_alive, doors))
-    assert keeper.ended_badly == []
-    assert keeper.orphaned_seconds < hosts.ORPHAN_SECONDS
+async def test_doors_end_with_their_keeper(writer: hosts.Host) -> None:
+    doors = list(writer._frontends)
+    assert len(doors) == hosts.FRONTENDS
+    assert await writer.reap() == (boundaries.ANY_MOMENT, "")
+    assert not any(map(process_trees.is_alive, doors))
+    assert writer.ended_badly == []
+    assert writer.orphaned_seconds < hosts.ORPHAN_SECONDS

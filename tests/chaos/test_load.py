@@ -2,68 +2,68 @@
 
 import random
 
-from tests.chaos import load, worlds
+from tests.chaos import load, sample_snapshot
 
 
 def senders() -> load.Load:
-    return load.Load([], [worlds.customer()], random.Random(1), 0.0)
+    return load.Load([], [sample_snapshot.customer()], random.Random(1), 0.0)
 
 
 def test_a_first_answer_is_kept_and_the_same_again_is_fine() -> None:
     sent = senders()
-    letter = sent.letter(load.HTTP)
-    assert not letter.is_acknowledged
+    submission = sent.submission(load.HTTP)
+    assert not submission.is_acknowledged
     for _ in range(2):
-        sent.note(letter, "em_1", b"{}")
-    assert (letter.message_id, sent.problems, sent.acknowledged, sent.answers) == ("em_1", [], 1, 2)
+        sent.note(submission, "em_1", b"{}")
+    assert (submission.message_id, sent.problems, sent.acknowledged, sent.answers) == ("em_1", [], 1, 2)
 
 
 def test_another_id_or_other_bytes_for_the_same_key_are_noticed() -> None:
     sent = senders()
-    letter = sent.letter(load.HTTP)
-    sent.note(letter, "em_1", b"{}")
-    sent.note(letter, "em_2", b"{}")
-    sent.note(letter, "em_1", b"{ }")
+    submission = sent.submission(load.HTTP)
+    sent.note(submission, "em_1", b"{}")
+    sent.note(submission, "em_2", b"{}")
+    sent.note(submission, "em_1", b"{ }")
     assert len(sent.problems) == 2
 
 
 async def test_a_letter_that_is_refused_for_good_is_noticed() -> None:
-    async def refuse(_: load.Letter) -> float | None:
-        raise load.Refused("550 5.7.1 forbidden")
+    async def refuse(_: load.Submission) -> float | None:
+        raise load.SubmissionRefused("550 5.7.1 forbidden")
 
     sent = senders()
-    await sent.insist(sent.letter(load.SMTP), refuse)
+    await sent.send_until_answered(sent.submission(load.SMTP), refuse)
     assert sent.problems == ["smtp-0: 550 5.7.1 forbidden"]
 
 
 async def test_a_letter_is_repeated_until_it_is_accepted() -> None:
     waits = iter([0.0, 0.0, None])
 
-    async def attempt(letter: load.Letter) -> float | None:
-        letter.tries += 1
+    async def attempt(submission: load.Submission) -> float | None:
+        submission.tries += 1
         return next(waits)
 
     sent = senders()
-    letter = sent.letter(load.HTTP)
-    await sent.insist(letter, attempt)
-    assert (letter.tries, letter.has_given_up, sent.problems) == (3, False, [])
+    submission = sent.submission(load.HTTP)
+    await sent.send_until_answered(submission, attempt)
+    assert (submission.tries, submission.has_given_up, sent.problems) == (3, False, [])
 
 
 async def test_a_faint_heart_waits_for_a_door_and_tries_once() -> None:
     tries = iter([0, 0, 1])
 
-    async def attempt(letter: load.Letter) -> float | None:
-        letter.tries += next(tries)
+    async def attempt(submission: load.Submission) -> float | None:
+        submission.tries += next(tries)
         return 0.0
 
     sent = senders()
-    letter = sent.letter(load.HTTP)
-    await sent.insist(letter, attempt, is_faint=True)
-    assert (letter.tries, letter.has_given_up, sent.problems) == (1, True, [])
+    submission = sent.submission(load.HTTP)
+    await sent.send_until_answered(submission, attempt, gives_up_early=True)
+    assert (submission.tries, submission.has_given_up, sent.problems) == (1, True, [])
 
 
 def test_every_address_is_used_for_one_letter_only() -> None:
     sent = senders()
-    letters = [sent.letter(load.HTTP) for _ in range(100)]
-    addresses = [address for letter in letters for address in letter.recipients]
+    submissions = [sent.submission(load.HTTP) for _ in range(100)]
+    addresses = [address for submission in submissions for address in submission.recipients]
     assert len(set(addresses)) == len(addresses) > 100

@@ -11,7 +11,7 @@ import pytest_asyncio
 from tests.chaos import boundaries, networks
 from tests.chaos.networks import Loss
 
-PATIENCE_SECONDS = 10.0
+TIMEOUT_SECONDS = 10.0
 
 
 @pytest_asyncio.fixture
@@ -66,14 +66,14 @@ async def test_what_is_held_waits_and_what_is_refused_or_reset_ends(
     connection = await asyncpg.connect(url)
     held = asyncio.create_task(network.hold())
     await asyncio.sleep(0)
-    assert await connection.fetchval("SELECT 1", timeout=PATIENCE_SECONDS) == 1
+    assert await connection.fetchval("SELECT 1", timeout=TIMEOUT_SECONDS) == 1
     assert held.done()
     await connection.close()
     for happen in (network.reset_some, network.leave_half_open, network.refuse):
         connection = await asyncpg.connect(url)
         happening = asyncio.create_task(happen())
         with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError, ConnectionError)):
-            await connection.fetchval("SELECT pg_sleep(10)", timeout=PATIENCE_SECONDS)
+            await connection.fetchval("SELECT pg_sleep(10)", timeout=TIMEOUT_SECONDS)
         assert sum((await happening).values()) == 1
 
 

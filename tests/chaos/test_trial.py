@@ -40,11 +40,11 @@ def short(layout: str, **changes: object) -> trial.Plan:
 
 def prove(outcome: trial.Outcome) -> None:
     broken = [check.name for check in outcome.checked if check.findings]
-    assert not broken, "\n".join([*broken, *outcome.stories])
+    assert not broken, "\n".join([*broken, *outcome.traces])
     assert outcome.kills == Counter((order.kind, order.moment) for order in ORDERS)
-    doors = {letter.door for letter in outcome.world.letters if letter.is_acknowledged}
+    doors = {submission.door for submission in outcome.snapshot.submissions if submission.is_acknowledged}
     assert doors == {"http", "smtp"}
-    assert outcome.world.told
+    assert outcome.snapshot.told
     assert "findings" in "\n".join(report.section("short", outcome))
 
 

@@ -17,19 +17,33 @@ from typing import Final
 
 from postroad import errors
 from postroad.services import context
-from tests.chaos import boundaries, customers, flaky, hosts, killing, load, networks, reconciling, world
-from tests.reliability import delivering, sinks, telling
+from tests.chaos import (
+    boundaries,
+    customers,
+    fault_injection,
+    flaky_host,
+    hosts,
+    load,
+    networks,
+    reconciliation,
+    snapshot,
+)
+from tests.reliability import delivery_harness, sinks, webhook_processes
 
-DOORS: Final = ("api", "submission")
+LISTENER_ROLES: Final = ("api", "submission")
 LAYOUTS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
-    "one process": {"all": (*DOORS, "maintenance", "delivery", "webhooks")},
-    "two processes": {"doors": (*DOORS, "maintenance"), "engines": ("delivery", "webhooks")},
-    "three processes": {"doors": (*DOORS, "maintenance"), "delivery": ("delivery",), "webhooks": ("webhooks",)},
+    "one process": {"all": (*LISTENER_ROLES, "maintenance", "delivery", "webhooks")},
+    "two processes": {"doors": (*LISTENER_ROLES, "maintenance"), "engines": ("delivery", "webhooks")},
+    "three processes": {
+        "doors": (*LISTENER_ROLES, "maintenance"),
+        "delivery": ("delivery",),
+        "webhooks": ("webhooks",),
+    },
     "three hosts": {
-        "1-doors": (*DOORS, "maintenance"),
+        "1-doors": (*LISTENER_ROLES, "maintenance"),
         "1-delivery": ("delivery",),
         "1-webhooks": ("webhooks",),
-        "2-doors": DOORS,
+        "2-doors": LISTENER_ROLES,
         "2-delivery": ("delivery",),
         "3-delivery": ("delivery",),
         "3-webhooks": ("webhooks",),
@@ -42,7 +56,7 @@ WEBHOOK_RETRY_SECONDS: Final = [1] * 6
 SETTLE_SECONDS: Final = 180.0
 POLL_SECONDS: Final = 0.1
 # Of each check: more would say the same.
-MOST_STORIES: Final = 5
+MAX_TRACES: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +75,7 @@ class Plan:
     pause_seconds: float = 0.2
     # Let the leases of the dead end at once, when nobody is at work any more; else time passes as it does.
     hurries: bool = False
-    disturbances: Sequence[killing.Happening] = ()
+    disturbances: Sequence[fault_injection.Disturbance] = ()
     network: networks.Network | None = None
     tell: Callable[[str], None] = lambda _text: None
 
@@ -73,21 +87,21 @@ class Outcome:
     plan: Plan
     kills: Counter[tuple[str, str]]
     # Of them: those of a keeper whose doors had to end by themselves, and how long the slowest took for it.
-    keepers: int
+    writers: int
     orphaned_seconds: float
     disturbed: Counter[str]
-    world: world.World
-    checked: Sequence[reconciling.Checked]
-    stories: Sequence[str]
+    snapshot: snapshot.Snapshot
+    checked: Sequence[reconciliation.Checked]
+    traces: Sequence[str]
     seconds: float
 
 
-def tables(host: flaky.Host) -> dict[str, dict[str, object]]:
+def tables(host: flaky_host.Host) -> dict[str, dict[str, object]]:
     """Settings of every process: all mail to one host, receivers on loopback, the shortest leases there are."""
     sink = sinks.Sink("127.0.0.1", host.port)
     return {
-        **delivering.sections(sink, retry_seconds=RETRY_SECONDS),
-        **telling.sections(retry_seconds=WEBHOOK_RETRY_SECONDS),
+        **delivery_harness.sections(sink, retry_seconds=RETRY_SECONDS),
+        **webhook_processes.sections(retry_seconds=WEBHOOK_RETRY_SECONDS),
         "submission": {"listen": "127.0.0.1:0", "auth_without_tls": True, "grace_seconds": 5},
         "bounce_guard": {"enabled": False},
     }
@@ -98,38 +112,38 @@ async def run(plan: Plan, folder: Path, url: str) -> Outcome:
     began = asyncio.get_running_loop().time()
     chance = random.Random(plan.seed)
     async with (
-        flaky.running(random.Random(chance.random())) as host,
-        delivering.open_context(url, tables(host)) as ctx,
+        flaky_host.running(random.Random(chance.random())) as host,
+        delivery_harness.open_context(url, tables(host)) as ctx,
         customers.open_customers(ctx, plan.customers, chance) as opened,
         _started(folder, url, plan, tables(host)) as processes,
     ):
         doors = [one for one in processes if "api" in one.roles]
         sent = load.Load(doors, opened, random.Random(chance.random()), plan.pause_seconds)
-        killer = killing.Killer(processes, sent, chance, plan.disturbances)
+        killer = fault_injection.FaultInjector(processes, sent, chance, plan.disturbances)
         async with load.sending(sent, http=plan.http_senders, smtp=plan.smtp_senders):
-            await _bad_day(plan, killer)
+            await _inject_faults(plan, killer)
         plan.tell("the load is over")
         await _settle(plan, ctx, processes)
-        known = world.seen(sent, host, schedule=RETRY_SECONDS, webhook_schedule=WEBHOOK_RETRY_SECONDS)
+        known = snapshot.seen(sent, host, schedule=RETRY_SECONDS, webhook_schedule=WEBHOOK_RETRY_SECONDS)
         seen = await _look(ctx, processes, known)
-    checked = reconciling.reconcile(seen)
+    checked = reconciliation.reconcile(seen)
     seconds = asyncio.get_running_loop().time() - began
     return Outcome(
         plan,
         killer.kills,
-        killer.keepers,
+        killer.writers,
         max(process.orphaned_seconds for process in processes),
         killer.disturbed,
         seen,
         checked,
-        _stories(seen, checked, processes),
+        _traces(seen, checked, processes),
         seconds,
     )
 
 
-async def _bad_day(plan: Plan, killer: killing.Killer) -> None:
+async def _inject_faults(plan: Plan, killer: fault_injection.FaultInjector) -> None:
     for order in plan.orders:
-        await killer.strike(order, seconds=hosts.PATIENCE_SECONDS)
+        await killer.strike(order, seconds=hosts.TIMEOUT_SECONDS)
     if plan.orders:
         await killer.disturb()
     else:
@@ -159,7 +173,7 @@ async def _settle(plan: Plan, ctx: context.Context, processes: Sequence[hosts.Ho
         await asyncio.gather(*(process.stop() for process in processes))
         async with ctx.store.transaction() as tx:
             await tx.run_script("UPDATE queue SET due_at = 0 WHERE ready = 0")
-            await telling.let_time_pass(tx)
+            await webhook_processes.let_time_pass(tx)
         await asyncio.gather(*(process.start() for process in processes))
     with contextlib.suppress(TimeoutError):  # the reconciliation finds what is not final
         async with asyncio.timeout(SETTLE_SECONDS):
@@ -170,29 +184,31 @@ async def _settle(plan: Plan, ctx: context.Context, processes: Sequence[hosts.Ho
 
 async def _unfinished(ctx: context.Context) -> bool:
     try:
-        return await world.unfinished(ctx) > 0
+        return await snapshot.unfinished(ctx) > 0
     except errors.ServiceUnavailable:  # a connection that was cut together with the others'
         return True
 
 
-async def _look(ctx: context.Context, processes: Sequence[hosts.Host], seen: world.World) -> world.World:
+async def _look(ctx: context.Context, processes: Sequence[hosts.Host], seen: snapshot.Snapshot) -> snapshot.Snapshot:
     code, printed = await processes[0].command("audit")
     seen.audit = [str(finding) for finding in printed["findings"]] + ([] if code == 0 else [f"audit ended with {code}"])
-    for kind, rows in (await world.ask(ctx)).items():
-        setattr(seen, world.FIELDS[kind], rows)
-    seen.taken_over = world.taken_over(processes)
-    seen.errors = world.errors(processes)
+    for kind, rows in (await snapshot.ask(ctx)).items():
+        setattr(seen, snapshot.FIELDS[kind], rows)
+    seen.taken_over = snapshot.taken_over(processes)
+    seen.errors = snapshot.errors(processes)
     seen.ended_badly = [text for process in processes for text in process.ended_badly]
-    seen.lives = sum(process.lives for process in processes)
+    seen.starts = sum(process.starts for process in processes)
     return seen
 
 
-def _stories(seen: world.World, checked: Sequence[reconciling.Checked], processes: Sequence[hosts.Host]) -> list[str]:
+def _traces(
+    seen: snapshot.Snapshot, checked: Sequence[reconciliation.Checked], processes: Sequence[hosts.Host]
+) -> list[str]:
     """The findings, some of each check, with all that is known of their messages."""
-    found = [finding for check in checked for finding in check.findings[:MOST_STORIES]]
-    lines = list(world.logged(processes)) if found else []
+    found = [finding for check in checked for finding in check.findings[:MAX_TRACES]]
+    lines = list(snapshot.logged(processes)) if found else []
     texts = []
     for finding in found:
-        story = world.story(seen, finding.message_id, lines) if finding.message_id else []
+        story = snapshot.trace(seen, finding.message_id, lines) if finding.message_id else []
         texts.append("\n    ".join([finding.text, *story]))
     return texts

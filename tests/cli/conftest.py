@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import operating
+from tests.cli import cli_runner
 from tests.contexts import database_url
 
 __all__ = ["database_url"]
 
 
 @pytest.fixture
-def empty(tmp_path: Path, database_url: str) -> operating.Installation:
+def empty(tmp_path: Path, database_url: str) -> cli_runner.Installation:
     """An installation whose schema is there, and nothing else."""
-    return operating.Installation.at(tmp_path, url=database_url)
+    return cli_runner.Installation.at(tmp_path, url=database_url)
 
 
 @pytest.fixture
-def installation(empty: operating.Installation) -> operating.Installation:
+def installation(empty: cli_runner.Installation) -> cli_runner.Installation:
     """An installation with one account, "Shop"."""
     empty.text("account", "create", "--name", "Shop")
     return empty

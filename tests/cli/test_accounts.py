@@ -3,7 +3,7 @@
 import pytest
 
 from postroad.model import identifiers
-from tests.cli.operating import Installation
+from tests.cli.cli_runner import Installation
 
 
 def test_a_new_account_is_active_and_has_no_credits(empty: Installation) -> None:

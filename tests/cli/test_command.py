@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import operating
-from tests.cli.operating import Installation
+from tests.cli import cli_runner
+from tests.cli.cli_runner import Installation
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def local(tmp_path: Path) -> Installation:
 
 
 def test_without_any_installation_the_command_asks_which_one() -> None:
-    result = operating.run("account", "list")
+    result = cli_runner.run("account", "list")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Which installation?" in result.stderr
 
@@ -36,13 +36,13 @@ def test_an_installation_can_be_given_by_the_environment_alone(
 ) -> None:
     local.text("account", "create", "--name", "Shop")
     monkeypatch.setenv("POSTROAD_DATABASE__URL", f"sqlite:///{tmp_path}/postroad.db")
-    monkeypatch.setenv("POSTROAD_SECURITY__SECRET_KEY", operating.SECRET_KEY)
-    assert "Shop" in operating.run("account", "list").stdout
+    monkeypatch.setenv("POSTROAD_SECURITY__SECRET_KEY", cli_runner.SECRET_KEY)
+    assert "Shop" in cli_runner.run("account", "list").stdout
 
 
 def test_a_folder_that_is_not_of_postroad_dev_is_refused_and_left_alone(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "absent"):
-        assert operating.sentence(operating.run("account", "list", "--data", str(folder))) == (
+        assert cli_runner.sentence(cli_runner.run("account", "list", "--data", str(folder))) == (
             f"{folder} is not a data folder of 'postroad dev'; start 'postroad dev --data {folder}' first"
         )
     assert list(tmp_path.iterdir()) == []
@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_opened_or_is_no_database_is_a_sentence(tmp_path: 
 
 
 def test_a_command_that_does_not_exist_is_a_wrong_use(local: Installation) -> None:
-    assert operating.run("acount").exit_code == 2
+    assert cli_runner.run("acount").exit_code == 2
     assert local.run("account", "create").exit_code == 2
     assert local.run("account", "list", "--limit", "0").exit_code == 2
 
@@ -107,17 +107,17 @@ def test_a_command_that_does_not_exist_is_a_wrong_use(local: Installation) -> No
 def test_two_processes_can_work_on_one_sqlite_file_at_once(local: Installation, tmp_path: Path) -> None:
     local.text("account", "create", "--name", "Shop")
     words = ("credits", "add", "--amount", "1", "--json", "--config", str(local.file))
-    processes = [operating.start(*words, folder=tmp_path) for _ in range(4)]
-    assert [operating.finish(process)[::2] for process in processes] == [(0, "")] * 4
+    processes = [cli_runner.start(*words, folder=tmp_path) for _ in range(4)]
+    assert [cli_runner.finish(process)[::2] for process in processes] == [(0, "")] * 4
     assert local.json("account", "show", "Shop")["account"]["credits"]["available"] == 4
     assert local.json("audit")["findings"] == []
 
 
 def test_a_command_is_a_program_with_an_exit_code_and_two_outputs(local: Installation, tmp_path: Path) -> None:
     config = ("--config", str(local.file))
-    code, stdout, stderr = operating.finish(operating.start("account", "show", "x", *config, folder=tmp_path))
+    code, stdout, stderr = cli_runner.finish(cli_runner.start("account", "show", "x", *config, folder=tmp_path))
     assert (code, stdout, stderr) == (1, "", "Error: there is no account 'x'\n")
-    code, stdout, stderr = operating.finish(operating.start("--version", folder=tmp_path))
+    code, stdout, stderr = cli_runner.finish(cli_runner.start("--version", folder=tmp_path))
     assert (code, stderr) == (0, "")
     assert stdout.startswith("postroad, version ")
 
@@ -125,7 +125,7 @@ def test_a_command_is_a_program_with_an_exit_code_and_two_outputs(local: Install
 def test_a_reader_who_goes_away_causes_no_traceback(local: Installation, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    process = operating.start("check-config", "--config", str(local.file), folder=tmp_path, stdout=writing)
+    process = cli_runner.start("check-config", "--config", str(local.file), folder=tmp_path, stdout=writing)
     os.close(writing)
-    _, _, stderr = operating.finish(process)
+    _, _, stderr = cli_runner.finish(process)
     assert "Traceback" not in stderr

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from postroad import cli, roles
-from tests.cli import operating
+from tests.cli import cli_runner
 
 DOCUMENTATION = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 EVERYWHERE = {"--data", "--config", "--json"}
@@ -75,7 +75,7 @@ def test_every_command_and_option_is_explained_by_help(path: str) -> None:
     command = COMMANDS[path]
     assert command.help
     assert [one.opts for one in parameters(command) if isinstance(one, click.Option) and not one.help] == []
-    result = operating.run(*path.split()[1:], "--help")
+    result = cli_runner.run(*path.split()[1:], "--help")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith("Usage: ")
 
@@ -85,5 +85,5 @@ def test_every_role_is_documented() -> None:
 
 
 def test_the_command_alone_lists_every_command() -> None:
-    printed = operating.run("--help").stdout
+    printed = cli_runner.run("--help").stdout
     assert [name for name in cli.main.commands if not re.search(rf"^  {name} +\w", printed, re.MULTILINE)] == []

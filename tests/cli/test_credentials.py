@@ -6,15 +6,16 @@ import pytest
 
 from postroad import errors
 from postroad.model import caller
-from postroad.services import access, context
-from tests.cli.operating import Installation
+from postroad.services import context
+from postroad.services.auth import authentication
+from tests.cli.cli_runner import Installation
 
 
 def authenticated(installation: Installation, username: str, password: str) -> caller.Caller:
     field = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
 
     async def ask(ctx: context.Context) -> caller.Caller:
-        return await access.authenticate(ctx, field, client_address="127.0.0.1")
+        return await authentication.authenticate(ctx, field, client_address="127.0.0.1")
 
     return installation.ask(ask)
 

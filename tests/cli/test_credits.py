@@ -1,7 +1,7 @@
 """`postroad credits`, on both engines."""
 
-from postroad.services import credits as services_credits
-from tests.cli.operating import Installation
+from postroad.services.accounts import credits as services_credits
+from tests.cli.cli_runner import Installation
 
 
 def test_credits_are_added_to_the_balance_and_to_the_ledger(installation: Installation) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from postroad import config
 from postroad.cli import data_folder
-from postroad.cli.data_folder import DataFolder, FolderError, Handover
+from postroad.cli.data_folder import DataFolder, DevInfo, FolderError
 
-HANDOVER = Handover(
+HANDOVER = DevInfo(
     base_url="http://127.0.0.1:1",
     smtp=data_folder.Smtp(username="user", password="password"),
     api_key="key",
@@ -33,8 +33,8 @@ def mode(path: Path) -> int:
 
 
 def test_a_new_folder_and_everything_in_it_is_private(folder: DataFolder) -> None:
-    with folder.locked(), folder.last_handover():
-        folder.write_handover(HANDOVER)
+    with folder.locked(), folder.previous_info():
+        folder.write_info(HANDOVER)
     assert mode(folder.path) == 0o700
     assert {path.name for path in folder.path.iterdir()} == {
         ".gitignore",
@@ -126,34 +126,34 @@ def test_a_folder_serves_one_process_at_a_time(folder: DataFolder) -> None:
 
 
 def test_what_was_handed_over_is_found_at_the_next_start(folder: DataFolder) -> None:
-    with folder.last_handover() as before:
+    with folder.previous_info() as before:
         assert before is None
-        folder.write_handover(HANDOVER)
-    with folder.last_handover() as before:
+        folder.write_info(HANDOVER)
+    with folder.previous_info() as before:
         assert before == HANDOVER
 
 
 def test_a_start_hides_the_last_handover_until_there_is_a_new_one(folder: DataFolder) -> None:
-    folder.write_handover(HANDOVER)
-    with folder.last_handover():
-        assert not folder.handover.exists()
-    assert folder.handover.exists()  # a start that failed brings it back
+    folder.write_info(HANDOVER)
+    with folder.previous_info():
+        assert not folder.info_file.exists()
+    assert folder.info_file.exists()  # a start that failed brings it back
 
 
 def test_a_handover_that_is_deleted_while_the_service_runs_stays_deleted(folder: DataFolder) -> None:
-    folder.write_handover(HANDOVER)
-    with folder.last_handover():
-        folder.write_handover(HANDOVER)
-        folder.handover.unlink()
-    assert not folder.handover.exists()
+    folder.write_info(HANDOVER)
+    with folder.previous_info():
+        folder.write_info(HANDOVER)
+        folder.info_file.unlink()
+    assert not folder.info_file.exists()
 
 
 def test_a_start_that_was_killed_costs_no_credentials(folder: DataFolder) -> None:
-    folder.write_handover(HANDOVER)
-    killed = folder.last_handover()
+    folder.write_info(HANDOVER)
+    killed = folder.previous_info()
     killed.__enter__()
-    assert not folder.handover.exists()
-    with folder.last_handover() as before:
+    assert not folder.info_file.exists()
+    with folder.previous_info() as before:
         assert before == HANDOVER
 
 
@@ -161,15 +161,15 @@ def test_the_credentials_of_a_handover_from_before_the_simulator_are_found_again
     before_it = msgspec.structs.replace(HANDOVER, sink=None)
     told = msgspec.to_builtins(before_it)
     del told["sink"]
-    folder.handover.write_bytes(msgspec.json.encode(told))
-    with folder.last_handover() as before:
+    folder.info_file.write_bytes(msgspec.json.encode(told))
+    with folder.previous_info() as before:
         assert before == before_it
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"base_url": "x"}', b"\xff"])
 def test_a_damaged_handover_counts_as_none(folder: DataFolder, content: bytes) -> None:
-    folder.handover.write_bytes(content)
-    with folder.last_handover() as before:
+    folder.info_file.write_bytes(content)
+    with folder.previous_info() as before:
         assert before is None
 
 

@@ -18,8 +18,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cli import operating
-from tests.cli.operating import Service
+from tests.cli import cli_runner
+from tests.cli.cli_runner import Service
 
 MAIL = {"from": "shop@example.com", "to": "jo@example.net", "subject": "Hello", "text": "It works."}
 KEYS = {"base_url", "smtp", "api_key", "login", "domain", "template", "sink"}
@@ -198,7 +198,7 @@ def test_mail_goes_in_over_smtp_where_dev_json_says(running: Running) -> None:
 def test_the_printed_command_for_smtp_can_be_pasted_and_works(running: Running) -> None:
     (command,) = re.findall(r"^  (curl smtp://\S+ (?:.*\\\n)*.*)$", running.printed, re.MULTILINE)
     words = shlex.split(command.replace("\\\n", "").replace("you@example.net", "pasted@door.test"))
-    ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=operating.PATIENCE_SECONDS)
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=cli_runner.TIMEOUT_SECONDS)
     assert ended.returncode == 0, ended.stderr
     inbox = f"{running.told['base_url']}/v1/inbox"
 
@@ -217,7 +217,7 @@ def test_what_it_writes_is_private(running: Running) -> None:
 
 
 def test_mail_may_come_from_a_domain_that_is_not_verified(running: Running) -> None:
-    added = operating.run("domain", "add", "unproven.example", "--data", str(running.folder / ".postroad"))
+    added = cli_runner.run("domain", "add", "unproven.example", "--data", str(running.folder / ".postroad"))
     assert added.exit_code == 0
     mail = {**MAIL, "from": "shop@unproven.example"}
     fields = {"Idempotency-Key": "x"}
@@ -226,10 +226,10 @@ def test_mail_may_come_from_a_domain_that_is_not_verified(running: Running) -> N
 
 
 def test_a_folder_in_use_is_refused_with_a_sentence(running: Running) -> None:
-    result = operating.run(
+    result = cli_runner.run(
         "dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", "--data", str(running.folder / ".postroad")
     )
-    assert operating.sentence(result).endswith(
+    assert cli_runner.sentence(result).endswith(
         ".postroad is in use by another 'postroad dev'; stop that one, or name a folder with --data"
     )
     assert httpx.get(f"{running.told['base_url']}/healthz").status_code == 200
@@ -241,7 +241,7 @@ def test_a_second_start_finds_data_and_credentials_again_even_after_a_kill(tmp_p
         smtp = credential(first)
         sent = send(first, auth=smtp)
         service.process.send_signal(signal.SIGKILL)
-        service.process.wait(operating.PATIENCE_SECONDS)
+        service.process.wait(cli_runner.TIMEOUT_SECONDS)
     with start(tmp_path) as service:
         service.wait_for(lambda: "started" in service.errors.read_text() or None, what="the start")
         second = handover(service, tmp_path)
@@ -272,12 +272,12 @@ def test_operator_commands_work_beside_the_running_service_and_are_felt_by_it(tm
     data = ("--data", str(tmp_path / ".postroad"), "--json")
     with start(tmp_path) as service:
         told = handover(service, tmp_path)
-        account = json.loads(operating.run("account", "show", "Demo", *data).stdout)["account"]
+        account = json.loads(cli_runner.run("account", "show", "Demo", *data).stdout)["account"]
         assert account["credits"]["available"] == 10_000
-        token = json.loads(operating.run("token", *data).stdout)["token"]
+        token = json.loads(cli_runner.run("token", *data).stdout)["token"]
         shown = httpx.get(f"{told['base_url']}/v1/account", headers={"Authorization": f"Bearer {token}"})
         assert shown.json()["account"] == account
-        operating.run("account", "suspend", "Demo", "--reason", "unpaid", *data)
+        cli_runner.run("account", "suspend", "Demo", "--reason", "unpaid", *data)
         smtp = credential(told)
 
         def refusal() -> httpx.Response | None:
@@ -285,7 +285,7 @@ def test_operator_commands_work_beside_the_running_service_and_are_felt_by_it(tm
             return answer if answer.status_code != 202 else None
 
         assert service.wait_for(refusal, what="the refusal").json()["code"] == "account_suspended"
-        assert operating.run("audit", *data).exit_code == 0
+        assert cli_runner.run("audit", *data).exit_code == 0
 
 
 def test_a_port_in_use_is_refused_with_a_sentence_and_costs_no_credentials(tmp_path: Path) -> None:
@@ -296,8 +296,8 @@ def test_a_port_in_use_is_refused_with_a_sentence_and_costs_no_credentials(tmp_p
         other.bind(("127.0.0.1", 0))
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        code, stdout, stderr = operating.finish(
-            operating.start("dev", "--smtp", "127.0.0.1:0", "--http", address, folder=tmp_path)
+        code, stdout, stderr = cli_runner.finish(
+            cli_runner.start("dev", "--smtp", "127.0.0.1:0", "--http", address, folder=tmp_path)
         )
     assert (code, stdout) == (1, "")
     assert (
@@ -313,8 +313,8 @@ def test_another_port_that_is_in_use_is_refused_with_its_option(tmp_path: Path, 
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
         chosen = {"--http": "127.0.0.1:0", "--smtp": "127.0.0.1:0", option: address}
-        process = operating.start("dev", *(word for pair in chosen.items() for word in pair), folder=tmp_path)
-        code, stdout, stderr = operating.finish(process)
+        process = cli_runner.start("dev", *(word for pair in chosen.items() for word in pair), folder=tmp_path)
+        code, stdout, stderr = cli_runner.finish(process)
     assert (code, stdout) == (1, "")
     # The door comes after others, which say that they rest.
     sentence = f"Error: cannot listen on {address}: another program listens there; choose an address with {option}"
@@ -325,7 +325,7 @@ def test_a_smarthost_of_the_developers_own_is_used_instead_of_the_simulator(tmp_
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        other.settimeout(operating.PATIENCE_SECONDS)
+        other.settimeout(cli_runner.TIMEOUT_SECONDS)
         chosen = {"POSTROAD_DELIVERY__SMARTHOST": f"127.0.0.1:{other.getsockname()[1]}"}
         with start(tmp_path, environment=chosen) as service:
             told = handover(service, tmp_path)
@@ -339,7 +339,7 @@ def test_a_smarthost_of_the_developers_own_is_used_instead_of_the_simulator(tmp_
 def test_an_address_that_is_none_is_a_wrong_use_before_anything_is_made(
     tmp_path: Path, address: str, option: str
 ) -> None:
-    result = operating.run("dev", "--data", str(tmp_path / "data"), option, address)
+    result = cli_runner.run("dev", "--data", str(tmp_path / "data"), option, address)
     assert result.exit_code == 2
     assert f"'{option}'" in result.stderr
     assert not (tmp_path / "data").exists()
@@ -347,7 +347,7 @@ def test_an_address_that_is_none_is_a_wrong_use_before_anything_is_made(
 
 def test_a_wrong_variable_is_refused_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POSTROAD_LIMITS__REQUEST_RATE", "fast")
-    sentence = operating.sentence(operating.run("dev", "--data", str(tmp_path / "data")))
+    sentence = cli_runner.sentence(cli_runner.run("dev", "--data", str(tmp_path / "data")))
     assert sentence == "limits.request_rate: 'fast' is not a whole number"
 
 

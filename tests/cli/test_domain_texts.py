@@ -5,12 +5,12 @@ import dataclasses
 from postroad.cli import domain_texts
 from postroad.model import domain_records, warmup
 from postroad.model.domain_records import RecordPurpose, RecordState
-from postroad.services import domain_checks
+from postroad.services.domains import checks as domain_checks
 from postroad.storage import domains
 
 DOMAIN = domains.Domain("dom_1", "acc_1", "example.com", None, 0)
 RECORD = domain_records.Record(RecordPurpose.SPF, "example.com", "TXT", "v=spf1 ~all")
-SHOWN = domain_checks.Shown(RECORD, RECORD.value, RecordState.WRONG, "found a thing; add another", 0)
+SHOWN = domain_checks.RecordStatus(RECORD, RECORD.value, RecordState.WRONG, "found a thing; add another", 0)
 
 
 def test_a_domain_says_how_it_stands() -> None:
@@ -29,7 +29,7 @@ def test_a_domain_says_how_it_stands() -> None:
 
 
 def test_warm_up_is_told_in_recipients_until_it_is_over() -> None:
-    tell = domain_texts.warming
+    tell = domain_texts.warmup_text
     assert tell(warmup.View(5, 200, 200, 0)) == "Warm-up: 5 of 200 recipients today, tomorrow 200."
     assert tell(warmup.View(60_000, 100_000, None, 0)).endswith("tomorrow without a limit.")
     assert tell(warmup.View(5, None, None, 0)) == "It needs no warm-up."
@@ -38,19 +38,19 @@ def test_warm_up_is_told_in_recipients_until_it_is_over() -> None:
 
 def test_records_that_are_fine_need_no_line_to_copy_in_a_check() -> None:
     fine = dataclasses.replace(SHOWN, state=RecordState.OK)
-    assert domain_texts.records([SHOWN], only_open=True).count("\n") == 1
-    assert domain_texts.records([fine], only_open=True).count("\n") == 0
-    assert domain_texts.records([fine], only_open=False).count("\n") == 1
+    assert domain_texts.records([SHOWN], only_incomplete=True).count("\n") == 1
+    assert domain_texts.records([fine], only_incomplete=True).count("\n") == 0
+    assert domain_texts.records([fine], only_incomplete=False).count("\n") == 1
 
 
 def test_what_the_service_does_not_know_has_no_line() -> None:
     unknown = dataclasses.replace(SHOWN, value=None, state=RecordState.UNKNOWN)
-    assert domain_texts.records([unknown], only_open=False) == "SPF: unknown. Found a thing; add another."
+    assert domain_texts.records([unknown], only_incomplete=False) == "SPF: unknown. Found a thing; add another."
 
 
 def test_the_operators_own_records_are_marked() -> None:
     managed = dataclasses.replace(SHOWN, record=dataclasses.replace(RECORD, managed=True))
-    assert domain_texts.records([managed], only_open=True).startswith("SPF (in the operator's DNS): wrong. ")
+    assert domain_texts.records([managed], only_incomplete=True).startswith("SPF (in the operator's DNS): wrong. ")
 
 
 def test_marks_in_a_text_do_not_end_its_string() -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from postroad.services import accounts, context, domains
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.domains import registry as domains
 from tests import dns_server
-from tests.cli.operating import Installation
-from tests.services import onboarding
+from tests.cli.cli_runner import Installation
+from tests.services import domain_zones
 
 
 def light(domain: dict[str, Any]) -> dict[str, Any]:
@@ -135,14 +137,14 @@ def asking(installation: Installation, server: dns_server.DnsServer) -> Installa
     settings = '[domains]\nspf = "include:spf.example.net"\n[delivery]\nhostname = "mail.example.net"\n'
     with installation.file.open("a") as file:
         file.write(f'{settings}resolvers = ["{server.address}"]\n')
-    installation.text("domain", "add", onboarding.DOMAIN)
+    installation.text("domain", "add", domain_zones.DOMAIN)
     return installation
 
 
 def publish(installation: Installation, server: dns_server.DnsServer) -> None:
     async def put(ctx: context.Context) -> None:
         (account,) = await accounts.page(ctx, "", 1)
-        await onboarding.publish_all(ctx, server, await domains.by_name(ctx, account.id, onboarding.DOMAIN))
+        await domain_zones.publish_all(ctx, server, await domains.by_name(ctx, account.id, domain_zones.DOMAIN))
 
     installation.ask(put)
 

@@ -4,8 +4,8 @@ import pytest
 
 from postroad.services import context
 from postroad.storage import queue
-from tests import queueing
-from tests.cli.operating import Installation
+from tests import queue_steps
+from tests.cli.cli_runner import Installation
 
 SEND = ("send", "--from", "shop@example.com", "--subject", "Hello", "--text", "Hi")
 
@@ -27,7 +27,7 @@ def send(shop: Installation, *to: str) -> str:
 def claim(shop: Installation, domain: str = "example.net") -> list[queue.Key]:
     async def claiming(ctx: context.Context) -> list[queue.Key]:
         account_id = str(shop_id)
-        return await queueing.claim(ctx, account_id, domain=domain)
+        return await queue_steps.claim(ctx, account_id, domain=domain)
 
     shop_id = shop.json("account", "list")["accounts"][0]["id"]
     return shop.ask(claiming)
@@ -36,7 +36,7 @@ def claim(shop: Installation, domain: str = "example.net") -> list[queue.Key]:
 def defer(shop: Installation, domain: str = "example.net") -> None:
     """Let the destination put off the oldest recipient at a domain."""
     (key,) = claim(shop, domain)
-    shop.ask(lambda ctx: queueing.defer(ctx, key))
+    shop.ask(lambda ctx: queue_steps.defer(ctx, key))
 
 
 def test_an_empty_queue_says_so(shop: Installation) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from postroad.services import messages
-from tests.cli import operating
-from tests.cli.operating import Installation
+from postroad.services.messages import lookup as messages
+from tests.cli import cli_runner
+from tests.cli.cli_runner import Installation
 
 HELLO = ("--from", "Shop <shop@example.com>", "--to", "ada@example.net", "--subject", "Hello", "--text", "Hi")
 
@@ -134,7 +134,7 @@ def test_without_a_service_the_wait_ends_with_the_right_question(shop: Installat
 def dev(tmp_path: Path) -> Iterator[Path]:
     """The data folder of a running `postroad dev`."""
     handover = tmp_path / ".postroad" / "dev.json"
-    with operating.Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=tmp_path) as service:
+    with cli_runner.Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=tmp_path) as service:
         service.wait_for(lambda: handover.exists() or None, what="dev.json")
         yield handover.parent
         assert service.stop()[0] == 0
@@ -142,17 +142,17 @@ def dev(tmp_path: Path) -> Iterator[Path]:
 
 def test_with_a_service_the_wait_ends_with_the_result_of_each_recipient(dev: Path) -> None:
     words = ("send", *HELLO, "--to", "bounce@example.net", "--wait", "50", "--data", str(dev))
-    result = operating.run(*words)
+    result = cli_runner.run(*words)
     assert result.exit_code == 0, result.output
     delivered, bounced = result.stdout.splitlines()[1:]
     assert delivered.startswith("ada@example.net: delivered, 250 ")
     assert bounced.startswith("bounce@example.net: bounced, 550 ")
-    shown = json.loads(operating.run(*words[:-4], "--wait", "50", "--json", "--data", str(dev)).stdout)
+    shown = json.loads(cli_runner.run(*words[:-4], "--wait", "50", "--json", "--data", str(dev)).stdout)
     assert [one["status"] for one in shown["recipients"]] == ["delivered", "bounced"]
 
 
 def test_a_recipient_that_is_put_off_is_not_final_and_the_exit_code_says_so(dev: Path) -> None:
-    result = operating.run(
+    result = cli_runner.run(
         *("send", "--from", "shop@example.com", "--to", "fail@example.net", "--subject", "Hello", "--text", "Hi"),
         *("--wait", "2", "--data", str(dev)),
     )
@@ -162,4 +162,4 @@ def test_a_recipient_that_is_put_off_is_not_final_and_the_exit_code_says_so(dev:
     message_id = queued.partition(" ")[0]
     command = f"postroad queue show {message_id} --data {shlex.quote(str(dev))}"
     assert hint == f"1 recipient is not final after 2 s; '{command}' tells why."
-    assert operating.run(*shlex.split(command)[1:]).stdout.startswith(f"Message {message_id} ")
+    assert cli_runner.run(*shlex.split(command)[1:]).stdout.startswith(f"Message {message_id} ")

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from postroad.services import context
-from tests.cli import operating
-from tests.cli.operating import Installation, Service
+from tests.cli import cli_runner
+from tests.cli.cli_runner import Installation, Service
 
 
 def serving(installation: Installation, *words: str, grace_seconds: int = 20) -> Service:
@@ -32,7 +32,7 @@ def local(tmp_path: Path) -> Installation:
 
 def begin_login(service: Service) -> socket.socket:
     """A request whose body is still on its way."""
-    connection = socket.create_connection(address(service), timeout=operating.PATIENCE_SECONDS)
+    connection = socket.create_connection(address(service), timeout=cli_runner.TIMEOUT_SECONDS)
     body = b'{"email": "jo@example.com", "password": "does not matter"}'
     head = b"POST /v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
     connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body))
@@ -91,7 +91,7 @@ def test_a_request_under_way_is_finished_while_nobody_new_gets_in(local: Install
         assert service.wait_for(turned_away, what="the end of listening")
         connection.sendall(b"}")
         assert answer(connection).startswith(b"HTTP/1.1 401")
-        assert service.process.wait(operating.PATIENCE_SECONDS) == 0
+        assert service.process.wait(cli_runner.TIMEOUT_SECONDS) == 0
 
 
 def test_a_request_that_takes_longer_than_the_grace_time_is_told_so(local: Installation) -> None:
@@ -100,7 +100,7 @@ def test_a_request_that_takes_longer_than_the_grace_time_is_told_so(local: Insta
         received = answer(connection)
         assert received.startswith(b"HTTP/1.1 503")
         assert b'"service_unavailable"' in received
-        assert service.process.wait(operating.PATIENCE_SECONDS) == 0
+        assert service.process.wait(cli_runner.TIMEOUT_SECONDS) == 0
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
@@ -109,7 +109,7 @@ def test_a_second_signal_ends_it_at_once(local: Installation, second: signal.Sig
         service.process.send_signal(signal.SIGTERM)
         assert service.line("stopping")
         service.process.send_signal(second)
-        assert service.process.wait(operating.PATIENCE_SECONDS) == -second
+        assert service.process.wait(cli_runner.TIMEOUT_SECONDS) == -second
 
 
 @pytest.mark.parametrize("key", ["", "secret", "x" * 64])
@@ -121,7 +121,7 @@ def test_a_missing_or_weak_key_is_refused(tmp_path: Path, key: str) -> None:
 
 
 def test_without_any_settings_it_says_what_is_missing(tmp_path: Path) -> None:
-    code, stdout, stderr = operating.finish(operating.start("serve", folder=tmp_path))
+    code, stdout, stderr = cli_runner.finish(cli_runner.start("serve", folder=tmp_path))
     assert (code, stdout) == (1, "")
     assert stderr.startswith("Error: security.secret_key: missing or too weak")
     assert list(tmp_path.iterdir()) == []
@@ -136,7 +136,7 @@ def test_an_unknown_role_is_a_wrong_use(local: Installation) -> None:
 def refused(installation: Installation) -> str:
     """What a service says that does not start, on stderr."""
     words = ("serve", "--config", str(installation.file))
-    code, stdout, stderr = operating.finish(operating.start(*words, folder=installation.file.parent))
+    code, stdout, stderr = cli_runner.finish(cli_runner.start(*words, folder=installation.file.parent))
     assert (code, stdout) == (1, "")
     return stderr
 
@@ -165,7 +165,7 @@ def test_a_schema_from_the_future_is_refused(local: Installation) -> None:
 def test_settings_can_come_from_the_environment_alone(tmp_path: Path) -> None:
     environment = {
         "POSTROAD_DATABASE__URL": f"sqlite:///{tmp_path}/postroad.db",
-        "POSTROAD_SECURITY__SECRET_KEY": operating.SECRET_KEY,
+        "POSTROAD_SECURITY__SECRET_KEY": cli_runner.SECRET_KEY,
         "POSTROAD_HTTP__LISTEN": "127.0.0.1:0",
     }
     with Service("serve", folder=tmp_path, environment=environment) as service:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from postroad.services import suppression_files, suppressions
+from postroad.services.suppressions import registry as suppressions
+from postroad.services.suppressions import suppression_csv
 from postroad.storage import suppressions as stored
-from tests.cli.operating import Installation
+from tests.cli.cli_runner import Installation
 
 
 def test_an_address_is_put_on_the_list_shown_and_taken_off(installation: Installation) -> None:
@@ -65,13 +66,13 @@ def test_a_file_goes_out_and_comes_in_again(installation: Installation, tmp_path
 
 def test_operators_have_wider_bounds_for_a_file(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     given = "ada@example.net\nbob@example.net\n"
-    for bounds in (suppression_files.Bounds(1, len(given)), suppression_files.Bounds(2, len(given) - 1)):
+    for bounds in (suppression_csv.FileLimits(1, len(given)), suppression_csv.FileLimits(2, len(given) - 1)):
         with monkeypatch.context() as patched:
-            patched.setattr(suppression_files, "OF_OPERATORS", bounds)
+            patched.setattr(suppression_csv, "OPERATOR_LIMITS", bounds)
             assert "split the file" in installation.refusal("suppression", "import", "-", given=given)
     assert installation.json("suppression", "import", "-", given=given) == {"added": 2, "already": 0}
-    assert suppression_files.OF_OPERATORS.most_rows > suppression_files.OF_CALLERS.most_rows
-    assert suppression_files.OF_OPERATORS.most_bytes > suppression_files.OF_CALLERS.most_bytes
+    assert suppression_csv.OPERATOR_LIMITS.max_rows > suppression_csv.CALLER_LIMITS.max_rows
+    assert suppression_csv.OPERATOR_LIMITS.max_bytes > suppression_csv.CALLER_LIMITS.max_bytes
 
 
 def test_a_file_that_cannot_be_read_or_written_is_told(installation: Installation, tmp_path: Path) -> None:

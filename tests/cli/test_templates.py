@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.cli.operating import Installation
+from tests.cli.cli_runner import Installation
 
 
 def test_a_template_is_stored_and_replaced_under_its_alias(installation: Installation) -> None:

@@ -6,23 +6,24 @@ import pytest
 
 from postroad import errors
 from postroad.model import caller
-from postroad.services import access, context, password_links
+from postroad.services import context
+from postroad.services.auth import authentication, password_links
 from postroad.storage import users
-from tests.cli.operating import Installation
+from tests.cli.cli_runner import Installation
 
 PASSWORD = "correct horse battery"
 
 
-def log_in(installation: Installation, email: str, password: str) -> access.Session:
-    async def ask(ctx: context.Context) -> access.Session:
-        return await access.log_in(ctx, email, password, client_address="127.0.0.1")
+def log_in(installation: Installation, email: str, password: str) -> authentication.Session:
+    async def ask(ctx: context.Context) -> authentication.Session:
+        return await authentication.log_in(ctx, email, password, client_address="127.0.0.1")
 
     return installation.ask(ask)
 
 
 def authenticated(installation: Installation, token: str) -> caller.Caller:
     async def ask(ctx: context.Context) -> caller.Caller:
-        return await access.authenticate(ctx, f"Bearer {token}", client_address="127.0.0.1")
+        return await authentication.authenticate(ctx, f"Bearer {token}", client_address="127.0.0.1")
 
     return installation.ask(ask)
 
@@ -124,7 +125,7 @@ def test_a_token_without_a_name_is_for_the_first_owner(installation: Installatio
 
 def use_link(installation: Installation, link: str, password: str) -> users.User:
     async def ask(ctx: context.Context) -> users.User:
-        return await password_links.use(ctx, link.rpartition("/")[2], password=password)
+        return await password_links.redeem(ctx, link.rpartition("/")[2], password=password)
 
     return installation.ask(ask)
 

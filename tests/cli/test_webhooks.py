@@ -17,8 +17,8 @@ import pytest
 
 from postroad.model import events
 from postroad.protocol import webhook_signature
-from tests.cli import operating
-from tests.cli.operating import Service
+from tests.cli import cli_runner
+from tests.cli.cli_runner import Service
 
 SECRET = "whsec_of_the_tests"
 VARIABLE = "POSTROAD_WEBHOOK_SECRET"
@@ -111,7 +111,7 @@ def test_it_ends_when_nobody_reads_its_lines_any_more(tmp_path: Path) -> None:
         service.process.stdout.close()
         service.process.stdout = None
         listener.post()
-        assert service.process.wait(operating.PATIENCE_SECONDS) == 1
+        assert service.process.wait(cli_runner.TIMEOUT_SECONDS) == 1
         assert "Traceback" not in listener.said
 
 
@@ -120,7 +120,7 @@ def test_a_port_in_use_is_refused_with_a_sentence() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        refused = operating.sentence(operating.run("webhook", "listen", "--port", str(port)))
+        refused = cli_runner.sentence(cli_runner.run("webhook", "listen", "--port", str(port)))
     assert refused == (
         f"cannot listen on 127.0.0.1:{port}: another program listens there; choose an address with --host and --port"
     )
@@ -128,24 +128,26 @@ def test_a_port_in_use_is_refused_with_a_sentence() -> None:
 
 @pytest.mark.parametrize("host", ["", "a b", "::x", "127.0.0.1:80"])
 def test_a_host_that_is_none_is_refused(host: str) -> None:
-    assert operating.sentence(operating.run("webhook", "listen", "--port", "0", "--host", host)).startswith("--host: ")
+    assert cli_runner.sentence(cli_runner.run("webhook", "listen", "--port", "0", "--host", host)).startswith(
+        "--host: "
+    )
 
 
 def test_a_secret_that_is_none_is_refused_without_being_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = operating.sentence(operating.run("webhook", "listen", "--secret", "hunter2"))
+    refused = cli_runner.sentence(cli_runner.run("webhook", "listen", "--secret", "hunter2"))
     assert refused == "a secret of a webhook begins with whsec_; this one does not"
     monkeypatch.setenv(VARIABLE, "hunter2")
-    assert operating.sentence(operating.run("webhook", "listen")) == refused
+    assert cli_runner.sentence(cli_runner.run("webhook", "listen")) == refused
 
 
 def test_a_secret_and_a_folder_are_not_given_together(tmp_path: Path) -> None:
-    result = operating.run("webhook", "listen", "--secret", SECRET, "--data", str(tmp_path))
+    result = cli_runner.run("webhook", "listen", "--secret", SECRET, "--data", str(tmp_path))
     assert result.exit_code == 2
     assert "--data knows its own secret" in result.stderr
 
 
 def test_a_folder_that_is_none_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    assert "is not a data folder" in operating.sentence(operating.run("webhook", "listen", "--data", str(tmp_path)))
+    assert "is not a data folder" in cli_runner.sentence(cli_runner.run("webhook", "listen", "--data", str(tmp_path)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ class Dev:
 
     def send(self, recipient: str) -> None:
         words = ("--from", "shop@example.com", "--to", recipient, "--subject", "Hello", "--text", "Hi")
-        assert operating.run("send", *words, "--data", str(self.data)).exit_code == 0
+        assert cli_runner.run("send", *words, "--data", str(self.data)).exit_code == 0
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import pytest
 
-from clients.conformance import languages, running, service, table
-from tests.browser.left_out import leave_out
+from clients.conformance import languages, runner, service, table
+from tests.browser.skip_report import skip
 
 NAMES = [language.name for language in languages.LANGUAGES]
 WITH_TESTS = [language.name for language in languages.LANGUAGES if language.tests and language.folder != "python"]
@@ -27,10 +27,10 @@ def _do_without(chosen: languages.Language) -> NoReturn:
     what = f"{', '.join(chosen.missing())} is not installed"
     if chosen.is_required:
         pytest.fail(f"{chosen.title}: {what}")
-    leave_out(f"the {chosen.title} client", because=what, remedy=chosen.remedy())
+    skip(f"the {chosen.title} client", because=what, remedy=chosen.remedy())
 
 
-def check(report: running.Report) -> None:
+def check(report: runner.Report) -> None:
     """Nothing failed, and something was tried."""
     assert table.failures([report]) == [], "\n".join(table.failures([report]))
     assert report.rows
@@ -38,16 +38,16 @@ def check(report: running.Report) -> None:
 
 @pytest.mark.parametrize("name", WITH_TESTS)
 async def test_a_client_passes_its_own_tests(name: str) -> None:
-    check(await running.run(language(name), scripted=False))
+    check(await runner.run(language(name), scripted=False))
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_client_does_what_every_scenario_expects(name: str) -> None:
-    check(await running.run(language(name), own_tests=False))
+    check(await runner.run(language(name), own_tests=False))
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_client_works_with_a_real_service(name: str) -> None:
     chosen = language(name)
     async with service.running() as started:
-        check(await running.run(chosen, own_tests=False, scripted=False, running=started))
+        check(await runner.run(chosen, own_tests=False, scripted=False, running=started))

@@ -6,9 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from clients.conformance import answers, languages, playing, real, requests, scenarios, service, table, wire
+from clients.conformance import (
+    answers,
+    languages,
+    real_service,
+    requests,
+    scenario_player,
+    scenarios,
+    service,
+    table,
+    wire,
+)
 from clients.conformance.driver import Driver, Program
-from clients.conformance.running import Report
+from clients.conformance.runner import Report
 
 FAULTY = Path(__file__).parent / "faulty_driver.py"
 ROOT = Path(__file__).parent.parent.parent
@@ -49,7 +59,7 @@ async def played(fault: str, *names: str, folder: Path) -> list[str]:
     """What the suite finds when a driver plays these scenarios."""
     SUITE.write_files(folder)
     faulty = driver(fault, folder)
-    player = playing.Player(faulty, agent="postroad-python", files=folder)
+    player = scenario_player.Player(faulty, agent="postroad-python", files=folder)
     found = [line for name in names for line in await player.play(BY_NAME[name]) or []]
     await faulty.close()
     return found
@@ -69,7 +79,7 @@ async def test_a_fault_is_caught(fault: str, name: str, words: str, tmp_path: Pa
 async def test_a_verifier_that_trusts_everybody_is_caught(tmp_path: Path) -> None:
     trusting = driver("trusts every webhook", tmp_path)
     invalid = [vector["name"] for vector in scenarios.load_vectors() if not vector["valid"]]
-    assert [line.partition(": expected")[0] for line in await playing.try_vectors(trusting)] == invalid
+    assert [line.partition(": expected")[0] for line in await scenario_player.try_vectors(trusting)] == invalid
     await trusting.close()
 
 
@@ -80,7 +90,7 @@ async def test_mail_that_would_be_sent_twice_is_caught_at_the_real_service(
     async with service.running() as running:
         faulty = driver(fault, tmp_path)
         rows: dict[str, list[str] | None] = {}
-        await real.play(rows, faulty, running, language="faulty")
+        await real_service.play(rows, faulty, running, language="faulty")
         await faulty.close()
     (lost,) = [found for name, found in rows.items() if "a lost answer" in name]
     assert (lost == []) is is_good

@@ -7,48 +7,48 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance import running, telling
-from tests.conformance.served import postgres_service, sqlite_service, telling_postgres, telling_sqlite
+from tests.conformance import live_service, webhook_service
+from tests.conformance.service_fixtures import postgres_service, sqlite_service, webhook_postgres, webhook_sqlite
 
-__all__ = ["postgres_service", "sqlite_service", "telling_postgres", "telling_sqlite"]
+__all__ = ["postgres_service", "sqlite_service", "webhook_postgres", "webhook_sqlite"]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def service(request: pytest.FixtureRequest) -> running.Service:
-    chosen: running.Service = request.getfixturevalue(f"{request.param}_service")
+def service(request: pytest.FixtureRequest) -> live_service.Service:
+    chosen: live_service.Service = request.getfixturevalue(f"{request.param}_service")
     return chosen
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def installation(request: pytest.FixtureRequest) -> telling.Installation:
+def installation(request: pytest.FixtureRequest) -> webhook_service.Installation:
     """A service that delivers and tells, on each engine in turn."""
-    chosen: telling.Installation = request.getfixturevalue(f"telling_{request.param}")
+    chosen: webhook_service.Installation = request.getfixturevalue(f"webhook_{request.param}")
     return chosen
 
 
 @pytest.fixture
-def customer(installation: telling.Installation) -> telling.Customer:
+def customer(installation: webhook_service.Installation) -> webhook_service.Customer:
     return installation.customer()
 
 
 @pytest.fixture
-def sqlite_customer(telling_sqlite: telling.Installation) -> telling.Customer:
-    return telling_sqlite.customer()
+def sqlite_customer(webhook_sqlite: webhook_service.Installation) -> webhook_service.Customer:
+    return webhook_sqlite.customer()
 
 
 @pytest.fixture(scope="session")
-def newcomer(telling_sqlite: telling.Installation) -> telling.Customer:
+def newcomer(webhook_sqlite: webhook_service.Installation) -> webhook_service.Customer:
     """A customer without an endpoint, for tests that get none either."""
-    return telling_sqlite.customer()
+    return webhook_sqlite.customer()
 
 
 @pytest.fixture
-def sqlite_ear(telling_sqlite: telling.Installation) -> Iterator[telling.Ear]:
-    with telling_sqlite.ear() as heard:
+def sqlite_listener(webhook_sqlite: webhook_service.Installation) -> Iterator[webhook_service.WebhookListener]:
+    with webhook_sqlite.listener() as heard:
         yield heard
 
 
 @pytest.fixture
-def ear(installation: telling.Installation) -> Iterator[telling.Ear]:
-    with installation.ear() as heard:
+def listener(installation: webhook_service.Installation) -> Iterator[webhook_service.WebhookListener]:
+    with installation.listener() as heard:
         yield heard

@@ -9,13 +9,13 @@ import httpx
 import jwt
 import pytest
 
-from postroad.services import secrets
-from tests.cli import operating
-from tests.conformance import running
+from postroad.services.auth import installation_keys
+from tests.cli import cli_runner
+from tests.conformance import live_service
 
 ACCEPTED, OK, UNAUTHORIZED, FORBIDDEN = 202, 200, 401, 403
 # scheme: status of a send, of reading a message, of the account's own routes under /v1
-SCHEMES: dict[str, tuple[Callable[[running.Account], str], int, int, int]] = {
+SCHEMES: dict[str, tuple[Callable[[live_service.Account], str], int, int, int]] = {
     "HTTP Basic": (lambda mine: mine.basic, ACCEPTED, OK, UNAUTHORIZED),
     "Bearer API key": (lambda mine: mine.api_key, ACCEPTED, UNAUTHORIZED, UNAUTHORIZED),
     "Bearer API key that may read": (lambda mine: mine.reading_key, ACCEPTED, OK, UNAUTHORIZED),
@@ -27,53 +27,53 @@ CODES = {UNAUTHORIZED: "unauthorized", FORBIDDEN: "forbidden"}
 
 def check(response: httpx.Response, status: int) -> None:
     if status in CODES:
-        running.check_refusal(response, status, CODES[status])
+        live_service.check_refusal(response, status, CODES[status])
     assert response.status_code == status
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_each_scheme_is_for_what_the_table_says(service: running.Service, scheme: str) -> None:
+def test_each_scheme_is_for_what_the_table_says(service: live_service.Service, scheme: str) -> None:
     """The table "Authentication": which scheme is used for which endpoint."""
     choose, send, read, manage = SCHEMES[scheme]
     authorization = choose(service.mine)
     message_id = service.accept()["id"]
-    check(service.post(running.message(), authorization=authorization), send)
+    check(service.post(live_service.message(), authorization=authorization), send)
     check(service.get(f"/emails/{message_id}", authorization=authorization), read)
     check(service.get("/v1/account", authorization=authorization), manage)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_name_of_a_scheme_is_not_case_sensitive(service: running.Service, scheme: str) -> None:
+def test_the_name_of_a_scheme_is_not_case_sensitive(service: live_service.Service, scheme: str) -> None:
     """The column "Header": the scheme's name, as RFC 9110 reads it."""
     choose, send, _, _ = SCHEMES[scheme]
     name, _, secret = choose(service.mine).partition(" ")
     for written in (name.lower(), name.upper()):
-        check(service.post(running.message(), authorization=f"{written} {secret}"), send)
+        check(service.post(live_service.message(), authorization=f"{written} {secret}"), send)
 
 
-def test_an_api_key_carries_the_live_prefix(service: running.Service) -> None:
+def test_an_api_key_carries_the_live_prefix(service: live_service.Service) -> None:
     """Row "Bearer API key": live keys carry a fixed live-key prefix."""
     assert service.mine.api_key.startswith("Bearer pr_live_")
 
 
-def test_an_api_key_that_may_not_read_is_told_so(service: running.Service) -> None:
+def test_an_api_key_that_may_not_read_is_told_so(service: live_service.Service) -> None:
     """Row "Bearer API key": for `POST /emails`."""
     response = service.get(f"/emails/{service.accept()['id']}", authorization=service.mine.api_key)
-    assert "'read'" in running.check_refusal(response, 401, "unauthorized")
+    assert "'read'" in live_service.check_refusal(response, 401, "unauthorized")
 
 
-def test_a_wrong_kind_of_credential_is_told_which_kind_is_needed(service: running.Service) -> None:
+def test_a_wrong_kind_of_credential_is_told_which_kind_is_needed(service: live_service.Service) -> None:
     """Under the endpoints of the dashboard: these require a JWT; the SMTP password is not accepted."""
     for authorization in (service.mine.basic, service.mine.api_key):
         response = service.get("/v1/account", authorization=authorization)
-        assert "token" in running.check_refusal(response, 401, "unauthorized")
+        assert "token" in live_service.check_refusal(response, 401, "unauthorized")
 
 
 @pytest.mark.parametrize("method, path", [("POST", "/emails"), ("GET", "/emails/em_1"), ("GET", "/v1/account")])
-def test_a_missing_credential_is_unauthorized(service: running.Service, method: str, path: str) -> None:
+def test_a_missing_credential_is_unauthorized(service: live_service.Service, method: str, path: str) -> None:
     """A missing credential gives a 401 error object, and names the schemes that the route takes."""
     response = service.client.request(method, path)
-    assert running.check_refusal(response, 401, "unauthorized").startswith("Authorization: ")
+    assert live_service.check_refusal(response, 401, "unauthorized").startswith("Authorization: ")
     schemes = [value.split()[0] for value in response.headers.get_list("www-authenticate")]
     assert "Bearer" in " ".join(schemes)
     assert ("Basic" in " ".join(schemes)) == (not path.startswith("/v1"))
@@ -83,32 +83,34 @@ def _basic(text: str) -> str:
     return f"Basic {base64.b64encode(text.encode()).decode()}"
 
 
-def _pair(mine: running.Account) -> tuple[str, str]:
+def _pair(mine: live_service.Account) -> tuple[str, str]:
     username, _, password = base64.b64decode(mine.basic.removeprefix("Basic ")).decode().partition(":")
     return username, password
 
 
 def _unknown_key() -> str:
-    return secrets.new_api_key()
+    return installation_keys.new_api_key()
 
 
-def _forged(mine: running.Account, *, key: bytes | None = None, algorithm: str = "HS256", **changes: object) -> str:
+def _forged(
+    mine: live_service.Account, *, key: bytes | None = None, algorithm: str = "HS256", **changes: object
+) -> str:
     """The owner's token with other claims, signed anew; without a key of its own, with the installation's."""
     claims = jwt.decode(mine.owner.removeprefix("Bearer "), options={"verify_signature": False})
     if key is None:
-        key = secrets.Keys.derive(operating.SECRET_KEY.encode()).token
+        key = installation_keys.Keys.derive(cli_runner.SECRET_KEY.encode()).token
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the length of the key
         return jwt.encode({**claims, **changes}, "" if algorithm == "none" else key, algorithm=algorithm)
 
 
-def _tampered(mine: running.Account) -> str:
+def _tampered(mine: live_service.Account) -> str:
     """The reader's signature under the owner's claims."""
     head, claims, _ = mine.owner.removeprefix("Bearer ").split(".")
     return f"{head}.{claims}.{mine.reader.rpartition('.')[2]}"
 
 
-INVALID: dict[str, Callable[[running.Account], str]] = {
+INVALID: dict[str, Callable[[live_service.Account], str]] = {
     "no scheme": lambda mine: mine.basic.removeprefix("Basic "),
     "an unknown scheme": lambda mine: mine.basic.replace("Basic", "Digest"),
     "Basic alone": lambda _: "Basic",
@@ -119,7 +121,7 @@ INVALID: dict[str, Callable[[running.Account], str]] = {
     "a wrong password": lambda mine: _basic(f"{_pair(mine)[0]}:wrong"),
     "an empty password": lambda mine: _basic(f"{_pair(mine)[0]}:"),
     "username and password exchanged": lambda mine: _basic(":".join(reversed(_pair(mine)))),
-    "a person's email and password": lambda mine: _basic(f"owner@{mine.domain}:{running.PASSWORD}"),
+    "a person's email and password": lambda mine: _basic(f"owner@{mine.domain}:{live_service.PASSWORD}"),
     "an API key as a password": lambda mine: _basic(f"{_pair(mine)[0]}:{mine.api_key.removeprefix('Bearer ')}"),
     "Bearer alone": lambda _: "Bearer",
     "two credentials": lambda mine: f"{mine.owner}, {mine.basic}",
@@ -141,37 +143,37 @@ INVALID: dict[str, Callable[[running.Account], str]] = {
 }
 
 
-def test_forging_works_with_the_right_key(service: running.Service) -> None:
+def test_forging_works_with_the_right_key(service: live_service.Service) -> None:
     """What follows refuses tokens for the named reason: with nothing changed, one signed in the same way is taken."""
-    check(service.post(running.message(), authorization=f"Bearer {_forged(service.mine)}"), ACCEPTED)
+    check(service.post(live_service.message(), authorization=f"Bearer {_forged(service.mine)}"), ACCEPTED)
 
 
 @pytest.mark.parametrize("case", INVALID)
-def test_an_invalid_credential_is_unauthorized(service: running.Service, case: str) -> None:
+def test_an_invalid_credential_is_unauthorized(service: live_service.Service, case: str) -> None:
     """An invalid credential gives a 401 error object, on the send and on the status endpoint; nothing is stored."""
     before = service.balance()
     message_id = service.accept()["id"]
     authorization = INVALID[case](service.mine)
-    check(service.post(running.message(), authorization=authorization), UNAUTHORIZED)
+    check(service.post(live_service.message(), authorization=authorization), UNAUTHORIZED)
     check(service.get(f"/emails/{message_id}", authorization=authorization), UNAUTHORIZED)
     assert service.balance() == (before[0] - 1, before[1] + 1)
 
 
-def test_a_credential_in_the_url_is_not_read(service: running.Service) -> None:
+def test_a_credential_in_the_url_is_not_read(service: live_service.Service) -> None:
     """The column "Header": a credential travels in `Authorization` alone."""
     key = service.mine.api_key.removeprefix("Bearer ")
     for query in (f"?api_key={key}", f"?access_token={service.mine.owner.removeprefix('Bearer ')}"):
-        headers = {"Idempotency-Key": running.new_key()}
-        check(service.client.post(f"/emails{query}", json=running.message(), headers=headers), UNAUTHORIZED)
+        headers = {"Idempotency-Key": live_service.new_key()}
+        check(service.client.post(f"/emails{query}", json=live_service.message(), headers=headers), UNAUTHORIZED)
 
 
-def test_authorization_sent_twice_is_unauthorized(service: running.Service) -> None:
+def test_authorization_sent_twice_is_unauthorized(service: live_service.Service) -> None:
     """One credential a request: with two, nobody could say who calls."""
     fields = [("Authorization", service.mine.basic), ("Authorization", service.theirs.basic)]
     check(service.client.get("/emails/em_1", headers=fields), UNAUTHORIZED)
 
 
-def test_a_revoked_credential_is_unauthorized(service: running.Service) -> None:
+def test_a_revoked_credential_is_unauthorized(service: live_service.Service) -> None:
     """An invalid credential: a revoked SMTP credential stops, and its API keys with it."""
     owner = {"Authorization": service.mine.owner}
     made = service.client.post("/v1/credentials", json={"name": "Short-lived"}, headers=owner).json()
@@ -179,21 +181,21 @@ def test_a_revoked_credential_is_unauthorized(service: running.Service) -> None:
     secret = service.client.post("/v1/api-keys", json=wanted, headers=owner).json()["secret"]
     callers = [_basic(f"{made['credential']['username']}:{made['password']}"), f"Bearer {secret}"]
     for authorization in callers:
-        check(service.post(running.message(), authorization=authorization), ACCEPTED)
+        check(service.post(live_service.message(), authorization=authorization), ACCEPTED)
     assert service.client.delete(f"/v1/credentials/{made['credential']['id']}", headers=owner).status_code == 204
     for authorization in callers:
-        check(service.post(running.message(), authorization=authorization), UNAUTHORIZED)
+        check(service.post(live_service.message(), authorization=authorization), UNAUTHORIZED)
 
 
-def test_authentication_comes_before_everything_about_the_body(service: running.Service) -> None:
+def test_authentication_comes_before_everything_about_the_body(service: live_service.Service) -> None:
     """The order of checks: a stranger learns nothing about what would be accepted."""
     response = service.client.post("/emails", content=b"not JSON", headers={"Authorization": "Bearer x"})
     check(response, UNAUTHORIZED)
 
 
-def test_a_sender_domain_of_another_account_is_forbidden(service: running.Service) -> None:
+def test_a_sender_domain_of_another_account_is_forbidden(service: live_service.Service) -> None:
     """The sender domain must be one that the account has registered, whichever credential is used."""
-    body = running.message(from_=f"shop@{service.theirs.domain}")
+    body = live_service.message(from_=f"shop@{service.theirs.domain}")
     for authorization in (service.mine.basic, service.mine.api_key, service.mine.owner):
         check(service.post(body, authorization=authorization), FORBIDDEN)
     check(service.post(body, authorization=service.theirs.basic), ACCEPTED)

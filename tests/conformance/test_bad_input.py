@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests import raw_http
-from tests.conformance import running
-from tests.conformance.running import ABSENT
+from tests.conformance import live_service
+from tests.conformance.live_service import ABSENT
 
-GOOD = json.dumps(running.message()).encode()
+GOOD = json.dumps(live_service.message()).encode()
 
 
 def with_text(text: bytes) -> bytes:
@@ -57,21 +57,21 @@ NOT_JSON: dict[str, bytes] = {
 NOT_AN_OBJECT = [b"[]", b"null", b"true", b"7", b'"x"', b"[{}]", b"{}"]
 
 
-def refused(service: running.Service, body: bytes) -> str:
+def refused(service: live_service.Service, body: bytes) -> str:
     before = service.balance()
-    sentence = running.check_refusal(service.post(body), 400, "invalid_request")
+    sentence = live_service.check_refusal(service.post(body), 400, "invalid_request")
     assert service.balance() == before
     return sentence
 
 
 @pytest.mark.parametrize("case", NOT_JSON)
-def test_what_is_not_strict_json_is_refused(sqlite_service: running.Service, case: str) -> None:
+def test_what_is_not_strict_json_is_refused(sqlite_service: live_service.Service, case: str) -> None:
     """Malformed JSON, 100,000-deep nesting, lone surrogates."""
     assert refused(sqlite_service, NOT_JSON[case])
 
 
 @pytest.mark.parametrize("body", NOT_AN_OBJECT)
-def test_what_is_not_an_object_is_refused(service: running.Service, body: bytes) -> None:
+def test_what_is_not_an_object_is_refused(service: live_service.Service, body: bytes) -> None:
     """Wrong types: the body is one JSON object, and not an empty one."""
     assert refused(service, body)
 
@@ -126,26 +126,28 @@ FIELDS: dict[str, Callable[[str], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("kind", LINE_BREAKS)
 @pytest.mark.parametrize("field", FIELDS)
-def test_no_string_carries_a_line_break_into_a_header(sqlite_service: running.Service, field: str, kind: str) -> None:
+def test_no_string_carries_a_line_break_into_a_header(
+    sqlite_service: live_service.Service, field: str, kind: str
+) -> None:
     """CR/LF in every string field that reaches a header."""
     sqlite_service.refuse(**FIELDS[field](LINE_BREAKS[kind]))
 
 
-def test_a_line_break_in_a_body_stays_in_the_body(service: running.Service) -> None:
+def test_a_line_break_in_a_body_stays_in_the_body(service: live_service.Service) -> None:
     """CR/LF where it belongs: no header comes of it."""
     evil = "\r\n\r\nBcc: eve@example.net\r\n.\r\nMAIL FROM:<eve@example.net>\r\n"
     parsed = service.sent(text=evil, html=evil)
     assert parsed["Bcc"] is None
-    assert running.text_of(parsed, "plain") == evil.replace("\r\n", "\n").removesuffix("\n")
+    assert live_service.text_of(parsed, "plain") == evil.replace("\r\n", "\n").removesuffix("\n")
 
 
 # The request around the body
 
 
-async def test_a_length_that_promises_too_much_stores_nothing(service: running.Service) -> None:
+async def test_a_length_that_promises_too_much_stores_nothing(service: live_service.Service) -> None:
     """A body that ends too early: there is nobody to answer, and nothing is stored."""
     before = service.balance()
-    fields = (f"Authorization: {service.mine.basic}", f"Idempotency-Key: {running.new_key()}")
+    fields = (f"Authorization: {service.mine.basic}", f"Idempotency-Key: {live_service.new_key()}")
     async with raw_http.connect(service.address) as connection:
         await connection.send(raw_http.post("/emails", GOOD, *fields, length=len(GOOD) + 1))
         connection.writer.write_eof()
@@ -153,43 +155,43 @@ async def test_a_length_that_promises_too_much_stores_nothing(service: running.S
     assert service.balance() == before
 
 
-async def test_a_length_that_promises_too_little_is_cut_there(service: running.Service) -> None:
+async def test_a_length_that_promises_too_little_is_cut_there(service: live_service.Service) -> None:
     """What comes behind the promised length is no part of the body."""
     before = service.balance()
-    fields = (f"Authorization: {service.mine.basic}", f"Idempotency-Key: {running.new_key()}")
+    fields = (f"Authorization: {service.mine.basic}", f"Idempotency-Key: {live_service.new_key()}")
     request = raw_http.post("/emails", GOOD, *fields, length=len(GOOD) - 1)
     response = await raw_http.exchange(service.address, request)
     assert (response.status, response.json()["code"]) == (400, "invalid_request")
     assert service.balance() == before
 
 
-def test_a_compressed_body_is_refused(service: running.Service) -> None:
+def test_a_compressed_body_is_refused(service: live_service.Service) -> None:
     """Content codings: a small body could become a very large one, so none is taken."""
     before = service.balance()
     response = service.post(gzip.compress(GOOD), headers={"Content-Encoding": "gzip"})
-    assert running.check_refusal(response, 400, "invalid_request").startswith("Content-Encoding: ")
+    assert live_service.check_refusal(response, 400, "invalid_request").startswith("Content-Encoding: ")
     assert service.balance() == before
 
 
 @pytest.mark.parametrize(
     "method, path", [("POST", "/v1/auth/login"), ("POST", "/v1/domains"), ("PUT", "/v1/templates/a")]
 )
-def test_every_other_route_that_takes_json_is_as_strict(service: running.Service, method: str, path: str) -> None:
+def test_every_other_route_that_takes_json_is_as_strict(service: live_service.Service, method: str, path: str) -> None:
     """The same door everywhere: deep nesting, wrong types and too much are refused on the management routes, too."""
     headers = {"Authorization": service.mine.owner, "Content-Type": "application/json"}
     for body in (b"", b"[]", b"{", b"[" * 10_000, b'{"name": "\\ud800"}', b'{"a": 1, "a": 2}'):
         response = service.client.request(method, path, content=body, headers=headers)
-        running.check_refusal(response, 400, "invalid_request")
+        live_service.check_refusal(response, 400, "invalid_request")
     response = service.client.request(method, path, content=b" " * 1_100_000, headers=headers)
-    running.check_refusal(response, 413, "payload_too_large")
+    live_service.check_refusal(response, 413, "payload_too_large")
 
 
-def test_all_of_it_together_leaves_nothing_behind(service: running.Service) -> None:
+def test_all_of_it_together_leaves_nothing_behind(service: live_service.Service) -> None:
     """Nothing stored: `postroad audit` counts the same before and after all of the above."""
     before = service.counts()
     bodies = [*NOT_JSON.values(), *NOT_AN_OBJECT]
     evils = LINE_BREAKS.values()
-    bodies += [json.dumps(running.message(**make(evil))).encode() for make in FIELDS.values() for evil in evils]
+    bodies += [json.dumps(live_service.message(**make(evil))).encode() for make in FIELDS.values() for evil in evils]
     for body in bodies:
         assert service.post(body).status_code == 400
     assert service.counts() == before

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.conformance import running
+from tests.conformance import live_service
 
 WIRE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 MESSAGE = {
@@ -34,19 +34,19 @@ RECIPIENT = {
 }
 
 
-def test_a_message_has_these_members(service: running.Service) -> None:
+def test_a_message_has_these_members(service: live_service.Service) -> None:
     """The table "Message" as a whole: these members, of these types, and no others."""
     stored = service.read(service.accept()["id"])
     assert {name: type(value) for name, value in stored.items()} == MESSAGE
 
 
-def test_a_recipient_has_these_members(service: running.Service) -> None:
+def test_a_recipient_has_these_members(service: live_service.Service) -> None:
     """The table "Recipient" as a whole: these members; what may be null is there and null before any attempt."""
     (recipient,) = service.read(service.accept()["id"])["recipients"]
     assert {name: type(value) for name, value in recipient.items()} == RECIPIENT
 
 
-def test_a_new_message_is_queued_and_its_credits_are_reserved(service: running.Service) -> None:
+def test_a_new_message_is_queued_and_its_credits_are_reserved(service: live_service.Service) -> None:
     """Message status, row (new) → queued: credits reserved, 1 per unique recipient."""
     before = service.balance()
     accepted = service.accept(to=["ada@example.org", "bob@example.org"], cc="ADA@example.org")
@@ -60,7 +60,7 @@ def test_a_new_message_is_queued_and_its_credits_are_reserved(service: running.S
     assert service.balance() == (before[0] - 2, before[1] + 2)
 
 
-def test_a_message_tells_what_was_sent(service: running.Service) -> None:
+def test_a_message_tells_what_was_sent(service: live_service.Service) -> None:
     """Rows `id`, `source`, `from`, `subject`: those of the send."""
     accepted = service.accept(from_="Lädle <shop@example.com>", subject="Grüße ☃")
     stored = service.read(accepted["id"])
@@ -72,7 +72,7 @@ def test_a_message_tells_what_was_sent(service: running.Service) -> None:
     ]
 
 
-def test_created_at_is_the_time_of_the_send(service: running.Service) -> None:
+def test_created_at_is_the_time_of_the_send(service: live_service.Service) -> None:
     """Row `created_at`: date-time; UTC, RFC 3339 with milliseconds."""
     before = dt.datetime.now(dt.UTC).replace(microsecond=0)
     created_at = service.read(service.accept()["id"])["created_at"]
@@ -80,7 +80,7 @@ def test_created_at_is_the_time_of_the_send(service: running.Service) -> None:
     assert before <= dt.datetime.fromisoformat(created_at) <= dt.datetime.now(dt.UTC)
 
 
-def test_recipients_have_ids_of_their_own_and_stand_in_the_order_of_the_send(service: running.Service) -> None:
+def test_recipients_have_ids_of_their_own_and_stand_in_the_order_of_the_send(service: live_service.Service) -> None:
     """Rows `recipients`, `id` and `email`: one for each unique address, as it was first written."""
     accepted = service.accept(to=["Zoe@Example.org", "ada@example.org"], cc=["Bob <bob@bücher.example>"])
     recipients = service.read(accepted["id"])["recipients"]
@@ -90,14 +90,14 @@ def test_recipients_have_ids_of_their_own_and_stand_in_the_order_of_the_send(ser
     assert len(set(ids)) == 3
 
 
-def test_request_id_is_that_of_the_reading(service: running.Service) -> None:
+def test_request_id_is_that_of_the_reading(service: live_service.Service) -> None:
     """Row `request_id`: equal to the header of this response, not that of the send."""
     accepted = service.accept()
     response = service.get(f"/emails/{accepted['id']}")
     assert response.json()["request_id"] == response.headers["x-request-id"] != accepted["request_id"]
 
 
-def test_reading_changes_nothing(service: running.Service) -> None:
+def test_reading_changes_nothing(service: live_service.Service) -> None:
     """`GET /emails/{id}`: the same message as often as one asks; `Idempotency-Key` is not used."""
     accepted = service.accept()
     path, headers = f"/emails/{accepted['id']}", {"Authorization": service.mine.basic, "Idempotency-Key": "x" * 300}
@@ -105,13 +105,13 @@ def test_reading_changes_nothing(service: running.Service) -> None:
     assert first | {"request_id": ""} == second | {"request_id": ""}
 
 
-def test_a_message_of_another_account_is_not_found(service: running.Service) -> None:
+def test_a_message_of_another_account_is_not_found(service: live_service.Service) -> None:
     """Below the table: a message of another account looks like one that does not exist."""
     accepted = service.accept()
     unknown = accepted["id"][:-1] + ("0" if accepted["id"][-1] != "0" else "1")
     foreign = service.get(f"/emails/{accepted['id']}", authorization=service.theirs.basic)
     missing = service.get(f"/emails/{unknown}")
-    sentences = [running.check_refusal(response, 404, "not_found") for response in (foreign, missing)]
+    sentences = [live_service.check_refusal(response, 404, "not_found") for response in (foreign, missing)]
     assert sentences[0] == sentences[1]
 
 
@@ -119,12 +119,12 @@ def test_a_message_of_another_account_is_not_found(service: running.Service) -> 
     "text",
     ["em_", "1", "EM_0", "em_" + "g" * 28, "em_" + "0" * 27, "%00", "em_%0a", "..%2f..%2fetc", "em_" + "0" * 2000, "'"],
 )
-def test_what_is_no_id_is_not_found(service: running.Service, text: str) -> None:
+def test_what_is_no_id_is_not_found(service: live_service.Service, text: str) -> None:
     """`GET /emails/{id}`: the only refusals are 401 and 404."""
-    running.check_refusal(service.get(f"/emails/{text}"), 404, "not_found")
+    live_service.check_refusal(service.get(f"/emails/{text}"), 404, "not_found")
 
 
-def test_an_accepted_message_is_there_at_once_for_every_scheme(service: running.Service) -> None:
+def test_an_accepted_message_is_there_at_once_for_every_scheme(service: live_service.Service) -> None:
     """Under "What the service does": polling works without a webhook, from the moment of the 202."""
     accepted = service.accept()
     for authorization in (service.mine.basic, service.mine.owner, service.mine.reader, service.mine.reading_key):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.conformance import running
-from tests.conformance.running import ABSENT
+from tests.conformance import live_service
+from tests.conformance.live_service import ABSENT
 
 TEMPLATE: dict[str, Any] = {"template": "welcome", "variables": {"name": "Ada"}, "text": ABSENT, "subject": ABSENT}
 ADDRESSES = [
@@ -59,23 +59,23 @@ def addresses(field: str, parsed: EmailMessage) -> list[str]:
 @pytest.mark.parametrize(
     "sender", ["shop@example.com", "Shop <shop@example.com>", "SHOP@EXAMPLE.COM", "Lädle <a@example.com>"]
 )
-def test_from_is_a_sender_address(service: running.Service, sender: str) -> None:
+def test_from_is_a_sender_address(service: live_service.Service, sender: str) -> None:
     """Row `from`: string in email format, with a name if wanted; it stands in the header From."""
     parsed = service.sent(from_=sender)
     assert addresses("From", parsed) == [sender.rpartition("<")[2].strip(">").replace("EXAMPLE.COM", "example.com")]
 
 
 @pytest.mark.parametrize("sender", [*NOT_ADDRESSES, ["shop@example.com"], 7, True, {}, None, ABSENT])
-def test_from_is_required_and_one_address(sqlite_service: running.Service, sender: object) -> None:
+def test_from_is_required_and_one_address(sqlite_service: live_service.Service, sender: object) -> None:
     """Row `from`: required, one string in email format."""
     assert sqlite_service.refuse(from_=sender).startswith("from: ")
 
 
 @pytest.mark.parametrize("domain", ["example.org", "mail.example.com", "example.com.evil.example", "example.net"])
-def test_from_uses_a_registered_domain(service: running.Service, domain: str) -> None:
+def test_from_uses_a_registered_domain(service: live_service.Service, domain: str) -> None:
     """Row `from`: must use a domain registered by the account; the last of these is registered by another one."""
     before = service.balance()
-    sentence = running.check_refusal(service.post(running.message(from_=f"shop@{domain}")), 403, "forbidden")
+    sentence = live_service.check_refusal(service.post(live_service.message(from_=f"shop@{domain}")), 403, "forbidden")
     assert sentence.startswith(f"from: {domain} is not a domain of this account")
     assert service.balance() == before
 
@@ -85,14 +85,14 @@ def test_from_uses_a_registered_domain(service: running.Service, domain: str) ->
 
 @pytest.mark.parametrize("field", ["to", "cc", "bcc"])
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_recipients_are_one_address(service: running.Service, field: str, address: str) -> None:
+def test_recipients_are_one_address(service: live_service.Service, field: str, address: str) -> None:
     """Rows `to`, `cc`, `bcc`: one address as a string."""
     accepted = service.accept(**{field: address})
     assert accepted[field] == [address]
 
 
 @pytest.mark.parametrize("field", ["to", "cc", "bcc"])
-def test_recipients_are_a_list(service: running.Service, field: str) -> None:
+def test_recipients_are_a_list(service: live_service.Service, field: str) -> None:
     """Rows `to`, `cc`, `bcc`: a list of addresses; one in a list means the same as one alone."""
     assert service.accept(**{field: ADDRESSES})[field] == ADDRESSES
     assert service.accept(**{field: ADDRESSES[:1]})[field] == ADDRESSES[:1]
@@ -100,7 +100,9 @@ def test_recipients_are_a_list(service: running.Service, field: str) -> None:
 
 @pytest.mark.parametrize("field", ["to", "cc", "bcc"])
 @pytest.mark.parametrize("bad", [*NOT_ADDRESSES, 7, True, {}, [7], [None], [["a@example.org"]], [""]])
-def test_recipients_are_addresses_and_nothing_else(sqlite_service: running.Service, field: str, bad: object) -> None:
+def test_recipients_are_addresses_and_nothing_else(
+    sqlite_service: live_service.Service, field: str, bad: object
+) -> None:
     """Rows `to`, `cc`, `bcc`: string or array of email strings; the refusal names the place."""
     assert sqlite_service.refuse(**{field: bad}).startswith(field)
     if isinstance(bad, str):
@@ -108,14 +110,14 @@ def test_recipients_are_addresses_and_nothing_else(sqlite_service: running.Servi
 
 
 @pytest.mark.parametrize("nobody", [[], None, ABSENT])
-def test_to_is_required_and_cc_and_bcc_are_not(service: running.Service, nobody: object) -> None:
+def test_to_is_required_and_cc_and_bcc_are_not(service: live_service.Service, nobody: object) -> None:
     """Rows `to`, required, and `cc` and `bcc`, not."""
     assert service.refuse(to=nobody, cc="ada@example.org").startswith("to: ")
     accepted = service.accept(cc=nobody, bcc=nobody)
     assert (accepted["cc"], accepted["bcc"]) == ([], [])
 
 
-def test_to_and_cc_stand_in_the_headers(service: running.Service) -> None:
+def test_to_and_cc_stand_in_the_headers(service: live_service.Service) -> None:
     """Rows `to` and `cc`: as written, the domains as A-labels."""
     parsed = service.sent(to=["Ada <ada@example.org>", "Ädä <b@bücher.example>"], cc="Ada <ada@example.org>")
     assert [str(one) for one in parsed["To"].addresses] == [
@@ -125,7 +127,7 @@ def test_to_and_cc_stand_in_the_headers(service: running.Service) -> None:
     assert addresses("Cc", parsed) == ["ada@example.org"]
 
 
-def test_fifty_long_names_stand_in_the_headers(service: running.Service) -> None:
+def test_fifty_long_names_stand_in_the_headers(service: live_service.Service) -> None:
     """Rows `to` and `cc`: headers of any length and script are folded so that every reader unfolds them."""
     names = [f"Ädä {number} von und zu {'Ø' * (number % 30 + 1)} 😀, Gräfin" for number in range(50)]
     written = [f'"{name}" <person{number}@example.org>' for number, name in enumerate(names)]
@@ -140,7 +142,7 @@ def test_fifty_long_names_stand_in_the_headers(service: running.Service) -> None
     assert fields == [", ".join(expected[:25]), ", ".join(expected[25:])]
 
 
-def test_bcc_stands_nowhere_in_the_message(service: running.Service) -> None:
+def test_bcc_stands_nowhere_in_the_message(service: live_service.Service) -> None:
     """Row `bcc`: not written into the MIME headers, nor anywhere else."""
     accepted = service.accept(bcc=["Hidden <eve-hidden@example.org>", "mallory-hidden@bücher.example"])
     raw = service.raw(accepted["id"]).lower()
@@ -157,20 +159,20 @@ def test_bcc_stands_nowhere_in_the_message(service: running.Service) -> None:
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_reply_to_is_one_address(service: running.Service, address: str) -> None:
+def test_reply_to_is_one_address(service: live_service.Service, address: str) -> None:
     """Row `reply_to`: a single address, written into Reply-To; of any domain."""
     accepted = service.accept(reply_to=address)
     assert accepted["reply_to"] == address
-    assert len(addresses("Reply-To", running.parse(service.raw(accepted["id"])))) == 1
+    assert len(addresses("Reply-To", live_service.parse(service.raw(accepted["id"])))) == 1
 
 
 @pytest.mark.parametrize("bad", [*NOT_ADDRESSES, ["help@example.com"], 7, {}])
-def test_reply_to_is_not_a_list(sqlite_service: running.Service, bad: object) -> None:
+def test_reply_to_is_not_a_list(sqlite_service: live_service.Service, bad: object) -> None:
     """Row `reply_to`: string in email format, a single one."""
     assert sqlite_service.refuse(reply_to=bad).startswith("reply_to: ")
 
 
-def test_reply_to_is_not_required(service: running.Service) -> None:
+def test_reply_to_is_not_required(service: live_service.Service) -> None:
     """Row `reply_to`: not required; without it there is no such header."""
     assert service.sent()["Reply-To"] is None
     assert service.sent(reply_to=None)["Reply-To"] is None
@@ -194,18 +196,18 @@ def test_reply_to_is_not_required(service: running.Service) -> None:
         "Re: <b>&amp;</b>",
     ],
 )
-def test_subject_reaches_the_message_unchanged(service: running.Service, subject: str) -> None:
+def test_subject_reaches_the_message_unchanged(service: live_service.Service, subject: str) -> None:
     """Row `subject`: a string of up to 500 characters."""
     assert service.sent(subject=subject)["Subject"] == subject
 
 
 @pytest.mark.parametrize("subject", [ABSENT, None, "", "x" * 501, 7, ["Hello"]])
-def test_subject_is_required_and_bounded(service: running.Service, subject: object) -> None:
+def test_subject_is_required_and_bounded(service: live_service.Service, subject: object) -> None:
     """Row `subject`: required without a template, at most 500 characters."""
     assert service.refuse(subject=subject).startswith("subject: ")
 
 
-def test_subject_may_come_from_the_template(service: running.Service) -> None:
+def test_subject_may_come_from_the_template(service: live_service.Service) -> None:
     """Row `subject`: unless a template supplies it; one that is given wins."""
     assert service.sent(**TEMPLATE)["Subject"] == "Welcome Ada"
     assert service.sent(**TEMPLATE | {"subject": "Own {{name}}"})["Subject"] == "Own {{name}}"
@@ -218,14 +220,16 @@ def test_subject_may_come_from_the_template(service: running.Service) -> None:
 @pytest.mark.parametrize(
     "body", ["Hi", "Grüße ☃ 日本語", "one\ntwo", ".\n..\n.dot", "x" * 2000, "From here\n", "a\ttab", "=3D =\n--x"]
 )
-def test_text_and_html_reach_the_message_unchanged(service: running.Service, field: str, kind: str, body: str) -> None:
+def test_text_and_html_reach_the_message_unchanged(
+    service: live_service.Service, field: str, kind: str, body: str
+) -> None:
     """Rows `text` and `html`: the plain-text and the HTML body."""
     parsed = service.sent(**{"text": ABSENT, field: body})
-    assert running.text_of(parsed, kind) == body.removesuffix("\n")
+    assert live_service.text_of(parsed, kind) == body.removesuffix("\n")
     assert parsed.get_content_type() == f"text/{kind}"
 
 
-def test_text_and_html_together_are_alternatives(service: running.Service) -> None:
+def test_text_and_html_together_are_alternatives(service: live_service.Service) -> None:
     """Rows `text` and `html`: both may be given; the reader chooses, html last."""
     parsed = service.sent(text="Hi", html="<p>Hi")
     assert parsed.get_content_type() == "multipart/alternative"
@@ -234,13 +238,13 @@ def test_text_and_html_together_are_alternatives(service: running.Service) -> No
 
 @pytest.mark.parametrize("field", ["text", "html"])
 @pytest.mark.parametrize("bad", [7, True, ["Hi"], {}, "a\0b"])
-def test_text_and_html_are_strings(service: running.Service, field: str, bad: object) -> None:
+def test_text_and_html_are_strings(service: live_service.Service, field: str, bad: object) -> None:
     """Rows `text` and `html`: a string; NUL cannot stand in mail."""
     assert service.refuse(**{field: bad}).startswith(f"{field}: ")
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
-def test_lines_end_in_crlf_whatever_was_sent(service: running.Service, ending: str) -> None:
+def test_lines_end_in_crlf_whatever_was_sent(service: live_service.Service, ending: str) -> None:
     """Row `text`: what is stored is ready for the wire, without a bare CR or LF."""
     raw = service.raw(service.accept(text=f"one{ending}.{ending}two")["id"])
     assert b"one\r\n.\r\ntwo" in raw
@@ -251,48 +255,48 @@ def test_lines_end_in_crlf_whatever_was_sent(service: running.Service, ending: s
 # template, variables
 
 
-def test_template_is_filled_in(service: running.Service) -> None:
+def test_template_is_filled_in(service: live_service.Service) -> None:
     """Rows `template` and `variables`: values for placeholders; escaped in html only, and never read again."""
     for value, shown in (("Ada", "Ada"), (7, "7"), (1.5, "1.5"), (True, "true"), ("<b>{{ 7*7 }}", "<b>{{ 7*7 }}")):
         parsed = service.sent(**TEMPLATE | {"variables": {"name": value, "unused": "x"}})
         assert parsed["Subject"] == f"Welcome {shown}"
-        assert running.text_of(parsed, "plain") == f"Hi {shown}"
+        assert live_service.text_of(parsed, "plain") == f"Hi {shown}"
         escaped = shown.replace("<", "&lt;").replace(">", "&gt;")
-        assert running.text_of(parsed, "html") == f"<p>Hi {escaped}"
+        assert live_service.text_of(parsed, "html") == f"<p>Hi {escaped}"
 
 
 @pytest.mark.parametrize("field", ["text", "html"])
-def test_template_is_not_combined_with_a_body(service: running.Service, field: str) -> None:
+def test_template_is_not_combined_with_a_body(service: live_service.Service, field: str) -> None:
     """Row `template`: must not be combined with `html` or `text`."""
     assert service.refuse(**TEMPLATE | {field: "Hi"}).startswith("template: ")
     service.accept(**TEMPLATE | {field: ""})
 
 
 @pytest.mark.parametrize("alias", ["unknown", "", "Welcome", "wel\0come", "../welcome", "x" * 65, 7, ["welcome"]])
-def test_template_is_an_alias_of_the_account(service: running.Service, alias: object) -> None:
+def test_template_is_an_alias_of_the_account(service: live_service.Service, alias: object) -> None:
     """Row `template`: a template alias; an unknown one is an invalid request."""
     assert service.refuse(**TEMPLATE | {"template": alias}).startswith("template: ")
 
 
 @pytest.mark.parametrize("value", [["Ada"], {"first": "Ada"}, None])
-def test_variables_are_strings_numbers_and_booleans(service: running.Service, value: object) -> None:
+def test_variables_are_strings_numbers_and_booleans(service: live_service.Service, value: object) -> None:
     """Row `variables`: an object of values."""
     assert service.refuse(**TEMPLATE | {"variables": {"name": value}}).startswith("variables")
 
 
 @pytest.mark.parametrize("bad", [[], "name", 7])
-def test_variables_are_an_object(service: running.Service, bad: object) -> None:
+def test_variables_are_an_object(service: live_service.Service, bad: object) -> None:
     """Row `variables`: an object."""
     assert service.refuse(**TEMPLATE | {"variables": bad}).startswith("variables: ")
 
 
-def test_a_placeholder_without_a_value_is_named(service: running.Service) -> None:
+def test_a_placeholder_without_a_value_is_named(service: live_service.Service) -> None:
     """Row `variables`: values for the placeholders; a missing one is named."""
     for variables in ({}, ABSENT, {"Name": "Ada"}):
         assert "'name'" in service.refuse(**TEMPLATE | {"variables": variables})
 
 
-def test_variables_need_a_template(service: running.Service) -> None:
+def test_variables_need_a_template(service: live_service.Service) -> None:
     """Row `variables`: when `template` is given."""
     assert service.refuse(variables={"name": "Ada"}).startswith("variables: ")
 
@@ -306,7 +310,7 @@ RESERVED = (
 ).split()
 
 
-def test_headers_reach_the_message(service: running.Service) -> None:
+def test_headers_reach_the_message(service: live_service.Service) -> None:
     """Row `headers`: custom MIME headers, for example a list-unsubscribe header or an X- header."""
     given = {
         "List-Unsubscribe": "<https://example.com/u?id=1>, <mailto:u@example.com>",
@@ -322,7 +326,7 @@ def test_headers_reach_the_message(service: running.Service) -> None:
 
 
 @pytest.mark.parametrize("name", RESERVED)
-def test_reserved_header_names_are_rejected(sqlite_service: running.Service, name: str) -> None:
+def test_reserved_header_names_are_rejected(sqlite_service: live_service.Service, name: str) -> None:
     """Row `headers`: reserved names are rejected, in any case."""
     for written in (name, name.upper(), name.lower(), name.swapcase()):
         assert "reserved" in sqlite_service.refuse(headers={written: "x"})
@@ -332,7 +336,7 @@ def test_reserved_header_names_are_rejected(sqlite_service: running.Service, nam
     "bad",
     [[], "X-A: 1", 7, {"X-A": 7}, {"X-A": None}, {"X-A": ["1"]}, {"": "x"}, {"X A": "x"}, {"X-A:": "x"}, {"X-Ä": "x"}],
 )
-def test_headers_are_an_object_of_strings(service: running.Service, bad: object) -> None:
+def test_headers_are_an_object_of_strings(service: live_service.Service, bad: object) -> None:
     """Row `headers`: an object, string to string, whose names are header names."""
     assert service.refuse(headers=bad).startswith("headers")
 
@@ -340,7 +344,7 @@ def test_headers_are_an_object_of_strings(service: running.Service, bad: object)
 # tags
 
 
-def test_tags_stand_in_the_message_one_line_each(service: running.Service) -> None:
+def test_tags_stand_in_the_message_one_line_each(service: live_service.Service) -> None:
     """Row `tags`: string or array of strings, written onto the message as X-Service-Tag."""
     assert service.sent(tags="welcome").get_all("X-Service-Tag") == ["welcome"]
     assert service.sent(tags=["a", "büro ☃", "a"]).get_all("X-Service-Tag") == ["a", "büro ☃"]
@@ -348,7 +352,7 @@ def test_tags_stand_in_the_message_one_line_each(service: running.Service) -> No
 
 
 @pytest.mark.parametrize("bad", ["", "x" * 129, 7, {}, [""], [7], ["a", None], "a\tb", ["a\nb"]])
-def test_tags_are_short_and_printable(service: running.Service, bad: object) -> None:
+def test_tags_are_short_and_printable(service: live_service.Service, bad: object) -> None:
     """Row `tags`: each of 1 to 128 printable characters."""
     assert service.refuse(tags=bad).startswith("tags")
 
@@ -357,7 +361,7 @@ def test_tags_are_short_and_printable(service: running.Service, bad: object) -> 
 
 
 @pytest.mark.parametrize("bad", [{}, "a.txt", 7, ["a.txt"], [None], [[]]])
-def test_attachments_are_an_array_of_objects(service: running.Service, bad: object) -> None:
+def test_attachments_are_an_array_of_objects(service: live_service.Service, bad: object) -> None:
     """Row `attachments`: an array of attachment objects; those are in test_attachments.py."""
     assert service.refuse(attachments=bad).startswith("attachments")
 
@@ -368,16 +372,16 @@ def test_attachments_are_an_array_of_objects(service: running.Service, bad: obje
 @pytest.mark.parametrize(
     "name", ["reply-to", "Subject", "body", "account_id", "status", "id", "", "from ", "__proto__"]
 )
-def test_unknown_members_are_refused_by_name(service: running.Service, name: str) -> None:
+def test_unknown_members_are_refused_by_name(service: live_service.Service, name: str) -> None:
     """The table as a whole: a member that is not in it is refused, so that a mistyped one is not lost."""
-    response = service.post(running.message() | {name: "x"})
-    assert "unknown member" in running.check_refusal(response, 400, "invalid_request")
+    response = service.post(live_service.message() | {name: "x"})
+    assert "unknown member" in live_service.check_refusal(response, 400, "invalid_request")
 
 
 @pytest.mark.parametrize(
     "field", ["cc", "bcc", "reply_to", "html", "template", "variables", "headers", "tags", "attachments"]
 )
-def test_null_means_the_same_as_leaving_out(service: running.Service, field: str) -> None:
+def test_null_means_the_same_as_leaving_out(service: live_service.Service, field: str) -> None:
     """The column "Required": what is not required may be absent or null."""
     accepted = service.accept(**{field: None})
     bare = service.accept()
@@ -388,7 +392,7 @@ def test_null_means_the_same_as_leaving_out(service: running.Service, field: str
 # Rules
 
 
-def test_rule_1_something_has_to_be_sent(service: running.Service) -> None:
+def test_rule_1_something_has_to_be_sent(service: live_service.Service) -> None:
     """Rule 1: at least one of `text`, `html`, `attachments`, `template`; an empty string or list is none."""
     for nothing in (
         {"text": ABSENT},
@@ -403,7 +407,7 @@ def test_rule_1_something_has_to_be_sent(service: running.Service) -> None:
     service.accept(**TEMPLATE)
 
 
-def test_rule_2_unique_addresses_are_counted_and_billed_once(service: running.Service) -> None:
+def test_rule_2_unique_addresses_are_counted_and_billed_once(service: live_service.Service) -> None:
     """Rule 2: unique across `to`, `cc`, `bcc`, without regard to case, name or writing of the domain."""
     before = service.balance()
     accepted = service.accept(
@@ -419,6 +423,6 @@ def test_rule_2_unique_addresses_are_counted_and_billed_once(service: running.Se
         "eve@bücher.example",
         "bob@example.org",
     ]
-    parsed = running.parse(service.raw(accepted["id"]))
+    parsed = live_service.parse(service.raw(accepted["id"]))
     assert addresses("To", parsed) == ["ada@example.org", "ADA@example.org", "eve@xn--bcher-kva.example"]
     assert addresses("Cc", parsed) == ["ada@example.org", "bob@example.org"]

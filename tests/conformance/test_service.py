@@ -2,23 +2,23 @@
 
 import pytest
 
-from tests.conformance import running
+from tests.conformance import live_service
 
 
-def test_accepting_queues_and_does_not_deliver(service: running.Service) -> None:
+def test_accepting_queues_and_does_not_deliver(service: live_service.Service) -> None:
     """Delivery is asynchronous: a 202 means accepted, and the message is `queued`."""
-    response = service.post(running.message())
+    response = service.post(live_service.message())
     assert (response.status_code, response.json()["status"]) == (202, "queued")
 
 
-def test_accepting_reserves_one_credit_for_each_unique_recipient(service: running.Service) -> None:
+def test_accepting_reserves_one_credit_for_each_unique_recipient(service: live_service.Service) -> None:
     """On accept, the service reserves 1 credit per unique recipient across `to`, `cc` and `bcc`."""
     before = service.balance()
     service.accept(to=["a@example.org", "b@example.org"], cc="A@example.org", bcc=["b@example.org", "c@example.org"])
     assert service.balance() == (before[0] - 3, before[1] + 3)
 
 
-def test_the_ledger_tells_of_the_reservation(service: running.Service) -> None:
+def test_the_ledger_tells_of_the_reservation(service: live_service.Service) -> None:
     """Credits: each movement is in the ledger, with its message, and the ledger sums to the balances."""
     accepted = service.accept(to=["a@example.org", "b@example.org"])
     newest = service.get("/v1/account/ledger?limit=1", authorization=service.mine.owner).json()["entries"][0]
@@ -27,7 +27,7 @@ def test_the_ledger_tells_of_the_reservation(service: running.Service) -> None:
     service.counts()  # asserts that the books are right
 
 
-def test_without_a_webhook_all_works_as_usual(service: running.Service) -> None:
+def test_without_a_webhook_all_works_as_usual(service: live_service.Service) -> None:
     """Without a webhook URL, sending still returns 202, logs are kept and polling works."""
     accepted = service.accept(tags=["log"])
     assert service.read(accepted["id"])["id"] == accepted["id"]
@@ -36,14 +36,14 @@ def test_without_a_webhook_all_works_as_usual(service: running.Service) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["basic", "owner"])
-def test_what_the_client_libraries_do_works(service: running.Service, scheme: str) -> None:
+def test_what_the_client_libraries_do_works(service: live_service.Service, scheme: str) -> None:
     """Clients call only `POST /emails` and `GET /emails/{id}`, with Basic or a JWT."""
     authorization = getattr(service.mine, scheme)
-    accepted = service.post(running.message(), authorization=authorization).json()
+    accepted = service.post(live_service.message(), authorization=authorization).json()
     assert service.get(f"/emails/{accepted['id']}", authorization=authorization).json()["status"] == "queued"
 
 
-def test_email_endpoints_have_no_version_and_management_is_under_v1(service: running.Service) -> None:
+def test_email_endpoints_have_no_version_and_management_is_under_v1(service: live_service.Service) -> None:
     """Versioning: no version segment for email endpoints; the dashboard's are under `/v1`."""
     paths = service.client.get("/openapi.json").json()["paths"]
     assert {"/emails", "/emails/{id}"} <= set(paths)
@@ -51,7 +51,7 @@ def test_email_endpoints_have_no_version_and_management_is_under_v1(service: run
     assert outside <= {"/healthz", "/readyz", "/openapi.json", "/docs"}
 
 
-def test_the_description_lists_the_documented_statuses(service: running.Service) -> None:
+def test_the_description_lists_the_documented_statuses(service: live_service.Service) -> None:
     """Statuses by endpoint: the published description says the same."""
     paths = service.client.get("/openapi.json").json()["paths"]
     sending = {int(status) for status in paths["/emails"]["post"]["responses"]}

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.conformance import running
+from tests.conformance import live_service
 from tests.postgres_server import PostgresServer
 
 
@@ -10,18 +10,18 @@ def test_a_store_that_is_away_is_told_and_recovers_by_itself(tmp_path: Path) -> 
     """Status 503 of both endpoints, code `service_unavailable`, with `Retry-After`; then all is as before."""
     with (
         PostgresServer() as server,
-        running.running(tmp_path, url=server.create_database(), has_outages=True) as service,
+        live_service.running(tmp_path, url=server.create_database(), has_outages=True) as service,
     ):
-        first, key = service.post(running.message(), key="before"), running.new_key()
+        first, key = service.post(live_service.message(), key="before"), live_service.new_key()
         before = service.counts()
         server.stop()
-        for response in (service.post(running.message(), key=key), service.get(f"/emails/{first.json()['id']}")):
-            running.check_refusal(response, 503, "service_unavailable")
+        for response in (service.post(live_service.message(), key=key), service.get(f"/emails/{first.json()['id']}")):
+            live_service.check_refusal(response, 503, "service_unavailable")
             assert int(response.headers["retry-after"]) >= 1
-        running.check_refusal(service.client.get("/readyz"), 503, "service_unavailable")
+        live_service.check_refusal(service.client.get("/readyz"), 503, "service_unavailable")
         assert service.client.get("/healthz").status_code == 200
         server.start()
         assert service.counts() == before
-        assert service.post(running.message(), key="before").content == first.content
-        assert service.post(running.message(text="Any body"), key=key).status_code == 202
+        assert service.post(live_service.message(), key="before").content == first.content
+        assert service.post(live_service.message(text="Any body"), key=key).status_code == 202
         assert service.client.get("/readyz").status_code == 200

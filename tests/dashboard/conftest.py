@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.contexts import clock, ctx
-from tests.dashboard.browsing import (
+from tests.dashboard.browser_client import (
     browser,
     mail,
     member,

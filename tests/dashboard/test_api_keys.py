@@ -6,11 +6,12 @@ import pytest
 
 from postroad.dashboard import lists
 from postroad.model import caller
-from postroad.services import access, api_keys, context, credentials
+from postroad.services import context
+from postroad.services.auth import api_keys, authentication, credentials
 from postroad.storage import api_keys as stored
 from tests import contexts
-from tests.dashboard import browsing
-from tests.dashboard.browsing import Browser
+from tests.dashboard import browser_client
+from tests.dashboard.browser_client import Browser
 from tests.dashboard.test_credentials import copied
 
 HOSTILE = "<script>alert('x')</script> \"shop\""
@@ -47,11 +48,11 @@ async def test_a_new_key_is_shown_once_and_may_send(ctx: context.Context, browse
     made = await browser.post("/keys", {"name": "shop", "credential_id": second.id})
     assert made.status_code == 201
     secret = copied(made.text, after="<dt>API key</dt>")
-    who = await access.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
+    who = await authentication.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
     assert (who.credential_id, who.permissions) == (second.id, SEND)
     assert first.id != second.id
     assert f"'Authorization: Bearer {secret}'" in html.unescape(made.text)
-    assert f"curl {browsing.BASE_URL}/emails" in made.text
+    assert f"curl {browser_client.BASE_URL}/emails" in made.text
     assert "YOUR_API_KEY" not in made.text
     again = (await browser.get("/keys")).text
     assert secret not in again
@@ -98,7 +99,7 @@ async def test_revoking_stops_a_key(ctx: context.Context, browser: Browser) -> N
     key = await make(ctx, browser.account_id)
     assert 'aria-label="Revoke the key shop"' in (await browser.get("/keys")).text
     revoked = await browser.post(f"/keys/{key.id}/revoke")
-    assert browsing.place_of(revoked) == "/keys"
+    assert browser_client.location_of(revoked) == "/keys"
     page = (await browser.follow(revoked)).text
     assert "The key is revoked." in page
     assert "status-revoked" in page
@@ -141,7 +142,7 @@ async def test_the_key_of_another_account_is_not_there(
 
 async def test_nobody_sees_it_without_a_session(nobody: Browser) -> None:
     answer = await nobody.get("/keys")
-    assert (answer.status_code, browsing.place_of(answer)) == (303, "/login")
+    assert (answer.status_code, browser_client.location_of(answer)) == (303, "/login")
 
 
 async def test_a_long_list_has_parts(

@@ -6,7 +6,8 @@ import pytest
 
 from postroad.dashboard import attention
 from postroad.model import events
-from postroad.services import accounts, webhook_log
+from postroad.services.accounts import registry as accounts
+from postroad.services.webhooks import delivery_log
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import webhook_attempts, webhook_deliveries
 
@@ -31,7 +32,7 @@ def guard(state: accounts.State = "ok") -> accounts.Sending:
     return accounts.Sending(state, 7, 1_268, 62, 4.89, 1, 0.08, 200, 4.0, 8.0, 0.08, 0.3)
 
 
-def entry(state: webhook_deliveries.State, *codes: int | None) -> webhook_log.Entry:
+def entry(state: webhook_deliveries.State, *codes: int | None) -> delivery_log.Entry:
     """A delivery with an attempt for each code."""
     names: dict[str, Any] = {"account_id": "acc", "webhook_id": "whk"}
     delivery = webhook_deliveries.Delivery(
@@ -60,10 +61,10 @@ def entry(state: webhook_deliveries.State, *codes: int | None) -> webhook_log.En
         )
         for number, code in enumerate(codes, start=1)
     ]
-    return webhook_log.Entry(delivery, attempts, None)
+    return delivery_log.Entry(delivery, attempts, None)
 
 
-def facts(**changes: Any) -> attention.Facts:
+def facts(**changes: Any) -> attention.AlertFacts:
     members: dict[str, Any] = {
         "account": account(),
         "guard": guard(),
@@ -72,11 +73,11 @@ def facts(**changes: Any) -> attention.Facts:
         "pace": 100.0,
         "told": [],
     }
-    return attention.Facts(**(members | changes))
+    return attention.AlertFacts(**(members | changes))
 
 
 def titles(**changes: Any) -> list[str]:
-    return [matter.title for matter in attention.matters(facts(**changes))]
+    return [alert.title for alert in attention.matters(facts(**changes))]
 
 
 def test_an_account_in_order_is_told_nothing() -> None:
@@ -85,19 +86,19 @@ def test_an_account_in_order_is_told_nothing() -> None:
 
 
 def test_a_warned_account_is_told_its_shares_and_where_the_end_is() -> None:
-    (matter,) = attention.matters(facts(guard=guard("warned")))
-    assert matter.kind == "warn"
-    assert "1,268 recipients of 7 days, 4.89 % had no mailbox" in matter.text
-    assert "At 8 % or 0.3 % sending stops" in matter.text
+    (alert,) = attention.matters(facts(guard=guard("warned")))
+    assert alert.kind == "warn"
+    assert "1,268 recipients of 7 days, 4.89 % had no mailbox" in alert.text
+    assert "At 8 % or 0.3 % sending stops" in alert.text
 
 
 def test_an_account_that_the_guard_has_stopped_is_told_when_it_may_send_again() -> None:
     stopped = account(suspended_by=stored_accounts.BOUNCE_GUARD, suspended_at=NOW)
-    (matter,) = attention.matters(facts(account=stopped, guard=guard("suspended")))
-    assert matter.kind == "bad"
-    assert "2027-01-16 08:00 UTC" in matter.text
-    (matter,) = attention.matters(facts(account=stopped, guard=guard("suspended"), cooldown_hours=0))
-    assert "Whoever runs this service" in matter.text
+    (alert,) = attention.matters(facts(account=stopped, guard=guard("suspended")))
+    assert alert.kind == "bad"
+    assert "2027-01-16 08:00 UTC" in alert.text
+    (alert,) = attention.matters(facts(account=stopped, guard=guard("suspended"), cooldown_hours=0))
+    assert "Whoever runs this service" in alert.text
 
 
 def test_without_a_domain_that_may_send_nothing_can_leave() -> None:
@@ -113,14 +114,16 @@ def test_without_a_domain_that_may_send_nothing_can_leave() -> None:
         (50, 100.0, "last for less than a day"),
     ],
 )
-def test_credits_that_end_soon_are_told_with_the_time_that_is_left(available: int, pace: float, said: str) -> None:
-    (matter,) = attention.matters(facts(account=account(available=available), pace=pace))
-    assert said in matter.text
+def test_credits_that_end_soon_are_told_with_the_time_that_is_left(
+    available: int, daily_recipients: float, said: str
+) -> None:
+    (alert,) = attention.matters(facts(account=account(available=available), daily_recipients=daily_recipients))
+    assert said in alert.text
 
 
 def test_credits_that_last_are_not_mentioned() -> None:
-    assert titles(account=account(available=300), pace=100.0) == []
-    assert titles(account=account(available=1), pace=0.0) == []
+    assert titles(account=account(available=300), daily_recipients=100.0) == []
+    assert titles(account=account(available=1), daily_recipients=0.0) == []
 
 
 @pytest.mark.parametrize(
@@ -132,10 +135,10 @@ def test_credits_that_last_are_not_mentioned() -> None:
     ],
 )
 def test_a_receiver_that_does_not_answer_is_told_by_its_latest_attempt(
-    told: list[webhook_log.Entry], said: str
+    told: list[delivery_log.Entry], said: str
 ) -> None:
-    (matter,) = attention.matters(facts(told=told))
-    assert said in matter.text
+    (alert,) = attention.matters(facts(told=told))
+    assert said in alert.text
 
 
 def test_a_receiver_that_answers_again_is_forgiven() -> None:

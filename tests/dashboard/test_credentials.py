@@ -9,10 +9,12 @@ import pytest
 
 from postroad import config
 from postroad.dashboard import lists
-from postroad.services import access, api_keys, context, credentials, domains
+from postroad.services import context
+from postroad.services.auth import api_keys, authentication, credentials
+from postroad.services.domains import registry as domains
 from tests import contexts
-from tests.dashboard import browsing
-from tests.dashboard.browsing import Browser
+from tests.dashboard import browser_client
+from tests.dashboard.browser_client import Browser
 
 HOSTILE = "<script>alert('x')</script> \"shop\""
 LISTENING = config.load(
@@ -53,7 +55,7 @@ async def test_a_new_credential_shows_its_password_once_and_it_works(ctx: contex
     username = copied(made.text, after="<dt>Username</dt>")
     password = copied(made.text, after="<dt>Password</dt>")
     pair = base64.b64encode(f"{username}:{password}".encode()).decode()
-    who = await access.authenticate(ctx, f"Basic {pair}", client_address="127.0.0.1")
+    who = await authentication.authenticate(ctx, f"Basic {pair}", client_address="127.0.0.1")
     assert who.account_id == browser.account_id
     assert f"curl smtp://127.0.0.1:2525 -u {username}:{password}" in html.unescape(made.text)
     assert "hello@shop.example" in made.text
@@ -89,7 +91,7 @@ async def test_revoking_stops_it_and_the_keys_under_it(ctx: context.Context, bro
     assert "the API keys under it stop too" in listed
     assert 'aria-label="Revoke the credential shop"' in listed
     revoked = await browser.post(f"/credentials/{made.id}/revoke")
-    assert browsing.place_of(revoked) == "/credentials"
+    assert browser_client.location_of(revoked) == "/credentials"
     page = (await browser.follow(revoked)).text
     assert "shop is revoked, and so are the API keys under it." in page
     assert "status-revoked" in page
@@ -120,9 +122,9 @@ async def test_the_credential_of_another_account_is_not_there(
 
 async def test_nobody_sees_it_without_a_session(ctx: context.Context, browser: Browser, nobody: Browser) -> None:
     answer = await nobody.get("/credentials")
-    assert (answer.status_code, browsing.place_of(answer)) == (303, "/login")
+    assert (answer.status_code, browser_client.location_of(answer)) == (303, "/login")
     made, _ = await credentials.create(ctx, browser.account_id, "shop")
-    assert browsing.place_of(await nobody.post(f"/credentials/{made.id}/revoke")) == "/login"
+    assert browser_client.location_of(await nobody.post(f"/credentials/{made.id}/revoke")) == "/login"
     assert (await credentials.find(ctx, browser.account_id, made.id)).revoked_at is None
 
 

@@ -1,10 +1,12 @@
 """Credits: the balances, the ledger, and the ledger as a file."""
 
 from postroad.dashboard import credits as page
-from postroad.services import accounts, context, credits
+from postroad.services import context
+from postroad.services.accounts import credits
+from postroad.services.accounts import registry as accounts
 from postroad.storage import ledger
-from tests import mailing
-from tests.dashboard.browsing import Browser
+from tests import accepted_mail
+from tests.dashboard.browser_client import Browser
 
 
 def tile(text: str, name: str) -> str:
@@ -19,9 +21,9 @@ async def test_an_account_without_credits_is_told_how_to_get_some(browser: Brows
 
 
 async def test_the_balances_and_the_ledger_tell_where_credits_went(ctx: context.Context, reader: Browser) -> None:
-    await mailing.allow(ctx, reader.account_id, amount=12_345)
+    await accepted_mail.allow_sending(ctx, reader.account_id, amount=12_345)
     await credits.add(ctx, reader.account_id, 5, "<script>alert(1)</script>")
-    message_id = await mailing.accept(ctx, reader.account_id)
+    message_id = await accepted_mail.accept(ctx, reader.account_id)
     text = (await reader.get("/credits")).text
     account = await accounts.find(ctx, reader.account_id)
     assert (account.available, account.reserved) == (12_349, 1)

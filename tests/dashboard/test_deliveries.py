@@ -5,18 +5,20 @@ import pytest
 from postroad import config
 from postroad.dashboard import deliveries
 from postroad.model import times
-from postroad.services import context, receivers, webhook_log, webhooks
+from postroad.services import context
+from postroad.services.webhooks import client as webhook_client
+from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import webhook_deliveries
 from tests import contexts, webhook_rows
-from tests.dashboard import browsing, furnishing
-from tests.dashboard.browsing import Browser
+from tests.dashboard import browser_client, sample_account
+from tests.dashboard.browser_client import Browser
 from tests.webhook_rows import URL, State
 
 
 async def put(
     ctx: context.Context, browser: Browser, state: webhook_deliveries.State = State.FAILED
 ) -> webhook_deliveries.Delivery:
-    await webhooks.save(ctx, browser.account_id, url=URL)
+    await endpoints.save(ctx, browser.account_id, url=URL)
     return await webhook_rows.put_ended(ctx, browser.account_id, state)
 
 
@@ -36,13 +38,13 @@ async def test_the_page_shows_the_request_and_the_way_to_the_message(ctx: contex
 
 
 async def test_every_attempt_is_shown_newest_first_as_text_alone(ctx: context.Context, browser: Browser) -> None:
-    await webhooks.save(ctx, browser.account_id, url=f"{URL}?a=%3Cscript%3E")
+    await endpoints.save(ctx, browser.account_id, url=f"{URL}?a=%3Cscript%3E")
     due_at = ctx.clock() + times.HOUR
     delivery = await webhook_rows.put(ctx, browser.account_id, state=State.WAITING, due_at=due_at, attempt_count=2)
     await webhook_rows.put_attempt(
-        ctx, delivery, 1, status_code=403, response_body=f"{furnishing.HOSTILE}\x1b[31m\u202egnp\u2066"
+        ctx, delivery, 1, status_code=403, response_body=f"{sample_account.HOSTILE}\x1b[31m\u202egnp\u2066"
     )
-    error = f"tls_failure: the certificate of {furnishing.HOSTILE} has expired"
+    error = f"tls_failure: the certificate of {sample_account.HOSTILE} has expired"
     await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, response_body=None, error=error)
     text = (await browser.get(f"/webhook/deliveries/{delivery.id}")).text
     assert text.index("Attempt 2,") < text.index("Attempt 1,")
@@ -56,7 +58,7 @@ async def test_every_attempt_is_shown_newest_first_as_text_alone(ctx: context.Co
 
 
 async def test_a_delivery_that_was_never_tried_says_so(ctx: context.Context, browser: Browser) -> None:
-    await webhooks.save(ctx, browser.account_id, url=URL, enabled=False)
+    await endpoints.save(ctx, browser.account_id, url=URL, enabled=False)
     delivery = await webhook_rows.put(ctx, browser.account_id, message_id=None, recipient_id=None)
     text = (await browser.get(f"/webhook/deliveries/{delivery.id}")).text
     assert "There was none yet." in text
@@ -68,7 +70,7 @@ async def test_every_reason_has_its_plain_words(ctx: context.Context, browser: B
     delivery = await put(ctx, browser)
     attempt = await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, error="strange: a sentence")
     assert deliveries.explain(attempt) == "a sentence"
-    assert set(deliveries.MEANINGS) == set(receivers.Code)
+    assert set(deliveries.ERROR_EXPLANATIONS) == set(webhook_client.FailureCode)
     for status, words in {204: "taken", 404: "Check the URL", 418: "200 to 299", 503: "broke"}.items():
         attempt = await webhook_rows.put_attempt(ctx, delivery, 1000 + status, status_code=status)
         assert words in deliveries.explain(attempt)
@@ -78,21 +80,21 @@ async def test_a_replay_is_a_delivery_of_its_own(ctx: context.Context, browser: 
     delivery = await put(ctx, browser)
     clock.pass_seconds(1)
     replayed = await browser.post(f"/webhook/deliveries/{delivery.id}/replay")
-    assert browsing.notice_of(replayed) == "The event is told again: this is the new delivery."
+    assert browser_client.notice_of(replayed) == "The event is told again: this is the new delivery."
     text = (await browser.follow(replayed)).text
     assert f'href="/webhook/deliveries/{delivery.id}"' in text
     assert "The next attempt is due" in text
-    newest, old = await webhook_log.page(ctx, browser.account_id, limit=10)
+    newest, old = await delivery_log.page(ctx, browser.account_id, limit=10)
     assert (newest.delivery.replay_of, newest.delivery.body) == (delivery.id, delivery.body)
     assert old.delivery.id == delivery.id
 
 
 async def test_nothing_is_replayed_to_a_webhook_that_is_disabled(ctx: context.Context, browser: Browser) -> None:
     delivery = await put(ctx, browser)
-    await webhooks.save(ctx, browser.account_id, url=URL, enabled=False)
+    await endpoints.save(ctx, browser.account_id, url=URL, enabled=False)
     answer = await browser.post(f"/webhook/deliveries/{delivery.id}/replay")
     assert (answer.status_code, "the webhook is disabled; enable it" in answer.text) == (409, True)
-    assert len(await webhook_log.page(ctx, browser.account_id, limit=10)) == 1
+    assert len(await delivery_log.page(ctx, browser.account_id, limit=10)) == 1
 
 
 async def test_who_may_only_look_replays_nothing(
@@ -102,9 +104,9 @@ async def test_who_may_only_look_replays_nothing(
     path = f"/webhook/deliveries/{delivery.id}"
     assert ">Replay</button>" in (await browser.get(path)).text
     assert ">Replay</button>" not in (await reader.get(path)).text
-    before = await furnishing.dump(settings.database.url)
+    before = await sample_account.dump(settings.database.url)
     assert (await reader.post(f"{path}/replay")).status_code == 403
-    assert await furnishing.dump(settings.database.url) == before
+    assert await sample_account.dump(settings.database.url) == before
 
 
 @pytest.mark.parametrize("has_webhook", [True, False])
@@ -113,13 +115,13 @@ async def test_a_delivery_of_another_account_is_not_there(
 ) -> None:
     delivery = await put(ctx, browser)
     if has_webhook:
-        await webhooks.save(ctx, stranger.account_id, url=URL)
+        await endpoints.save(ctx, stranger.account_id, url=URL)
     path = f"/webhook/deliveries/{delivery.id}"
     assert (await stranger.get(path)).status_code == 404
     assert (await stranger.post(f"{path}/replay")).status_code == 404
-    assert len(await webhook_log.page(ctx, browser.account_id, limit=10)) == 1
+    assert len(await delivery_log.page(ctx, browser.account_id, limit=10)) == 1
 
 
 async def test_without_a_session_there_is_the_log_in(nobody: Browser) -> None:
     answer = await nobody.get("/webhook/deliveries/whd_" + "0" * 28)
-    assert (answer.status_code, browsing.place_of(answer)) == (303, "/login")
+    assert (answer.status_code, browser_client.location_of(answer)) == (303, "/login")

@@ -9,14 +9,17 @@ import pytest_asyncio
 from postroad import config, errors
 from postroad.dashboard import domains as pages
 from postroad.dashboard import lists
-from postroad.model import domain_proof, domain_records, times, warmup
-from postroad.services import context, domain_checks, domain_keys, domains
+from postroad.model import domain_records, domain_verification, times, warmup
+from postroad.services import context
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import checks as domain_checks
+from postroad.services.domains import registry as domains
 from postroad.storage import domains as stored
 from postroad.storage import warmups
 from tests import contexts, dns_server
-from tests.dashboard import browsing
-from tests.dashboard.browsing import Browser
-from tests.services import onboarding
+from tests.dashboard import browser_client
+from tests.dashboard.browser_client import Browser
+from tests.services import domain_zones
 
 
 @pytest_asyncio.fixture
@@ -28,7 +31,7 @@ async def server() -> AsyncIterator[dns_server.DnsServer]:
 @pytest.fixture
 def settings(database_url: str, server: dns_server.DnsServer) -> config.Settings:
     """An installation with a name server of its own, and with warm-up."""
-    return onboarding.settings(database_url, server)
+    return domain_zones.settings(database_url, server)
 
 
 async def add(ctx: context.Context, browser: Browser, name: str = "example.com") -> stored.Domain:
@@ -51,7 +54,7 @@ async def test_an_empty_page_teaches_and_offers_the_form(browser: Browser, reade
 async def test_the_form_registers_a_domain_and_leads_to_its_records(ctx: context.Context, browser: Browser) -> None:
     added = await browser.post("/domains", {"name": "Bücher.example"})
     domain = await domains.by_name(ctx, browser.account_id, "bücher.example")
-    assert browsing.place_of(added) == f"/domains/{domain.id}"
+    assert browser_client.location_of(added) == f"/domains/{domain.id}"
     page = (await browser.follow(added)).text
     assert "xn--bcher-kva.example is registered. Now add its records to DNS." in page
     key = await domain_keys.record(ctx, domain)
@@ -84,7 +87,7 @@ async def test_the_list_shows_how_each_domain_stands(
     ctx: context.Context, clock: contexts.Clock, browser: Browser, server: dns_server.DnsServer
 ) -> None:
     proven = await add(ctx, browser)
-    await onboarding.publish_all(ctx, server, proven)
+    await domain_zones.publish_all(ctx, server, proven)
     await browser.post(f"/domains/{proven.id}/check")
     clock.pass_seconds(1)
     other = await add(ctx, browser, "example.org")
@@ -105,9 +108,9 @@ async def test_a_check_proves_the_domain_and_says_so(
     ctx: context.Context, browser: Browser, server: dns_server.DnsServer
 ) -> None:
     domain = await add(ctx, browser)
-    await onboarding.publish_all(ctx, server, domain)
+    await domain_zones.publish_all(ctx, server, domain)
     checked = await browser.post(f"/domains/{domain.id}/check")
-    assert browsing.notice_of(checked) == "example.com is verified: you can send from it."
+    assert browser_client.notice_of(checked) == "example.com is verified: you can send from it."
     page = (await browser.follow(checked)).text
     assert page.count("status-ok") == 4
     assert "4 of 4 records are as they should be" in page
@@ -126,7 +129,7 @@ async def test_a_check_shows_what_was_found_and_what_to_do(
     server.zones["_dmarc.example.com"] = {"TXT": ['"v=DMARC1; p=<script>alert(1)</script>"']}
     domain = await add(ctx, browser)
     checked = await browser.post(f"/domains/{domain.id}/check")
-    assert browsing.notice_of(checked) == "DNS was asked: 0 of 4 records are as they should be."
+    assert browser_client.notice_of(checked) == "DNS was asked: 0 of 4 records are as they should be."
     page = (await browser.follow(checked)).text
     assert "There is no TXT record of this name; add it." in page
     assert "Found mx.example.org; mail is delivered" in page
@@ -140,14 +143,14 @@ async def test_two_checks_in_a_moment_are_too_fast(ctx: context.Context, browser
     assert (await browser.post(f"/domains/{domain.id}/check")).status_code == 303
     refused = await browser.post(f"/domains/{domain.id}/check")
     assert refused.status_code == 429
-    assert f"wait {domain_checks.AGAIN_SECONDS} seconds between checks" in refused.text
+    assert f"wait {domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds between checks" in refused.text
 
 
 async def test_a_domain_whose_key_is_gone_is_called_failing_and_then_unverified(
     ctx: context.Context, clock: contexts.Clock, browser: Browser, server: dns_server.DnsServer
 ) -> None:
     domain = await add(ctx, browser)
-    name = await onboarding.publish_all(ctx, server, domain)
+    name = await domain_zones.publish_all(ctx, server, domain)
     await browser.post(f"/domains/{domain.id}/check")
     del server.zones[name]
     clock.pass_seconds(60)
@@ -164,19 +167,19 @@ async def test_a_check_that_takes_the_proof_back_says_so(
     ctx: context.Context, clock: contexts.Clock, browser: Browser, server: dns_server.DnsServer
 ) -> None:
     domain = await add(ctx, browser)
-    name = await onboarding.publish_all(ctx, server, domain)
+    name = await domain_zones.publish_all(ctx, server, domain)
     await browser.post(f"/domains/{domain.id}/check")
     del server.zones[name]
     clock.pass_seconds(60)
     await browser.post(f"/domains/{domain.id}/check")
     # The session ends before the patience does.
     seen = await domains.find(ctx, browser.account_id, domain.id)
-    long_ago = ctx.clock() - domain_proof.PATIENCE - times.HOUR
+    long_ago = ctx.clock() - domain_verification.GRACE_PERIOD - times.HOUR
     async with ctx.store.transaction() as tx:
         await stored.checked(tx, browser.account_id, domain.id, check_at=seen.check_at, failing_since=long_ago)
     clock.pass_seconds(60)
     checked = await browser.post(f"/domains/{domain.id}/check")
-    assert browsing.notice_of(checked).startswith("example.com is not verified any more")
+    assert browser_client.notice_of(checked).startswith("example.com is not verified any more")
 
 
 async def test_the_calendar_shows_the_days_done_today_and_ahead(ctx: context.Context, browser: Browser) -> None:
@@ -203,7 +206,7 @@ def test_a_day_is_written_as_people_write_it() -> None:
 
 
 def test_every_purpose_has_its_meaning() -> None:
-    assert set(pages.MEANINGS) == set(domain_records.RecordPurpose)
+    assert set(pages.RECORD_GUIDES) == set(domain_records.RecordPurpose)
 
 
 class TestReturnPathsOfTheOperator:
@@ -211,7 +214,7 @@ class TestReturnPathsOfTheOperator:
 
     @pytest.fixture
     def settings(self, database_url: str, server: dns_server.DnsServer) -> config.Settings:
-        usual = onboarding.settings(database_url, server)
+        usual = domain_zones.settings(database_url, server)
         delivery = msgspec.structs.replace(usual.delivery, return_path_domain="bounces.example.net")
         return msgspec.structs.replace(usual, delivery=delivery)
 
@@ -229,7 +232,7 @@ async def test_a_domain_is_removed(ctx: context.Context, browser: Browser) -> No
     domain = await add(ctx, browser)
     assert "data-sure=" in (await browser.get(f"/domains/{domain.id}")).text
     removed = await browser.post(f"/domains/{domain.id}/remove")
-    assert browsing.place_of(removed) == "/domains"
+    assert browser_client.location_of(removed) == "/domains"
     assert "example.com is removed." in (await browser.follow(removed)).text
     with pytest.raises(errors.NotFound):
         await domains.find(ctx, browser.account_id, domain.id)
@@ -270,7 +273,7 @@ async def test_the_domain_of_another_account_is_not_there(
 async def test_nobody_sees_it_without_a_session(nobody: Browser) -> None:
     for path in ("/domains", "/domains/dom_1"):
         answer = await nobody.get(path)
-        assert (answer.status_code, browsing.place_of(answer)) == (303, "/login")
+        assert (answer.status_code, browser_client.location_of(answer)) == (303, "/login")
 
 
 async def test_a_long_list_has_parts(

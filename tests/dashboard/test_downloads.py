@@ -11,14 +11,15 @@ from postroad.dashboard import cookies
 from postroad.model import mail as values
 from postroad.network import http_limits, http_listener
 from postroad.protocol.smtp import values as smtp
-from postroad.services import context, downloads, inbox
-from tests import mailing, raw_http
-from tests.dashboard.browsing import Browser, Served
+from postroad.services import context
+from postroad.services.messages import dev_inbox, downloads
+from tests import accepted_mail, raw_http
+from tests.dashboard.browser_client import Browser, Served
 
 # More than the buffers of two sockets hold, which the system may let grow to some MiB each.
 HUGE = b"Subject: x\r\n\r\n" + b"0123456789abcde\n" * (2 * 1024 * 1024)
 FILE = bytes(range(256)) * 4096
-PLACE = downloads.PLACES.name
+PLACE = downloads.DOWNLOADS.name
 
 
 @contextlib.asynccontextmanager
@@ -38,23 +39,23 @@ def asking(browser: Browser, path: str, *, method: str = "GET") -> bytes:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(raw_http.PATIENCE_SECONDS):
+    async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
         while not is_so():
             await asyncio.sleep(0.01)
 
 
 @pytest.fixture
-def huge(mail: inbox.Inbox) -> str:
+def huge(mail: dev_inbox.Inbox) -> str:
     """Where a huge message is saved from."""
-    return f"/inbox/{mail.add(smtp.Envelope('a@example.org', ('b@example.net',), (HUGE,))).id}/raw"
+    return f"/inbox/{mail.add(smtp.MailTransaction('a@example.org', ('b@example.net',), (HUGE,))).id}/raw"
 
 
 async def test_a_large_message_and_its_file_come_whole_and_say_how_long_they_are(
     ctx: context.Context, browser: Browser, served: Served
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     file = values.Attachment("x.bin", base64.b64encode(FILE).decode(), "application/octet-stream")
-    path = f"/messages/{await mailing.accept(ctx, browser.account_id, attachments=(file,))}"
+    path = f"/messages/{await accepted_mail.accept(ctx, browser.account_id, attachments=(file,))}"
     async with listening(served) as address, raw_http.connect(address) as connection:
         await connection.send(asking(browser, f"{path}/attachments/1"))
         response = await connection.response()
@@ -67,7 +68,7 @@ async def test_a_large_message_and_its_file_come_whole_and_say_how_long_they_are
         assert (head.status, head.headers["content-length"]) == (200, str(len(raw.body)))
         assert raw.body.endswith(b"--\r\n")
         assert "transfer-encoding" not in raw.headers
-        await until(lambda: not ctx.turns)
+        await until(lambda: not ctx.quota_usage)
 
 
 async def test_who_does_not_read_holds_a_place_until_they_hang_up(
@@ -75,15 +76,15 @@ async def test_who_does_not_read_holds_a_place_until_they_hang_up(
 ) -> None:
     async with listening(served) as address:
         async with contextlib.AsyncExitStack() as stalled:
-            for _ in range(downloads.PLACES.of_account):
+            for _ in range(downloads.DOWNLOADS.per_account):
                 connection = await stalled.enter_async_context(raw_http.connect(address))
                 await connection.send(asking(browser, huge))
-            await until(lambda: ctx.turns[PLACE, browser.account_id] == downloads.PLACES.of_account)
+            await until(lambda: ctx.quota_usage[PLACE, browser.account_id] == downloads.DOWNLOADS.per_account)
             refused = await raw_http.exchange(address, asking(browser, huge))
             assert (refused.status, refused.headers["retry-after"]) == (429, "5")
             # Whatever is no download is served as ever.
             assert (await raw_http.exchange(address, asking(browser, "/inbox"))).status == 200
-        await until(lambda: not ctx.turns)
+        await until(lambda: not ctx.quota_usage)
         assert (await raw_http.exchange(address, asking(browser, huge))).body == HUGE
 
 
@@ -92,17 +93,17 @@ async def test_who_never_reads_is_cut_off_and_the_place_is_free(
 ) -> None:
     async with listening(served, write_seconds=0.1) as address, raw_http.connect(address) as connection:
         await connection.send(asking(browser, huge))
-        await until(lambda: bool(ctx.turns))
-        await until(lambda: not ctx.turns)
+        await until(lambda: bool(ctx.quota_usage))
+        await until(lambda: not ctx.quota_usage)
         assert len(await connection.rest()) < len(HUGE)
 
 
 async def test_what_is_not_there_is_not_found_and_holds_no_place(
     ctx: context.Context, browser: Browser, stranger: Browser
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
-    path = f"/messages/{await mailing.accept(ctx, browser.account_id)}"
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    path = f"/messages/{await accepted_mail.accept(ctx, browser.account_id)}"
     for part in ("raw", "preview/html", "attachments/1"):
         assert (await stranger.get(f"{path}/{part}")).status_code == 404
     assert (await browser.get(f"{path}/attachments/99")).status_code == 404
-    assert not ctx.turns
+    assert not ctx.quota_usage

@@ -13,14 +13,15 @@ import pytest
 from msgspec import inspect
 
 from postroad import config, errors
-from postroad.dashboard import door, forms
+from postroad.dashboard import application, forms
 from postroad.dashboard import site as sites
 from postroad.model import caller
-from postroad.services import context, inbox
+from postroad.services import context
+from postroad.services.messages import dev_inbox
 from postroad.web import routing
 from tests import webhook_rows
-from tests.dashboard import furnishing
-from tests.dashboard.browsing import Browser, Switch
+from tests.dashboard import sample_account
+from tests.dashboard.browser_client import Browser, Switch
 
 Route = routing.Route[context.Context]
 JSON = {"Accept": "application/json"}
@@ -127,13 +128,13 @@ def _value(field: inspect.Field, things: Mapping[str, str]) -> str:
 
 @pytest.fixture
 def routes(site: sites.Site) -> list[Route]:
-    return [route for route in door.routes(site) if is_page(route)]
+    return [route for route in application.routes(site) if is_page(route)]
 
 
-async def furnish(ctx: context.Context, browser: Browser, mail: inbox.Inbox, *, domain: str) -> dict[str, str]:
+async def furnish(ctx: context.Context, browser: Browser, mail: dev_inbox.Inbox, *, domain: str) -> dict[str, str]:
     assert browser.user is not None
-    things = await furnishing.furnish(ctx, browser.account_id, domain=domain)
-    return {**things, "person": browser.user.id, "received": furnishing.receive(mail)}
+    things = await sample_account.create_sample_data(ctx, browser.account_id, domain=domain)
+    return {**things, "person": browser.user.id, "received": sample_account.receive(mail)}
 
 
 async def ask(
@@ -171,14 +172,14 @@ def test_every_change_is_a_form_with_a_word_and_a_right(routes: list[Route]) -> 
 
 async def test_nobody_gets_in_without_a_session(
     ctx: context.Context,
-    mail: inbox.Inbox,
+    mail: dev_inbox.Inbox,
     routes: list[Route],
     settings: config.Settings,
     browser: Browser,
     nobody: Browser,
 ) -> None:
     things = await furnish(ctx, browser, mail, domain="mine.example")
-    before = await furnishing.dump(settings.database.url)
+    before = await sample_account.dump(settings.database.url)
     for route in routes:
         if route.permission is None:
             continue
@@ -187,19 +188,19 @@ async def test_nobody_gets_in_without_a_session(
         assert answer.headers["location"].startswith("/login"), told(route, answer)
         answer = await ask(nobody, route, things, word=browser.word, **JSON)
         assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized"), told(route, answer)
-    assert await furnishing.dump(settings.database.url) == before
+    assert await sample_account.dump(settings.database.url) == before
 
 
 async def test_who_may_only_look_changes_nothing(
     ctx: context.Context,
-    mail: inbox.Inbox,
+    mail: dev_inbox.Inbox,
     routes: list[Route],
     settings: config.Settings,
     browser: Browser,
     reader: Browser,
 ) -> None:
     things = await furnish(ctx, browser, mail, domain="mine.example")
-    before = await furnishing.dump(settings.database.url)
+    before = await sample_account.dump(settings.database.url)
     refused = 0
     for route in routes:
         if route.permission not in (None, caller.Permission.VIEW):
@@ -208,19 +209,19 @@ async def test_who_may_only_look_changes_nothing(
             assert answer.headers["x-request-id"] in answer.text
             refused += 1
     assert refused > 5
-    assert await furnishing.dump(settings.database.url) == before
+    assert await sample_account.dump(settings.database.url) == before
 
 
 async def test_a_form_that_is_not_ours_changes_nothing(
     ctx: context.Context,
-    mail: inbox.Inbox,
+    mail: dev_inbox.Inbox,
     routes: list[Route],
     settings: config.Settings,
     browser: Browser,
     stranger: Browser,
 ) -> None:
     things = await furnish(ctx, browser, mail, domain="mine.example")
-    before = await furnishing.dump(settings.database.url)
+    before = await sample_account.dump(settings.database.url)
     for route in routes:
         if route.method != "POST" or route.permission is None:
             continue
@@ -233,19 +234,19 @@ async def test_a_form_that_is_not_ours_changes_nothing(
         plain = {"Content-Type": "text/plain"}
         answer = await browser.client.post(address(route, things), content=f"word={browser.word}", headers=plain)
         assert answer.status_code == 400, told(route, answer)
-    assert await furnishing.dump(settings.database.url) == before
+    assert await sample_account.dump(settings.database.url) == before
 
 
 async def test_a_thing_of_another_account_is_like_an_unknown_one(
     ctx: context.Context,
-    mail: inbox.Inbox,
+    mail: dev_inbox.Inbox,
     routes: list[Route],
     settings: config.Settings,
     browser: Browser,
     stranger: Browser,
 ) -> None:
     foreign = await furnish(ctx, stranger, mail, domain="theirs.example")
-    before = await furnishing.dump(settings.database.url)
+    before = await sample_account.dump(settings.database.url)
     for route in routes:
         if not names_things(route) or route.path.startswith(WITHOUT_ACCOUNT) or route.permission is None:
             continue
@@ -253,11 +254,11 @@ async def test_a_thing_of_another_account_is_like_an_unknown_one(
         of_unknown = await ask(browser, route, UNKNOWN, word=browser.word, **JSON)
         assert of_foreign.status_code == of_unknown.status_code == 404, told(route, of_foreign)
         assert of_foreign.json()["error"] == of_unknown.json()["error"]
-    assert await furnishing.dump(settings.database.url) == before
+    assert await sample_account.dump(settings.database.url) == before
 
 
 async def test_every_page_shows_ones_own_things_and_runs_nothing_of_others(
-    ctx: context.Context, mail: inbox.Inbox, routes: list[Route], switch: Switch, browser: Browser
+    ctx: context.Context, mail: dev_inbox.Inbox, routes: list[Route], switch: Switch, browser: Browser
 ) -> None:
     things = await furnish(ctx, browser, mail, domain="mine.example")
     switch.stopping = True
@@ -276,7 +277,7 @@ async def test_every_page_shows_ones_own_things_and_runs_nothing_of_others(
 
 
 async def test_links_lead_somewhere_and_forms_are_shown_to_those_who_may_send_them(
-    ctx: context.Context, mail: inbox.Inbox, routes: list[Route], switch: Switch, browser: Browser, reader: Browser
+    ctx: context.Context, mail: dev_inbox.Inbox, routes: list[Route], switch: Switch, browser: Browser, reader: Browser
 ) -> None:
     things = await furnish(ctx, browser, mail, domain="mine.example")
     switch.stopping = True
@@ -334,7 +335,7 @@ def assert_safe(answer: httpx.Response, about: str) -> None:
 
 
 async def test_files_of_ours_may_be_kept_and_need_no_session(site: sites.Site, nobody: Browser) -> None:
-    for route in door.routes(site):
+    for route in application.routes(site):
         if is_page(route):
             continue
         answer = await nobody.client.get(route.path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dashboard.browsing import BASE_URL, Browser
+from tests.dashboard.browser_client import BASE_URL, Browser
 
 OURS: list[dict[str, str]] = [
     {},

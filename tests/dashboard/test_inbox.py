@@ -3,20 +3,20 @@
 import dataclasses
 import re
 
-from postroad.dashboard import door
+from postroad.dashboard import application
 from postroad.dashboard import inbox as page
 from postroad.dashboard import site as sites
 from postroad.protocol.smtp import values
-from postroad.services import inbox, previews
+from postroad.services.messages import dev_inbox, previews
 from tests import contexts
-from tests.dashboard import browsing, furnishing
-from tests.dashboard.browsing import Browser
+from tests.dashboard import browser_client, sample_account
+from tests.dashboard.browser_client import Browser
 
 
-def receive(mail: inbox.Inbox, subject: str, *to: str, body: str = "Hello") -> str:
+def receive(mail: dev_inbox.Inbox, subject: str, *to: str, body: str = "Hello") -> str:
     """A message to these addresses; its id."""
     content = f"From: shop@example.com\r\nSubject: {subject}\r\nContent-Type: text/html\r\n\r\n{body}\r\n".encode()
-    return mail.add(values.Envelope("shop@example.com", to or ("ada@example.net",), (content,))).id
+    return mail.add(values.MailTransaction("shop@example.com", to or ("ada@example.net",), (content,))).id
 
 
 def listed(text: str) -> list[str]:
@@ -31,7 +31,7 @@ async def test_an_empty_inbox_teaches(browser: Browser) -> None:
 
 
 async def test_the_newest_mail_comes_first_and_is_found_by_its_recipient(
-    browser: Browser, mail: inbox.Inbox, clock: contexts.Clock
+    browser: Browser, mail: dev_inbox.Inbox, clock: contexts.Clock
 ) -> None:
     first = receive(mail, "First", "ada@example.net", "bob@example.net")
     clock.now += contexts.SECOND
@@ -45,7 +45,7 @@ async def test_the_newest_mail_comes_first_and_is_found_by_its_recipient(
     assert "There is no mail to &lt;script&gt;" in nothing
 
 
-async def test_the_list_comes_in_parts(browser: Browser, mail: inbox.Inbox, clock: contexts.Clock) -> None:
+async def test_the_list_comes_in_parts(browser: Browser, mail: dev_inbox.Inbox, clock: contexts.Clock) -> None:
     ids = []
     for number in range(page.ROWS + 1):
         clock.now += contexts.SECOND
@@ -57,8 +57,8 @@ async def test_the_list_comes_in_parts(browser: Browser, mail: inbox.Inbox, cloc
     assert "There is nothing older" in (await browser.get("/inbox", before="inb_0")).text
 
 
-async def test_a_message_shows_its_envelope_and_what_is_in_it(browser: Browser, mail: inbox.Inbox) -> None:
-    received_id = receive(mail, furnishing.HOSTILE, "x<y>@example.net", body=furnishing.HOSTILE)
+async def test_a_message_shows_its_envelope_and_what_is_in_it(browser: Browser, mail: dev_inbox.Inbox) -> None:
+    received_id = receive(mail, sample_account.HOSTILE, "x<y>@example.net", body=sample_account.HOSTILE)
     text = (await browser.get(f"/inbox/{received_id}")).text
     assert "shop@example.com" in text
     assert "x&lt;y&gt;@example.net" in text
@@ -76,7 +76,7 @@ async def test_a_message_shows_its_envelope_and_what_is_in_it(browser: Browser, 
     assert file.headers["content-type"] == "application/octet-stream"
 
 
-async def test_what_is_not_there_is_nowhere(browser: Browser, mail: inbox.Inbox) -> None:
+async def test_what_is_not_there_is_nowhere(browser: Browser, mail: dev_inbox.Inbox) -> None:
     received_id = receive(mail, "Here")
     assert (await browser.get(f"/inbox/{received_id}/attachments/7")).status_code == 404
     for path in ("", "/raw", "/preview/html", "/attachments/0"):
@@ -84,20 +84,20 @@ async def test_what_is_not_there_is_nowhere(browser: Browser, mail: inbox.Inbox)
 
 
 async def test_the_inbox_can_be_emptied_by_those_who_may_change(
-    browser: Browser, reader: Browser, mail: inbox.Inbox
+    browser: Browser, reader: Browser, mail: dev_inbox.Inbox
 ) -> None:
     received_id = receive(mail, "Here")
     assert "/inbox/clear" not in (await reader.get("/inbox")).text
     assert (await reader.post("/inbox/clear")).status_code == 403
     assert [one.id for one in mail.newest_first()] == [received_id]
     answer = await browser.post("/inbox/clear")
-    assert browsing.notice_of(answer) == "The inbox is empty."
-    assert browsing.place_of(answer) == "/inbox"
+    assert browser_client.notice_of(answer) == "The inbox is empty."
+    assert browser_client.location_of(answer) == "/inbox"
     assert mail.newest_first() == []
 
 
 async def test_everybody_who_is_logged_in_sees_the_inbox_and_nobody_else(
-    reader: Browser, stranger: Browser, nobody: Browser, mail: inbox.Inbox
+    reader: Browser, stranger: Browser, nobody: Browser, mail: dev_inbox.Inbox
 ) -> None:
     received_id = receive(mail, "Here")
     for one in (reader, stranger):
@@ -108,4 +108,4 @@ async def test_everybody_who_is_logged_in_sees_the_inbox_and_nobody_else(
 
 def test_there_is_no_inbox_outside_development(site: sites.Site) -> None:
     without = dataclasses.replace(site, mail=None)
-    assert not [route.path for route in door.routes(without) if route.path.startswith("/inbox")]
+    assert not [route.path for route in application.routes(without) if route.path.startswith("/inbox")]

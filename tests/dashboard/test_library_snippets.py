@@ -21,7 +21,7 @@ import pytest
 
 from clients.conformance import languages
 from postroad.dashboard import http_snippets, snippets
-from tests.cli import operating
+from tests.cli import cli_runner
 from tests.cli.test_dev import handover
 from tests.clients.test_conformance import language
 from tests.submission.test_clients import Running
@@ -94,7 +94,9 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], pathl
     return folder
 
 
-def run(title: str, folder: pathlib.Path, place: snippets.Place, api_key: str) -> subprocess.CompletedProcess[str]:
+def run(
+    title: str, folder: pathlib.Path, place: snippets.SnippetContext, api_key: str
+) -> subprocess.CompletedProcess[str]:
     program = PROGRAMS[title]
     (text,) = [one.text for one in snippets.over_http(place, api_key=api_key) if one.title == title]
     (folder / program.file).write_text(text)
@@ -107,19 +109,19 @@ def run(title: str, folder: pathlib.Path, place: snippets.Place, api_key: str) -
         capture_output=True,
         text=True,
         check=False,
-        timeout=operating.PATIENCE_SECONDS,
+        timeout=cli_runner.TIMEOUT_SECONDS,
     )
 
 
-def place_at(base_url: str, *, recipient: str, sender: str = "hello@example.com") -> snippets.Place:
-    return snippets.Place(base_url=base_url, smtp=None, sender=sender, recipient=recipient)
+def place_at(base_url: str, *, recipient: str, sender: str = "hello@example.com") -> snippets.SnippetContext:
+    return snippets.SnippetContext(base_url=base_url, smtp=None, sender=sender, recipient=recipient)
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """`postroad dev` as it comes."""
     folder = tmp_path_factory.mktemp("libraries")
-    with operating.Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=folder) as service:
+    with cli_runner.Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=folder) as service:
         yield Running(service, handover(service, folder), folder / "no-authority.pem")
         assert service.stop()[0] == 0
 

@@ -11,16 +11,18 @@ import pytest_asyncio
 
 from postroad import config
 from postroad.dashboard import cookies, live
-from postroad.model import judging
+from postroad.model.bounces import disposition
 from postroad.network import http_listener
-from postroad.services import context, sessions, statistics, turns
-from tests import mailing
+from postroad.services import context, quota
+from postroad.services.accounts import statistics
+from postroad.services.auth import sessions
+from tests import accepted_mail
 from tests.contexts import Clock
-from tests.dashboard.browsing import Browser, Served, Switch
-from tests.services import ending
+from tests.dashboard.browser_client import Browser, Served, Switch
+from tests.services import claimed_mail
 
 # A bound for machines that are busy; everything here takes a moment.
-PATIENCE = 30
+TIMEOUT = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Stream:
 
     async def next(self) -> str:
         """The next line that says something; comments and blanks do not. Empty at the end."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             async for line in self.lines:
                 if line and not line.startswith(":"):
                     return line
@@ -40,7 +42,7 @@ class Stream:
 
     async def comment(self) -> None:
         """Wait until the stream has looked once more and found nothing."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             async for line in self.lines:
                 if line.startswith(":"):
                     return
@@ -51,18 +53,18 @@ class Stream:
 @pytest_asyncio.fixture
 async def listener(served: Served, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[http_listener.HttpListener]:
     """The dashboard, listening; its streams look often."""
-    monkeypatch.setattr(live, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(live, "POLL_SECONDS", 0.02)
     listening = http_listener.HttpListener(served, refuse=served.refuse, sweep_seconds=0.02)
     await listening.start("127.0.0.1", 0)
     yield listening
-    await listening.stop(grace_seconds=PATIENCE)
+    await listening.stop(grace_seconds=TIMEOUT)
 
 
 @contextlib.asynccontextmanager
 async def visiting(listener: http_listener.HttpListener, session: sessions.Session) -> AsyncIterator[httpx.AsyncClient]:
     host, port = listener.address
     headers = {"Cookie": f"{cookies.SESSION}={session.token}"}
-    async with httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=headers, timeout=PATIENCE) as client:
+    async with httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=headers, timeout=TIMEOUT) as client:
         yield client
 
 
@@ -79,8 +81,8 @@ async def streaming(listener: http_listener.HttpListener, browser: Browser) -> A
 
 async def is_free(ctx: context.Context) -> None:
     """Wait until no stream holds a place."""
-    async with asyncio.timeout(PATIENCE):
-        while ctx.turns:
+    async with asyncio.timeout(TIMEOUT):
+        while ctx.quota_usage:
             await asyncio.sleep(0.01)
 
 
@@ -96,14 +98,14 @@ async def test_a_stream_begins_at_once_and_says_what_it_is(
 async def test_it_says_when_mail_was_accepted_and_when_a_result_came(
     ctx: context.Context, listener: http_listener.HttpListener, browser: Browser
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     async with streaming(listener, browser) as stream:
         await stream.comment()
-        await mailing.accept(ctx, browser.account_id)
+        await accepted_mail.accept(ctx, browser.account_id)
         assert await stream.next() == "event: changed"
         assert await stream.next() == "data:"
-        (claimed,) = await ending.claim_all(ctx, ending.WORKER)
-        await ctx.record.submit([ending.outcome(ctx, claimed, judging.Verdict.DELIVERED)])
+        (claimed,) = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
+        await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, disposition.Verdict.DELIVERED)])
         assert await stream.next() == "event: changed"
 
 
@@ -114,19 +116,19 @@ async def test_it_hears_of_what_another_process_has_done(
     listener: http_listener.HttpListener,
     browser: Browser,
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     async with context.open_context(settings, clock=clock) as other, streaming(listener, browser) as stream:
         await stream.comment()
-        await mailing.accept(other, browser.account_id)
+        await accepted_mail.accept(other, browser.account_id)
         assert await stream.next() == "event: changed"
 
 
 async def test_it_says_nothing_of_other_accounts(
     ctx: context.Context, listener: http_listener.HttpListener, browser: Browser, stranger: Browser
 ) -> None:
-    await mailing.allow(ctx, stranger.account_id)
+    await accepted_mail.allow_sending(ctx, stranger.account_id)
     async with streaming(listener, browser) as mine, streaming(listener, stranger) as theirs:
-        await mailing.accept(ctx, stranger.account_id)
+        await accepted_mail.accept(ctx, stranger.account_id)
         assert await theirs.next() == "event: changed"
         await mine.comment()
         await mine.comment()
@@ -151,11 +153,11 @@ async def test_it_ends_when_the_service_stops_and_does_not_hold_that_up(
 ) -> None:
     async with streaming(listener, browser) as stream:
         switch.stopping = True
-        stopping = asyncio.create_task(listener.stop(grace_seconds=PATIENCE))
+        stopping = asyncio.create_task(listener.stop(grace_seconds=TIMEOUT))
         assert await stream.next() == ""
-        async with asyncio.timeout(PATIENCE / 2):
+        async with asyncio.timeout(TIMEOUT / 2):
             await stopping
-    assert not ctx.turns
+    assert not ctx.quota_usage
 
 
 async def test_it_ends_after_its_time(
@@ -164,14 +166,14 @@ async def test_it_ends_after_its_time(
     monkeypatch.setattr(live, "STREAM_SECONDS", 0.1)
     async with streaming(listener, browser) as stream:
         assert await stream.next() == ""
-    assert not ctx.turns
+    assert not ctx.quota_usage
 
 
 async def test_a_browser_that_goes_leaves_its_place_to_others(
     ctx: context.Context, listener: http_listener.HttpListener, browser: Browser
 ) -> None:
     async with streaming(listener, browser):
-        assert ctx.turns
+        assert ctx.quota_usage
     await is_free(ctx)
 
 
@@ -182,7 +184,7 @@ async def test_one_too_many_is_refused_until_another_has_ended(
     reader: Browser,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(live, "STREAMS", turns.Kind("live updates", of_account=1, of_process=10, retry_seconds=10))
+    monkeypatch.setattr(live, "STREAMS", quota.Quota("live updates", per_account=1, per_process=10, retry_seconds=10))
     assert reader.session is not None
     async with streaming(listener, browser), visiting(listener, reader.session) as client:
         refused = await client.get("/live")
@@ -202,10 +204,10 @@ async def test_streams_of_an_account_share_a_look(ctx: context.Context, monkeypa
         looks += 1
         return bytes([looks])
 
-    monkeypatch.setattr(statistics, "pulse", pulse)
-    monkeypatch.setattr(live, "LOOK_SECONDS", PATIENCE)
-    monkeypatch.setattr(live, "MOST_ACCOUNTS", 2)
-    pulses = live.Pulses()
+    monkeypatch.setattr(statistics, "change_fingerprint", pulse)
+    monkeypatch.setattr(live, "POLL_SECONDS", TIMEOUT)
+    monkeypatch.setattr(live, "MAX_ACCOUNTS", 2)
+    pulses = live.FingerprintCache()
     assert [await pulses.of(ctx, "a"), await pulses.of(ctx, "a"), await pulses.of(ctx, "b")] == [b"\1", b"\1", b"\2"]
     # One account more than are kept: all are forgotten, and are looked at again.
     assert [await pulses.of(ctx, "c"), await pulses.of(ctx, "c"), await pulses.of(ctx, "a")] == [b"\3", b"\3", b"\4"]
@@ -218,8 +220,8 @@ async def test_without_a_session_there_is_no_stream(nobody: Browser) -> None:
 async def test_a_page_that_brings_itself_up_to_date_takes_no_notice_from_the_next_one(
     ctx: context.Context, browser: Browser
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
-    sent = await browser.post("/welcome/test", {"to": "ada@example.net", "sender": f"hello@{mailing.DOMAIN}"})
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    sent = await browser.post("/welcome/test", {"to": "ada@example.net", "sender": f"hello@{accepted_mail.DOMAIN}"})
     assert sent.status_code == 303
     refreshed = await browser.client.get("/", headers={"X-Refreshed": "page"})
     assert "A test is on its way" not in refreshed.text

@@ -1,33 +1,35 @@
 """The page of one message: what became of it for each recipient, why, and trying again."""
 
-from postroad.model import judging
-from postroad.services import context, queues, webhooks
-from postroad.storage import late_bounces, queue, recipients, retention, webhook_deliveries
-from tests import contexts, mailing, queueing, webhook_rows
-from tests.dashboard import browsing, furnishing
-from tests.dashboard.browsing import Browser
-from tests.services import ending
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.queue import inspection
+from postroad.services.webhooks import endpoints
+from postroad.storage import async_bounces, queue, recipients, retention, webhook_deliveries
+from tests import accepted_mail, contexts, queue_steps, webhook_rows
+from tests.dashboard import browser_client, sample_account
+from tests.dashboard.browser_client import Browser
+from tests.services import claimed_mail
 
-HOSTILE = furnishing.HOSTILE + "\u202egnp"
+HOSTILE = sample_account.HOSTILE + "\u202egnp"
 
 
 async def deferred(ctx: context.Context, browser: Browser) -> str:
     """A message whose one recipient waits for its next attempt."""
-    await mailing.allow(ctx, browser.account_id)
-    message_id = await mailing.accept(ctx, browser.account_id)
-    (key,) = await queueing.claim(ctx, browser.account_id)
-    await queueing.defer(ctx, key)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    message_id = await accepted_mail.accept(ctx, browser.account_id)
+    (key,) = await queue_steps.claim(ctx, browser.account_id)
+    await queue_steps.defer(ctx, key)
     return message_id
 
 
 async def states(ctx: context.Context, account_id: str, message_id: str) -> list[str]:
-    lines = await queues.lines_of_message(ctx, account_id, message_id)
+    lines = await inspection.entries_of_message(ctx, account_id, message_id)
     return [line.waiting.state for line in lines.values()]
 
 
 async def test_a_message_shows_what_was_sent(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
-    message_id = await mailing.accept(
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    message_id = await accepted_mail.accept(
         ctx,
         browser.account_id,
         sender="Shop <shop@example.com>",
@@ -54,21 +56,21 @@ async def test_an_attempt_is_told_in_plain_words_with_host_reply_and_fault(
 ) -> None:
     message_id = await deferred(ctx, browser)
     text = (await browser.get(f"/messages/{message_id}")).text
-    for part in ("mx.example.net", "192.0.2.1", "TLSv1.3", "451", queueing.RESPONSE, "250 ms", "too much at once"):
+    for part in ("mx.example.net", "192.0.2.1", "TLSv1.3", "451", queue_steps.RESPONSE, "250 ms", "too much at once"):
         assert part in text
-    assert judging.explain("greylisted").replace("'", "&#39;") in text
+    assert disposition.explain("greylisted").replace("'", "&#39;") in text
     assert "Next attempt for ada@example.net" in text
     assert "in 4 minutes" in text
     assert 'id="timeline" data-live' in text
 
 
 async def test_a_worker_is_never_named(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
-    message_id = await mailing.accept(ctx, browser.account_id)
-    await queueing.claim(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    message_id = await accepted_mail.accept(ctx, browser.account_id)
+    await queue_steps.claim(ctx, browser.account_id)
     text = (await browser.get(f"/messages/{message_id}")).text
     assert "Being sent now." in text
-    assert queueing.WORKER.partition(":")[0] not in text
+    assert queue_steps.WORKER.partition(":")[0] not in text
     assert "Try now" not in text
 
 
@@ -80,7 +82,7 @@ async def test_what_waits_can_be_tried_now(ctx: context.Context, browser: Browse
     assert await states(ctx, browser.account_id, message_id) == ["waiting"]
     clock.pass_seconds(31)
     answer = await browser.post(f"/messages/{message_id}/retry")
-    assert browsing.place_of(answer) == f"/messages/{message_id}"
+    assert browser_client.location_of(answer) == f"/messages/{message_id}"
     assert "1 recipient is tried now." in (await browser.follow(answer)).text
     assert await states(ctx, browser.account_id, message_id) == ["ready"]
     again = await browser.post(f"/messages/{message_id}/retry")
@@ -89,10 +91,10 @@ async def test_what_waits_can_be_tried_now(ctx: context.Context, browser: Browse
 
 
 async def test_one_recipient_can_be_tried_now(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
-    await mailing.allow(ctx, browser.account_id)
-    message_id = await mailing.accept(ctx, browser.account_id, to=("ada@example.net", "bob@example.net"))
-    for key in await queueing.claim(ctx, browser.account_id, most=2):
-        await queueing.defer(ctx, key)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    message_id = await accepted_mail.accept(ctx, browser.account_id, to=("ada@example.net", "bob@example.net"))
+    for key in await queue_steps.claim(ctx, browser.account_id, most=2):
+        await queue_steps.defer(ctx, key)
     clock.pass_seconds(31)
     text = (await browser.get(f"/messages/{message_id}")).text
     assert "Try all 2 now" in text
@@ -129,13 +131,13 @@ async def test_a_message_of_another_account_is_nowhere(
 async def test_a_final_message_is_not_live_and_says_what_the_destination_said(
     ctx: context.Context, browser: Browser
 ) -> None:
-    message_id, claimed = await ending.accepted(ctx, browser.account_id, "ada@example.net", "bob@example.net")
-    verdicts = (judging.Verdict.DELIVERED, judging.Verdict.BOUNCED)
+    message_id, claimed = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net", "bob@example.net")
+    verdicts = (disposition.Verdict.DELIVERED, disposition.Verdict.BOUNCED)
     for one, verdict in zip(claimed, verdicts, strict=True):
-        told = ending.outcome(
-            ctx, one, verdict, recipient_count=2, response="no such user", fault=judging.Fault.ADDRESS
+        told = claimed_mail.outcome(
+            ctx, one, verdict, recipient_count=2, response="no such user", fault=disposition.Fault.ADDRESS
         )
-        await ctx.record.submit([told])
+        await ctx.outcome_commits.submit([told])
     text = (await browser.get(f"/messages/{message_id}")).text
     assert "Delivered to ada@example.net" in text
     assert "Refused for bob@example.net" in text
@@ -147,10 +149,10 @@ async def test_a_final_message_is_not_live_and_says_what_the_destination_said(
 
 
 async def test_an_address_that_was_never_tried_says_why(ctx: context.Context, browser: Browser) -> None:
-    message_id, (claimed,) = await ending.accepted(ctx, browser.account_id, "ada@example.net")
+    message_id, (claimed,) = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net")
     response = "the address is suppressed"
-    await ctx.record.submit(
-        [ending.outcome(ctx, claimed, judging.Verdict.BOUNCED, code=None, response=response, tried=False)]
+    await ctx.outcome_commits.submit(
+        [claimed_mail.outcome(ctx, claimed, disposition.Verdict.BOUNCED, code=None, response=response, tried=False)]
     )
     text = (await browser.get(f"/messages/{message_id}")).text
     assert "Not sent to ada@example.net" in text
@@ -158,7 +160,7 @@ async def test_an_address_that_was_never_tried_says_why(ctx: context.Context, br
 
 
 async def test_everything_that_others_said_is_only_text(ctx: context.Context, browser: Browser) -> None:
-    things = await furnishing.furnish(ctx, browser.account_id, domain="mine.example")
+    things = await sample_account.create_sample_data(ctx, browser.account_id, domain="mine.example")
     await webhook_rows.put_attempt(
         ctx,
         await webhook_rows.put(ctx, browser.account_id, message_id=things["message"]),
@@ -167,10 +169,10 @@ async def test_everything_that_others_said_is_only_text(ctx: context.Context, br
         error=HOSTILE,
     )
     async with ctx.store.transaction() as tx:
-        report = late_bounces.LateBounce(
+        report = async_bounces.LateBounce(
             browser.account_id, things["message"], things["recipient"], ctx.clock(), HOSTILE, HOSTILE, "", HOSTILE
         )
-        await late_bounces.insert(tx, [report])
+        await async_bounces.insert(tx, [report])
     for view in ("html", "text", "headers", "source"):
         text = (await browser.get(f"/messages/{things['message']}", view=view)).text
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
@@ -182,7 +184,7 @@ async def test_everything_that_others_said_is_only_text(ctx: context.Context, br
 async def test_the_webhook_deliveries_of_a_message_are_linked(ctx: context.Context, browser: Browser) -> None:
     message_id = await deferred(ctx, browser)
     assert "No webhook was told of this message" in (await browser.get(f"/messages/{message_id}")).text
-    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL)
+    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
     failed = webhook_deliveries.State.FAILED
     delivery = await webhook_rows.put_ended(ctx, browser.account_id, failed, message_id=message_id)
     text = (await browser.get(f"/messages/{message_id}")).text
@@ -192,8 +194,8 @@ async def test_the_webhook_deliveries_of_a_message_are_linked(ctx: context.Conte
 
 
 async def test_a_body_that_is_not_kept_any_more_is_said_to_be_gone(ctx: context.Context, browser: Browser) -> None:
-    message_id, (claimed,) = await ending.accepted(ctx, browser.account_id, "ada@example.net")
-    await ctx.record.submit([ending.outcome(ctx, claimed, judging.Verdict.DELIVERED)])
+    message_id, (claimed,) = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net")
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, disposition.Verdict.DELIVERED)])
     async with ctx.store.transaction() as tx:
         assert await retention.remove_bodies(tx, ended_before=ctx.clock() + contexts.SECOND) == 1
     answer = await browser.get(f"/messages/{message_id}")
@@ -205,11 +207,11 @@ async def test_a_body_that_is_not_kept_any_more_is_said_to_be_gone(ctx: context.
 
 
 async def test_what_nobody_holds_is_ready(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
-    await mailing.allow(ctx, browser.account_id)
-    message_id = await mailing.accept(ctx, browser.account_id)
-    (key,) = await queueing.claim(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    message_id = await accepted_mail.accept(ctx, browser.account_id)
+    (key,) = await queue_steps.claim(ctx, browser.account_id)
     async with ctx.store.transaction() as tx:
-        await queue.hand_back(tx, [key], now=clock.now, worker=queueing.WORKER)
+        await queue.hand_back(tx, [key], now=clock.now, worker=queue_steps.WORKER)
     assert "Ready; a worker takes it" in (await browser.get(f"/messages/{message_id}")).text
 
 
@@ -225,10 +227,10 @@ async def test_a_script_that_looks_for_results_gets_them_without_the_preview(
 
 async def test_who_did_not_get_it_comes_first(ctx: context.Context, browser: Browser) -> None:
     names = ("ada@example.net", "bob@example.net", "cee@example.net")
-    message_id, claimed = await ending.accepted(ctx, browser.account_id, *names)
-    verdicts = (judging.Verdict.DELIVERED, judging.Verdict.RETRY, judging.Verdict.BOUNCED)
+    message_id, claimed = await claimed_mail.accepted(ctx, browser.account_id, *names)
+    verdicts = (disposition.Verdict.DELIVERED, disposition.Verdict.RETRY, disposition.Verdict.BOUNCED)
     for one, verdict in zip(claimed, verdicts, strict=True):
-        await ctx.record.submit([ending.outcome(ctx, one, verdict, recipient_count=3)])
+        await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, one, verdict, recipient_count=3)])
     listed = (await browser.get(f"/messages/{message_id}")).text.partition('id="recipients"')[2]
     places = [listed.index(f"<strong>{one.email_key}</strong>") for one in claimed]
     assert places == sorted(places, reverse=True)
@@ -237,11 +239,11 @@ async def test_who_did_not_get_it_comes_first(ctx: context.Context, browser: Bro
 async def test_many_addresses_are_folded_and_a_long_subject_can_be_read_whole(
     ctx: context.Context, browser: Browser
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     many = tuple(f"ada-{number}@example.net" for number in range(6))
     subject = "Long " * 80 + "end"
     text = (
-        await browser.get(f"/messages/{await mailing.accept(ctx, browser.account_id, to=many, subject=subject)}")
+        await browser.get(f"/messages/{await accepted_mail.accept(ctx, browser.account_id, to=many, subject=subject)}")
     ).text
     facts = text.partition('<dl class="facts">')[2].partition("</dl>")[0]
     folded = facts.partition("<dt>To</dt>")[2].partition("</details>")[0]
@@ -249,6 +251,6 @@ async def test_many_addresses_are_folded_and_a_long_subject_can_be_read_whole(
     assert "ada-5@example.net" in folded.partition("</summary>")[2]
     assert "All 403 characters</summary>" in facts
     assert subject in facts
-    few = (await browser.get(f"/messages/{await mailing.accept(ctx, browser.account_id, to=many[:5])}")).text
+    few = (await browser.get(f"/messages/{await accepted_mail.accept(ctx, browser.account_id, to=many[:5])}")).text
     assert "<dt>To</dt><dd>ada-0@example.net, ada-1@example.net" in few
     assert "characters</summary>" not in few

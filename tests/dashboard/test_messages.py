@@ -8,17 +8,19 @@ from urllib import parse
 import pytest
 
 from postroad.dashboard import messages as page
-from postroad.model import judging, mail, queries
-from postroad.services import context, messages
-from tests import contexts, mailing
-from tests.dashboard.browsing import Browser
-from tests.dashboard.furnishing import HOSTILE
-from tests.services import ending
+from postroad.model import mail, search_query
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.messages import lookup as messages
+from tests import accepted_mail, contexts
+from tests.dashboard.browser_client import Browser
+from tests.dashboard.sample_account import HOSTILE
+from tests.services import claimed_mail
 
 
 async def send(ctx: context.Context, browser: Browser, *subjects: str, **fields: object) -> list[str]:
     """Messages with these subjects, oldest first."""
-    return [await mailing.accept(ctx, browser.account_id, subject=one, **fields) for one in subjects]  # type: ignore[arg-type]
+    return [await accepted_mail.accept(ctx, browser.account_id, subject=one, **fields) for one in subjects]  # type: ignore[arg-type]
 
 
 def listed(text: str) -> list[str]:
@@ -45,7 +47,7 @@ async def test_an_account_without_mail_is_led_to_its_first(browser: Browser) -> 
 async def test_the_newest_message_comes_first_and_text_of_others_is_only_text(
     ctx: context.Context, browser: Browser, clock: contexts.Clock
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     first, *_ = await send(ctx, browser, "First")
     clock.now += contexts.SECOND
     (second,) = await send(ctx, browser, HOSTILE + "\u202egnp", sender=f'"{HOSTILE[:25]}" <shop@example.com>')
@@ -59,7 +61,7 @@ async def test_the_newest_message_comes_first_and_text_of_others_is_only_text(
 
 
 async def test_a_search_shows_what_it_finds_and_keeps_its_words(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     (invoice,) = await send(ctx, browser, "Invoice 7", tags=("a & b",), to=("ada@example.net", "bob@example.net"))
     await send(ctx, browser, "Welcome")
     for search in ("invoice", 'tag:"a & b"', f"id:{invoice}", "to:bob@example.net", "after:1d 7"):
@@ -70,7 +72,7 @@ async def test_a_search_shows_what_it_finds_and_keeps_its_words(ctx: context.Con
 
 
 async def test_a_search_that_finds_nothing_can_be_widened(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser, "Welcome")
     text = (await browser.get("/messages", search="zebra status:failed after:1d")).text
     assert "Nothing found" in text
@@ -89,7 +91,7 @@ async def test_a_search_that_finds_nothing_can_be_widened(ctx: context.Context, 
 async def test_a_wrong_search_is_kept_and_its_wrong_part_is_marked(
     ctx: context.Context, browser: Browser, search: str, wrong: str, sentence: str
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser, "Welcome")
     answer = await browser.get("/messages", search=search)
     assert answer.status_code == 400
@@ -103,14 +105,14 @@ async def test_a_wrong_search_is_kept_and_its_wrong_part_is_marked(
 
 
 async def test_a_search_that_is_too_long_or_has_what_nobody_sees_is_refused(browser: Browser) -> None:
-    for search in ("x" * (queries.MOST_CHARACTERS + 1), "a\0b", "a\u202eb"):
+    for search in ("x" * (search_query.MAX_CHARACTERS + 1), "a\0b", "a\u202eb"):
         answer = await browser.get("/messages", search=search)
         assert answer.status_code == 400
         assert "This search does not work" in answer.text
 
 
 async def test_filters_change_one_term_and_leave_the_others(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     text = (await browser.get("/messages", search="invoice status:failed after:2d before:1d")).text
     assert links(text, "Status") == {
         "All": "after:2d before:1d invoice",
@@ -125,15 +127,15 @@ async def test_filters_change_one_term_and_leave_the_others(ctx: context.Context
 
 
 async def test_a_filter_finds_by_state(ctx: context.Context, browser: Browser) -> None:
-    message_id, claimed = await ending.accepted(ctx, browser.account_id, "ada@example.net")
-    await ctx.record.submit([ending.outcome(ctx, one, judging.Verdict.DELIVERED) for one in claimed])
+    message_id, claimed = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net")
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, one, disposition.Verdict.DELIVERED) for one in claimed])
     assert listed((await browser.get("/messages", search="status:delivered")).text) == [message_id]
     assert listed((await browser.get("/messages", search="status:queued")).text) == []
 
 
 async def test_every_example_of_the_help_is_a_link_that_runs(browser: Browser) -> None:
     text = (await browser.get("/messages")).text
-    for _, _, example in queries.HELP:
+    for _, _, example in search_query.HELP:
         assert f'href="{html.escape(page.path_of(example))}"' in text
         assert (await browser.client.get(page.path_of(example))).status_code == 200
 
@@ -141,7 +143,7 @@ async def test_every_example_of_the_help_is_a_link_that_runs(browser: Browser) -
 async def test_the_list_comes_in_parts_of_which_only_the_first_is_live(
     ctx: context.Context, browser: Browser, clock: contexts.Clock
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     sent = []
     for number in range(page.ROWS + 2):
         clock.now += contexts.SECOND
@@ -158,7 +160,7 @@ async def test_the_list_comes_in_parts_of_which_only_the_first_is_live(
 async def test_a_search_that_was_cut_says_how_far_it_came(
     ctx: context.Context, browser: Browser, monkeypatch: pytest.MonkeyPatch, clock: contexts.Clock
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     for number in range(5):
         clock.now += contexts.SECOND
         await send(ctx, browser, f"Letter {number}")
@@ -177,7 +179,7 @@ async def test_a_search_that_was_cut_says_how_far_it_came(
 async def test_nobody_sees_mail_of_others(
     ctx: context.Context, browser: Browser, reader: Browser, stranger: Browser, nobody: Browser
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     (message_id,) = await send(ctx, browser, "Welcome")
     assert listed((await reader.get("/messages")).text) == [message_id]
     assert listed((await stranger.get("/messages")).text) == []

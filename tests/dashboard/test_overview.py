@@ -7,28 +7,31 @@ import pytest
 from msgspec import structs
 
 from postroad.dashboard import overview
-from postroad.model import judging
-from postroad.services import accounts, context, credits, statistics, webhooks
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.accounts import credits, statistics
+from postroad.services.accounts import registry as accounts
+from postroad.services.webhooks import endpoints
 from postroad.storage import webhook_deliveries
-from tests import mailing, webhook_rows
+from tests import accepted_mail, webhook_rows
 from tests.contexts import Clock
-from tests.dashboard import browsing, furnishing
-from tests.dashboard.browsing import Browser
-from tests.services import ending
+from tests.dashboard import browser_client, sample_account
+from tests.dashboard.browser_client import Browser
+from tests.services import claimed_mail
 
 LIVE = ("attention", "first-mail", "periods", "tiles", "charts", "standing", "providers", "failures")
 
 
 async def send(ctx: context.Context, account_id: str, *to: str, **fields: object) -> str:
     """A message that is accepted, and no more."""
-    return await mailing.accept(ctx, account_id, to=to or ("ada@example.net",), **fields)  # type: ignore[arg-type]
+    return await accepted_mail.accept(ctx, account_id, to=to or ("ada@example.net",), **fields)  # type: ignore[arg-type]
 
 
-async def end(ctx: context.Context, verdict: judging.Verdict, *, code: int, response: str, count: int = 1) -> None:
+async def end(ctx: context.Context, verdict: disposition.Verdict, *, code: int, response: str, count: int = 1) -> None:
     """Everything that is ready comes to this."""
-    for claimed in await ending.claim_all(ctx, ending.WORKER):
-        told = ending.outcome(ctx, claimed, verdict, recipient_count=count, code=code, response=response)
-        await ctx.record.submit([told])
+    for claimed in await claimed_mail.claim_all(ctx, claimed_mail.WORKER):
+        told = claimed_mail.outcome(ctx, claimed, verdict, recipient_count=count, code=code, response=response)
+        await ctx.outcome_commits.submit([told])
 
 
 def words(text: str) -> str:
@@ -37,7 +40,7 @@ def words(text: str) -> str:
 
 
 async def test_who_has_never_sent_can_send_a_test_at_once(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     page = await browser.get("/")
     assert page.status_code == 200
     assert "Send your first email" in page.text
@@ -56,19 +59,19 @@ async def test_who_has_no_domain_is_led_to_the_domains(ctx: context.Context, bro
 
 
 async def test_who_may_only_look_is_shown_no_form(ctx: context.Context, reader: Browser) -> None:
-    await mailing.allow(ctx, reader.account_id)
+    await accepted_mail.allow_sending(ctx, reader.account_id)
     page = await reader.get("/")
     assert "You may look and not change" in page.text
     assert 'action="/welcome/test"' not in page.text
 
 
 async def test_what_was_sent_is_counted(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     for number in range(3):
         await send(ctx, browser.account_id, f"ada{number}@example.net")
-    await end(ctx, judging.Verdict.DELIVERED, code=250, response="Ok")
+    await end(ctx, disposition.Verdict.DELIVERED, code=250, response="Ok")
     await send(ctx, browser.account_id, "bob@example.net")
-    await end(ctx, judging.Verdict.BOUNCED, code=550, response="no such user")
+    await end(ctx, disposition.Verdict.BOUNCED, code=550, response="no such user")
     await send(ctx, browser.account_id, "eve@example.net")
     text = words((await browser.get("/")).text)
     assert "Messages 5 to 5 recipients" in text
@@ -82,17 +85,17 @@ async def test_what_was_sent_is_counted(ctx: context.Context, browser: Browser) 
 
 
 async def test_figures_are_compared_with_the_period_before(
-    ctx: context.Context, clock: Clock, served: browsing.Served, browser: Browser
+    ctx: context.Context, clock: Clock, served: browser_client.Served, browser: Browser
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     for address in ("a@example.net", "b@example.net"):
         await send(ctx, browser.account_id, address)
-    await end(ctx, judging.Verdict.BOUNCED, code=550, response="no")
+    await end(ctx, disposition.Verdict.BOUNCED, code=550, response="no")
     clock.pass_seconds(30 * 3600)
     await send(ctx, browser.account_id, "c@example.net")
-    await end(ctx, judging.Verdict.DELIVERED, code=250, response="Ok")
+    await end(ctx, disposition.Verdict.DELIVERED, code=250, response="Ok")
     assert browser.user is not None
-    async with browsing.open_browser(ctx, served, browser.user) as later:
+    async with browser_client.open_browser(ctx, served, browser.user) as later:
         text = words((await later.get("/", period="24h")).text)
     assert "Messages 1 to 1 recipient −50 % against the 24 hours before" in text
     assert "Delivered 100 % 1 of 1 +100.0 points" in text
@@ -101,7 +104,7 @@ async def test_figures_are_compared_with_the_period_before(
 
 @pytest.mark.parametrize("period, rows", [("24h", 24), ("7d", 28), ("30d", 30)])
 async def test_charts_are_tables_first(ctx: context.Context, browser: Browser, period: str, rows: int) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     page = await browser.get("/", period=period)
     for figure in re.findall(r"<figure.*?</figure>", page.text, re.DOTALL):
@@ -115,7 +118,7 @@ async def test_charts_are_tables_first(ctx: context.Context, browser: Browser, p
 async def test_days_are_those_of_utc_in_every_place_and_hours_are_the_readers(
     ctx: context.Context, browser: Browser
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     last = r"<td data-value=\"\d+\">([^<]*)(<time)?.*</td></tr>\s*</tbody>"
     days = re.search(last, (await browser.get("/", period="30d")).text)
@@ -127,7 +130,7 @@ async def test_days_are_those_of_utc_in_every_place_and_hours_are_the_readers(
 
 
 async def test_nothing_is_compared_with_a_period_without_mail(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     page = (await browser.get("/", period="24h")).text
     assert "The last 24 hours." in page
@@ -135,16 +138,16 @@ async def test_nothing_is_compared_with_a_period_without_mail(ctx: context.Conte
 
 
 async def test_who_was_given_up_is_not_promised_another_attempt(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
-    (claimed,) = await ending.claim_all(ctx, ending.WORKER)
-    told = ending.outcome(ctx, claimed, judging.Verdict.FAILED, code=None, response="timed out")
+    (claimed,) = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
+    told = claimed_mail.outcome(ctx, claimed, disposition.Verdict.FAILED, code=None, response="timed out")
     assert told.attempt is not None
-    fault = judging.Fault.NETWORK
+    fault = disposition.Fault.NETWORK
     attempt = structs.replace(told.attempt, reason="connection_timed_out", fault=fault)
-    await ctx.record.submit([structs.replace(told, attempt=attempt)])
+    await ctx.outcome_commits.submit([structs.replace(told, attempt=attempt)])
     text = words((await browser.get("/")).text)
-    assert f"Given up. The destination's host does not answer. {judging.FAULT_WORDS[fault]}" in text
+    assert f"Given up. The destination's host does not answer. {disposition.FAULT_LABELS[fault]}" in text
 
 
 async def test_another_period_is_refused(browser: Browser) -> None:
@@ -156,9 +159,9 @@ async def test_another_period_is_refused(browser: Browser) -> None:
 async def test_failures_are_told_in_plain_words_and_hostile_replies_stay_text(
     ctx: context.Context, browser: Browser
 ) -> None:
-    ids = await furnishing.furnish(ctx, browser.account_id, domain="example.com")
+    ids = await sample_account.create_sample_data(ctx, browser.account_id, domain="example.com")
     page = await browser.get("/")
-    assert furnishing.HOSTILE not in page.text
+    assert sample_account.HOSTILE not in page.text
     assert "<script>alert" not in page.text
     assert "onerror=alert(2)&gt;" in page.text
     assert f'href="/messages/{ids["message"]}"' in page.text
@@ -166,9 +169,9 @@ async def test_failures_are_told_in_plain_words_and_hostile_replies_stay_text(
 
 
 async def test_what_waits_longest_is_shown_with_the_reason(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     message_id = await send(ctx, browser.account_id, "slow@example.net")
-    await end(ctx, judging.Verdict.RETRY, code=451, response="come back later")
+    await end(ctx, disposition.Verdict.RETRY, code=451, response="come back later")
     text = (await browser.get("/")).text
     waiting = text.partition('id="waiting"')[2].partition("</section>")[0]
     assert f'href="/messages/{message_id}"' in waiting
@@ -180,9 +183,9 @@ async def test_what_waits_longest_is_shown_with_the_reason(ctx: context.Context,
 
 
 async def test_providers_are_listed_the_worst_first(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
-    await end(ctx, judging.Verdict.BOUNCED, code=550, response="no")
+    await end(ctx, disposition.Verdict.BOUNCED, code=550, response="no")
     text = words((await browser.get("/")).text)
     assert "Who refuses us" in text
     assert "The largest share refused comes first" in text
@@ -190,7 +193,7 @@ async def test_providers_are_listed_the_worst_first(ctx: context.Context, browse
 
 
 async def test_the_guards_lines_are_told_in_words_as_well(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     page = (await browser.get("/")).text
     assert "Warned from 4 % on, suspended from 8 % on." in page
@@ -208,16 +211,16 @@ def test_a_meter_keeps_its_lines_apart_whatever_the_share_is() -> None:
 
 
 async def test_a_webhook_that_fails_needs_attention(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
-    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL)
+    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
     await webhook_rows.put_ended(ctx, browser.account_id, webhook_deliveries.State.FAILED)
     text = words((await browser.get("/")).text)
     assert "The webhook does not work. Your receiver answered with 500" in text
 
 
 async def test_everything_on_the_page_is_live(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     before = (await browser.get("/")).text
     await send(ctx, browser.account_id)
     for text in (before, (await browser.get("/")).text):
@@ -225,8 +228,8 @@ async def test_everything_on_the_page_is_live(ctx: context.Context, browser: Bro
 
 
 async def test_accounts_see_nothing_of_each_other(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
-    ids = await furnishing.furnish(ctx, stranger.account_id, domain="theirs.example")
-    await mailing.allow(ctx, browser.account_id)
+    ids = await sample_account.create_sample_data(ctx, stranger.account_id, domain="theirs.example")
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     page = (await browser.get("/")).text
     assert ids["message"] not in page

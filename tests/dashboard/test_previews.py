@@ -6,9 +6,10 @@ import re
 import pytest
 
 from postroad.model import mail
-from postroad.services import context, previews
-from tests import mailing
-from tests.dashboard.browsing import Browser
+from postroad.services import context
+from postroad.services.messages import previews
+from tests import accepted_mail
+from tests.dashboard.browser_client import Browser
 from tests.security import hostile_html
 
 RAN = b"<script>alert(1)</script>"
@@ -18,8 +19,8 @@ HTML = "".join([*hostile_html.BY_ITSELF.values(), *hostile_html.BY_CLICK.values(
 
 
 async def accept(ctx: context.Context, browser: Browser, **fields: object) -> str:
-    await mailing.allow(ctx, browser.account_id)
-    return f"/messages/{await mailing.accept(ctx, browser.account_id, **fields)}"  # type: ignore[arg-type]
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    return f"/messages/{await accepted_mail.accept(ctx, browser.account_id, **fields)}"  # type: ignore[arg-type]
 
 
 def file(name: str, content: bytes, kind: str) -> mail.Attachment:

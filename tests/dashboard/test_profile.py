@@ -2,10 +2,11 @@
 
 import httpx
 
-from postroad.services import access, context
+from postroad.services import context
+from postroad.services.auth import authentication
 from tests import contexts
-from tests.dashboard import browsing
-from tests.dashboard.browsing import Browser
+from tests.dashboard import browser_client
+from tests.dashboard.browser_client import Browser
 
 CHANGE = {"current_password": contexts.PASSWORD, "new_password": "a new sentence for you"}
 
@@ -22,23 +23,23 @@ async def test_a_token_is_shown_once_and_opens_the_api(ctx: context.Context, rea
     made = await reader.post("/profile/token")
     assert made.status_code == 201
     token = made.text.partition("Bearer ")[2].partition("&")[0]
-    who = await access.authenticate(ctx, f"Bearer {token}", client_address="127.0.0.1")
+    who = await authentication.authenticate(ctx, f"Bearer {token}", client_address="127.0.0.1")
     assert reader.user is not None
     assert who.user_id == reader.user.id
     assert token not in (await reader.get("/profile")).text
 
 
 async def test_a_new_password_keeps_this_session_and_ends_the_others(
-    ctx: context.Context, served: browsing.Served, clock: contexts.Clock, browser: Browser
+    ctx: context.Context, served: browser_client.Served, clock: contexts.Clock, browser: Browser
 ) -> None:
     assert browser.user is not None
     clock.pass_seconds(1)
-    async with browsing.open_browser(ctx, served, browser.user) as elsewhere:
+    async with browser_client.open_browser(ctx, served, browser.user) as elsewhere:
         changed = await browser.post("/profile/password", CHANGE)
-        assert (changed.status_code, browsing.place_of(changed)) == (303, "/profile")
+        assert (changed.status_code, browser_client.location_of(changed)) == (303, "/profile")
         assert "Your password is changed" in (await browser.follow(changed)).text
         assert (await elsewhere.get("/profile")).headers["location"].startswith("/login")
-    await access.log_in(ctx, "owner@mine.example", CHANGE["new_password"], client_address="127.0.0.1")
+    await authentication.log_in(ctx, "owner@mine.example", CHANGE["new_password"], client_address="127.0.0.1")
 
 
 async def test_a_wrong_password_names_its_field(browser: Browser) -> None:
@@ -53,4 +54,4 @@ async def test_a_wrong_password_changes_nothing(ctx: context.Context, browser: B
     for change in (CHANGE | {"current_password": "not this one"}, CHANGE | {"new_password": "short"}):
         answer: httpx.Response = await browser.post("/profile/password", change)
         assert answer.status_code == 400
-    await access.log_in(ctx, "owner@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
+    await authentication.log_in(ctx, "owner@mine.example", contexts.PASSWORD, client_address="127.0.0.1")

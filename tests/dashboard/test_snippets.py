@@ -21,7 +21,7 @@ import pytest
 
 from postroad import config
 from postroad.dashboard import snippets
-from tests.cli import operating
+from tests.cli import cli_runner
 from tests.cli.test_dev import handover
 from tests.submission import test_clients
 from tests.submission.test_clients import Running, running
@@ -33,12 +33,12 @@ QUEUED = re.compile(r"em_[0-9a-f]{28}")
 AWKWARD = "o'b\"r$(id)`\\n{}@example.net"
 
 
-def place_of(running: Running, security: snippets.Security, *, recipient: str) -> snippets.Place:
+def place_of(running: Running, security: snippets.Security, *, recipient: str) -> snippets.SnippetContext:
     """What a page of this service would say."""
     smtp = running.smtp
-    return snippets.Place(
+    return snippets.SnippetContext(
         base_url=running.told["base_url"],
-        smtp=snippets.SmtpDoor(smtp["host"], smtp["port"], security),
+        smtp=snippets.SmtpListener(smtp["host"], smtp["port"], security),
         sender="hello@example.com",
         recipient=recipient,
     )
@@ -67,7 +67,7 @@ def written(folder: pathlib.Path, name: str, text: str) -> str:
 def without_tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """`postroad dev` as it comes."""
     folder = tmp_path_factory.mktemp("plain")
-    with operating.Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=folder) as service:
+    with cli_runner.Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=folder) as service:
         yield Running(service, handover(service, folder), folder / "no-authority.pem")
         assert service.stop()[0] == 0
 
@@ -121,9 +121,9 @@ def test_python_sends_without_tls_in_development(without_tls: Running, tmp_path:
 
 def texts(security: snippets.Security = snippets.Security.STARTTLS, **changed: str) -> dict[str, str]:
     """All snippets, by the door and their title."""
-    door = snippets.SmtpDoor("mail.example.com", 587, security)
+    door = snippets.SmtpListener("mail.example.com", 587, security)
     where = dataclasses.replace(
-        snippets.Place(
+        snippets.SnippetContext(
             base_url="https://mail.example.com", smtp=door, sender="hello@example.com", recipient="you@example.net"
         ),
         **changed,  # type: ignore[arg-type]
@@ -239,14 +239,14 @@ def test_the_smtp_door_is_where_the_settings_have_it(
     submission: dict[str, object], hostname: str, expected: tuple[str, int, str] | None
 ) -> None:
     settings = config.load(environment={}, overrides={"submission": submission, "delivery": {"hostname": hostname}})
-    door = snippets.smtp_door(settings, base_url="https://post.example.org/")
+    door = snippets.smtp_listener(settings, base_url="https://post.example.org/")
     assert (door and (door.host, door.port, str(door.security))) == expected
 
 
 def test_an_ipv6_host_stands_in_brackets_where_it_is_part_of_an_address() -> None:
-    where = snippets.Place(
+    where = snippets.SnippetContext(
         base_url="http://[::1]:8025",
-        smtp=snippets.SmtpDoor("::1", 2525, snippets.Security.NONE),
+        smtp=snippets.SmtpListener("::1", 2525, snippets.Security.NONE),
         sender="hello@example.com",
         recipient="you@example.net",
     )
@@ -256,5 +256,7 @@ def test_an_ipv6_host_stands_in_brackets_where_it_is_part_of_an_address() -> Non
 
 
 def test_nothing_is_shown_of_smtp_where_nobody_listens() -> None:
-    where = snippets.Place(base_url="http://a.example", smtp=None, sender="a@a.example", recipient="b@b.example")
+    where = snippets.SnippetContext(
+        base_url="http://a.example", smtp=None, sender="a@a.example", recipient="b@b.example"
+    )
     assert snippets.over_smtp(where) == ()

@@ -3,10 +3,11 @@
 import pytest
 
 from postroad.dashboard import suppressions as page
-from postroad.services import context, suppressions
+from postroad.services import context
+from postroad.services.suppressions import registry as suppressions
 from postroad.storage import suppressions as stored
-from tests.dashboard import browsing, furnishing
-from tests.dashboard.browsing import Browser
+from tests.dashboard import browser_client, sample_account
+from tests.dashboard.browser_client import Browser
 
 MESSAGE_ID = "em_" + "1" * 28
 
@@ -42,7 +43,7 @@ async def test_the_list_says_why_in_plain_words(ctx: context.Context, browser: B
 
 
 async def test_text_of_others_is_only_text(ctx: context.Context, browser: Browser) -> None:
-    hostile = furnishing.HOSTILE + "\u202egnp"
+    hostile = sample_account.HOSTILE + "\u202egnp"
     await put(ctx, browser.account_id, '"<script>alert(1)</script>"@example.net', stored.Source.BOUNCE, reason=hostile)
     text = (await browser.get("/suppressions")).text
     assert "<script>alert" not in text
@@ -82,7 +83,7 @@ async def test_the_form_of_the_page_may_be_sent_empty(ctx: context.Context, brow
 
 async def test_an_address_is_put_onto_the_list(ctx: context.Context, browser: Browser) -> None:
     done = await browser.post("/suppressions", {"email": "Ada@Example.net", "reason": "asked to be left alone"})
-    assert browsing.notice_of(done) == "ada@example.net gets no more mail of this account."
+    assert browser_client.notice_of(done) == "ada@example.net gets no more mail of this account."
     assert "asked to be left alone" in (await browser.follow(done)).text
     found = await suppressions.find(ctx, browser.account_id, "ada@example.net")
     assert (found.source, found.reason) == ("account", "asked to be left alone")
@@ -108,7 +109,7 @@ async def test_a_wrong_address_is_refused_with_a_sentence(
 async def test_an_address_is_taken_off(ctx: context.Context, browser: Browser) -> None:
     await put(ctx, browser.account_id, "ada@example.net", stored.Source.BOUNCE)
     done = await browser.post("/suppressions/remove", {"email": "ada@example.net"})
-    assert browsing.notice_of(done) == "ada@example.net may get mail again."
+    assert browser_client.notice_of(done) == "ada@example.net may get mail again."
     assert await on_the_list(ctx, browser) == []
     assert (await browser.post("/suppressions/remove", {"email": "ada@example.net"})).status_code == 404
 
@@ -125,7 +126,10 @@ async def test_a_file_is_imported_and_counted(ctx: context.Context, browser: Bro
     await put(ctx, browser.account_id, "ada@example.net", stored.Source.BOUNCE)
     content = "email,reason\r\nada@example.net,x\r\nbob@example.net,left\r\neve@example.net,\r\n"
     done = await browser.post("/suppressions/import", {"content": content})
-    assert browsing.notice_of(done) == "2 addresses were added. 1 of the file changed nothing: they were there already."
+    assert (
+        browser_client.notice_of(done)
+        == "2 addresses were added. 1 of the file changed nothing: they were there already."
+    )
     assert await on_the_list(ctx, browser) == ["ada@example.net", "bob@example.net", "eve@example.net"]
     assert (await suppressions.find(ctx, browser.account_id, "bob@example.net")).reason == "left"
 

@@ -6,11 +6,13 @@ import pytest
 
 from postroad import errors
 from postroad.model import caller
-from postroad.services import access, context, people
+from postroad.services import context
+from postroad.services.auth import authentication
+from postroad.services.auth import users as account_users
 from postroad.storage import users
 from tests import contexts
-from tests.dashboard import browsing
-from tests.dashboard.browsing import Browser
+from tests.dashboard import browser_client
+from tests.dashboard.browser_client import Browser
 
 NEW = {"email": "new@mine.example", "role": "member"}
 VERBS = ("role", "link", "lock-out", "let-in", "remove")
@@ -28,15 +30,15 @@ def link_in(text: str) -> str:
 
 
 async def person(ctx: context.Context, browser: Browser, email: str) -> users.User:
-    return next(user for user in await people.of_account(ctx, browser.account_id) if user.email == email)
+    return next(user for user in await account_users.of_account(ctx, browser.account_id) if user.email == email)
 
 
 async def test_everybody_sees_the_people_and_what_their_roles_mean(
     ctx: context.Context, browser: Browser, reader: Browser
 ) -> None:
-    await people.invite(ctx, browser.account_id, email="late@mine.example", role=caller.Role.MEMBER)
-    await browsing.person(ctx, browser.account_id, "gone@mine.example", caller.Role.MEMBER)
-    await people.disable(ctx, browser.account_id, (await person(ctx, browser, "gone@mine.example")).id)
+    await account_users.invite(ctx, browser.account_id, email="late@mine.example", role=caller.Role.MEMBER)
+    await browser_client.person(ctx, browser.account_id, "gone@mine.example", caller.Role.MEMBER)
+    await account_users.disable(ctx, browser.account_id, (await person(ctx, browser, "gone@mine.example")).id)
     text = (await reader.get("/team")).text
     assert "active" in row_of(text, "owner@mine.example")
     assert "(you)" in row_of(text, "reader@mine.example")
@@ -93,7 +95,7 @@ async def test_a_wrong_invitation_is_refused_with_a_sentence(
     refused = await browser.post("/team", fields)
     assert refused.status_code == 400
     assert "email:" in refused.text or "role:" in refused.text
-    assert len(await people.of_account(ctx, browser.account_id)) == 1
+    assert len(await account_users.of_account(ctx, browser.account_id)) == 1
 
 
 async def test_somebody_who_logs_in_already_is_not_invited(browser: Browser, stranger: Browser) -> None:
@@ -106,22 +108,22 @@ async def test_a_role_is_changed(ctx: context.Context, browser: Browser, member:
     assert member.user is not None
     for role, words in (("owner", "an owner"), ("read_only", "read only"), ("member", "a member")):
         done = await browser.post(f"/team/{member.user.id}/role", {"role": role})
-        assert browsing.notice_of(done) == f"member@mine.example is {words} now."
+        assert browser_client.notice_of(done) == f"member@mine.example is {words} now."
         assert (await person(ctx, browser, "member@mine.example")).role == role
 
 
 async def test_a_person_is_locked_out_and_let_in_again(ctx: context.Context, browser: Browser, member: Browser) -> None:
     assert member.user is not None
     done = await browser.post(f"/team/{member.user.id}/lock-out")
-    assert browsing.notice_of(done) == "member@mine.example is locked out."
+    assert browser_client.notice_of(done) == "member@mine.example is locked out."
     assert (await member.get("/team")).headers["location"].startswith("/login")
     text = (await browser.follow(done)).text
     assert "Let in again" in row_of(text, "member@mine.example")
     refused = await browser.post(f"/team/{member.user.id}/link")
     assert refused.status_code == 409
     done = await browser.post(f"/team/{member.user.id}/let-in")
-    assert browsing.notice_of(done) == "member@mine.example may log in again."
-    await access.log_in(ctx, "member@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
+    assert browser_client.notice_of(done) == "member@mine.example may log in again."
+    await authentication.log_in(ctx, "member@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
 
 
 async def test_a_link_for_a_new_password_is_shown_once(
@@ -133,16 +135,16 @@ async def test_a_link_for_a_new_password_is_shown_once(
     path = link_in(made.text)
     assert path not in (await browser.get("/team")).text
     assert (await nobody.client.post(path, data={"password": "another sentence"})).status_code == 303
-    await access.log_in(ctx, "member@mine.example", "another sentence", client_address="127.0.0.1")
+    await authentication.log_in(ctx, "member@mine.example", "another sentence", client_address="127.0.0.1")
 
 
 async def test_a_person_is_removed(ctx: context.Context, browser: Browser, member: Browser) -> None:
     assert member.user is not None
     done = await browser.post(f"/team/{member.user.id}/remove")
-    assert browsing.notice_of(done) == "member@mine.example is not in the team any more."
+    assert browser_client.notice_of(done) == "member@mine.example is not in the team any more."
     assert (await member.get("/team")).status_code == 303
     with pytest.raises(errors.NotFound):
-        await people.find(ctx, browser.account_id, member.user.id)
+        await account_users.find(ctx, browser.account_id, member.user.id)
 
 
 async def test_the_last_owner_stays(ctx: context.Context, browser: Browser, member: Browser) -> None:
@@ -151,20 +153,20 @@ async def test_the_last_owner_stays(ctx: context.Context, browser: Browser, memb
         fields = {"role": "member"} if verb == "role" else {}
         refused = await browser.post(f"/team/{browser.user.id}/{verb}", fields)
         assert (refused.status_code, "the last owner" in refused.text) == (409, True)
-    assert await people.find(ctx, browser.account_id, browser.user.id) == browser.user
+    assert await account_users.find(ctx, browser.account_id, browser.user.id) == browser.user
 
 
 async def test_who_is_no_owner_changes_nobody(
     ctx: context.Context, browser: Browser, member: Browser, reader: Browser
 ) -> None:
     assert reader.user is not None
-    before = await people.of_account(ctx, browser.account_id)
+    before = await account_users.of_account(ctx, browser.account_id)
     for other in (member, reader):
         for verb in VERBS:
             fields = {"role": "owner"} if verb == "role" else {}
             assert (await other.post(f"/team/{reader.user.id}/{verb}", fields)).status_code == 403
         assert (await other.post("/team", NEW)).status_code == 403
-    assert await people.of_account(ctx, browser.account_id) == before
+    assert await account_users.of_account(ctx, browser.account_id) == before
 
 
 async def test_people_of_another_account_are_unknown(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
@@ -174,7 +176,7 @@ async def test_people_of_another_account_are_unknown(ctx: context.Context, brows
         for user_id in (browser.user.id, "usr_" + "0" * 28, "x"):
             assert (await stranger.post(f"/team/{user_id}/{verb}", fields)).status_code == 404
     assert "owner@mine.example" not in (await stranger.get("/team")).text
-    assert await people.find(ctx, browser.account_id, browser.user.id) == browser.user
+    assert await account_users.find(ctx, browser.account_id, browser.user.id) == browser.user
 
 
 async def test_without_a_session_one_is_asked_to_log_in(nobody: Browser) -> None:

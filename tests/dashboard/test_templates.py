@@ -6,10 +6,12 @@ import pytest
 
 from postroad import config, errors
 from postroad.dashboard import templates as page
-from postroad.services import context, messages, previews, templates, turns
-from tests import mailing
-from tests.dashboard import browsing, furnishing
-from tests.dashboard.browsing import Browser
+from postroad.services import context, quota, templates
+from postroad.services.messages import lookup as messages
+from postroad.services.messages import previews
+from tests import accepted_mail
+from tests.dashboard import browser_client, sample_account
+from tests.dashboard.browser_client import Browser
 
 GREETING = {"subject": "Hello {{name}}", "text": "Dear {{name}}", "html": "<p>Dear <b>{{name}}</b></p>"}
 ADA = '{"name": "Ada <x>"}'
@@ -35,7 +37,7 @@ async def test_an_empty_list_teaches(browser: Browser, reader: Browser) -> None:
 
 async def test_the_list_goes_on_page_by_page_in_the_order_of_aliases(ctx: context.Context, browser: Browser) -> None:
     for number in range(page.ROWS + 3):
-        await put(ctx, browser, f"number-{number:03}", subject=furnishing.HOSTILE)
+        await put(ctx, browser, f"number-{number:03}", subject=sample_account.HOSTILE)
     first = (await browser.get("/templates")).text
     assert "number-049" in first
     assert "number-050" not in first
@@ -50,8 +52,8 @@ async def test_the_list_goes_on_page_by_page_in_the_order_of_aliases(ctx: contex
 async def test_a_new_template_is_saved_and_its_editor_opens(ctx: context.Context, browser: Browser) -> None:
     assert "Welcome, {{name}}" in (await browser.get("/template/new")).text
     saved = await browser.post("/templates", {"alias": "greeting", **GREETING})
-    assert browsing.notice_of(saved) == "The template greeting is saved."
-    assert browsing.place_of(saved) == "/templates/greeting"
+    assert browser_client.notice_of(saved) == "The template greeting is saved."
+    assert browser_client.location_of(saved) == "/templates/greeting"
     opened = await browser.follow(saved)
     assert 'value="Hello {{name}}"' in opened.text
     assert "&lt;p&gt;Dear &lt;b&gt;{{name}}&lt;/b&gt;&lt;/p&gt;" in opened.text
@@ -90,11 +92,11 @@ async def test_what_cannot_be_sent_cannot_be_saved(
 async def test_a_template_is_changed_and_removed(ctx: context.Context, browser: Browser) -> None:
     await put(ctx, browser)
     saved = await browser.post("/templates/greeting", {**GREETING, "subject": "Other", "html": ""})
-    assert browsing.notice_of(saved) == "The template greeting is saved."
+    assert browser_client.notice_of(saved) == "The template greeting is saved."
     assert (await templates.find(ctx, browser.account_id, "greeting")).html is None
     assert await subjects(ctx, browser) == {"greeting": "Other"}
     removed = await browser.post("/templates/greeting/remove")
-    assert browsing.notice_of(removed) == "The template greeting is removed."
+    assert browser_client.notice_of(removed) == "The template greeting is removed."
     assert await subjects(ctx, browser) == {}
 
 
@@ -147,12 +149,12 @@ async def test_the_frame_shows_a_draft_with_its_values(browser: Browser) -> None
 
 async def test_an_account_has_only_so_many_previews_under_way(ctx: context.Context, browser: Browser) -> None:
     with contextlib.ExitStack() as taken:
-        for _ in range(page.PREVIEWS.of_account):
-            taken.enter_context(turns.taken(ctx, page.PREVIEWS, browser.account_id))
+        for _ in range(page.PREVIEWS.per_account):
+            taken.enter_context(quota.acquire(ctx, page.PREVIEWS, browser.account_id))
         answer = await browser.post("/template/preview", {**GREETING, "values": ADA})
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
     assert (await browser.post("/template/preview", {**GREETING, "values": ADA})).status_code == 200
-    assert not ctx.turns
+    assert not ctx.quota_usage
 
 
 async def test_the_frame_says_which_body_is_not_there(browser: Browser) -> None:
@@ -188,7 +190,7 @@ async def test_the_frame_says_what_is_wrong_with_a_draft(
 
 
 async def test_a_test_sends_what_is_in_the_editor_and_saves_nothing(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id, domain="mine.example")
+    await accepted_mail.allow_sending(ctx, browser.account_id, domain="mine.example")
     await put(ctx, browser)
     assert "<option>hello@mine.example</option>" in (await browser.get("/templates/greeting")).text
     draft = {"subject": "Draft {{name}}", "text": "unsaved {{name}}", "values": '{"name": "Grace"}'}
@@ -226,12 +228,12 @@ async def test_who_may_only_look_sees_the_preview_and_changes_nothing(
     assert "Send a test" not in text
     assert "/remove" not in text
     assert "Dear <b>Ada" in (await reader.post("/template/preview", {**GREETING, "values": ADA})).text
-    before = await furnishing.dump(settings.database.url)
+    before = await sample_account.dump(settings.database.url)
     assert (await reader.get("/template/new")).status_code == 403
     for path in ("/templates", "/templates/greeting", "/templates/greeting/remove", "/templates/greeting/test"):
         fields = {} if path.endswith("remove") else {"alias": "other", **GREETING, "values": ADA}
         assert (await reader.post(path, fields)).status_code == 403, path
-    assert await furnishing.dump(settings.database.url) == before
+    assert await sample_account.dump(settings.database.url) == before
 
 
 async def test_a_template_of_another_account_is_not_there(
@@ -249,4 +251,4 @@ async def test_a_template_of_another_account_is_not_there(
 async def test_without_a_session_there_is_the_log_in(nobody: Browser) -> None:
     for path in ("/templates", "/templates/greeting", "/template/new", "/templates/greeting/preview"):
         answer = await nobody.get(path)
-        assert (answer.status_code, browsing.place_of(answer)) == (303, "/login")
+        assert (answer.status_code, browser_client.location_of(answer)) == (303, "/login")

@@ -5,37 +5,40 @@ import dataclasses
 import msgspec
 
 from postroad.dashboard import timelines
-from postroad.model import judging
-from postroad.services import context, messages, queues, webhook_log, webhooks
-from postroad.storage import attempts, late_bounces, webhook_deliveries
-from tests import contexts, mailing, queueing, webhook_rows
-from tests.dashboard.browsing import Browser
-from tests.services import ending
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.messages import lookup as messages
+from postroad.services.queue import inspection
+from postroad.services.webhooks import delivery_log, endpoints
+from postroad.storage import async_bounces, attempts, webhook_deliveries
+from tests import accepted_mail, contexts, queue_steps, webhook_rows
+from tests.dashboard.browser_client import Browser
+from tests.services import claimed_mail
 
 
 async def timeline(ctx: context.Context, account_id: str, message_id: str) -> timelines.Timeline:
     found = await messages.details(ctx, account_id, message_id)
-    lines = await queues.lines_of_message(ctx, account_id, message_id)
-    told = await webhook_log.page(ctx, account_id, message_id=message_id, limit=100)
-    return timelines.of(found, [line.waiting for line in lines.values()], told)
+    lines = await inspection.entries_of_message(ctx, account_id, message_id)
+    told = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
+    return timelines.build(found, [line.waiting for line in lines.values()], told)
 
 
 async def test_steps_stand_in_the_order_in_which_they_happened(
     ctx: context.Context, browser: Browser, clock: contexts.Clock
 ) -> None:
     account_id = browser.account_id
-    await mailing.allow(ctx, account_id)
-    await webhooks.save(ctx, account_id, url=webhook_rows.URL)
-    message_id = await mailing.accept(ctx, account_id)
+    await accepted_mail.allow_sending(ctx, account_id)
+    await endpoints.save(ctx, account_id, url=webhook_rows.URL)
+    message_id = await accepted_mail.accept(ctx, account_id)
     clock.now += contexts.SECOND
-    (key,) = await queueing.claim(ctx, account_id)
-    await queueing.defer(ctx, key)
+    (key,) = await queue_steps.claim(ctx, account_id)
+    await queue_steps.defer(ctx, key)
     clock.now += contexts.SECOND
     await webhook_rows.put_ended(ctx, account_id, message_id=message_id, recipient_id=key[2])
     clock.now += contexts.SECOND
     async with ctx.store.transaction() as tx:
-        report = late_bounces.LateBounce(account_id, message_id, key[2], clock.now, "failed", "5.0.0", "", "gone")
-        await late_bounces.insert(tx, [report])
+        report = async_bounces.LateBounce(account_id, message_id, key[2], clock.now, "failed", "5.0.0", "", "gone")
+        await async_bounces.insert(tx, [report])
     found = await timeline(ctx, account_id, message_id)
     assert [step.title for step in found.steps] == [
         "Accepted over HTTP, for 1 recipient",
@@ -46,15 +49,15 @@ async def test_steps_stand_in_the_order_in_which_they_happened(
     ]
     assert [step.at for step in found.steps] == sorted(step.at or 0 for step in found.steps)
     assert [step.is_ahead for step in found.steps] == [False] * 4 + [True]
-    assert found.steps[1].detail == judging.explain("greylisted")
-    assert found.steps[1].quoted == f"451 {queueing.RESPONSE}"
+    assert found.steps[1].detail == disposition.explain("greylisted")
+    assert found.steps[1].quoted == f"451 {queue_steps.RESPONSE}"
 
 
 async def test_a_webhook_that_was_tried_often_is_one_step(ctx: context.Context, browser: Browser) -> None:
     account_id = browser.account_id
-    await mailing.allow(ctx, account_id)
-    await webhooks.save(ctx, account_id, url=webhook_rows.URL)
-    message_id = await mailing.accept(ctx, account_id)
+    await accepted_mail.allow_sending(ctx, account_id)
+    await endpoints.save(ctx, account_id, url=webhook_rows.URL)
+    message_id = await accepted_mail.accept(ctx, account_id)
     waiting = webhook_deliveries.State.WAITING
     delivery = await webhook_rows.put(ctx, account_id, message_id=message_id, state=waiting, attempt_count=2)
     await webhook_rows.put_attempt(ctx, delivery, 1, status_code=500)
@@ -68,11 +71,11 @@ async def test_a_webhook_that_was_tried_often_is_one_step(ctx: context.Context, 
 async def test_a_result_without_an_attempt_is_told_once_and_an_unknown_time_comes_last(
     ctx: context.Context, browser: Browser
 ) -> None:
-    message_id, claimed = await ending.accepted(ctx, browser.account_id, "ada@example.net", "bob@example.net")
-    verdicts = (judging.Verdict.FAILED, judging.Verdict.BOUNCED)
+    message_id, claimed = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net", "bob@example.net")
+    verdicts = (disposition.Verdict.FAILED, disposition.Verdict.BOUNCED)
     for one, verdict in zip(claimed, verdicts, strict=True):
-        told = ending.outcome(ctx, one, verdict, recipient_count=2, code=None, response="not tried", tried=False)
-        await ctx.record.submit([told])
+        told = claimed_mail.outcome(ctx, one, verdict, recipient_count=2, code=None, response="not tried", tried=False)
+        await ctx.outcome_commits.submit([told])
     steps = (await timeline(ctx, browser.account_id, message_id)).steps
     assert [(step.title, step.quoted) for step in steps[1:]] == [
         ("Not sent to bob@example.net", "not tried"),
@@ -81,10 +84,10 @@ async def test_a_result_without_an_attempt_is_told_once_and_an_unknown_time_come
     assert steps[-1].at is None
 
 
-async def long_story(ctx: context.Context, account_id: str, count: int) -> tuple[messages.Details, attempts.Attempt]:
+async def long_timeline(ctx: context.Context, account_id: str, count: int) -> tuple[messages.Details, attempts.Attempt]:
     """A message that was put off so many times; and one of the attempts."""
-    message_id, (claimed,) = await ending.accepted(ctx, account_id, "ada@example.net")
-    told = ending.outcome(ctx, claimed, judging.Verdict.RETRY).attempt
+    message_id, (claimed,) = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
+    told = claimed_mail.outcome(ctx, claimed, disposition.Verdict.RETRY).attempt
     assert told is not None
     found = await messages.details(ctx, account_id, message_id)
     tries = [at(told, number) for number in range(count)]
@@ -100,14 +103,14 @@ def at(attempt: attempts.Attempt, number: int, **changed: object) -> attempts.At
 async def test_a_long_story_keeps_its_beginning_its_end_and_every_failure(
     ctx: context.Context, browser: Browser
 ) -> None:
-    many = timelines.MOST_STEPS + 5
-    found, attempt = await long_story(ctx, browser.account_id, many)
-    shown = timelines.of(found, [], [])
+    many = timelines.MAX_STEPS + 5
+    found, attempt = await long_timeline(ctx, browser.account_id, many)
+    shown = timelines.build(found, [], [])
     assert shown.left_out == 5
     assert shown.steps[0].title.startswith("Accepted")
     assert [step.quoted for step in shown.steps[1:]] == [str(number) for number in range(5, many)]
-    refused = at(attempt, 0, verdict=judging.Verdict.BOUNCED, response="no such user")
-    failed = timelines.of(dataclasses.replace(found, attempts=[refused, *found.attempts]), [], [])
+    refused = at(attempt, 0, verdict=disposition.Verdict.BOUNCED, response="no such user")
+    failed = timelines.build(dataclasses.replace(found, attempts=[refused, *found.attempts]), [], [])
     assert failed.left_out == 6
     assert failed.steps[1].quoted == "no such user"
     assert failed.steps[-1].quoted == str(many - 1)
@@ -117,27 +120,27 @@ async def test_in_a_long_story_the_webhook_has_a_step_only_for_what_it_was_not_t
     ctx: context.Context, browser: Browser
 ) -> None:
     account_id = browser.account_id
-    found, _ = await long_story(ctx, account_id, timelines.SHORT_STORY - 3)
+    found, _ = await long_timeline(ctx, account_id, timelines.MAX_UNABRIDGED_STEPS - 3)
     message_id = found.message.id
-    await webhooks.save(ctx, account_id, url=webhook_rows.URL)
+    await endpoints.save(ctx, account_id, url=webhook_rows.URL)
     for _ in range(3):
         await webhook_rows.put_ended(ctx, account_id, message_id=message_id)
-    told = await webhook_log.page(ctx, account_id, message_id=message_id, limit=100)
-    assert sum("Webhook told" in step.title for step in timelines.of(found, [], told).steps) == 3
+    told = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
+    assert sum("Webhook told" in step.title for step in timelines.build(found, [], told).steps) == 3
     for _ in range(2):
         await webhook_rows.put_ended(ctx, account_id, webhook_deliveries.State.FAILED, message_id=message_id)
-    told = await webhook_log.page(ctx, account_id, message_id=message_id, limit=100)
-    shown = timelines.of(found, [], told)
+    told = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
+    shown = timelines.build(found, [], told)
     assert [step.title for step in shown.steps if "Webhook" in step.title] == ["Webhook not told: 2 events"]
     assert shown.left_out == 4
 
 
 async def test_of_many_that_wait_the_next_are_told(ctx: context.Context, browser: Browser) -> None:
-    many = tuple(f"ada-{number}@example.net" for number in range(timelines.SHORT_STORY + 2))
-    await mailing.allow(ctx, browser.account_id)
-    message_id = await mailing.accept(ctx, browser.account_id, to=many)
-    for key in await queueing.claim(ctx, browser.account_id, most=len(many)):
-        await queueing.defer(ctx, key)
+    many = tuple(f"ada-{number}@example.net" for number in range(timelines.MAX_UNABRIDGED_STEPS + 2))
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    message_id = await accepted_mail.accept(ctx, browser.account_id, to=many)
+    for key in await queue_steps.claim(ctx, browser.account_id, most=len(many)):
+        await queue_steps.defer(ctx, key)
     shown = await timeline(ctx, browser.account_id, message_id)
-    assert sum(step.is_ahead for step in shown.steps) == timelines.SHORT_STORY
+    assert sum(step.is_ahead for step in shown.steps) == timelines.MAX_UNABRIDGED_STEPS
     assert shown.left_out == 2

@@ -9,12 +9,13 @@ import pytest
 import trustme
 
 from postroad import config
-from postroad.dashboard import verifying, webhook
+from postroad.dashboard import verification_snippets, webhook
 from postroad.model import events, times
-from postroad.services import context, webhook_log, webhooks
-from tests import contexts, webhook_receivers, webhook_rows
-from tests.dashboard import browsing, furnishing
-from tests.dashboard.browsing import Browser
+from postroad.services import context
+from postroad.services.webhooks import delivery_log, endpoints
+from tests import contexts, webhook_rows, webhook_server
+from tests.dashboard import browser_client, sample_account
+from tests.dashboard.browser_client import Browser
 from tests.webhook_rows import URL, State
 
 DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
@@ -30,12 +31,12 @@ def authority() -> trustme.CA:
 @pytest.fixture
 def settings(database_url: str, authority: trustme.CA) -> Iterator[config.Settings]:
     """With a receiver that the service trusts."""
-    with webhook_receivers.authority_file(authority) as ca_file:
+    with webhook_server.authority_file(authority) as ca_file:
         yield webhook_rows.settings(database_url, ca_file=ca_file)
 
 
 async def statuses(ctx: context.Context, browser: Browser) -> list[str]:
-    return [entry.status for entry in await webhook_log.page(ctx, browser.account_id, limit=100)]
+    return [entry.status for entry in await delivery_log.page(ctx, browser.account_id, limit=100)]
 
 
 async def test_without_a_webhook_the_page_teaches(browser: Browser, reader: Browser) -> None:
@@ -52,8 +53,8 @@ async def test_without_a_webhook_the_page_teaches(browser: Browser, reader: Brow
 
 def test_the_code_is_that_of_the_documentation() -> None:
     documented = re.findall(r"<!-- verify: \w+ -->\n```\w+\n(.*?)\n```", DOCUMENTATION, re.DOTALL)
-    assert len(verifying.SNIPPETS) == 3
-    for snippet in verifying.SNIPPETS:
+    assert len(verification_snippets.SNIPPETS) == 3
+    for snippet in verification_snippets.SNIPPETS:
         assert snippet.text in documented
     assert set(webhook.EVENTS) == set(events.SUBSCRIBABLE)
 
@@ -62,12 +63,12 @@ async def test_the_first_save_shows_the_secret_and_no_later_page_does(ctx: conte
     made = await browser.post("/webhook", ENDPOINT)
     assert made.status_code == 201
     (secret,) = set(SECRET.findall(made.text))
-    saved = await webhooks.find(ctx, browser.account_id)
+    saved = await endpoints.find(ctx, browser.account_id)
     assert saved is not None
     assert (saved.url, saved.events, saved.enabled) == (URL, "email.delivered email.bounced", 1)
     assert secret not in (await browser.get("/webhook")).text
     changed = await browser.post("/webhook", {"url": f"{URL}/2", "events": "email.failed"})
-    assert browsing.notice_of(changed) == "The webhook is saved, and disabled."
+    assert browser_client.notice_of(changed) == "The webhook is saved, and disabled."
     text = (await browser.follow(changed)).text
     assert "status-disabled" in text
     assert f'value="{URL}/2"' in text
@@ -75,7 +76,7 @@ async def test_the_first_save_shows_the_secret_and_no_later_page_does(ctx: conte
     assert not re.search(r'value="email.delivered" checked', text)
     assert not SECRET.search(text)
     again = await browser.post("/webhook", ENDPOINT)
-    assert browsing.notice_of(again) == "The webhook is saved."
+    assert browser_client.notice_of(again) == "The webhook is saved."
 
 
 @pytest.mark.parametrize(
@@ -95,11 +96,11 @@ async def test_what_cannot_be_an_endpoint_is_refused(
     answer = await browser.post("/webhook", {**ENDPOINT, **fields})
     assert answer.status_code == 400
     assert sentence in answer.text
-    assert await webhooks.find(ctx, browser.account_id) is None
+    assert await endpoints.find(ctx, browser.account_id) is None
 
 
 async def test_a_new_secret_is_shown_once(ctx: context.Context, browser: Browser) -> None:
-    first = (await webhooks.save(ctx, browser.account_id, url=URL)).secret
+    first = (await endpoints.save(ctx, browser.account_id, url=URL)).secret
     for fields in ({"overlap_hours": "24"}, {"overlap_hours": ""}):
         made = await browser.post("/webhook/rotate", fields)
         assert made.status_code == 201
@@ -113,19 +114,19 @@ async def test_a_new_secret_is_shown_once(ctx: context.Context, browser: Browser
 async def test_a_test_event_leads_to_its_delivery(
     ctx: context.Context, browser: Browser, clock: contexts.Clock, authority: trustme.CA
 ) -> None:
-    async with webhook_receivers.receiving(authority=authority) as receiver:
-        await webhooks.save(ctx, browser.account_id, url=receiver.literal_url)
+    async with webhook_server.running(authority=authority) as receiver:
+        await endpoints.save(ctx, browser.account_id, url=receiver.literal_url)
         sent = await browser.post("/webhook/ping")
-        assert browsing.notice_of(sent) == "The test event was taken."
+        assert browser_client.notice_of(sent) == "The test event was taken."
         shown = (await browser.follow(sent)).text
         assert "webhook.test" in shown
         assert "<h3>200</h3>" in shown
         too_soon = await browser.post("/webhook/ping")
         assert (too_soon.status_code, "there was a ping a moment ago" in too_soon.text) == (429, True)
         clock.pass_seconds(60)
-        receiver.answer = webhook_receivers.ok(500, furnishing.HOSTILE.encode())
+        receiver.answer = webhook_server.ok(500, sample_account.HOSTILE.encode())
         failed = await browser.post("/webhook/ping")
-    assert browsing.notice_of(failed) == "The test event was not taken. Below is why."
+    assert browser_client.notice_of(failed) == "The test event was not taken. Below is why."
     shown = (await browser.follow(failed)).text
     assert "Your receiver broke over it" in shown
     assert '<p class="notice bad" role="alert">The test event was not taken.' in shown
@@ -133,17 +134,17 @@ async def test_a_test_event_leads_to_its_delivery(
 
 
 async def test_a_webhook_is_removed_with_its_log(ctx: context.Context, browser: Browser) -> None:
-    await webhooks.save(ctx, browser.account_id, url=URL)
+    await endpoints.save(ctx, browser.account_id, url=URL)
     await webhook_rows.put_ended(ctx, browser.account_id)
     removed = await browser.post("/webhook/remove")
-    assert browsing.notice_of(removed) == "The webhook is removed, with its secret and its log."
-    assert await webhooks.find(ctx, browser.account_id) is None
+    assert browser_client.notice_of(removed) == "The webhook is removed, with its secret and its log."
+    assert await endpoints.find(ctx, browser.account_id) is None
     assert "Where shall results go?" in (await browser.follow(removed)).text
     assert (await browser.post("/webhook/remove")).status_code == 404
 
 
 async def test_the_log_shows_who_how_and_what_came_of_it(ctx: context.Context, browser: Browser) -> None:
-    await webhooks.save(ctx, browser.account_id, url=URL)
+    await endpoints.save(ctx, browser.account_id, url=URL)
     assert "Nothing was told yet" in (await browser.get("/webhook")).text
     body = events.body(
         "evt_1",
@@ -170,7 +171,7 @@ async def test_the_log_shows_who_how_and_what_came_of_it(ctx: context.Context, b
 
 
 async def test_the_log_is_filtered_by_status_and_by_message(ctx: context.Context, browser: Browser) -> None:
-    await webhooks.save(ctx, browser.account_id, url=URL)
+    await endpoints.save(ctx, browser.account_id, url=URL)
     other = "em_" + "2" * 28
     made = {
         "failed": (await webhook_rows.put_ended(ctx, browser.account_id, State.FAILED)).id,
@@ -190,7 +191,7 @@ async def test_the_log_is_filtered_by_status_and_by_message(ctx: context.Context
 
 
 async def test_the_log_goes_on_page_by_page(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
-    await webhooks.save(ctx, browser.account_id, url=URL)
+    await endpoints.save(ctx, browser.account_id, url=URL)
     made = []
     for _ in range(webhook.ROWS + 2):
         made.append((await webhook_rows.put_ended(ctx, browser.account_id, State.FAILED)).id)
@@ -206,19 +207,19 @@ async def test_the_log_goes_on_page_by_page(ctx: context.Context, browser: Brows
 async def test_what_failed_in_a_period_is_told_again(
     ctx: context.Context, browser: Browser, clock: contexts.Clock
 ) -> None:
-    await webhooks.save(ctx, browser.account_id, url=URL)
+    await endpoints.save(ctx, browser.account_id, url=URL)
     then = ctx.clock() - 2 * times.DAY
     await webhook_rows.put_ended(dataclasses.replace(ctx, clock=lambda: then), browser.account_id, State.FAILED)
     day = times.to_wire(then)[:10]
     await webhook_rows.put_ended(ctx, browser.account_id, State.FAILED)
     clock.pass_seconds(10)
     last = await browser.post("/webhook/replay", {"period": "24h"})
-    assert browsing.notice_of(last) == "1 event is told again."
+    assert browser_client.notice_of(last) == "1 event is told again."
     assert await statuses(ctx, browser) == ["pending", "failed", "failed"]
     nothing = await browser.post("/webhook/replay", {"period": "24h"})
-    assert browsing.notice_of(nothing).startswith("There was nothing to tell again")
+    assert browser_client.notice_of(nothing).startswith("There was nothing to tell again")
     of_day = await browser.post("/webhook/replay", {"period": "days", "from_day": day, "to_day": day})
-    assert browsing.notice_of(of_day) == "1 event is told again."
+    assert browser_client.notice_of(of_day) == "1 event is told again."
     assert await statuses(ctx, browser) == ["pending", "pending", "failed", "failed"]
 
 
@@ -238,7 +239,7 @@ async def test_what_failed_in_a_period_is_told_again(
 async def test_a_period_that_is_none_is_refused(
     ctx: context.Context, browser: Browser, fields: dict[str, str], sentence: str
 ) -> None:
-    await webhooks.save(ctx, browser.account_id, url=URL)
+    await endpoints.save(ctx, browser.account_id, url=URL)
     await webhook_rows.put_ended(ctx, browser.account_id, State.FAILED)
     answer = await browser.post("/webhook/replay", fields)
     assert answer.status_code == 400
@@ -247,7 +248,7 @@ async def test_a_period_that_is_none_is_refused(
 
 
 async def test_nothing_is_told_again_to_a_webhook_that_is_disabled(ctx: context.Context, browser: Browser) -> None:
-    await webhooks.save(ctx, browser.account_id, url=URL, enabled=False)
+    await endpoints.save(ctx, browser.account_id, url=URL, enabled=False)
     await webhook_rows.put_ended(ctx, browser.account_id, State.FAILED)
     answer = await browser.post("/webhook/replay", {"period": "7d"})
     assert (answer.status_code, "the webhook is disabled; enable it" in answer.text) == (409, True)
@@ -256,13 +257,13 @@ async def test_nothing_is_told_again_to_a_webhook_that_is_disabled(ctx: context.
 async def test_who_may_only_look_sees_the_log_and_changes_nothing(
     ctx: context.Context, browser: Browser, reader: Browser, settings: config.Settings
 ) -> None:
-    await webhooks.save(ctx, browser.account_id, url=URL)
+    await endpoints.save(ctx, browser.account_id, url=URL)
     delivery = await webhook_rows.put_ended(ctx, browser.account_id, State.FAILED)
     text = (await reader.get("/webhook")).text
     assert delivery.id in text
     assert 'method="post" action="/webhook' not in text
-    before = await furnishing.dump(settings.database.url)
-    changes: dict[str, browsing.Fields] = {
+    before = await sample_account.dump(settings.database.url)
+    changes: dict[str, browser_client.Fields] = {
         "/webhook": ENDPOINT,
         "/webhook/rotate": {},
         "/webhook/ping": {},
@@ -271,15 +272,15 @@ async def test_who_may_only_look_sees_the_log_and_changes_nothing(
     }
     for path, fields in changes.items():
         assert (await reader.post(path, fields)).status_code == 403, path
-    assert await furnishing.dump(settings.database.url) == before
+    assert await sample_account.dump(settings.database.url) == before
 
 
 async def test_the_log_of_another_account_is_not_seen(
     ctx: context.Context, browser: Browser, stranger: Browser
 ) -> None:
-    await webhooks.save(ctx, browser.account_id, url=URL)
+    await endpoints.save(ctx, browser.account_id, url=URL)
     delivery = await webhook_rows.put_ended(ctx, browser.account_id)
-    await webhooks.save(ctx, stranger.account_id, url=f"{URL}/theirs")
+    await endpoints.save(ctx, stranger.account_id, url=f"{URL}/theirs")
     text = (await stranger.get("/webhook", message=delivery.message_id or "")).text
     assert delivery.id not in text
     assert f'"{URL}"' not in text
@@ -287,4 +288,4 @@ async def test_the_log_of_another_account_is_not_seen(
 
 async def test_without_a_session_there_is_the_log_in(nobody: Browser) -> None:
     answer = await nobody.get("/webhook")
-    assert (answer.status_code, browsing.place_of(answer)) == (303, "/login")
+    assert (answer.status_code, browser_client.location_of(answer)) == (303, "/login")

@@ -7,16 +7,22 @@ import re
 import pytest
 
 from postroad.dashboard import site as sites
-from postroad.model import judging, mail
-from postroad.services import context, domains, inbox, messages, queues, webhooks
+from postroad.model import mail
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.domains import registry as domains
+from postroad.services.messages import dev_inbox
+from postroad.services.messages import lookup as messages
+from postroad.services.queue import inspection
+from postroad.services.webhooks import endpoints
 from postroad.storage import queue_views, webhook_deliveries
-from tests import mailing, webhook_rows
+from tests import accepted_mail, webhook_rows
 from tests.contexts import Clock
-from tests.dashboard import browsing, furnishing
-from tests.dashboard.browsing import Browser
-from tests.services import ending
+from tests.dashboard import browser_client, sample_account
+from tests.dashboard.browser_client import Browser
+from tests.services import claimed_mail
 
-SENDER = f"hello@{mailing.DOMAIN}"
+SENDER = f"hello@{accepted_mail.DOMAIN}"
 TEST = {"to": "ada@example.net", "sender": SENDER}
 
 
@@ -29,27 +35,27 @@ async def sent_tests(ctx: context.Context, account_id: str) -> list[str]:
     return [one.id for one in (await messages.page(ctx, account_id, wanted, limit=10, cursor=None)).messages]
 
 
-async def end(ctx: context.Context, verdict: judging.Verdict, *, code: int, response: str) -> None:
-    for claimed in await ending.claim_all(ctx, ending.WORKER):
-        await ctx.record.submit([ending.outcome(ctx, claimed, verdict, code=code, response=response)])
+async def end(ctx: context.Context, verdict: disposition.Verdict, *, code: int, response: str) -> None:
+    for claimed in await claimed_mail.claim_all(ctx, claimed_mail.WORKER):
+        await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, verdict, code=code, response=response)])
 
 
 async def test_a_test_takes_one_click_and_is_watched_until_it_is_delivered(
     ctx: context.Context, browser: Browser
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     first = await browser.get("/welcome")
     assert first.status_code == 200
     assert 'value="owner@mine.example"' in first.text
     assert f'<option value="{SENDER}">' in first.text
     sent = await browser.post("/welcome/test", TEST)
-    assert browsing.place_of(sent) == "/welcome"
-    assert browsing.notice_of(sent) == "A test is on its way to ada@example.net."
+    assert browser_client.location_of(sent) == "/welcome"
+    assert browser_client.notice_of(sent) == "A test is on its way to ada@example.net."
     (message_id,) = await sent_tests(ctx, browser.account_id)
     page = await browser.get("/welcome")
     assert "On its way to ada@example.net" in page.text
     assert 'id="test-result" data-live' in page.text
-    await end(ctx, judging.Verdict.DELIVERED, code=250, response="2.0.0 taken")
+    await end(ctx, disposition.Verdict.DELIVERED, code=250, response="2.0.0 taken")
     page = await browser.get("/welcome")
     assert "Delivered to ada@example.net" in page.text
     assert "Taken by mx.example.net (192.0.2.1), over TLSv1.3" in page.text
@@ -59,25 +65,25 @@ async def test_a_test_takes_one_click_and_is_watched_until_it_is_delivered(
 
 
 async def test_a_test_that_is_refused_is_explained(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await browser.post("/welcome/test", TEST)
-    await end(ctx, judging.Verdict.BOUNCED, code=550, response=furnishing.HOSTILE)
+    await end(ctx, disposition.Verdict.BOUNCED, code=550, response=sample_account.HOSTILE)
     page = await browser.get("/welcome")
     assert "Not delivered to ada@example.net" in page.text
     assert "Read the destination&#39;s reply." in page.text
-    assert furnishing.HOSTILE not in page.text
+    assert sample_account.HOSTILE not in page.text
     assert html.escape("<script>alert(1)</script>") in page.text
 
 
 async def test_a_test_that_is_put_off_is_said_to_be_tried_again_until_it_is_given_up(
     ctx: context.Context, clock: Clock, browser: Browser
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await browser.post("/welcome/test", TEST)
-    await end(ctx, judging.Verdict.RETRY, code=451, response="later")
+    await end(ctx, disposition.Verdict.RETRY, code=451, response="later")
     assert "It is tried again." in (await browser.get("/welcome")).text
-    await queues.retry(ctx, [queue_views.Filter(account_id=browser.account_id)])
-    await end(ctx, judging.Verdict.FAILED, code=451, response="later")
+    await inspection.retry(ctx, [queue_views.Filter(account_id=browser.account_id)])
+    await end(ctx, disposition.Verdict.FAILED, code=451, response="later")
     page = (await browser.get("/welcome")).text
     assert "Not delivered to ada@example.net" in page
     assert "It is tried again." not in page
@@ -86,20 +92,20 @@ async def test_a_test_that_is_put_off_is_said_to_be_tried_again_until_it_is_give
 async def test_the_first_test_can_be_told_to_the_built_in_receiver_at_once(
     ctx: context.Context, site: sites.Site, browser: Browser
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     assert browser.user is not None
     # Only development may tell a receiver without TLS, and this is not it.
     here = webhook_rows.URL.removesuffix("/hook")
-    served = browsing.serve(ctx, dataclasses.replace(site, base_url=here))
-    async with browsing.open_browser(ctx, served, browser.user, base_url=here) as newcomer:
+    served = browser_client.serve(ctx, dataclasses.replace(site, base_url=here))
+    async with browser_client.open_browser(ctx, served, browser.user, base_url=here) as newcomer:
         assert 'name="receiver" value="true" checked' in (await newcomer.get("/welcome")).text
         sent = await newcomer.post("/welcome/test", {**TEST, "receiver": "true"})
         page = (await newcomer.get("/welcome")).text
-    assert browsing.place_of(sent) == "/welcome"
-    assert "The built-in receiver is the webhook of this account now." in browsing.notice_of(sent)
-    webhook = await webhooks.find(ctx, browser.account_id)
+    assert browser_client.location_of(sent) == "/welcome"
+    assert "The built-in receiver is the webhook of this account now." in browser_client.notice_of(sent)
+    webhook = await endpoints.find(ctx, browser.account_id)
     assert webhook is not None
-    assert webhook.url.endswith(inbox.WEBHOOK_PATH)
+    assert webhook.url.endswith(dev_inbox.WEBHOOK_PATH)
     assert "The webhook is told as soon as the test has a result." in page
     assert "make a new secret" in page
     assert 'name="receiver"' not in page
@@ -107,22 +113,22 @@ async def test_the_first_test_can_be_told_to_the_built_in_receiver_at_once(
 
 
 async def test_without_the_tick_no_webhook_is_made(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await browser.post("/welcome/test", TEST)
-    assert await webhooks.find(ctx, browser.account_id) is None
+    assert await endpoints.find(ctx, browser.account_id) is None
 
 
 async def test_the_tick_of_an_old_page_leaves_a_webhook_as_it_is(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
-    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL)
-    before = await webhooks.find(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
+    before = await endpoints.find(ctx, browser.account_id)
     sent = await browser.post("/welcome/test", {**TEST, "receiver": "true"})
-    assert browsing.notice_of(sent) == "A test is on its way to ada@example.net."
-    assert await webhooks.find(ctx, browser.account_id) == before
+    assert browser_client.notice_of(sent) == "A test is on its way to ada@example.net."
+    assert await endpoints.find(ctx, browser.account_id) == before
 
 
 async def test_every_domain_that_may_send_is_offered(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await domains.add(ctx, browser.account_id, "second.example", verified=True)
     await domains.add(ctx, browser.account_id, "unproven.example", verified=False)
     page = (await browser.get("/welcome")).text
@@ -149,7 +155,7 @@ async def test_without_a_domain_the_way_begins_with_one(browser: Browser) -> Non
 async def test_what_cannot_be_sent_is_refused_with_a_sentence(
     ctx: context.Context, browser: Browser, fields: dict[str, str], status: int, said: str
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     refused = await browser.post("/welcome/test", fields)
     assert refused.status_code == status
     assert said in refused.text
@@ -160,7 +166,7 @@ async def test_a_new_webhook_shows_its_secret_once(ctx: context.Context, browser
     saved = await browser.post("/welcome/webhook", {"url": webhook_rows.URL})
     assert saved.status_code == 201
     (secret,) = set(re.findall(r"whsec_[A-Za-z0-9+/=_-]+", saved.text))
-    webhook = await webhooks.find(ctx, browser.account_id)
+    webhook = await endpoints.find(ctx, browser.account_id)
     assert webhook is not None
     assert webhook.url == webhook_rows.URL
     again = (await browser.get("/welcome")).text
@@ -169,27 +175,27 @@ async def test_a_new_webhook_shows_its_secret_once(ctx: context.Context, browser
 
 
 async def test_a_webhook_that_is_there_is_not_replaced(ctx: context.Context, browser: Browser) -> None:
-    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL, wanted=["email.bounced"], enabled=False)
-    before = await webhooks.find(ctx, browser.account_id)
+    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL, wanted=["email.bounced"], enabled=False)
+    before = await endpoints.find(ctx, browser.account_id)
     answer = await browser.post("/welcome/webhook", {"url": f"{webhook_rows.URL}/other"})
-    assert browsing.place_of(answer) == "/webhook"
-    assert await webhooks.find(ctx, browser.account_id) == before
+    assert browser_client.location_of(answer) == "/webhook"
+    assert await endpoints.find(ctx, browser.account_id) == before
 
 
 async def test_a_bad_url_is_refused_and_nothing_is_saved(ctx: context.Context, browser: Browser) -> None:
     refused = await browser.post("/welcome/webhook", {"url": "ftp://example.com"})
     assert refused.status_code == 400
     assert "url" in refused.text
-    assert await webhooks.find(ctx, browser.account_id) is None
+    assert await endpoints.find(ctx, browser.account_id) is None
 
 
 async def test_the_webhook_of_the_latest_test_is_shown_with_its_answer(
     ctx: context.Context, clock: Clock, browser: Browser
 ) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await browser.post("/welcome/test", TEST)
     clock.pass_seconds(1)
-    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL)
+    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
     page = (await browser.get("/welcome")).text
     assert "No test was sent since the webhook was made." in page
     assert "Send a test and watch" in page
@@ -200,16 +206,16 @@ async def test_the_webhook_of_the_latest_test_is_shown_with_its_answer(
     delivery = await webhook_rows.put(
         ctx, browser.account_id, message_id=newest, state=webhook_deliveries.State.SUCCEEDED, ended_at=ctx.clock()
     )
-    await webhook_rows.put_attempt(ctx, delivery, 1, status_code=202, response_body=furnishing.HOSTILE)
+    await webhook_rows.put_attempt(ctx, delivery, 1, status_code=202, response_body=sample_account.HOSTILE)
     page = (await browser.get("/welcome")).text
     assert "Your receiver answered 202 in 12 ms." in words(page)
     assert f'href="/webhook/deliveries/{delivery.id}"' in page
-    assert furnishing.HOSTILE not in page
+    assert sample_account.HOSTILE not in page
 
 
 async def test_a_receiver_that_is_away_is_told_of(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
-    await webhooks.save(ctx, browser.account_id, url=webhook_rows.URL)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
     await browser.post("/welcome/test", TEST)
     (message_id,) = await sent_tests(ctx, browser.account_id)
     delivery = await webhook_rows.put(ctx, browser.account_id, message_id=message_id)
@@ -222,39 +228,39 @@ async def test_a_receiver_that_is_away_is_told_of(ctx: context.Context, browser:
 async def test_the_built_in_receiver_is_offered_in_development_only(
     ctx: context.Context, site: sites.Site, browser: Browser
 ) -> None:
-    assert f'value="{browsing.BASE_URL}{inbox.WEBHOOK_PATH}"' in (await browser.get("/welcome")).text
-    served = browsing.serve(ctx, dataclasses.replace(site, mail=None))
+    assert f'value="{browser_client.BASE_URL}{dev_inbox.WEBHOOK_PATH}"' in (await browser.get("/welcome")).text
+    served = browser_client.serve(ctx, dataclasses.replace(site, mail=None))
     assert browser.user is not None
-    async with browsing.open_browser(ctx, served, browser.user) as elsewhere:
+    async with browser_client.open_browser(ctx, served, browser.user) as elsewhere:
         page = (await elsewhere.get("/welcome")).text
-        await mailing.allow(ctx, browser.account_id)
+        await accepted_mail.allow_sending(ctx, browser.account_id)
         await elsewhere.post("/welcome/test", {**TEST, "receiver": "true"})
         asked = (await elsewhere.get("/welcome")).text
-    assert await webhooks.find(ctx, browser.account_id) is None
+    assert await endpoints.find(ctx, browser.account_id) is None
     assert 'name="receiver"' not in asked
-    assert inbox.WEBHOOK_PATH not in page
+    assert dev_inbox.WEBHOOK_PATH not in page
     assert 'href="/inbox"' not in page
 
 
 async def test_the_last_step_is_done_when_an_application_has_sent(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await browser.post("/welcome/test", TEST)
     assert "An application has sent mail" not in (await browser.get("/welcome")).text
-    await mailing.accept(ctx, browser.account_id)
+    await accepted_mail.accept(ctx, browser.account_id)
     assert "An application has sent mail" in (await browser.get("/welcome")).text
 
 
 async def test_there_is_code_to_copy_with_the_names_of_this_account(ctx: context.Context, browser: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     text = words((await browser.get("/welcome")).text)
-    assert f"curl {browsing.BASE_URL}/emails" in text
+    assert f"curl {browser_client.BASE_URL}/emails" in text
     assert SENDER in text
 
 
 async def test_who_may_only_look_sees_the_steps_and_no_forms(
     ctx: context.Context, browser: Browser, reader: Browser
 ) -> None:
-    await mailing.allow(ctx, reader.account_id)
+    await accepted_mail.allow_sending(ctx, reader.account_id)
     page = (await reader.get("/welcome")).text
     assert "You may look and not change" in page
     assert "/welcome/test" not in page
@@ -262,11 +268,11 @@ async def test_who_may_only_look_sees_the_steps_and_no_forms(
     assert (await reader.post("/welcome/test", TEST)).status_code == 403
     assert (await reader.post("/welcome/webhook", {"url": webhook_rows.URL})).status_code == 403
     assert await sent_tests(ctx, reader.account_id) == []
-    assert await webhooks.find(ctx, reader.account_id) is None
+    assert await endpoints.find(ctx, reader.account_id) is None
 
 
 async def test_tests_of_others_are_not_shown(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
-    await mailing.allow(ctx, browser.account_id)
+    await accepted_mail.allow_sending(ctx, browser.account_id)
     await browser.post("/welcome/test", TEST)
     page = (await stranger.get("/welcome")).text
     assert "ada@example.net" not in page

@@ -16,17 +16,30 @@ from typing import Any, Final
 import structlog
 
 from postroad import config
-from postroad.delivery import dispatching, hosts, leases, permits, pool, preparing, recording, routing, trying
+from postroad.delivery import (
+    attempter,
+    dispatcher,
+    hosts,
+    leases,
+    message_loader,
+    permits,
+    provider_queue,
+    recorder,
+    routing,
+)
 from postroad.model import tls_policy
 from postroad.network import smtp_connection
-from postroad.services import accounts, context, messages, signing
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.dkim import signing
+from postroad.services.messages import lookup as messages
 from postroad.storage import queue, recipients
-from tests import contexts, mailing
+from tests import accepted_mail, contexts
 
 PLAIN: Final = tls_policy.TlsPolicy(tls_policy.Mode.PLAIN)
 # Longer than the patience of a test: what ends sooner was ended.
 TIMEOUTS: Final = smtp_connection.Timeouts(connect=120, reply=120, content=120)
-PATIENCE_SECONDS: Final = 30.0
+TIMEOUT_SECONDS: Final = 30.0
 WORKER: Final = "worker of the test"
 FOREVER: Final = 1e9
 
@@ -86,43 +99,45 @@ class Parts:
     account_id: str
     held: leases.Leases
     hosts: hosts.Hosts
-    tools: pool.Tools
+    services: provider_queue.DeliveryServices
     log: list[Any]
     wakes: list[None] = field(default_factory=list)
     router: Router = field(default_factory=Router)
 
-    def dispatching(self) -> dispatching.Dispatching:
+    def dispatching(self) -> dispatcher.Dispatcher:
         """A dispatcher on these parts."""
-        return dispatching.Dispatching(self.ctx, self.router, self.hosts, self.tools)  # type: ignore[arg-type]
+        return dispatcher.Dispatcher(self.ctx, self.router, self.hosts, self.services)  # type: ignore[arg-type]
 
-    def pool(self, *, connections: int = 10, rate: int = 1000, most: int = 100) -> pool.Pool:
+    def pool(self, *, connections: int = 10, rate: int = 1000, most: int = 100) -> provider_queue.Pool:
         """A pool on these parts."""
         limits = config.Pool(connections=connections, messages_per_second=rate, messages_per_connection=most)
-        return pool.Pool("mx.example.net", limits, self.tools)
+        return provider_queue.Pool("mx.example.net", limits, self.services)
 
     async def accept(self, *to: str, account_id: str = "", **fields: Any) -> str:
         """Accept a message and return its id."""
-        return await mailing.accept(self.ctx, account_id or self.account_id, to=to or ("ada@example.net",), **fields)
+        return await accepted_mail.accept(
+            self.ctx, account_id or self.account_id, to=to or ("ada@example.net",), **fields
+        )
 
     async def claim(self) -> list[queue.Claimed]:
         """Take everything that is ready."""
         async with self.ctx.store.transaction() as tx:
-            wanted = [queue.Wanted(lane, 1000) for lane in await queue.lanes(tx, after="", most=1000)]
+            wanted = [queue.ClaimRequest(lane, 1000) for lane in await queue.lanes(tx, after="", limit=1000)]
             claimed = await queue.claim(tx, wanted, lease_until=self.held.until(), worker=self.held.worker)
         return self.held.take(claimed)
 
-    async def jobs(self, *to: str, count: int = 1, route: routing.Route) -> list[preparing.Job]:
+    async def jobs(self, *to: str, count: int = 1, route: routing.Route) -> list[message_loader.Job]:
         """Accepted, claimed and prepared."""
         for _ in range(count):
             await self.accept(*to)
-        made = preparing.jobs_of(await self.claim(), route)
-        await self.tools.preparing.prepare(made, lambda _: None)
+        made = message_loader.jobs_of(await self.claim(), route)
+        await self.services.message_loader.prepare(made, lambda _: None)
         return made
 
     async def ready(self) -> list[str]:
         """The recipients' ids that anybody could claim now."""
         async with self.ctx.store.transaction() as tx:
-            wanted = [queue.Wanted(lane, 1000) for lane in await queue.lanes(tx, after="", most=1000)]
+            wanted = [queue.ClaimRequest(lane, 1000) for lane in await queue.lanes(tx, after="", limit=1000)]
             rows = await queue.claim(tx, wanted, lease_until=self.clock() + 1, worker="somebody")
             await queue.hand_back(tx, [row.key for row in rows], now=0, worker="somebody")
         return [row.recipient_id for row in rows]
@@ -153,8 +168,8 @@ async def opened(
     *,
     time: Time | None = None,
     connections: int = 100,
-    signer: signing.Signing | None = None,
-    connecting: trying.Connect = connect,
+    signer: signing.DkimSigner | None = None,
+    connecting: attempter.Connect = connect,
     **delivery: object,
 ) -> AsyncIterator[Parts]:
     """Parts on the store at `url`, for the time of the block; what was sent is recorded before it ends."""
@@ -169,30 +184,30 @@ async def opened(
     clock, (log, lines) = contexts.Clock(), logger()
     async with context.open_context(settings, clock=clock) as ctx:
         account = await accounts.create(ctx, "Shop")
-        await mailing.allow(ctx, account.id)
+        await accepted_mail.allow_sending(ctx, account.id)
         tick = time or asyncio.get_running_loop().time
         held = leases.Leases(ctx.store, worker=WORKER, seconds=60, clock=clock, log=log)
         known, wakes = hosts.Hosts(tick), list[None]()
-        tools = pool.Tools(
+        services = provider_queue.DeliveryServices(
             ctx=ctx,
             held=held,
-            preparing=preparing.Preparing(ctx, signer, log),
-            trying=trying.Trying(known, connecting),
-            recording=recording.Recording(ctx, held, log),
+            message_loader=message_loader.MessageLoader(ctx, signer, log),
+            attempter=attempter.Attempter(known, connecting),
+            recorder=recorder.Recorder(ctx, held, log),
             permits=permits.Permits(connections),
             log=log,
             clock=tick,
             wake=lambda: wakes.append(None),
         )
         try:
-            yield Parts(ctx, clock, account.id, held, known, tools, lines, wakes)
+            yield Parts(ctx, clock, account.id, held, known, services, lines, wakes)
         finally:
-            await tools.recording.close(seconds=PATIENCE_SECONDS)
+            await services.recorder.close(seconds=TIMEOUT_SECONDS)
 
 
 async def until(is_so: Callable[[], bool | Awaitable[bool]]) -> None:
     """Ask again and again, for a bounded time, until it is so."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while True:
             answer = is_so()
             if answer if isinstance(answer, bool) else await answer:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests import smtp_peers
-from tests.delivery import engines
+from tests.delivery import engine_harness
 from tests.smtp_peers import CLOSE, RESET
 
 BYE = ("421 4.3.0 bye", CLOSE)
@@ -30,7 +30,7 @@ WHIMS: dict[str, Sequence[smtp_peers.Answer]] = {
         RESET,
     ],
 }
-MOST_ATTEMPTS = 12
+MAX_ATTEMPTS = 12
 
 
 def whimsical(seed: int, confirmed: set[str]) -> smtp_peers.Script:
@@ -62,24 +62,24 @@ def message_of(text: str) -> str:
 @pytest.mark.parametrize("seed", range(2))
 async def test_what_is_recorded_is_what_the_destination_took(seed: int, extensions: tuple[str, ...], url: str) -> None:
     confirmed: set[str] = set()
-    schedule = [1] * (MOST_ATTEMPTS - 1)
+    schedule = [1] * (MAX_ATTEMPTS - 1)
     async with (
         smtp_peers.serving(whimsical(seed, confirmed), extensions=extensions) as peer,
-        engines.delivering(url, port=peer.port, retry_seconds=schedule) as post,
+        engine_harness.running_engine(url, port=peer.port, retry_seconds=schedule) as harness,
     ):
         names = ("ada@example.net", "bob@example.net", "cy@example.net")
-        sent = [await post.send(*names[: 1 + number % 3]) for number in range(25)]
-        for attempts in range(1, MOST_ATTEMPTS + 1):
+        sent = [await harness.send(*names[: 1 + number % 3]) for number in range(25)]
+        for attempts in range(1, MAX_ATTEMPTS + 1):
             for message_id in sent:
-                await post.settle(message_id, attempts=attempts)
-            post.pass_seconds(2)
+                await harness.settle(message_id, attempts=attempts)
+            harness.pass_seconds(2)
         copies: collections.Counter[tuple[str, str]] = collections.Counter()
         for taken in peer.transactions:
             message_id = message_of(taken.content.decode())
             copies.update((message_id, command.partition("<")[2].partition(">")[0]) for command in taken.recipients)
         spent = 0
         for message_id in sent:
-            seen = await post.see(message_id)
+            seen = await harness.see(message_id)
             assert seen.message.status != "queued"
             for one in seen.recipients:
                 attempts_of = [attempt for attempt in seen.attempts if attempt.recipient_id == one.id]
@@ -91,4 +91,4 @@ async def test_what_is_recorded_is_what_the_destination_took(seed: int, extensio
                 spent += one.status != "bounced"
             delivered = any(one.status == "delivered" for one in seen.recipients)
             assert delivered == (message_id in confirmed)
-        assert await post.credits() == (spent, 0)
+        assert await harness.credits() == (spent, 0)

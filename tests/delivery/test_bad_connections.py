@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives import serialization
 
 from postroad.network import https_get, smtp_connection
 from tests import dns_server, https_server, smtp_peers
-from tests.delivery import engines
+from tests.delivery import engine_harness
 from tests.smtp_peers import CLOSE, ENDLESS, RESET, SILENCE, Drip
 
 DOMAIN = "example.net"
-HOST = engines.HOST
+HOST = engine_harness.HOST
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,12 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 async def test_a_bad_start_is_judged_and_nothing_is_sent(case: Case, url: str) -> None:
-    patience = engines.IMPATIENT if case.reason == "reply_timed_out" else {}
-    async with smtp_peers.serving(case.script) as peer, engines.delivering(url, port=peer.port, **patience) as post:
-        seen = await post.settle(await post.send())
+    patience = engine_harness.SHORT_TIMEOUTS if case.reason == "reply_timed_out" else {}
+    async with (
+        smtp_peers.serving(case.script) as peer,
+        engine_harness.running_engine(url, port=peer.port, **patience) as harness,
+    ):
+        seen = await harness.settle(await harness.send())
         assert seen.standing == (case.status, 1, case.code)
         assert case.response in (seen.recipient.last_smtp_response or "")
         attempt = seen.attempt
@@ -97,41 +100,43 @@ async def test_a_bad_start_is_judged_and_nothing_is_sent(case: Case, url: str) -
         assert (attempt.host, attempt.address, attempt.in_doubt) == (HOST, "127.0.0.1", 0)
         assert case.response in attempt.response
         assert seen.message.status == ("queued" if case.status == "deferred" else "failed")
-        assert await post.credits() == ((0, 1) if case.status == "deferred" else (0, 0))
+        assert await harness.credits() == ((0, 1) if case.status == "deferred" else (0, 0))
         # What is said before the recipient is named is not about the address.
-        assert await post.suppressed("ada@example.net") == {}
+        assert await harness.suppressed("ada@example.net") == {}
     assert peer.transactions == []
     assert "MAIL" not in peer.verbs()
 
 
 async def test_a_refused_connection_is_tried_again_and_the_log_says_where(database_url: str) -> None:
-    (address,) = engines.loopback_addresses(1)
+    (address,) = engine_harness.loopback_addresses(1)
     with contextlib.ExitStack() as owner:
         port = owner.enter_context(smtp_peers.refusing_port(address))
-        async with engines.delivering(database_url, port=port, zones=engines.zones_of({HOST: address})) as post:
-            message_id = await post.send()
-            seen = await post.settle(message_id)
+        async with engine_harness.running_engine(
+            database_url, port=port, zones=engine_harness.zones_of({HOST: address})
+        ) as harness:
+            message_id = await harness.send()
+            seen = await harness.settle(message_id)
             assert seen.standing == ("deferred", 1, None)
             assert seen.recipient.last_smtp_response == f"connecting to {HOST} [{address}]:{port}: connection refused"
             attempt = seen.attempt
             assert (attempt.stage, attempt.reason, attempt.fault) == ("connect", "connection_refused", "network")
             assert (attempt.host, attempt.verdict, attempt.in_doubt, attempt.tls) == (HOST, "retry", 0, "")
-            assert await post.credits() == (0, 1)
+            assert await harness.credits() == (0, 1)
             owner.close()
             async with smtp_peers.serving(host=address, port=port) as peer:
-                post.pass_seconds(67)
-                seen = await post.settle(message_id, attempts=2)
+                harness.pass_seconds(67)
+                seen = await harness.settle(message_id, attempts=2)
             assert seen.standing == ("delivered", 2, 250)
             assert [attempt.verdict for attempt in seen.attempts] == ["retry", "delivered"]
             assert seen.message.status == "delivered"
-            assert await post.credits() == (1, 0)
+            assert await harness.credits() == (1, 0)
             assert len(peer.transactions) == 1
 
 
 async def test_a_black_hole_is_given_up_in_time(url: str) -> None:
     with smtp_peers.black_hole_port() as port:
-        async with engines.delivering(url, port=port, **engines.IMPATIENT) as post:
-            seen = await post.settle(await post.send())
+        async with engine_harness.running_engine(url, port=port, **engine_harness.SHORT_TIMEOUTS) as harness:
+            seen = await harness.settle(await harness.send())
             assert seen.standing == ("deferred", 1, None)
             assert "no answer within 1 s" in (seen.recipient.last_smtp_response or "")
             assert (seen.attempt.stage, seen.attempt.reason) == ("connect", "connection_timed_out")
@@ -140,9 +145,9 @@ async def test_a_black_hole_is_given_up_in_time(url: str) -> None:
 async def test_helo_is_enough_for_a_host_that_knows_no_ehlo(url: str) -> None:
     async with (
         smtp_peers.serving({"EHLO": "500 5.5.1 what?"}) as peer,
-        engines.delivering(url, port=peer.port) as post,
+        engine_harness.running_engine(url, port=peer.port) as harness,
     ):
-        seen = await post.settle(await post.send())
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("delivered", 1, 250)
         assert seen.message.status == "delivered"
     assert peer.verbs()[:5] == ["EHLO", "HELO", "MAIL", "RCPT", "DATA"]
@@ -174,12 +179,12 @@ async def test_broken_starttls_falls_back_to_plain_text(
     patience: dict[str, Any] = {"connect_seconds": 1} if script is BROKEN_TLS["silence"] else {}
     async with (
         smtp_peers.serving(script, tls=certificate) as peer,
-        engines.delivering(url, port=peer.port, **patience) as post,
+        engine_harness.running_engine(url, port=peer.port, **patience) as harness,
     ):
-        seen = await post.settle(await post.send())
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("delivered", 1, 250)
         assert (seen.attempt.tls, seen.attempt.verdict) == ("", "delivered")
-        assert await post.credits() == (1, 0)
+        assert await harness.credits() == (1, 0)
     assert [taken.is_encrypted for taken in peer.transactions] == [False]
     assert peer.connections == 2
 
@@ -191,9 +196,9 @@ async def test_broken_starttls_stops_mail_where_encryption_is_required(
     patience: dict[str, Any] = {"connect_seconds": 1} if script is BROKEN_TLS["silence"] else {}
     async with (
         smtp_peers.serving(script, tls=certificate) as peer,
-        engines.delivering(url, port=peer.port, tls="required", **patience) as post,
+        engine_harness.running_engine(url, port=peer.port, tls="required", **patience) as harness,
     ):
-        seen = await post.settle(await post.send())
+        seen = await harness.settle(await harness.send())
         assert seen.recipient.attempt_count == 1
         is_refused_for_good = script is BROKEN_TLS["refused_for_good"]
         assert seen.recipient.status == ("bounced" if is_refused_for_good else "deferred")
@@ -203,8 +208,11 @@ async def test_broken_starttls_stops_mail_where_encryption_is_required(
 
 
 async def test_a_host_without_starttls_gets_nothing_where_encryption_is_required(url: str) -> None:
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port, tls="required") as post:
-        seen = await post.settle(await post.send())
+    async with (
+        smtp_peers.serving() as peer,
+        engine_harness.running_engine(url, port=peer.port, tls="required") as harness,
+    ):
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("deferred", 1, None)
         assert "does not offer STARTTLS" in seen.attempt.response
         assert (seen.attempt.stage, seen.attempt.reason) == ("starttls", "tls_failed")
@@ -216,7 +224,7 @@ POLICY = f"version: STSv1\nmode: enforce\nmx: {HOST}\nmax_age: 86400\n".encode()
 
 def policy_zones() -> dns_server.Zones:
     return {
-        **engines.zones_of({HOST: "127.0.0.1"}),
+        **engine_harness.zones_of({HOST: "127.0.0.1"}),
         f"_mta-sts.{DOMAIN}": {"TXT": ['"v=STSv1; id=1"']},
         f"mta-sts.{DOMAIN}": {"A": ["127.0.0.1"]},
     }
@@ -227,14 +235,14 @@ async def test_a_bad_certificate_under_mta_sts_stops_mail(
 ) -> None:
     async with https_server.running(f"mta-sts.{DOMAIN}") as policies, smtp_peers.serving(tls=certificate) as peer:
         policies.answer = https_server.response(POLICY)
-        trusting = functools.partial(https_get.Client, policies.context, port=policies.port)
-        monkeypatch.setattr(https_get, "Client", trusting)
-        async with engines.delivering(url, port=peer.port, zones=policy_zones(), mta_sts=True) as post:
-            seen = await post.settle(await post.send())
+        as_trusted = functools.partial(https_get.Client, policies.context, port=policies.port)
+        monkeypatch.setattr(https_get, "Client", as_trusted)
+        async with engine_harness.running_engine(url, port=peer.port, zones=policy_zones(), mta_sts=True) as harness:
+            seen = await harness.settle(await harness.send())
             assert seen.standing == ("deferred", 1, None)
             assert (seen.attempt.stage, seen.attempt.reason) == ("starttls", "tls_failed")
             assert "certificate" in (seen.recipient.last_smtp_response or "")
-            assert await post.credits() == (0, 1)
+            assert await harness.credits() == (0, 1)
     assert len(policies.requests) == 1
     # Nothing is sent in plain text either.
     assert peer.verbs() == ["EHLO", "STARTTLS"]
@@ -251,10 +259,10 @@ async def test_a_good_certificate_under_mta_sts_is_verified(
     monkeypatch.setattr(smtp_connection, "connect", connect)
     async with https_server.running(f"mta-sts.{DOMAIN}") as policies, smtp_peers.serving(tls=known) as peer:
         policies.answer = https_server.response(POLICY)
-        trusting = functools.partial(https_get.Client, policies.context, port=policies.port)
-        monkeypatch.setattr(https_get, "Client", trusting)
-        async with engines.delivering(url, port=peer.port, zones=policy_zones(), mta_sts=True) as post:
-            seen = await post.settle(await post.send())
+        as_trusted = functools.partial(https_get.Client, policies.context, port=policies.port)
+        monkeypatch.setattr(https_get, "Client", as_trusted)
+        async with engine_harness.running_engine(url, port=peer.port, zones=policy_zones(), mta_sts=True) as harness:
+            seen = await harness.settle(await harness.send())
             assert seen.standing == ("delivered", 1, 250)
             assert seen.attempt.tls == "TLSv1.3 verified"
     assert [taken.is_encrypted for taken in peer.transactions] == [True]
@@ -266,10 +274,10 @@ async def test_a_policy_that_is_not_enforced_takes_any_certificate(
 ) -> None:
     async with https_server.running(f"mta-sts.{DOMAIN}") as policies, smtp_peers.serving(tls=certificate) as peer:
         policies.answer = https_server.response(POLICY.replace(b"enforce", b"testing"))
-        trusting = functools.partial(https_get.Client, policies.context, port=policies.port)
-        monkeypatch.setattr(https_get, "Client", trusting)
-        async with engines.delivering(url, port=peer.port, zones=policy_zones(), mta_sts=True) as post:
-            seen = await post.settle(await post.send())
+        as_trusted = functools.partial(https_get.Client, policies.context, port=policies.port)
+        monkeypatch.setattr(https_get, "Client", as_trusted)
+        async with engine_harness.running_engine(url, port=peer.port, zones=policy_zones(), mta_sts=True) as harness:
+            seen = await harness.settle(await harness.send())
             assert seen.standing == ("delivered", 1, 250)
             assert seen.attempt.tls.startswith("TLSv1")
     assert [taken.is_encrypted for taken in peer.transactions] == [True]
@@ -289,12 +297,12 @@ async def test_a_key_that_dns_does_not_name_stops_mail_under_dane(is_right: bool
     issued.configure_cert(context)
     async with (
         smtp_peers.serving(tls=context) as peer,
-        engines.delivering(url, port=peer.port, dane=True) as post,
+        engine_harness.running_engine(url, port=peer.port, dane=True) as harness,
     ):
-        post.dns.secure.add(DOMAIN)
+        harness.dns.secure.add(DOMAIN)
         named = issued if is_right else trustme.CA().issue_cert(HOST)
-        post.dns.zones[f"_{peer.port}._tcp.{HOST}"] = {"TLSA": [tlsa_of(named)]}
-        seen = await post.settle(await post.send())
+        harness.dns.zones[f"_{peer.port}._tcp.{HOST}"] = {"TLSA": [tlsa_of(named)]}
+        seen = await harness.settle(await harness.send())
         if is_right:
             assert (seen.standing, seen.attempt.tls) == (("delivered", 1, 250), "TLSv1.3 DANE")
         else:

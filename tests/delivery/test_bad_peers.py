@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests import smtp_peers
-from tests.delivery import engines
+from tests.delivery import engine_harness
 from tests.smtp_peers import CLOSE, ENDLESS, RESET, SILENCE, Drip
 
-HOST = engines.HOST
+HOST = engine_harness.HOST
 NOT_NOW = "451 4.3.0 not now"
 NEVER = "554 5.7.1 a rule of ours"
 STAGES = {"MAIL": "mail", "RCPT": "recipient", "DATA": "data", "CONTENT": "content"}
@@ -28,23 +28,23 @@ async def test_a_refusal_for_now_at_any_verb_is_tried_again(verb: str, extension
     script: smtp_peers.Script = {verb: [NOT_NOW, smtp_peers.GOOD[verb]]}
     async with (
         smtp_peers.serving(script, extensions=extensions) as peer,
-        engines.delivering(url, port=peer.port) as post,
+        engine_harness.running_engine(url, port=peer.port) as harness,
     ):
-        message_id = await post.send()
-        seen = await post.settle(message_id)
+        message_id = await harness.send()
+        seen = await harness.settle(message_id)
         assert seen.standing == ("deferred", 1, 451)
         assert seen.recipient.last_smtp_response == "4.3.0 not now"
         attempt = seen.attempt
         assert (attempt.stage, attempt.verdict, attempt.in_doubt) == (STAGES[verb], "retry", 0)
         assert (attempt.reason, attempt.fault) == ("destination_trouble", "network")
         assert (attempt.smtp_code, attempt.enhanced_code, attempt.host) == (451, "4.3.0", HOST)
-        assert (seen.message.status, await post.credits()) == ("queued", (0, 1))
+        assert (seen.message.status, await harness.credits()) == ("queued", (0, 1))
         assert peer.transactions == []
-        assert 54 <= await post.due_in(message_id) <= 66
-        post.pass_seconds(67)
-        seen = await post.settle(message_id, attempts=2)
+        assert 54 <= await harness.due_in(message_id) <= 66
+        harness.pass_seconds(67)
+        seen = await harness.settle(message_id, attempts=2)
         assert seen.standing == ("delivered", 2, 250)
-        assert (seen.message.status, await post.credits()) == ("delivered", (1, 0))
+        assert (seen.message.status, await harness.credits()) == ("delivered", (1, 0))
     assert len(peer.transactions) == 1
 
 
@@ -53,9 +53,9 @@ async def test_a_refusal_for_now_at_any_verb_is_tried_again(verb: str, extension
 async def test_a_refusal_for_good_at_any_verb_bounces(verb: str, extensions: tuple[str, ...], url: str) -> None:
     async with (
         smtp_peers.serving({verb: NEVER}, extensions=extensions) as peer,
-        engines.delivering(url, port=peer.port) as post,
+        engine_harness.running_engine(url, port=peer.port) as harness,
     ):
-        seen = await post.settle(await post.send())
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("bounced", 1, 554)
         assert seen.recipient.last_smtp_response == "5.7.1 a rule of ours"
         assert seen.recipient.billing_status == "released"
@@ -63,8 +63,8 @@ async def test_a_refusal_for_good_at_any_verb_bounces(verb: str, extensions: tup
         assert (attempt.stage, attempt.verdict, attempt.in_doubt) == (STAGES[verb], "bounced", 0)
         assert (attempt.reason, attempt.fault, attempt.host) == ("policy_refused", "policy", HOST)
         assert (seen.message.status, seen.message.billing_status) == ("failed", "released")
-        assert await post.credits() == (0, 0)
-        assert await post.suppressed("ada@example.net") == {}
+        assert await harness.credits() == (0, 0)
+        assert await harness.suppressed("ada@example.net") == {}
     assert peer.transactions == []
 
 
@@ -89,11 +89,11 @@ async def test_recipients_of_one_message_share_a_transaction_and_have_their_own_
 
     async with (
         smtp_peers.serving({"RCPT": answer}, extensions=extensions) as peer,
-        engines.delivering(database_url, port=peer.port) as post,
+        engine_harness.running_engine(database_url, port=peer.port) as harness,
     ):
-        await post.prove()
-        message_id = await post.send(*(f"{name}@example.net" for name in list(replies)[1:]))
-        seen = await post.settle(message_id)
+        await harness.prove()
+        message_id = await harness.send(*(f"{name}@example.net" for name in list(replies)[1:]))
+        seen = await harness.settle(message_id)
         assert peer.verbs().count("MAIL") == 2
         found = {one.email: (one.status, one.last_smtp_code, one.attempt_count) for one in seen.recipients}
         assert found == {
@@ -107,27 +107,30 @@ async def test_recipients_of_one_message_share_a_transaction_and_have_their_own_
         assert faults[1] == ("unknown_address", "address")
         assert faults[3] == ("mailbox_full", "policy")
         # One is not final yet.
-        assert (seen.message.status, await post.credits()) == ("queued", (2, 1))
-        post.pass_seconds(67)
-        seen = await post.settle(message_id, attempts=2)
+        assert (seen.message.status, await harness.credits()) == ("queued", (2, 1))
+        harness.pass_seconds(67)
+        seen = await harness.settle(message_id, attempts=2)
         assert seen.by_address()["cy@example.net"].status == "delivered"
         assert (seen.message.status, seen.message.billing_status) == ("partial", "settled")
-        assert await post.credits() == (3, 0)
+        assert await harness.credits() == (3, 0)
         # An address that does not exist is left alone from now on; a full mailbox is not.
-        known = await post.suppressed(*(f"{name}@example.net" for name in replies))
+        known = await harness.suppressed(*(f"{name}@example.net" for name in replies))
         assert known == {"bob@example.net": "5.1.1 no such user"}
     assert [list(map(name_of, taken.recipients)) for taken in peer.transactions] == [["first"], ["ada"], ["cy"]]
     assert times == {"first": 1, "ada": 1, "bob": 1, "cy": 2, "dot": 1}
 
 
 async def test_when_nobody_is_accepted_no_content_is_sent(url: str) -> None:
-    async with smtp_peers.serving({"RCPT": NEVER}) as peer, engines.delivering(url, port=peer.port) as post:
-        seen = await post.settle(await post.send("ada@example.net", "bob@example.net"))
+    async with (
+        smtp_peers.serving({"RCPT": NEVER}) as peer,
+        engine_harness.running_engine(url, port=peer.port) as harness,
+    ):
+        seen = await harness.settle(await harness.send("ada@example.net", "bob@example.net"))
         assert [one.status for one in seen.recipients] == ["bounced", "bounced"]
         # The connection is as good as before: what was pipelined ahead is over.
-        seen = await post.settle(await post.send("cy@example.net", "dot@example.net"))
+        seen = await harness.settle(await harness.send("cy@example.net", "dot@example.net"))
         assert [attempt.reason for attempt in seen.attempts] == ["policy_refused"] * 2
-        assert await post.credits() == (0, 0)
+        assert await harness.credits() == (0, 0)
     assert peer.transactions == []
     assert peer.connections == 1
 
@@ -136,9 +139,9 @@ async def test_a_reply_of_garbage_is_kept_as_clean_text(database_url: str) -> No
     reply = b"550-5.7.1 \x00\xff\xfe\x1b[31mcaf\xc3\xa9 \xed\xa0\x80\r\n550 5.7.1 \x85\xe2\x80\xa8the end\r\n"
     async with (
         smtp_peers.serving({"RCPT": reply}) as peer,
-        engines.delivering(database_url, port=peer.port) as post,
+        engine_harness.running_engine(database_url, port=peer.port) as harness,
     ):
-        seen = await post.settle(await post.send())
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("bounced", 1, 550)
         assert seen.attempt.response.isprintable()
         assert "café" in seen.attempt.response
@@ -149,9 +152,9 @@ async def test_a_reply_of_any_length_is_kept_in_part(database_url: str) -> None:
     reply = b"550-5.7.1 " + b"so many words " * 30 + b"\r\n"
     async with (
         smtp_peers.serving({"RCPT": reply * 60 + b"550 5.7.1 end\r\n"}) as peer,
-        engines.delivering(database_url, port=peer.port) as post,
+        engine_harness.running_engine(database_url, port=peer.port) as harness,
     ):
-        seen = await post.settle(await post.send())
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("bounced", 1, 550)
         assert seen.attempt.reason == "policy_refused"
         assert len(seen.recipient.last_smtp_response or "") == 1_000
@@ -162,9 +165,9 @@ async def test_a_refusal_before_the_content_is_complete_counts(url: str) -> None
     script: smtp_peers.Script = {"RECEIVING": ("554 5.3.4 that is too much", SILENCE)}
     async with (
         smtp_peers.serving(script, receive_buffer=65_536) as peer,
-        engines.delivering(url, port=peer.port) as post,
+        engine_harness.running_engine(url, port=peer.port) as harness,
     ):
-        seen = await post.settle(await post.send(text=BIG))
+        seen = await harness.settle(await harness.send(text=BIG))
         assert seen.standing == ("bounced", 1, 554)
         attempt = seen.attempt
         assert (attempt.stage, attempt.reason, attempt.in_doubt) == ("data", "message_too_large", 0)
@@ -188,17 +191,20 @@ LOST = {
 async def test_a_connection_lost_before_the_content_is_not_in_doubt(
     script: smtp_peers.Script, stage: str, reason: str, url: str
 ) -> None:
-    patience = engines.IMPATIENT if reason == "reply_timed_out" else {}
-    async with smtp_peers.serving(script) as peer, engines.delivering(url, port=peer.port, **patience) as post:
-        seen = await post.settle(await post.send())
+    patience = engine_harness.SHORT_TIMEOUTS if reason == "reply_timed_out" else {}
+    async with (
+        smtp_peers.serving(script) as peer,
+        engine_harness.running_engine(url, port=peer.port, **patience) as harness,
+    ):
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("deferred", 1, None)
         assert (seen.attempt.stage, seen.attempt.reason, seen.attempt.fault) == (stage, reason, "network")
         assert (seen.attempt.in_doubt, seen.attempt.host) == (0, HOST)
-        assert await post.credits() == (0, 1)
+        assert await harness.credits() == (0, 1)
     assert peer.transactions == []
 
 
-def patience_with(act: smtp_peers.Act) -> dict[str, Any]:
+def timeouts_for(act: smtp_peers.Act) -> dict[str, Any]:
     """Nobody waits long for who says nothing."""
     return {"content_seconds": 2} if act is SILENCE else {}
 
@@ -207,17 +213,17 @@ def patience_with(act: smtp_peers.Act) -> dict[str, Any]:
 async def test_a_hang_up_before_the_final_dot_is_not_in_doubt(act: smtp_peers.Act, url: str) -> None:
     async with (
         smtp_peers.serving({"RECEIVING": [act, b""]}, receive_buffer=65_536) as peer,
-        engines.delivering(url, port=peer.port, **patience_with(act)) as post,
+        engine_harness.running_engine(url, port=peer.port, **timeouts_for(act)) as harness,
     ):
         # Larger than what the systems on both sides keep in between.
-        message_id = await post.send(text=BIG)
-        seen = await post.settle(message_id)
+        message_id = await harness.send(text=BIG)
+        seen = await harness.settle(message_id)
         assert seen.standing == ("deferred", 1, None)
         assert seen.attempt.in_doubt == 0
         assert seen.attempt.reason in {"connection_lost", "reply_timed_out"}
         assert peer.transactions == []
-        post.pass_seconds(67)
-        seen = await post.settle(message_id, attempts=2)
+        harness.pass_seconds(67)
+        seen = await harness.settle(message_id, attempts=2)
         assert seen.standing == ("delivered", 2, 250)
     assert len(peer.transactions) == 1
 
@@ -228,19 +234,19 @@ async def test_a_hang_up_after_the_final_dot_is_in_doubt_and_tried_again(
 ) -> None:
     async with (
         smtp_peers.serving({"CONTENT": [act, "250 2.0.0 taken"]}) as peer,
-        engines.delivering(database_url, port=peer.port, **patience_with(act)) as post,
+        engine_harness.running_engine(database_url, port=peer.port, **timeouts_for(act)) as harness,
     ):
-        message_id = await post.send()
-        seen = await post.settle(message_id)
+        message_id = await harness.send()
+        seen = await harness.settle(message_id)
         assert seen.standing == ("deferred", 1, None)
         attempt = seen.attempt
         assert (attempt.stage, attempt.reason, attempt.in_doubt) == ("content", "lost_after_content", 1)
-        assert [entry["in_doubt"] for entry in post.log if entry["event"] == "recipient_tried"] == [True]
-        post.pass_seconds(67)
-        seen = await post.settle(message_id, attempts=2)
+        assert [entry["in_doubt"] for entry in harness.log if entry["event"] == "recipient_tried"] == [True]
+        harness.pass_seconds(67)
+        seen = await harness.settle(message_id, attempts=2)
         assert seen.standing == ("delivered", 2, 250)
         assert [attempt.in_doubt for attempt in seen.attempts] == [1, 0]
-        assert await post.credits() == (1, 0)
+        assert await harness.credits() == (1, 0)
     # The peer kept both, and can tell that they are one message.
     first, second = peer.transactions
     assert first.content == second.content
@@ -251,22 +257,22 @@ async def test_a_421_after_the_recipients_speaks_for_those_without_an_answer(url
         return "550 5.1.1 no such user" if name_of(command) == "bob" else "250 2.1.5 ok"
 
     script: smtp_peers.Script = {"RCPT": answer, "DATA": [("421 4.3.2 shutting down", CLOSE), "354 go on"]}
-    async with smtp_peers.serving(script) as peer, engines.delivering(url, port=peer.port) as post:
-        message_id = await post.send("ada@example.net", "bob@example.net")
-        seen = await post.settle(message_id)
+    async with smtp_peers.serving(script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        message_id = await harness.send("ada@example.net", "bob@example.net")
+        seen = await harness.settle(message_id)
         assert [(one.status, one.last_smtp_code) for one in seen.recipients] == [("deferred", 421), ("bounced", 550)]
         assert [attempt.stage for attempt in seen.attempts] == ["data", "recipient"]
         assert [attempt.in_doubt for attempt in seen.attempts] == [0, 0]
-        post.pass_seconds(67)
-        seen = await post.settle(message_id, attempts=2)
-        assert (seen.message.status, await post.credits()) == ("partial", (1, 0))
+        harness.pass_seconds(67)
+        seen = await harness.settle(message_id, attempts=2)
+        assert (seen.message.status, await harness.credits()) == ("partial", (1, 0))
     assert len(peer.transactions) == 1
 
 
 async def test_a_421_to_the_content_is_an_answer_and_not_in_doubt(url: str) -> None:
     script: smtp_peers.Script = {"CONTENT": ("421 4.3.0 out of space", CLOSE)}
-    async with smtp_peers.serving(script) as peer, engines.delivering(url, port=peer.port) as post:
-        seen = await post.settle(await post.send())
+    async with smtp_peers.serving(script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("deferred", 1, 421)
         assert (seen.attempt.stage, seen.attempt.in_doubt) == ("content", 0)
     assert peer.transactions == []
@@ -294,23 +300,23 @@ LEAVES = {
 
 @pytest.mark.parametrize("leave", LEAVES.values(), ids=LEAVES)
 async def test_a_kept_connection_that_ended_costs_no_attempt(leave: Leave, url: str) -> None:
-    async with smtp_peers.serving(leave.script) as peer, engines.delivering(url, port=peer.port) as post:
+    async with smtp_peers.serving(leave.script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
         for number in range(2):
-            seen = await post.settle(await post.send(subject=str(number)))
+            seen = await harness.settle(await harness.send(subject=str(number)))
             assert seen.standing == ("delivered", 1, 250)
             assert len(seen.attempts) == 1
-        assert await post.credits() == (2, 0)
+        assert await harness.credits() == (2, 0)
     assert len(peer.transactions) == 2
     assert peer.connections == 2
 
 
 async def test_a_host_that_refuses_the_sender_over_a_kept_connection_is_not_asked_twice(url: str) -> None:
     script: smtp_peers.Script = {"MAIL": ["250 2.1.0 ok", NEVER]}
-    async with smtp_peers.serving(script) as peer, engines.delivering(url, port=peer.port) as post:
-        assert (await post.settle(await post.send())).standing == ("delivered", 1, 250)
-        seen = await post.settle(await post.send())
+    async with smtp_peers.serving(script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        assert (await harness.settle(await harness.send())).standing == ("delivered", 1, 250)
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("bounced", 1, 554)
         assert (seen.attempt.stage, seen.attempt.reason) == ("mail", "policy_refused")
-        assert await post.credits() == (1, 0)
+        assert await harness.credits() == (1, 0)
     assert peer.connections == 1
     assert peer.verbs().count("MAIL") == 2

@@ -13,7 +13,7 @@ import trustme
 
 from postroad.network import https_get, smtp_connection
 from tests import dns_server, https_server, smtp_peers
-from tests.delivery import engines
+from tests.delivery import engine_harness
 
 FIRST, SECOND = "mx1.example.net", "mx2.example.net"
 NOT_NOW = "451 4.3.0 not now"
@@ -32,7 +32,7 @@ class Pair:
     @property
     def zones(self) -> dns_server.Zones:
         """DNS prefers the first."""
-        return engines.zones_of({FIRST: self.addresses[0], SECOND: self.addresses[1]})
+        return engine_harness.zones_of({FIRST: self.addresses[0], SECOND: self.addresses[1]})
 
 
 @contextlib.asynccontextmanager
@@ -40,7 +40,7 @@ async def two_hosts(
     first: smtp_peers.Script | None = None, second: smtp_peers.Script | None = None
 ) -> AsyncIterator[Pair]:
     """Two mail hosts; the first refuses connections when it has no script."""
-    one, two = engines.loopback_addresses(2)
+    one, two = engine_harness.loopback_addresses(2)
     async with smtp_peers.serving(second, host=two) as last, contextlib.AsyncExitStack() as stack:
         port = last.port
         front = await stack.enter_async_context(smtp_peers.serving(first, host=one, port=port)) if first else None
@@ -48,28 +48,31 @@ async def two_hosts(
 
 
 async def test_when_the_first_host_is_down_the_second_gets_it_in_the_same_attempt(database_url: str) -> None:
-    async with two_hosts() as pair, engines.delivering(database_url, port=pair.port, zones=pair.zones) as post:
-        seen = await post.settle(await post.send())
+    async with (
+        two_hosts() as pair,
+        engine_harness.running_engine(database_url, port=pair.port, zones=pair.zones) as harness,
+    ):
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("delivered", 1, 250)
         assert (seen.attempt.host, seen.attempt.address) == (SECOND, pair.addresses[1])
         assert seen.message.status == "delivered"
-        assert await post.credits() == (1, 0)
+        assert await harness.credits() == (1, 0)
     assert len(pair.second.transactions) == 1
 
 
 async def test_a_host_that_was_down_three_times_is_passed_over(url: str) -> None:
-    one, two = engines.loopback_addresses(2)
+    one, two = engine_harness.loopback_addresses(2)
     # Each message needs a new connection, so each asks the first host again.
     pools = {"others": {"messages_per_connection": 1}}
     async with smtp_peers.serving(host=two) as second, contextlib.AsyncExitStack() as stack:
-        zones = engines.zones_of({FIRST: one, SECOND: two})
-        async with engines.delivering(url, port=second.port, zones=zones, pools=pools) as post:
+        zones = engine_harness.zones_of({FIRST: one, SECOND: two})
+        async with engine_harness.running_engine(url, port=second.port, zones=zones, pools=pools) as harness:
             for number in range(3):
-                seen = await post.settle(await post.send(subject=f"before {number}"))
+                seen = await harness.settle(await harness.send(subject=f"before {number}"))
                 assert (seen.attempt.host, seen.attempt.verdict) == (SECOND, "delivered")
             # It is back, but its time to be asked again has not come: mail goes straight to the second.
             first = await stack.enter_async_context(smtp_peers.serving(host=one, port=second.port))
-            seen = await post.settle(await post.send(subject="after"))
+            seen = await harness.settle(await harness.send(subject="after"))
             assert (seen.attempt.host, seen.standing) == (SECOND, ("delivered", 1, 250))
     assert first.connections == 0
     assert len(second.transactions) == 4
@@ -78,12 +81,15 @@ async def test_a_host_that_was_down_three_times_is_passed_over(url: str) -> None
 @pytest.mark.parametrize("verb", ["BANNER", "EHLO", "MAIL"])
 async def test_when_every_host_refuses_for_good_the_recipient_bounces(verb: str, url: str) -> None:
     script: smtp_peers.Script = {verb: NEVER, "HELO": NEVER}
-    async with two_hosts(script, script) as pair, engines.delivering(url, port=pair.port, zones=pair.zones) as post:
-        seen = await post.settle(await post.send())
+    async with (
+        two_hosts(script, script) as pair,
+        engine_harness.running_engine(url, port=pair.port, zones=pair.zones) as harness,
+    ):
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("bounced", 1, 554)
         assert (seen.attempt.host, seen.attempt.reason) == (SECOND, "policy_refused")
-        assert await post.suppressed("ada@example.net") == {}
-        assert await post.credits() == (0, 0)
+        assert await harness.suppressed("ada@example.net") == {}
+        assert await harness.credits() == (0, 0)
     assert pair.first is not None
     # Both were asked.
     assert (pair.first.connections, pair.second.connections) == (1, 1)
@@ -103,13 +109,13 @@ async def test_one_host_that_may_take_it_later_is_reason_to_try_again(
 ) -> None:
     async with (
         two_hosts({verb: first}, {verb: second}) as pair,
-        engines.delivering(url, port=pair.port, zones=pair.zones) as post,
+        engine_harness.running_engine(url, port=pair.port, zones=pair.zones) as harness,
     ):
-        seen = await post.settle(await post.send())
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("deferred", 1, 451)
         assert seen.recipient.last_smtp_response == "4.3.0 not now"
         assert (seen.attempt.stage, seen.attempt.host) == (verb.lower(), FIRST if first == NOT_NOW else SECOND)
-        assert await post.credits() == (0, 1)
+        assert await harness.credits() == (0, 1)
     assert pair.first is not None
     assert (pair.first.connections, pair.second.connections) == (1, 1)
 
@@ -117,9 +123,9 @@ async def test_one_host_that_may_take_it_later_is_reason_to_try_again(
 async def test_a_host_that_refuses_the_sender_leaves_it_to_the_next(url: str) -> None:
     async with (
         two_hosts({"MAIL": NEVER}) as pair,
-        engines.delivering(url, port=pair.port, zones=pair.zones) as post,
+        engine_harness.running_engine(url, port=pair.port, zones=pair.zones) as harness,
     ):
-        seen = await post.settle(await post.send())
+        seen = await harness.settle(await harness.send())
         assert (seen.standing, seen.attempt.host) == (("delivered", 1, 250), SECOND)
     assert len(pair.second.transactions) == 1
 
@@ -127,19 +133,22 @@ async def test_a_host_that_refuses_the_sender_leaves_it_to_the_next(url: str) ->
 async def test_what_a_host_says_of_the_recipient_is_the_last_word(url: str) -> None:
     async with (
         two_hosts({"RCPT": "550 5.1.1 no such user"}) as pair,
-        engines.delivering(url, port=pair.port, zones=pair.zones) as post,
+        engine_harness.running_engine(url, port=pair.port, zones=pair.zones) as harness,
     ):
-        seen = await post.settle(await post.send())
+        seen = await harness.settle(await harness.send())
         assert (seen.standing, seen.attempt.host) == (("bounced", 1, 550), FIRST)
         assert (seen.attempt.reason, seen.attempt.fault) == ("unknown_address", "address")
     assert pair.second.connections == 0
 
 
 async def test_every_address_of_a_host_is_tried_in_the_same_attempt(url: str) -> None:
-    one, two = engines.loopback_addresses(2)
+    one, two = engine_harness.loopback_addresses(2)
     zones: dns_server.Zones = {"example.net": {"MX": [f"10 {FIRST}."]}, FIRST: {"A": [one, two]}}
-    async with smtp_peers.serving(host=two) as peer, engines.delivering(url, port=peer.port, zones=zones) as post:
-        seen = await post.settle(await post.send())
+    async with (
+        smtp_peers.serving(host=two) as peer,
+        engine_harness.running_engine(url, port=peer.port, zones=zones) as harness,
+    ):
+        seen = await harness.settle(await harness.send())
         assert seen.standing == ("delivered", 1, 250)
         assert (seen.attempt.host, seen.attempt.address) == (FIRST, two)
 
@@ -155,39 +164,42 @@ async def test_two_names_of_one_address_are_two_hosts(
     connect = functools.partial(smtp_connection.connect, ca_file=str(tmp_path / "authority.pem"))
     monkeypatch.setattr(smtp_connection, "connect", connect)
     zones: dns_server.Zones = {
-        **engines.zones_of({FIRST: "127.0.0.1", SECOND: "127.0.0.1"}),
+        **engine_harness.zones_of({FIRST: "127.0.0.1", SECOND: "127.0.0.1"}),
         "_mta-sts.example.net": {"TXT": ['"v=STSv1; id=1"']},
         "mta-sts.example.net": {"A": ["127.0.0.1"]},
     }
     async with https_server.running("mta-sts.example.net") as policies, smtp_peers.serving(tls=known) as peer:
         policies.answer = https_server.response(b"version: STSv1\nmode: enforce\nmx: *.example.net\nmax_age: 86400\n")
-        trusting = functools.partial(https_get.Client, policies.context, port=policies.port)
-        monkeypatch.setattr(https_get, "Client", trusting)
-        async with engines.delivering(url, port=peer.port, zones=zones, mta_sts=True) as post:
-            seen = await post.settle(await post.send())
+        as_trusted = functools.partial(https_get.Client, policies.context, port=policies.port)
+        monkeypatch.setattr(https_get, "Client", as_trusted)
+        async with engine_harness.running_engine(url, port=peer.port, zones=zones, mta_sts=True) as harness:
+            seen = await harness.settle(await harness.send())
             assert (seen.standing, seen.attempt.host) == (("delivered", 1, 250), SECOND)
     assert len(peer.transactions) == 1
 
 
 async def test_recipients_at_several_destinations_fare_on_their_own(database_url: str) -> None:
     zones: dns_server.Zones = {
-        **engines.zones_of({FIRST: "127.0.0.1"}),
+        **engine_harness.zones_of({FIRST: "127.0.0.1"}),
         "broken.example": dns_server.Fault.SERVFAIL,
         "no-mail.example": {"MX": ["0 ."]},
     }
-    async with smtp_peers.serving() as peer, engines.delivering(database_url, port=peer.port, zones=zones) as post:
-        message_id = await post.send("ada@example.net", "bob@broken.example", "cy@no-mail.example")
-        seen = await post.settle(message_id)
+    async with (
+        smtp_peers.serving() as peer,
+        engine_harness.running_engine(database_url, port=peer.port, zones=zones) as harness,
+    ):
+        message_id = await harness.send("ada@example.net", "bob@broken.example", "cy@no-mail.example")
+        seen = await harness.settle(message_id)
         assert [one.status for one in seen.recipients] == ["delivered", "deferred", "bounced"]
-        assert (seen.message.status, await post.credits()) == ("queued", (1, 1))
+        assert (seen.message.status, await harness.credits()) == ("queued", (1, 1))
         # Twice more, and the schedule of the one in the middle is over.
         for attempts in (2, 3):
-            post.pass_seconds(await post.due_in(message_id))
-            seen = await post.settle(message_id, attempts=attempts)
+            harness.pass_seconds(await harness.due_in(message_id))
+            seen = await harness.settle(message_id, attempts=attempts)
         assert [one.status for one in seen.recipients] == ["delivered", "failed", "bounced"]
         assert [one.attempt_count for one in seen.recipients] == [1, 3, 1]
         assert (seen.message.status, seen.message.billing_status) == ("partial", "settled")
-        assert await post.credits() == (2, 0)
+        assert await harness.credits() == (2, 0)
     assert len(peer.transactions) == 1
 
 
@@ -208,7 +220,7 @@ DEAD_ENDS = {
     "null_mx": DeadEnd({"example.net": {"MX": ["0 ."]}}, "does not accept mail (null MX)", "null_mx"),
     "nxdomain": DeadEnd({}, "the domain example.net does not exist", "domain_not_found"),
     "mx_loop": DeadEnd(
-        {"example.net": {"MX": [f"10 {engines.HELLO_NAME}."]}, engines.HELLO_NAME: {"A": ["127.0.0.1"]}},
+        {"example.net": {"MX": [f"10 {engine_harness.HELLO_NAME}."]}, engine_harness.HELLO_NAME: {"A": ["127.0.0.1"]}},
         "mail for example.net loops back to this host",
         "mail_loop",
     ),
@@ -230,14 +242,17 @@ DEAD_ENDS = {
 
 @pytest.mark.parametrize("end", DEAD_ENDS.values(), ids=DEAD_ENDS)
 async def test_a_dead_end_in_dns_is_judged(end: DeadEnd, url: str) -> None:
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port, zones=end.zones) as post:
-        seen = await post.settle(await post.send())
+    async with (
+        smtp_peers.serving() as peer,
+        engine_harness.running_engine(url, port=peer.port, zones=end.zones) as harness,
+    ):
+        seen = await harness.settle(await harness.send())
         assert seen.standing == (end.status, 1, None)
         assert end.response in (seen.recipient.last_smtp_response or "")
         attempt = seen.attempt
         assert (attempt.stage, attempt.reason, attempt.host, attempt.in_doubt) == ("route", end.reason, "", 0)
         assert seen.message.status == ("failed" if end.status == "bounced" else "queued")
-        assert await post.credits() == ((0, 0) if end.status == "bounced" else (0, 1))
+        assert await harness.credits() == ((0, 0) if end.status == "bounced" else (0, 1))
     assert peer.connections == 0
 
 
@@ -246,58 +261,58 @@ async def test_mail_goes_when_dns_has_recovered(url: str, monkeypatch: pytest.Mo
     monkeypatch.setattr("postroad.delivery.host_addresses.FAILURE_SECONDS", 0.2)
     async with smtp_peers.serving() as peer:
         zones: dns_server.Zones = {"example.net": dns_server.Fault.SERVFAIL}
-        async with engines.delivering(url, port=peer.port, zones=zones) as post:
-            message_id = await post.send()
-            seen = await post.settle(message_id)
+        async with engine_harness.running_engine(url, port=peer.port, zones=zones) as harness:
+            message_id = await harness.send()
+            seen = await harness.settle(message_id)
             assert seen.standing == ("deferred", 1, None)
-            post.dns.zones.update(engines.zones_of({FIRST: "127.0.0.1"}))
-            await _forgotten(post, "example.net")
-            post.pass_seconds(67)
-            seen = await post.settle(message_id, attempts=2)
+            harness.dns.zones.update(engine_harness.zones_of({FIRST: "127.0.0.1"}))
+            await _forgotten(harness, "example.net")
+            harness.pass_seconds(67)
+            seen = await harness.settle(message_id, attempts=2)
             assert seen.standing == ("delivered", 2, 250)
             assert [(attempt.stage, attempt.host) for attempt in seen.attempts] == [("route", ""), ("content", FIRST)]
     assert len(peer.transactions) == 1
 
 
-async def _forgotten(post: engines.Post, domain: str) -> None:
+async def _forgotten(harness: engine_harness.EngineHarness, domain: str) -> None:
     async def is_forgotten() -> bool:
-        return post.engine._router.cached(domain) is None
+        return harness.engine._router.cached(domain) is None
 
-    await engines.until(is_forgotten)
+    await engine_harness.until(is_forgotten)
 
 
 async def test_a_domain_in_trouble_holds_up_no_other(url: str) -> None:
     zones: dns_server.Zones = {
-        **engines.zones_of({FIRST: "127.0.0.1"}),
+        **engine_harness.zones_of({FIRST: "127.0.0.1"}),
         "slow.example": dns_server.Fault.SILENCE,
         "broken.example": dns_server.Fault.SERVFAIL,
     }
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port, zones=zones) as post:
-        slow, broken = await post.send("ada@slow.example"), await post.send("ada@broken.example")
-        good = await post.settle(await post.send())
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port, zones=zones) as harness:
+        slow, broken = await harness.send("ada@slow.example"), await harness.send("ada@broken.example")
+        good = await harness.settle(await harness.send())
         assert good.standing == ("delivered", 1, 250)
-        assert (await post.settle(broken)).recipient.status == "deferred"
-        assert (await post.see(slow)).recipient.attempt_count <= 1
+        assert (await harness.settle(broken)).recipient.status == "deferred"
+        assert (await harness.see(slow)).recipient.attempt_count <= 1
     assert len(peer.transactions) == 1
 
 
 async def test_the_smarthost_gets_everything_and_dns_is_not_asked(url: str) -> None:
     async with (
         smtp_peers.serving() as peer,
-        engines.delivering(url, port=25, zones={}, smarthost=f"127.0.0.1:{peer.port}") as post,
+        engine_harness.running_engine(url, port=25, zones={}, smarthost=f"127.0.0.1:{peer.port}") as harness,
     ):
-        sent = [await post.send("ada@example.net"), await post.send("bob@does-not-exist.example")]
-        for seen in await asyncio.gather(*map(post.settle, sent)):
+        sent = [await harness.send("ada@example.net"), await harness.send("bob@does-not-exist.example")]
+        for seen in await asyncio.gather(*map(harness.settle, sent)):
             assert seen.standing == ("delivered", 1, 250)
             assert (seen.attempt.host, seen.attempt.pool) == ("127.0.0.1", "smarthost")
-        assert post.dns.questions == []
-        assert await post.credits() == (2, 0)
+        assert harness.dns.questions == []
+        assert await harness.credits() == (2, 0)
     assert len(peer.transactions) == 2
 
 
 async def test_a_smarthost_that_is_down_costs_no_mail(url: str) -> None:
     with smtp_peers.refusing_port() as port:
-        async with engines.delivering(url, port=25, zones={}, smarthost=f"127.0.0.1:{port}") as post:
-            seen = await post.settle(await post.send())
+        async with engine_harness.running_engine(url, port=25, zones={}, smarthost=f"127.0.0.1:{port}") as harness:
+            seen = await harness.settle(await harness.send())
             assert seen.standing == ("deferred", 1, None)
             assert (seen.attempt.reason, seen.attempt.pool) == ("connection_refused", "smarthost")

@@ -9,9 +9,10 @@ import random
 import pytest
 
 from postroad.model import mail
-from postroad.services import messages, submit_raw
-from tests import mailing, smtp_peers
-from tests.delivery import engines
+from postroad.services.acceptance import submit_mime
+from postroad.services.messages import lookup as messages
+from tests import accepted_mail, smtp_peers
+from tests.delivery import engine_harness
 
 HEADER = b"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: x\r\n\r\n"
 
@@ -19,12 +20,12 @@ HEADER = b"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: x\r\n\r\n"
 async def test_ten_mebibytes_arrive_byte_for_byte(url: str) -> None:
     content = random.Random(0).randbytes(7_600_000)
     attachment = mail.Attachment("numbers.bin", base64.b64encode(content).decode(), "application/octet-stream")
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
-        message_id = await post.send(attachments=(attachment,))
-        seen = await post.settle(message_id)
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        message_id = await harness.send(attachments=(attachment,))
+        seen = await harness.settle(message_id)
         assert seen.standing == ("delivered", 1, 250)
         assert seen.message.size > 10_000_000
-        raw = await messages.raw(post.ctx, post.account_id, message_id)
+        raw = await messages.raw(harness.ctx, harness.account_id, message_id)
     (taken,) = peer.transactions
     assert taken.content == raw
     assert f"SIZE={len(raw)}" in taken.mail
@@ -35,8 +36,8 @@ async def test_ten_mebibytes_arrive_byte_for_byte(url: str) -> None:
 
 async def test_a_line_of_100_000_characters_arrives_in_lines_that_smtp_allows(url: str) -> None:
     text = "x" * 100_000
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
-        assert (await post.settle(await post.send(text=text))).standing == ("delivered", 1, 250)
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        assert (await harness.settle(await harness.send(text=text))).standing == ("delivered", 1, 250)
     (taken,) = peer.transactions
     assert max(map(len, taken.content.split(b"\r\n"))) <= 998
     parsed = email.message_from_bytes(taken.content, policy=email.policy.default)
@@ -47,15 +48,15 @@ async def test_a_line_of_100_000_characters_arrives_in_lines_that_smtp_allows(ur
 
 async def test_a_long_line_of_a_complete_message_stays_as_it_is(url: str) -> None:
     raw = HEADER + b"x" * 100_000 + b"\r\n"
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
-        assert (await post.settle(await post.send_bytes(raw))).standing == ("delivered", 1, 250)
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        assert (await harness.settle(await harness.send_bytes(raw))).standing == ("delivered", 1, 250)
     assert peer.transactions[0].content == raw
 
 
 async def test_only_crlf_and_doubled_dots_leave_the_house(url: str) -> None:
     body = b".\r\n..two\n.\nRCPT TO:<eve@example.net>\r.\rlast\r\n.\r\n.end"
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
-        assert (await post.settle(await post.send_bytes(HEADER + body))).standing == ("delivered", 1, 250)
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        assert (await harness.settle(await harness.send_bytes(HEADER + body))).standing == ("delivered", 1, 250)
     (taken,) = peer.transactions
     wire = b"..\r\n...two\r\n..\r\nRCPT TO:<eve@example.net>\r\n..\r\nlast\r\n..\r\n..end\r\n"
     assert taken.wire == HEADER + wire
@@ -63,9 +64,9 @@ async def test_only_crlf_and_doubled_dots_leave_the_house(url: str) -> None:
 
 
 async def test_dots_and_line_ends_of_a_text_arrive_as_lines(url: str) -> None:
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
-        sent = await post.send(text=".\n.first\r\n..\r.\rlast\n.")
-        assert (await post.settle(sent)).standing == ("delivered", 1, 250)
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        sent = await harness.send(text=".\n.first\r\n..\r.\rlast\n.")
+        assert (await harness.settle(sent)).standing == ("delivered", 1, 250)
     (taken,) = peer.transactions
     assert b"\n" not in taken.wire.replace(b"\r\n", b"")
     assert b"\r" not in taken.wire.replace(b"\r\n", b"")
@@ -76,12 +77,12 @@ async def test_dots_and_line_ends_of_a_text_arrive_as_lines(url: str) -> None:
 
 
 async def test_bcc_recipients_are_in_nothing_that_arrives(url: str) -> None:
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
-        await post.prove()
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        await harness.prove()
         hidden = ("hidden.one@example.net", "hidden.two@example.net")
-        seen = await post.settle(await post.send("ada@example.net", cc=("bob@example.net",), bcc=hidden))
+        seen = await harness.settle(await harness.send("ada@example.net", cc=("bob@example.net",), bcc=hidden))
         assert [one.status for one in seen.recipients] == ["delivered"] * 4
-        assert await post.credits() == (5, 0)
+        assert await harness.credits() == (5, 0)
     _, taken = peer.transactions
     assert len(taken.recipients) == 4
     assert b"hidden" not in taken.content
@@ -91,21 +92,21 @@ async def test_bcc_recipients_are_in_nothing_that_arrives(url: str) -> None:
 
 
 async def test_messages_of_the_same_moment_have_a_transaction_each(url: str) -> None:
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
-        await post.prove()
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        await harness.prove()
         recipients = [f"user{number}@example.net" for number in range(10)]
         # Accepted together, they are claimed together, their ids mixed by chance.
-        sent = await asyncio.gather(post.send(*recipients), post.send(*recipients))
+        sent = await asyncio.gather(harness.send(*recipients), harness.send(*recipients))
         for message_id in sent:
-            seen = await post.settle(message_id)
+            seen = await harness.settle(message_id)
             assert [one.status for one in seen.recipients] == ["delivered"] * 10
     assert [len(taken.recipients) for taken in peer.transactions] == [1, 10, 10]
 
 
 async def test_the_envelope_sender_names_the_message_and_is_in_the_senders_domain(url: str) -> None:
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
         for _ in range(2):
-            await post.settle(await post.send("ada@example.net", "bob@example.net"))
+            await harness.settle(await harness.send("ada@example.net", "bob@example.net"))
     first, second = (taken.mail.partition("<")[2].partition(">")[0] for taken in peer.transactions)
     assert first.startswith("bounces+")
     assert first.endswith("@example.com")
@@ -119,10 +120,13 @@ EIGHT_BIT = HEADER + "grüße\r\n".encode()
 
 @pytest.mark.parametrize("extensions", [("8BITMIME", "SMTPUTF8"), ("8BITMIME",), ()], ids=str)
 async def test_plain_mail_needs_no_extension(extensions: tuple[str, ...], url: str) -> None:
-    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
-        message_id = await post.send(text="grüße", subject="grüße")
-        assert (await post.settle(message_id)).standing == ("delivered", 1, 250)
-        raw = await messages.raw(post.ctx, post.account_id, message_id)
+    async with (
+        smtp_peers.serving(extensions=extensions) as peer,
+        engine_harness.running_engine(url, port=peer.port) as harness,
+    ):
+        message_id = await harness.send(text="grüße", subject="grüße")
+        assert (await harness.settle(message_id)).standing == ("delivered", 1, 250)
+        raw = await messages.raw(harness.ctx, harness.account_id, message_id)
     (taken,) = peer.transactions
     assert taken.content == raw
     assert taken.mail.endswith(">")
@@ -133,8 +137,11 @@ async def test_plain_mail_needs_no_extension(extensions: tuple[str, ...], url: s
 async def test_8_bit_content_arrives_as_it_is_and_is_announced_where_8bitmime_is_offered(
     extensions: tuple[str, ...], url: str
 ) -> None:
-    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
-        assert (await post.settle(await post.send_bytes(EIGHT_BIT))).standing == ("delivered", 1, 250)
+    async with (
+        smtp_peers.serving(extensions=extensions) as peer,
+        engine_harness.running_engine(url, port=peer.port) as harness,
+    ):
+        assert (await harness.settle(await harness.send_bytes(EIGHT_BIT))).standing == ("delivered", 1, 250)
     (taken,) = peer.transactions
     assert taken.content == EIGHT_BIT
     assert ("BODY=8BITMIME" in taken.mail) is ("8BITMIME" in extensions)
@@ -146,15 +153,18 @@ async def test_8_bit_content_arrives_as_it_is_and_is_announced_where_8bitmime_is
     ids=["with", "without"],
 )
 async def test_an_internationalised_address_needs_smtputf8(extensions: tuple[str, ...], status: str, url: str) -> None:
-    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
-        seen = await post.settle(await post.send("jörg@example.net"))
+    async with (
+        smtp_peers.serving(extensions=extensions) as peer,
+        engine_harness.running_engine(url, port=peer.port) as harness,
+    ):
+        seen = await harness.settle(await harness.send("jörg@example.net"))
         assert (seen.recipient.status, seen.recipient.attempt_count) == (status, 1)
         if status == "bounced":
             expected = "the message has an internationalised address, and the destination does not offer SMTPUTF8"
             assert seen.recipient.last_smtp_response == expected
             assert (seen.attempt.stage, seen.attempt.reason) == ("mail", "extension_missing")
-            assert (seen.message.status, await post.credits()) == ("failed", (0, 0))
-            assert await post.suppressed("jörg@example.net") == {}
+            assert (seen.message.status, await harness.credits()) == ("failed", (0, 0))
+            assert await harness.suppressed("jörg@example.net") == {}
     assert [taken.recipients for taken in peer.transactions] == (
         [["RCPT TO:<jörg@example.net>"]] if status == "delivered" else []
     )
@@ -162,12 +172,12 @@ async def test_an_internationalised_address_needs_smtputf8(extensions: tuple[str
 
 
 async def test_an_internationalised_domain_needs_no_extension(url: str) -> None:
-    zones = engines.zones_of({engines.HOST: "127.0.0.1"}, domain="xn--bcher-kva.example")
+    zones = engine_harness.zones_of({engine_harness.HOST: "127.0.0.1"}, domain="xn--bcher-kva.example")
     async with (
         smtp_peers.serving(extensions=()) as peer,
-        engines.delivering(url, port=peer.port, zones=zones) as post,
+        engine_harness.running_engine(url, port=peer.port, zones=zones) as harness,
     ):
-        seen = await post.settle(await post.send("Ada@Bücher.example"))
+        seen = await harness.settle(await harness.send("Ada@Bücher.example"))
         assert seen.standing == ("delivered", 1, 250)
         # The sender sees the address as it was written.
         assert seen.recipient.email == "Ada@Bücher.example"
@@ -178,23 +188,26 @@ async def test_an_internationalised_domain_needs_no_extension(url: str) -> None:
 
 async def test_a_message_beyond_the_size_that_is_offered_is_not_sent(url: str) -> None:
     extensions = ("PIPELINING", "SIZE 1000")
-    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
-        seen = await post.settle(await post.send(text="word " * 1_000))
+    async with (
+        smtp_peers.serving(extensions=extensions) as peer,
+        engine_harness.running_engine(url, port=peer.port) as harness,
+    ):
+        seen = await harness.settle(await harness.send(text="word " * 1_000))
         assert seen.standing == ("bounced", 1, None)
         assert "at most 1000 octets" in (seen.recipient.last_smtp_response or "")
         assert (seen.attempt.reason, seen.attempt.fault) == ("message_too_large", "content")
-        assert (await post.settle(await post.send(text="short"))).standing == ("delivered", 1, 250)
+        assert (await harness.settle(await harness.send(text="short"))).standing == ("delivered", 1, 250)
     assert len(peer.transactions) == 1
 
 
 # Finished messages, from the door for them to the wire.
 
 
-async def send_raw(post: engines.Post, content: str, *to: str) -> str:
+async def send_raw(harness: engine_harness.EngineHarness, content: str, *to: str) -> str:
     """Accept a message as it comes over SMTP, and return its id."""
     raw = mail.RawMessage("shop@example.com", to or ("ada@example.net",), content.encode(), "by mx.example.com; now")
-    who = mailing.caller_of(post.account_id)
-    return (await submit_raw.submit_raw(post.ctx, who, raw, request_id="req_1")).message_id
+    who = accepted_mail.caller_of(harness.account_id)
+    return (await submit_mime.submit_mime(harness.ctx, who, raw, request_id="req_1")).message_id
 
 
 @pytest.mark.parametrize("extensions", [smtp_peers.ALL_EXTENSIONS, ()], ids=["all", "none"])
@@ -203,10 +216,13 @@ async def test_a_finished_message_arrives_with_doubled_dots_and_nothing_else_cha
 ) -> None:
     body = ".\r\n..two\r\nsüß \r\n.RCPT TO:<eve@example.net>\r\n\r\n.\r\n.end\r\n"
     head = "From: Büro <shop@example.com>\r\nBcc: eve@example.net\r\nX-Kept:  as\t it\r\n  is\r\n"
-    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
-        sent = await send_raw(post, f"{head}\r\n{body}", "ada@example.net", "eve@example.net")
-        assert [one.status for one in (await post.settle(sent)).recipients] == ["delivered"] * 2
-        stored = await messages.raw(post.ctx, post.account_id, sent)
+    async with (
+        smtp_peers.serving(extensions=extensions) as peer,
+        engine_harness.running_engine(url, port=peer.port) as harness,
+    ):
+        sent = await send_raw(harness, f"{head}\r\n{body}", "ada@example.net", "eve@example.net")
+        assert [one.status for one in (await harness.settle(sent)).recipients] == ["delivered"] * 2
+        stored = await messages.raw(harness.ctx, harness.account_id, sent)
     (taken,) = peer.transactions
     assert taken.recipients == ["RCPT TO:<ada@example.net>", "RCPT TO:<eve@example.net>"]
     assert taken.content == stored
@@ -227,8 +243,11 @@ async def test_an_internationalised_address_in_a_field_needs_smtputf8(
     extensions: tuple[str, ...], status: str, url: str
 ) -> None:
     content = "From: shop@example.com\r\nTo: jörg@example.net\r\n\r\nHi\r\n"
-    async with smtp_peers.serving(extensions=extensions) as peer, engines.delivering(url, port=peer.port) as post:
-        seen = await post.settle(await send_raw(post, content))
+    async with (
+        smtp_peers.serving(extensions=extensions) as peer,
+        engine_harness.running_engine(url, port=peer.port) as harness,
+    ):
+        seen = await harness.settle(await send_raw(harness, content))
         assert (seen.recipient.status, seen.recipient.attempt_count) == (status, 1)
     assert all("SMTPUTF8" in taken.mail for taken in peer.transactions)
     assert len(peer.transactions) == (status == "delivered")

@@ -8,31 +8,34 @@ from typing import Any
 import pytest
 
 from postroad import config, errors
-from postroad.delivery import dispatching, engine, reporting, routing
+from postroad.delivery import dispatcher, engine, routing, status_reporter
 from postroad.network import smtp_connection
-from postroad.services import accounts, audit, context, messages
-from postroad.storage import pools, queue
-from tests import contexts, dns_server, mailing, smtp_peers
-from tests.delivery import engines, parts, piles
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.maintenance import consistency
+from postroad.services.messages import lookup as messages
+from postroad.storage import provider_queues, queue
+from tests import accepted_mail, contexts, dns_server, smtp_peers
+from tests.delivery import bulk_queue, engine_harness, parts
 
 
 @contextlib.asynccontextmanager
 async def made_engine(url: str, port: int = 25, **delivery: object) -> AsyncIterator[tuple[engine.Engine, Any]]:
     """An engine that does not run yet, its context and account, and what it logs."""
-    async with dns_server.running(engines.zones_of({engines.HOST: "127.0.0.1"})) as dns:
+    async with dns_server.running(engine_harness.zones_of({engine_harness.HOST: "127.0.0.1"})) as dns:
         settings = config.load(
             environment={},
             overrides={
                 "database": {"url": url},
                 "security": {"secret_key": contexts.SECRET_KEY},
-                "delivery": {**engines.QUICK, "resolvers": [dns.address], "mx_port": port, **delivery},
+                "delivery": {**engine_harness.QUICK, "resolvers": [dns.address], "mx_port": port, **delivery},
             },
         )
         async with context.open_context(settings, clock=contexts.Clock()) as ctx:
             account = await accounts.create(ctx, "Shop")
-            await mailing.allow(ctx, account.id)
+            await accepted_mail.allow_sending(ctx, account.id)
             log, lines = parts.logger()
-            made = engine.Engine(ctx, hello_name=engines.HELLO_NAME, log=log)
+            made = engine.Engine(ctx, hello_name=engine_harness.HELLO_NAME, log=log)
             yield made, (ctx, account.id, lines)
 
 
@@ -40,10 +43,10 @@ async def test_what_comes_while_it_runs_is_delivered_without_waiting_for_the_nex
     # A look every thousand seconds: only the arrival itself can wake the engine in time.
     async with (
         smtp_peers.serving() as peer,
-        engines.delivering(url, port=peer.port, poll_milliseconds=1_000_000) as post,
+        engine_harness.running_engine(url, port=peer.port, poll_milliseconds=1_000_000) as harness,
     ):
         for _ in range(3):
-            seen = await post.settle(await post.send())
+            seen = await harness.settle(await harness.send())
             assert seen.recipient.status == "delivered"
 
 
@@ -52,15 +55,15 @@ async def test_a_bug_in_the_walk_ends_the_engine_loudly_and_in_order(url: str, m
         smtp_peers.serving({"CONTENT": smtp_peers.Drip("250 taken", 0.01)}) as peer,
         made_engine(url, peer.port) as (made, (ctx, account_id, _)),
     ):
-        message_id = await mailing.accept(ctx, account_id)
-        step = made._dispatching.step
+        message_id = await accepted_mail.accept(ctx, account_id)
+        step = made._dispatcher.step
 
         async def step_until_something_is_sent() -> bool:
             if "CONTENT" in peer.verbs():
                 raise RuntimeError("a bug")
             return await step()
 
-        monkeypatch.setattr(made._dispatching, "step", step_until_something_is_sent)
+        monkeypatch.setattr(made._dispatcher, "step", step_until_something_is_sent)
         with pytest.raises(RuntimeError, match="a bug"):
             await made.run(asyncio.Event())
         assert len(made._held) == 0
@@ -80,24 +83,24 @@ async def test_a_stop_lets_the_claim_under_way_end_and_hands_it_back(url: str, m
             (ctx, account_id, lines),
         ),
     ):
-        await piles.pile(ctx, account_id, "example.net", count=20)
-        stopping, claim = asyncio.Event(), made._dispatching._claim
+        await bulk_queue.fill(ctx, account_id, "example.net", count=20)
+        stopping, claim = asyncio.Event(), made._dispatcher._claim
 
-        async def claim_and_stop(plan: dispatching.Plan, *, now: int, promote: bool) -> dispatching.Claims:
+        async def claim_and_stop(plan: dispatcher.Plan, *, now: int, promote: bool) -> dispatcher.Claims:
             claimed = await claim(plan, now=now, promote=promote)
             if claimed.rows:
                 stopping.set()
                 await asyncio.sleep(0.01)
             return claimed
 
-        monkeypatch.setattr(made._dispatching, "_claim", claim_and_stop)
+        monkeypatch.setattr(made._dispatcher, "_bind", claim_and_stop)
         await made.run(stopping)
         assert len(made._held) == 0
-        report = await audit.run(ctx)
+        report = await consistency.run(ctx)
         assert report.findings == []
         async with ctx.store.transaction() as tx:
-            (lane,) = await queue.lanes(tx, after="", most=10)
-            wanted = [queue.Wanted(lane, 100)]
+            (lane,) = await queue.lanes(tx, after="", limit=10)
+            wanted = [queue.ClaimRequest(lane, 100)]
             rows = await queue.claim(tx, wanted, lease_until=1, worker="another")
         assert len(rows) == 20
         assert {row.attempt_count for row in rows} == {0}
@@ -109,7 +112,7 @@ async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
         smtp_peers.serving({"MAIL": smtp_peers.SILENCE}) as peer,
         made_engine(url, peer.port, grace_seconds=1, reply_seconds=60) as (made, (ctx, account_id, _)),
     ):
-        await mailing.accept(ctx, account_id)
+        await accepted_mail.accept(ctx, account_id)
         task = asyncio.create_task(made.run(asyncio.Event()))
         await peer.wait_for("MAIL")
         task.cancel()
@@ -119,16 +122,16 @@ async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
 
 
 async def test_nothing_is_told_of_pools_after_the_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reporting, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(status_reporter, "CHECK_SECONDS", 0.001)
     script: smtp_peers.Script = {"MAIL": "451 4.7.0 too many messages, slow down"}
     async with smtp_peers.serving(script) as peer, made_engine(url, peer.port) as (made, (ctx, account_id, _)):
-        await mailing.accept(ctx, account_id)
+        await accepted_mail.accept(ctx, account_id)
         stopping = asyncio.Event()
         task = asyncio.create_task(made.run(stopping))
 
-        async def told() -> list[pools.Pool]:
+        async def told() -> list[provider_queues.Pool]:
             async with ctx.store.reading() as tx:
-                return await pools.heard_since(tx, 0)
+                return await provider_queues.heard_since(tx, 0)
 
         async def is_told() -> bool:
             return bool(await told())
@@ -141,16 +144,16 @@ async def test_nothing_is_told_of_pools_after_the_end(url: str, monkeypatch: pyt
             await close()
 
         monkeypatch.setattr(made._router, "close", close_slowly)
-        monkeypatch.setattr(made._reporting, "_is_news", lambda *_: True)
+        monkeypatch.setattr(made._status_reporter, "_has_changed", lambda *_: True)
         stopping.set()
         await task
         assert await told() == []
 
 
 async def test_a_store_that_is_away_is_asked_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "TROUBLE_SECONDS", 0.001)
+    monkeypatch.setattr(engine, "ERROR_BACKOFF_SECONDS", 0.001)
     async with smtp_peers.serving() as peer, made_engine(url, peer.port) as (made, (ctx, account_id, lines)):
-        step, steps = made._dispatching.step, 0
+        step, steps = made._dispatcher.step, 0
 
         async def fail_at_first() -> bool:
             nonlocal steps
@@ -159,8 +162,8 @@ async def test_a_store_that_is_away_is_asked_again(url: str, monkeypatch: pytest
                 raise errors.ServiceUnavailable("away", retry_after=1)
             return await step()
 
-        monkeypatch.setattr(made._dispatching, "step", fail_at_first)
-        message_id = await mailing.accept(ctx, account_id)
+        monkeypatch.setattr(made._dispatcher, "step", fail_at_first)
+        message_id = await accepted_mail.accept(ctx, account_id)
         stopping = asyncio.Event()
         task = asyncio.create_task(made.run(stopping))
 
@@ -174,7 +177,7 @@ async def test_a_store_that_is_away_is_asked_again(url: str, monkeypatch: pytest
 
 
 async def test_connections_leave_from_our_addresses_in_turn_and_of_the_right_family(url: str) -> None:
-    first, second = engines.loopback_addresses(2)
+    first, second = engine_harness.loopback_addresses(2)
     async with (
         smtp_peers.serving() as peer,
         made_engine(url, source_addresses=[first, "2001:db8::1", second]) as (made, _),

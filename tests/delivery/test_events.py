@@ -5,11 +5,11 @@ import re
 import pytest
 
 from postroad.model import mail
-from postroad.services import suppressions
+from postroad.services.suppressions import registry as suppressions
 from postroad.storage import suppressions as stored_suppressions
 from postroad.storage import webhooks
-from tests import endpoints, smtp_peers
-from tests.delivery import engines
+from tests import smtp_peers, webhook_endpoints
+from tests.delivery import engine_harness
 
 PATH = re.compile(r"MAIL FROM:<([^>]+)>", re.IGNORECASE)
 
@@ -24,11 +24,13 @@ async def test_from_is_the_sender_that_the_destination_was_given(database_url: s
 
     async with (
         smtp_peers.serving({"MAIL": take}) as peer,
-        engines.delivering(database_url, port=peer.port, return_path_domain=domain) as post,
+        engine_harness.running_engine(database_url, port=peer.port, return_path_domain=domain) as harness,
     ):
-        webhook = await endpoints.subscribe(post.ctx, post.account_id)
-        await post.settle(await post.send("ada@example.net", "jörg@example.net", sender="Lädle <Shop@Example.COM>"))
-        events = await endpoints.told(post.ctx, webhook)
+        webhook = await webhook_endpoints.subscribe(harness.ctx, harness.account_id)
+        await harness.settle(
+            await harness.send("ada@example.net", "jörg@example.net", sender="Lädle <Shop@Example.COM>")
+        )
+        events = await webhook_endpoints.told(harness.ctx, webhook)
     given = {match[1] for match in map(PATH.match, lines) if match}
     assert len(events) == 2
     assert {event["data"]["from"] for event in events} == given
@@ -37,13 +39,13 @@ async def test_from_is_the_sender_that_the_destination_was_given(database_url: s
 
 
 async def test_an_address_on_the_suppression_list_bounces_without_a_code_and_says_why(url: str) -> None:
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
-        webhook = await endpoints.subscribe(post.ctx, post.account_id)
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        webhook = await webhook_endpoints.subscribe(harness.ctx, harness.account_id)
         operator = stored_suppressions.Source.OPERATOR
         why = "asked to be left alone"
-        await suppressions.add(post.ctx, post.account_id, "ada@example.net", reason=why, source=operator)
-        await post.settle(await post.send("ada@example.net"))
-        (event,) = await endpoints.told(post.ctx, webhook)
+        await suppressions.add(harness.ctx, harness.account_id, "ada@example.net", reason=why, source=operator)
+        await harness.settle(await harness.send("ada@example.net"))
+        (event,) = await webhook_endpoints.told(harness.ctx, webhook)
     assert event["type"] == "email.bounced"
     assert "smtp_code" not in event["data"]
     assert event["data"]["smtp_response"] == (
@@ -54,16 +56,16 @@ async def test_an_address_on_the_suppression_list_bounces_without_a_code_and_say
 async def test_the_last_of_several_attempts_is_the_one_that_is_told(url: str) -> None:
     async with (
         smtp_peers.serving({"RCPT": "451 4.3.0 later"}) as peer,
-        engines.delivering(url, port=peer.port, retry_seconds=[60]) as post,
+        engine_harness.running_engine(url, port=peer.port, retry_seconds=[60]) as harness,
     ):
-        webhook = await endpoints.subscribe(post.ctx, post.account_id)
-        message_id = await post.send()
-        await post.settle(message_id)
-        assert await endpoints.told(post.ctx, webhook) == []
-        assert not post.ctx.tidings.is_set()
-        post.pass_seconds(100)
-        seen = await post.settle(message_id, attempts=2)
-        (event,) = await endpoints.told(post.ctx, webhook)
+        webhook = await webhook_endpoints.subscribe(harness.ctx, harness.account_id)
+        message_id = await harness.send()
+        await harness.settle(message_id)
+        assert await webhook_endpoints.told(harness.ctx, webhook) == []
+        assert not harness.ctx.webhook_wakeup.is_set()
+        harness.pass_seconds(100)
+        seen = await harness.settle(message_id, attempts=2)
+        (event,) = await webhook_endpoints.told(harness.ctx, webhook)
     assert seen.recipient.status == mail.RecipientStatus.FAILED
     assert (event["type"], event["data"]["smtp_code"], event["data"]["smtp_response"]) == (
         "email.failed",
@@ -74,10 +76,10 @@ async def test_the_last_of_several_attempts_is_the_one_that_is_told(url: str) ->
 
 @pytest.mark.parametrize("subscribed", [True, False])
 async def test_whoever_sends_events_is_woken_when_there_are_some(url: str, *, subscribed: bool) -> None:
-    async with smtp_peers.serving() as peer, engines.delivering(url, port=peer.port) as post:
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
         webhook: webhooks.Webhook | None = None
         if subscribed:
-            webhook = await endpoints.subscribe(post.ctx, post.account_id)
-        await post.settle(await post.send())
-        assert post.ctx.tidings.is_set() is subscribed
-        assert webhook is None or len(await endpoints.written(post.ctx, webhook)) == 1
+            webhook = await webhook_endpoints.subscribe(harness.ctx, harness.account_id)
+        await harness.settle(await harness.send())
+        assert harness.ctx.webhook_wakeup.is_set() is subscribed
+        assert webhook is None or len(await webhook_endpoints.deliveries_for(harness.ctx, webhook)) == 1

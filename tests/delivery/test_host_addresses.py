@@ -30,23 +30,23 @@ async def test_what_is_published_is_kept_apart_from_what_is_tried() -> None:
         found = await addresses.find("mx.example")
     assert len(found.published) == 9
     assert found.to_try == ("192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4")
-    assert (found.trouble, found.is_known, found.is_authentic) == ("", True, False)
+    assert (found.detail, found.is_known, found.is_authentic) == ("", True, False)
     assert found.valid_until == 1300
 
 
 async def test_a_host_of_the_operator_may_be_anywhere() -> None:
     async with finding({"relay.example": {"A": ["127.0.0.1"]}}) as addresses:
         found = await addresses.find("relay.example")
-        trusted = addresses.trusting(found)
-    assert (found.to_try, trusted.to_try, trusted.trouble) == ((), ("127.0.0.1",), "")
+        trusted = addresses.as_trusted(found)
+    assert (found.to_try, trusted.to_try, trusted.detail) == ((), ("127.0.0.1",), "")
     assert trusted.valid_until == found.valid_until
 
 
 async def test_trust_finds_no_addresses_where_there_are_none() -> None:
     async with finding({}) as addresses:
         found = await addresses.find("relay.example")
-        assert addresses.trusting(found) == found
-    assert found.trouble == "the host relay.example does not exist"
+        assert addresses.as_trusted(found) == found
+    assert found.detail == "the host relay.example does not exist"
 
 
 async def test_it_is_known_whether_dns_answered_and_whether_it_was_signed() -> None:

@@ -74,7 +74,7 @@ def test_hosts_are_known_by_address_and_port_not_by_name() -> None:
 
 
 def test_the_memory_is_bounded_and_forgets_the_one_that_failed_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosts, "MOST_HOSTS", 1)
+    monkeypatch.setattr(hosts, "MAX_HOSTS", 1)
     known = hosts.Hosts(parts.Time())
     break_down(known, FIRST)
     break_down(known, SECOND)

@@ -13,8 +13,8 @@ from tests.delivery import parts
 
 async def claim_as(made: parts.Parts, worker: str) -> list[queue.Claimed]:
     async with made.ctx.store.transaction() as tx:
-        await queue.promote(tx, now=made.clock(), most=100)
-        wanted = [queue.Wanted(lane, 100) for lane in await queue.lanes(tx, after="", most=100)]
+        await queue.promote(tx, now=made.clock(), limit=100)
+        wanted = [queue.ClaimRequest(lane, 100) for lane in await queue.lanes(tx, after="", limit=100)]
         return await queue.claim(tx, wanted, lease_until=made.clock() + 60 * SECOND, worker=worker)
 
 
@@ -30,7 +30,7 @@ async def renewed_once(held: leases.Leases, monkeypatch: pytest.MonkeyPatch) -> 
             tried.set()
 
     monkeypatch.setattr(held, "_renew", renew_and_tell)
-    monkeypatch.setattr(leases, "RENEWALS_A_LEASE", 60_000)
+    monkeypatch.setattr(leases, "RENEWALS_PER_LEASE", 60_000)
     task = asyncio.create_task(held.renew_forever())
     await tried.wait()
     task.cancel()

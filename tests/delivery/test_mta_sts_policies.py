@@ -11,7 +11,7 @@ from postroad.delivery import mta_sts_policies
 from postroad.model import tls_policy
 from postroad.network import https_get
 from tests import dns_server, https_server
-from tests.delivery import routes
+from tests.delivery import router_harness
 
 VERIFIED = tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED, names=("mx1.example.org",), reason="MTA-STS of example.org")
 DAY = 86_400
@@ -29,7 +29,7 @@ def announce(policy_id: str) -> dns_server.Types:
 @contextlib.asynccontextmanager
 async def publishing(
     answer: bytes, *, seconds: float = 30, **settings: Any
-) -> AsyncIterator[tuple[routes.World, https_server.HttpsServer]]:
+) -> AsyncIterator[tuple[router_harness.RouterHarness, https_server.HttpsServer]]:
     zones: dns_server.Zones = {
         "example.org": {"MX": ["10 mx1.example.org.", "20 mx2.example.net."]},
         "mx1.example.org": {"A": ["192.0.2.1"]},
@@ -40,24 +40,26 @@ async def publishing(
     async with https_server.running("mta-sts.example.org") as server:
         server.answer = answer
         client = https_get.Client(server.context, port=server.port, seconds=seconds)
-        async with routes.running(zones, https=client, **{"mta_sts": True, "mx_port": 2525, **settings}) as world:
-            yield world, server
+        async with router_harness.running(
+            zones, https=client, **{"mta_sts": True, "mx_port": 2525, **settings}
+        ) as harness:
+            yield harness, server
 
 
-async def policies(world: routes.World) -> dict[str, tls_policy.TlsPolicy]:
+async def policies(harness: router_harness.RouterHarness) -> dict[str, tls_policy.TlsPolicy]:
     """The policy for each host of the route, which is looked up anew."""
-    world.now[0] += 3600
-    return {host.name: host.tls for host in (await world.route("example.org")).hosts}
+    harness.now[0] += 3600
+    return {host.name: host.tls for host in (await harness.route("example.org")).hosts}
 
 
 async def test_an_enforced_policy_leaves_only_hosts_that_it_names_and_wants_their_certificates() -> None:
-    async with publishing(policy("mx1.example.org")) as (world, _):
-        assert await policies(world) == {"mx1.example.org": VERIFIED}
+    async with publishing(policy("mx1.example.org")) as (harness, _):
+        assert await policies(harness) == {"mx1.example.org": VERIFIED}
 
 
 async def test_patterns_may_have_a_star() -> None:
-    async with publishing(policy("*.example.org", "*.example.net")) as (world, _):
-        found = await policies(world)
+    async with publishing(policy("*.example.org", "*.example.net")) as (harness, _):
+        found = await policies(harness)
     assert {name: tls.names for name, tls in found.items()} == {
         "mx1.example.org": ("mx1.example.org",),
         "mx2.example.net": ("mx2.example.net",),
@@ -65,38 +67,38 @@ async def test_patterns_may_have_a_star() -> None:
 
 
 async def test_a_policy_that_allows_no_host_is_tried_again_later() -> None:
-    async with publishing(policy("mx.example.com")) as (world, _):
-        found = await world.no_route("example.org")
+    async with publishing(policy("mx.example.com")) as (harness, _):
+        found = await harness.no_route("example.org")
     assert not found.permanent
-    assert "the MTA-STS policy of example.org does not allow mx1.example.org" in found.trouble
+    assert "the MTA-STS policy of example.org does not allow mx1.example.org" in found.detail
 
 
 @pytest.mark.parametrize("mode", ["testing", "none"])
 async def test_a_policy_that_is_not_enforced_changes_nothing(mode: str) -> None:
-    async with publishing(policy("mx.example.com", mode=mode)) as (world, _):
-        assert set((await policies(world)).values()) == {tls_policy.OPPORTUNISTIC}
+    async with publishing(policy("mx.example.com", mode=mode)) as (harness, _):
+        assert set((await policies(harness)).values()) == {tls_policy.OPPORTUNISTIC}
 
 
 async def test_the_setting_required_holds_where_no_policy_does() -> None:
-    async with publishing(policy("mx.example.com", mode="testing"), tls="required") as (world, _):
-        assert {tls.mode for tls in (await policies(world)).values()} == {tls_policy.Mode.REQUIRED}
+    async with publishing(policy("mx.example.com", mode="testing"), tls="required") as (harness, _):
+        assert {tls.mode for tls in (await policies(harness)).values()} == {tls_policy.Mode.REQUIRED}
 
 
 @pytest.mark.parametrize("settings", [{"mta_sts": False}, {"tls": "off"}])
 async def test_when_it_is_off_nobody_is_asked(settings: dict[str, Any]) -> None:
-    async with publishing(policy("mx.example.com"), **settings) as (world, server):
-        assert len(await policies(world)) == 2
+    async with publishing(policy("mx.example.com"), **settings) as (harness, server):
+        assert len(await policies(harness)) == 2
         assert server.requests == []
-        assert world.dns.count("_mta-sts.example.org", "TXT") == 0
+        assert harness.dns.count("_mta-sts.example.org", "TXT") == 0
 
 
 async def test_a_domain_without_a_policy_costs_one_question() -> None:
-    async with publishing(policy("mx1.example.org")) as (world, server):
-        del world.dns.zones["_mta-sts.example.org"]
-        assert len(await policies(world)) == 2
+    async with publishing(policy("mx1.example.org")) as (harness, server):
+        del harness.dns.zones["_mta-sts.example.org"]
+        assert len(await policies(harness)) == 2
         assert server.requests == []
-        assert world.dns.count("_mta-sts.example.org", "TXT") == 1
-        assert world.dns.count("mta-sts.example.org", "A") == 0
+        assert harness.dns.count("_mta-sts.example.org", "TXT") == 1
+        assert harness.dns.count("mta-sts.example.org", "A") == 0
 
 
 @pytest.mark.parametrize(
@@ -110,16 +112,16 @@ async def test_a_domain_without_a_policy_costs_one_question() -> None:
     ],
 )
 async def test_a_policy_that_cannot_be_fetched_is_none_and_is_not_fetched_again_at_once(answer: bytes) -> None:
-    async with publishing(answer) as (world, server):
-        assert len((await world.route("example.org")).hosts) == 2
+    async with publishing(answer) as (harness, server):
+        assert len((await harness.route("example.org")).hosts) == 2
         requests = len(server.requests)
         assert requests == 1
-        world.dns.ttl = 1
-        world.now[0] += mta_sts_policies.FAILURE_SECONDS - 1
-        await world.route("example.org")
+        harness.dns.ttl = 1
+        harness.now[0] += mta_sts_policies.FAILURE_SECONDS - 1
+        await harness.route("example.org")
         assert len(server.requests) == requests
         server.answer = policy("mx1.example.org")
-        assert await policies(world) == {"mx1.example.org": VERIFIED}
+        assert await policies(harness) == {"mx1.example.org": VERIFIED}
 
 
 async def test_the_log_says_why_a_policy_was_not_fetched() -> None:
@@ -127,49 +129,49 @@ async def test_the_log_says_why_a_policy_was_not_fetched() -> None:
     wrapper = structlog.make_filtering_bound_logger("info")
     log = structlog.wrap_logger(None, processors=[heard], wrapper_class=wrapper)
     answer = https_server.response(b"", status="404 Not Found")
-    async with publishing(answer, log=log) as (world, _):
-        await policies(world)
-        await policies(world)
+    async with publishing(answer, log=log) as (harness, _):
+        await policies(harness)
+        await policies(harness)
     event = {
         "event": "mta_sts_not_fetched",
         "log_level": "warning",
         "domain": "example.org",
-        "trouble": "mta-sts.example.org: status 404, text/plain",
+        "detail": "mta-sts.example.org: status 404, text/plain",
         "kept": False,
     }
     assert heard.entries == [event, event]
 
 
 async def test_a_host_without_an_address_or_a_good_certificate_has_no_policy() -> None:
-    async with publishing(policy("mx1.example.org")) as (world, server):
-        del world.dns.zones["mta-sts.example.org"]
-        assert len(await policies(world)) == 2
-        world.dns.zones["_mta-sts.other.example"] = announce("1")
-        world.dns.zones["mta-sts.other.example"] = {"A": ["127.0.0.1"]}
-        world.dns.zones["other.example"] = {"A": ["192.0.2.1"]}
-        assert len((await world.route("other.example")).hosts) == 1
+    async with publishing(policy("mx1.example.org")) as (harness, server):
+        del harness.dns.zones["mta-sts.example.org"]
+        assert len(await policies(harness)) == 2
+        harness.dns.zones["_mta-sts.other.example"] = announce("1")
+        harness.dns.zones["mta-sts.other.example"] = {"A": ["127.0.0.1"]}
+        harness.dns.zones["other.example"] = {"A": ["192.0.2.1"]}
+        assert len((await harness.route("other.example")).hosts) == 1
         assert server.requests == []
 
 
 async def test_a_web_host_that_says_nothing_is_not_waited_for_long() -> None:
-    async with publishing(b"", seconds=0.3) as (world, server):
+    async with publishing(b"", seconds=0.3) as (harness, server):
         server.answer = None
-        assert len(await policies(world)) == 2
+        assert len(await policies(harness)) == 2
 
 
 async def test_a_policy_is_fetched_once_while_its_id_stays() -> None:
-    async with publishing(policy("mx1.example.org")) as (world, server):
+    async with publishing(policy("mx1.example.org")) as (harness, server):
         for _ in range(3):
-            assert await policies(world) == {"mx1.example.org": VERIFIED}
+            assert await policies(harness) == {"mx1.example.org": VERIFIED}
         assert len(server.requests) == 1
 
 
 async def test_a_new_id_fetches_the_policy_anew() -> None:
-    async with publishing(policy("mx1.example.org")) as (world, server):
-        await policies(world)
+    async with publishing(policy("mx1.example.org")) as (harness, server):
+        await policies(harness)
         server.answer = policy("mx2.example.net")
-        world.dns.zones["_mta-sts.example.org"] = announce("2")
-        assert list(await policies(world)) == ["mx2.example.net"]
+        harness.dns.zones["_mta-sts.example.org"] = announce("2")
+        assert list(await policies(harness)) == ["mx2.example.net"]
         assert len(server.requests) == 2
 
 
@@ -177,49 +179,52 @@ async def test_a_new_id_fetches_the_policy_anew() -> None:
 async def test_a_policy_holds_on_when_its_announcement_or_its_host_is_gone(
     record: dns_server.Types | dns_server.Fault | None,
 ) -> None:
-    async with publishing(policy("mx1.example.org")) as (world, server):
-        await policies(world)
+    async with publishing(policy("mx1.example.org")) as (harness, server):
+        await policies(harness)
         server.answer = https_server.response(b"", status="500 Internal Server Error")
         if record is None:
-            del world.dns.zones["_mta-sts.example.org"]
+            del harness.dns.zones["_mta-sts.example.org"]
         else:
-            world.dns.zones["_mta-sts.example.org"] = record
-        assert await policies(world) == {"mx1.example.org": VERIFIED}
-        world.now[0] += 604_800
-        assert len(await policies(world)) == 2
+            harness.dns.zones["_mta-sts.example.org"] = record
+        assert await policies(harness) == {"mx1.example.org": VERIFIED}
+        harness.now[0] += 604_800
+        assert len(await policies(harness)) == 2
 
 
 async def test_a_policy_is_fetched_again_every_day_and_when_it_has_run_out() -> None:
-    async with publishing(policy("mx1.example.org")) as (world, server):
-        await policies(world)
-        world.now[0] += DAY
-        await policies(world)
+    async with publishing(policy("mx1.example.org")) as (harness, server):
+        await policies(harness)
+        harness.now[0] += DAY
+        await policies(harness)
         assert len(server.requests) == 2
         server.answer = policy("mx1.example.org", max_age=7200)
-        world.now[0] += DAY
-        await policies(world)
-        world.now[0] += 7200
-        await policies(world)
+        harness.now[0] += DAY
+        await policies(harness)
+        harness.now[0] += 7200
+        await policies(harness)
         assert len(server.requests) == 4
 
 
 async def test_a_policy_that_forbids_to_be_kept_is_not_fetched_for_every_message() -> None:
-    async with publishing(policy("mx1.example.org", max_age=0)) as (world, server):
-        world.dns.ttl = 1
+    async with publishing(policy("mx1.example.org", max_age=0)) as (harness, server):
+        harness.dns.ttl = 1
         for _ in range(3):
-            world.now[0] += 60
-            await world.route("example.org")
+            harness.now[0] += 60
+            await harness.route("example.org")
         assert len(server.requests) == 1
 
 
 async def test_a_domain_that_is_its_own_mail_host_may_be_named_by_its_policy() -> None:
-    async with publishing(policy("example.org")) as (world, _):
-        world.dns.zones["example.org"] = {"A": ["192.0.2.1"]}
-        (tls,) = (await policies(world)).values()
+    async with publishing(policy("example.org")) as (harness, _):
+        harness.dns.zones["example.org"] = {"A": ["192.0.2.1"]}
+        (tls,) = (await policies(harness)).values()
     assert tls.names == ("example.org",)
 
 
 async def test_a_smarthost_has_no_policy_but_the_setting() -> None:
-    async with publishing(policy("mx.example.com"), smarthost="mx1.example.org:25", tls="required") as (world, server):
-        assert [tls.mode for tls in (await policies(world)).values()] == [tls_policy.Mode.REQUIRED]
+    async with publishing(policy("mx.example.com"), smarthost="mx1.example.org:25", tls="required") as (
+        harness,
+        server,
+    ):
+        assert [tls.mode for tls in (await policies(harness)).values()] == [tls_policy.Mode.REQUIRED]
         assert server.requests == []

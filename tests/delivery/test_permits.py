@@ -17,7 +17,7 @@ class Holder:
         self.task = asyncio.create_task(self._hold(shared, proven))
 
     async def _hold(self, shared: permits.Permits, proven: bool) -> None:  # noqa: FBT001 - a test's own
-        async with shared.one(proven=proven):
+        async with shared.acquire(proven=proven):
             self.has_it = True
             await self._release.wait()
 
@@ -64,7 +64,7 @@ async def test_proven_destinations_may_have_all_connections_and_each_that_is_giv
 async def test_a_single_connection_serves_everybody() -> None:
     shared = permits.Permits(1)
     for proven in (False, True, False):
-        async with shared.one(proven=proven):
+        async with shared.acquire(proven=proven):
             pass
 
 
@@ -74,7 +74,7 @@ async def test_a_permit_comes_back_after_an_error_and_one_that_was_waited_for_af
 ) -> None:
     shared = permits.Permits(1)
     with contextlib.suppress(RuntimeError):
-        async with shared.one(proven=proven):
+        async with shared.acquire(proven=proven):
             raise RuntimeError
     first = Holder(shared, proven=proven)
     await turn()

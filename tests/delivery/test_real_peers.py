@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import trustme
 
-from postroad.services import context, domain_keys, messages
+from postroad.services import context
+from postroad.services.dkim import domain_keys
+from postroad.services.messages import lookup as messages
 from postroad.storage import domains
-from tests import aiosmtpd_server, contexts, dkim_verifiers, mailing, smtp_peers
-from tests.delivery import engines, postfix_server
+from tests import accepted_mail, aiosmtpd_server, contexts, dkim_verifiers, smtp_peers
+from tests.delivery import engine_harness, postfix_server
 
-HOST = engines.HOST
+HOST = engine_harness.HOST
 SIGNED: dict[str, Any] = {"sign": True}
 TEXT = "Grüße!\n.\n..two dots\n.a dot and a word\n" + "word " * 400 + "\nlast line"
 
@@ -38,18 +40,20 @@ async def test_aiosmtpd_takes_our_mail_without_pipelining(is_encrypted: bool, ur
     mailbox = aiosmtpd_server.Mailbox()
     async with (
         aiosmtpd_server.serving(mailbox, name=HOST, tls=certified() if is_encrypted else None) as port,
-        engines.delivering(url, port=port) as post,
+        engine_harness.running_engine(url, port=port) as harness,
     ):
-        await post.prove()
-        sent = [await post.send("ada@example.net", "bob@example.net", "jörg@example.net", text=TEXT) for _ in range(2)]
+        await harness.prove()
+        sent = [
+            await harness.send("ada@example.net", "bob@example.net", "jörg@example.net", text=TEXT) for _ in range(2)
+        ]
         for message_id in sent:
-            seen = await post.settle(message_id)
+            seen = await harness.settle(message_id)
             found = [(one.status, one.last_smtp_code, one.attempt_count) for one in seen.recipients]
             assert found == [("delivered", 250, 1), ("bounced", 550, 1), ("delivered", 250, 1)]
             assert {attempt.tls for attempt in seen.attempts} == {"TLSv1.3" if is_encrypted else ""}
             assert seen.message.status == "partial"
-        raws = [await messages.raw(post.ctx, post.account_id, message_id) for message_id in sent]
-        assert await post.credits() == (5, 0)
+        raws = [await messages.raw(harness.ctx, harness.account_id, message_id) for message_id in sent]
+        assert await harness.credits() == (5, 0)
     taken = mailbox.taken[1:]
     # A recipient that needs SMTPUTF8 has a transaction of its own.
     assert sorted(content for _, content, _ in taken) == sorted(raws * 2)
@@ -61,29 +65,33 @@ async def test_aiosmtpd_takes_our_mail_without_pipelining(is_encrypted: bool, ur
 @pytest.mark.parametrize("discarded", ["", "pipelining", "pipelining,starttls"], ids=["all", "one_by_one", "plain"])
 async def test_postfix_takes_our_mail(discarded: str, url: str) -> None:
     with postfix_server.running(HOST, discarded=discarded) as postfix:
-        async with engines.delivering(url, port=postfix.port) as post:
+        async with engine_harness.running_engine(url, port=postfix.port) as harness:
             recipients = [f"user{number}@example.net" for number in range(20)]
-            first = await post.send()
-            await post.settle(first)
-            sent = [first, await post.send(*recipients, text=TEXT), await post.send("ada@example.net", text=TEXT * 100)]
+            first = await harness.send()
+            await harness.settle(first)
+            sent = [
+                first,
+                await harness.send(*recipients, text=TEXT),
+                await harness.send("ada@example.net", text=TEXT * 100),
+            ]
             for message_id in sent:
-                seen = await post.settle(message_id)
+                seen = await harness.settle(message_id)
                 assert {(one.status, one.attempt_count, one.last_smtp_code) for one in seen.recipients} == {
                     ("delivered", 1, 250)
                 }
                 assert {attempt.tls for attempt in seen.attempts} == {"" if "starttls" in discarded else "TLSv1.3"}
-            raws = [await messages.raw(post.ctx, post.account_id, message_id) for message_id in sent]
-            assert await post.credits() == (22, 0)
+            raws = [await messages.raw(harness.ctx, harness.account_id, message_id) for message_id in sent]
+            assert await harness.credits() == (22, 0)
         assert sorted(postfix.contents()) == sorted(raws)
 
 
-async def _signed(post: engines.Post, *to: str, **fields: object) -> dict[str, str]:
+async def _signed(harness: engine_harness.EngineHarness, *to: str, **fields: object) -> dict[str, str]:
     """Send a message and return the records that its signature is checked against."""
-    async with post.ctx.store.reading() as tx:
-        domain = await domains.by_name(tx, post.account_id, mailing.DOMAIN)
+    async with harness.ctx.store.reading() as tx:
+        domain = await domains.by_name(tx, harness.account_id, accepted_mail.DOMAIN)
     assert domain is not None
-    record = await domain_keys.record(post.ctx, domain)
-    seen = await post.settle(await post.send(*to, **fields))
+    record = await domain_keys.record(harness.ctx, domain)
+    seen = await harness.settle(await harness.send(*to, **fields))
     assert {one.status for one in seen.recipients} == {"delivered"}
     return {record.name: record.value}
 
@@ -91,9 +99,9 @@ async def _signed(post: engines.Post, *to: str, **fields: object) -> dict[str, s
 async def test_what_arrives_parses_back_and_its_signature_is_good(url: str) -> None:
     async with (
         smtp_peers.serving() as peer,
-        engines.delivering(url, port=peer.port, clock=present(), **SIGNED) as post,
+        engine_harness.running_engine(url, port=peer.port, clock=present(), **SIGNED) as harness,
     ):
-        records = await _signed(post, subject="Grüße", text=TEXT, html="<p>Grüße!</p>")
+        records = await _signed(harness, subject="Grüße", text=TEXT, html="<p>Grüße!</p>")
     (taken,) = peer.transactions
     assert taken.content.startswith(b"DKIM-Signature:")
     assert dkim_verifiers.dkimpy_accepts(taken.content, records)
@@ -110,20 +118,20 @@ async def test_what_arrives_parses_back_and_its_signature_is_good(url: str) -> N
 async def test_opendkim_accepts_what_arrives(url: str, tmp_path: Path) -> None:
     async with (
         smtp_peers.serving() as peer,
-        engines.delivering(url, port=peer.port, clock=present(), **SIGNED) as post,
+        engine_harness.running_engine(url, port=peer.port, clock=present(), **SIGNED) as harness,
     ):
-        records = await _signed(post, text=TEXT)
+        records = await _signed(harness, text=TEXT)
     assert dkim_verifiers.opendkim_accepts(peer.transactions[0].content, records, tmp_path)
 
 
 async def test_every_destination_gets_the_same_signed_bytes(url: str) -> None:
-    other = engines.zones_of({"mx.other.example": "127.0.0.1"}, domain="other.example")
-    zones = {**engines.zones_of({HOST: "127.0.0.1"}), **other}
+    other = engine_harness.zones_of({"mx.other.example": "127.0.0.1"}, domain="other.example")
+    zones = {**engine_harness.zones_of({HOST: "127.0.0.1"}), **other}
     async with (
         smtp_peers.serving() as peer,
-        engines.delivering(url, port=peer.port, zones=zones, clock=present(), **SIGNED) as post,
+        engine_harness.running_engine(url, port=peer.port, zones=zones, clock=present(), **SIGNED) as harness,
     ):
-        records = await _signed(post, "ada@example.net", "bob@other.example")
+        records = await _signed(harness, "ada@example.net", "bob@other.example")
     first, second = peer.transactions
     assert first.content == second.content
     assert dkim_verifiers.dkimpy_accepts(first.content, records)

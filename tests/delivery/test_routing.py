@@ -8,7 +8,7 @@ from postroad import config
 from postroad.delivery import host_addresses, routing
 from postroad.model import tls_policy
 from tests import dns_server
-from tests.delivery import routes
+from tests.delivery import router_harness
 from tests.dns_server import Fault
 
 THREE = {
@@ -17,15 +17,15 @@ THREE = {
     "b.example": {"A": ["192.0.2.2"]},
     "c.example": {"A": ["192.0.2.3"]},
 }
-ANY = {"A": [routes.ADDRESS]}
+ANY = {"A": [router_harness.ADDRESS]}
 
 
 # Mail hosts.
 
 
 async def test_mail_hosts_are_tried_by_preference() -> None:
-    async with routes.running({**THREE}, mx_port=2525) as world:
-        route = await world.route("example.org")
+    async with router_harness.running({**THREE}, mx_port=2525) as harness:
+        route = await harness.route("example.org")
     assert route.hosts == tuple(
         routing.Host(name, address, 2525, tls_policy.OPPORTUNISTIC)
         for name, address in [("a.example", "192.0.2.1"), ("b.example", "192.0.2.2"), ("c.example", "192.0.2.3")]
@@ -34,64 +34,64 @@ async def test_mail_hosts_are_tried_by_preference() -> None:
 
 async def test_hosts_of_equal_preference_are_shuffled_and_only_those() -> None:
     zones = {"example.org": {"MX": ["10 a.example.", "10 b.example.", "5 c.example."]}, "*": ANY}
-    async with routes.running({**zones}) as world:
-        assert await world.names("example.org") == ["c.example", "a.example", "b.example"]
-    async with routes.running({**zones}, shuffle=lambda hosts: hosts.reverse()) as world:
-        assert await world.names("example.org") == ["c.example", "b.example", "a.example"]
+    async with router_harness.running({**zones}) as harness:
+        assert await harness.names("example.org") == ["c.example", "a.example", "b.example"]
+    async with router_harness.running({**zones}, shuffle=lambda hosts: hosts.reverse()) as harness:
+        assert await harness.names("example.org") == ["c.example", "b.example", "a.example"]
 
 
 async def test_without_mail_hosts_the_domain_itself_is_the_host() -> None:
-    async with routes.running({"example.org": ANY}) as world:
-        route = await world.route("example.org")
-    assert [(host.name, host.address) for host in route.hosts] == [("example.org", routes.ADDRESS)]
+    async with router_harness.running({"example.org": ANY}) as harness:
+        route = await harness.route("example.org")
+    assert [(host.name, host.address) for host in route.hosts] == [("example.org", router_harness.ADDRESS)]
 
 
 async def test_a_null_mx_takes_no_mail() -> None:
-    async with routes.running({"example.org": {"MX": ["0 ."], "A": [routes.ADDRESS]}}) as world:
-        found = await world.no_route("example.org")
+    async with router_harness.running({"example.org": {"MX": ["0 ."], "A": [router_harness.ADDRESS]}}) as harness:
+        found = await harness.no_route("example.org")
     assert found == routing.NoRoute(
-        permanent=True, trouble="example.org does not accept mail (null MX)", valid_until=1300.0
+        permanent=True, detail="example.org does not accept mail (null MX)", valid_until=1300.0
     )
 
 
 async def test_a_root_beside_other_mail_hosts_is_ignored() -> None:
-    async with routes.running({"example.org": {"MX": ["0 .", "10 a.example."]}, "*": ANY}) as world:
-        assert await world.names("example.org") == ["a.example"]
+    async with router_harness.running({"example.org": {"MX": ["0 .", "10 a.example."]}, "*": ANY}) as harness:
+        assert await harness.names("example.org") == ["a.example"]
 
 
 async def test_a_domain_that_does_not_exist_is_final() -> None:
-    async with routes.running({}) as world:
-        found = await world.no_route("example.org")
+    async with router_harness.running({}) as harness:
+        found = await harness.no_route("example.org")
     assert found.permanent
-    assert found.trouble == "the domain example.org does not exist"
+    assert found.detail == "the domain example.org does not exist"
 
 
 async def test_a_domain_with_nothing_is_final() -> None:
-    async with routes.running({"example.org": {"TXT": ['"v=spf1 -all"']}}) as world:
-        found = await world.no_route("example.org")
+    async with router_harness.running({"example.org": {"TXT": ['"v=spf1 -all"']}}) as harness:
+        found = await harness.no_route("example.org")
     assert found.permanent
-    assert found.trouble == "example.org has neither mail hosts nor addresses"
+    assert found.detail == "example.org has neither mail hosts nor addresses"
 
 
 async def test_a_domain_without_mail_hosts_whose_addresses_are_unknown_is_tried_again() -> None:
-    async with routes.running({"example.org": {"A": Fault.SERVFAIL}}) as world:
-        found = await world.no_route("example.org")
+    async with router_harness.running({"example.org": {"A": Fault.SERVFAIL}}) as harness:
+        found = await harness.no_route("example.org")
     assert not found.permanent
-    assert "DNS does not answer for example.org: SERVFAIL" in found.trouble
+    assert "DNS does not answer for example.org: SERVFAIL" in found.detail
 
 
 @pytest.mark.parametrize("fault, words", [(Fault.SERVFAIL, "SERVFAIL"), (Fault.SILENCE, "no answer in time")])
 async def test_a_failure_of_dns_is_tried_again_soon(fault: Fault, words: str) -> None:
-    async with routes.running({"example.org": fault}, patience_seconds=2) as world:
-        found = await world.no_route("example.org")
+    async with router_harness.running({"example.org": fault}, timeout_seconds=2) as harness:
+        found = await harness.no_route("example.org")
         assert found == routing.NoRoute(
             permanent=False,
-            trouble=f"DNS does not answer for example.org: {words}",
+            detail=f"DNS does not answer for example.org: {words}",
             valid_until=1000 + host_addresses.FAILURE_SECONDS,
         )
-        world.dns.zones["example.org"] = ANY
-        world.now[0] = found.valid_until
-        assert await world.names("example.org") == ["example.org"]
+        harness.dns.zones["example.org"] = ANY
+        harness.now[0] = found.valid_until
+        assert await harness.names("example.org") == ["example.org"]
 
 
 @pytest.mark.parametrize(
@@ -105,43 +105,43 @@ async def test_a_failure_of_dns_is_tried_again_soon(fault: Fault, words: str) ->
 async def test_mail_hosts_that_cannot_be_found_are_tried_again(
     host: dict[str, list[str]] | Fault | None, words: str
 ) -> None:
-    zones: dns_server.Zones = {"example.org": {"MX": ["10 a.example."], "A": [routes.ADDRESS]}}
+    zones: dns_server.Zones = {"example.org": {"MX": ["10 a.example."], "A": [router_harness.ADDRESS]}}
     if host is not None:
         zones["a.example"] = host
-    async with routes.running(zones) as world:
-        found = await world.no_route("example.org")
+    async with router_harness.running(zones) as harness:
+        found = await harness.no_route("example.org")
     assert not found.permanent
-    assert found.trouble == f"no mail host of example.org can be used now: {words}"
+    assert found.detail == f"no mail host of example.org can be used now: {words}"
 
 
 async def test_one_mail_host_that_can_be_found_is_enough() -> None:
-    async with routes.running(
+    async with router_harness.running(
         {"example.org": {"MX": ["10 gone.example.", "20 a.example."]}, "a.example": ANY}
-    ) as world:
-        assert await world.names("example.org") == ["a.example"]
+    ) as harness:
+        assert await harness.names("example.org") == ["a.example"]
 
 
 async def test_a_mail_host_may_be_an_alias() -> None:
     zones = {"example.org": {"MX": ["10 alias.example."]}, "alias.example": {"CNAME": ["a.example."]}, "a.example": ANY}
-    async with routes.running({**zones}) as world:
-        assert await world.names("example.org") == ["alias.example"]
+    async with router_harness.running({**zones}) as harness:
+        assert await harness.names("example.org") == ["alias.example"]
 
 
 async def test_mail_hosts_that_are_addresses_or_no_names_are_ignored() -> None:
     zones = {"example.org": {"MX": ["1 192.0.2.7.", r"2 a\032b.example.", "3 a.example."]}, "*": ANY}
-    async with routes.running({**zones}) as world:
-        assert await world.names("example.org") == ["a.example"]
-        world.dns.zones["numbers.example"] = {"MX": ["1 192.0.2.7."]}
-        found = await world.no_route("numbers.example")
+    async with router_harness.running({**zones}) as harness:
+        assert await harness.names("example.org") == ["a.example"]
+        harness.dns.zones["numbers.example"] = {"MX": ["1 192.0.2.7."]}
+        found = await harness.no_route("numbers.example")
     assert not found.permanent
-    assert found.trouble == "the MX records of numbers.example name no host"
+    assert found.detail == "the MX records of numbers.example name no host"
 
 
 async def test_a_host_that_is_named_twice_is_tried_where_it_comes_first() -> None:
-    async with routes.running(
+    async with router_harness.running(
         {"example.org": {"MX": ["30 a.example.", "20 b.example.", "10 a.example."]}, "*": ANY}
-    ) as world:
-        assert await world.names("example.org") == ["a.example", "b.example"]
+    ) as harness:
+        assert await harness.names("example.org") == ["a.example", "b.example"]
 
 
 async def test_hosts_and_addresses_are_bounded() -> None:
@@ -149,55 +149,55 @@ async def test_hosts_and_addresses_are_bounded() -> None:
         "example.org": {"MX": [f"{number} mx{number:02}.example." for number in range(30)]},
         "*": {"A": [f"192.0.2.{number}" for number in range(1, 20)]},
     }
-    async with routes.running({**zones}) as world:
-        names = await world.names("example.org")
+    async with router_harness.running({**zones}) as harness:
+        names = await harness.names("example.org")
     assert names == [f"mx{number:02}.example" for number in range(10) for _ in range(4)]
 
 
 @pytest.mark.parametrize("domain", ["exa mple.org", "a..example", "", "example.org\r\nx", "192.0.2.1"])
 async def test_what_is_no_domain_is_final(domain: str) -> None:
-    async with routes.running({"*": ANY}) as world:
-        assert (await world.no_route(domain)).permanent
-        assert world.dns.questions == []
+    async with router_harness.running({"*": ANY}) as harness:
+        assert (await harness.no_route(domain)).permanent
+        assert harness.dns.questions == []
 
 
 async def test_a_domain_may_be_written_in_capitals_and_with_a_final_dot() -> None:
-    async with routes.running({**THREE}) as world:
-        assert (await world.route("Example.ORG.")).hosts == (await world.route("example.org")).hosts
+    async with router_harness.running({**THREE}) as harness:
+        assert (await harness.route("Example.ORG.")).hosts == (await harness.route("example.org")).hosts
 
 
 # Ourselves.
 
 
 async def test_hosts_from_ourselves_on_are_left_out() -> None:
-    async with routes.running({**THREE}, own_names=["B.example."]) as world:
-        assert await world.names("example.org") == ["a.example"]
+    async with router_harness.running({**THREE}, own_names=["B.example."]) as harness:
+        assert await harness.names("example.org") == ["a.example"]
 
 
 async def test_equal_preferences_with_ourselves_are_left_out_too() -> None:
     zones = {"example.org": {"MX": ["10 a.example.", "20 b.example.", "20 us.example."]}, "*": ANY}
-    async with routes.running({**zones}, hostname="us.example") as world:
-        assert await world.names("example.org") == ["a.example"]
+    async with router_harness.running({**zones}, hostname="us.example") as harness:
+        assert await harness.names("example.org") == ["a.example"]
 
 
 async def test_we_know_ourselves_by_our_addresses() -> None:
-    async with routes.running({**THREE}, source_addresses=["192.0.2.2"]) as world:
-        assert await world.names("example.org") == ["a.example"]
+    async with router_harness.running({**THREE}, source_addresses=["192.0.2.2"]) as harness:
+        assert await harness.names("example.org") == ["a.example"]
 
 
 @pytest.mark.parametrize("ours", ["a.example", "192.0.2.1"])
 async def test_mail_that_would_come_back_to_us_is_final(ours: str) -> None:
-    async with routes.running({**THREE}, own_names=[ours]) as world:
-        found = await world.no_route("example.org")
+    async with router_harness.running({**THREE}, own_names=[ours]) as harness:
+        found = await harness.no_route("example.org")
     assert found.permanent
-    assert found.trouble == "mail for example.org loops back to this host"
+    assert found.detail == "mail for example.org loops back to this host"
 
 
 async def test_loopback_as_a_source_says_nothing_about_who_listens_there() -> None:
-    async with routes.running(
+    async with router_harness.running(
         {"example.org": {"A": ["127.0.0.1"]}}, mx_port=2525, source_addresses=["127.0.0.1"]
-    ) as world:
-        assert await world.names("example.org") == ["example.org"]
+    ) as harness:
+        assert await harness.names("example.org") == ["example.org"]
 
 
 # Addresses.
@@ -205,56 +205,58 @@ async def test_loopback_as_a_source_says_nothing_about_who_listens_there() -> No
 
 async def test_both_families_are_tried_in_turn() -> None:
     zones = {"example.org": {"A": ["192.0.2.1", "192.0.2.2"], "AAAA": ["2001:db8::1", "2001:db8::2", "2001:db8::3"]}}
-    async with routes.running({**zones}) as world:
-        route = await world.route("example.org")
+    async with router_harness.running({**zones}) as harness:
+        route = await harness.route("example.org")
     assert [host.address for host in route.hosts] == ["192.0.2.1", "2001:db8::1", "192.0.2.2", "2001:db8::2"]
 
 
 @pytest.mark.parametrize("source, reached", [("198.51.100.1", "192.0.2.1"), ("2001:db8:1::1", "2001:db8::1")])
 async def test_only_families_of_our_source_addresses_are_tried(source: str, reached: str) -> None:
     zones = {"example.org": {"A": ["192.0.2.1"], "AAAA": ["2001:db8::1"]}}
-    async with routes.running({**zones}, source_addresses=[source]) as world:
-        route = await world.route("example.org")
+    async with router_harness.running({**zones}, source_addresses=[source]) as harness:
+        route = await harness.route("example.org")
     assert [host.address for host in route.hosts] == [reached]
 
 
 async def test_a_host_of_another_family_is_tried_again_later() -> None:
-    async with routes.running({"example.org": {"AAAA": ["2001:db8::1"]}}, source_addresses=["198.51.100.1"]) as world:
-        found = await world.no_route("example.org")
+    async with router_harness.running(
+        {"example.org": {"AAAA": ["2001:db8::1"]}}, source_addresses=["198.51.100.1"]
+    ) as harness:
+        found = await harness.no_route("example.org")
     assert not found.permanent
-    assert "none of delivery.source_addresses can reach 2001:db8::1" in found.trouble
+    assert "none of delivery.source_addresses can reach 2001:db8::1" in found.detail
 
 
 async def test_a_source_address_that_is_none_is_an_error_that_names_the_setting() -> None:
     with pytest.raises(config.ConfigError, match=r"delivery\.source_addresses: 'host\.example'"):
-        async with routes.running({}, source_addresses=["host.example"]):
+        async with router_harness.running({}, source_addresses=["host.example"]):
             pass
 
 
 async def test_a_public_name_must_not_lead_into_this_host() -> None:
-    async with routes.running({"example.org": {"A": ["127.0.0.1", "0.0.0.0"], "AAAA": ["::1"]}}) as world:
-        found = await world.no_route("example.org")
+    async with router_harness.running({"example.org": {"A": ["127.0.0.1", "0.0.0.0"], "AAAA": ["::1"]}}) as harness:
+        found = await harness.no_route("example.org")
     assert not found.permanent
-    assert found.trouble == (
+    assert found.detail == (
         "no mail host of example.org can be used now: no mail may go there: 127.0.0.1 is a loopback address"
     )
 
 
 async def test_other_addresses_of_such_a_name_are_tried() -> None:
-    async with routes.running({"example.org": {"A": ["127.0.0.1", routes.ADDRESS]}}) as world:
-        assert [host.address for host in (await world.route("example.org")).hosts] == [routes.ADDRESS]
+    async with router_harness.running({"example.org": {"A": ["127.0.0.1", router_harness.ADDRESS]}}) as harness:
+        assert [host.address for host in (await harness.route("example.org")).hosts] == [router_harness.ADDRESS]
 
 
 async def test_destinations_on_another_port_than_that_of_mail_may_be_anywhere() -> None:
-    async with routes.running({"example.org": {"A": ["127.0.0.1"]}}, mx_port=2525) as world:
-        assert [host.address for host in (await world.route("example.org")).hosts] == ["127.0.0.1"]
+    async with router_harness.running({"example.org": {"A": ["127.0.0.1"]}}, mx_port=2525) as harness:
+        assert [host.address for host in (await harness.route("example.org")).hosts] == ["127.0.0.1"]
 
 
 @pytest.mark.parametrize("domain, address", [("[192.0.2.9]", "192.0.2.9"), ("[IPv6:2001:db8::9]", "2001:db8::9")])
 async def test_an_address_literal_is_its_own_route(domain: str, address: str) -> None:
-    async with routes.running({}) as world:
-        route = await world.route(domain)
-        assert world.dns.questions == []
+    async with router_harness.running({}) as harness:
+        route = await harness.route(domain)
+        assert harness.dns.questions == []
     assert route.hosts == (routing.Host(domain, address, 25, tls_policy.OPPORTUNISTIC),)
     assert (route.pool, route.provider) == (address, "others")
 
@@ -268,17 +270,17 @@ async def test_an_address_literal_is_its_own_route(domain: str, address: str) ->
     ],
 )
 async def test_an_address_literal_that_leads_nowhere_is_final(domain: str, words: str) -> None:
-    async with routes.running({}, own_names=["192.0.2.77"]) as world:
-        found = await world.no_route(domain)
+    async with router_harness.running({}, own_names=["192.0.2.77"]) as harness:
+        found = await harness.no_route(domain)
     assert found.permanent
-    assert found.trouble == words
+    assert found.detail == words
 
 
 async def test_an_address_literal_of_another_family_is_tried_again_later() -> None:
-    async with routes.running({}, source_addresses=["198.51.100.1"]) as world:
-        found = await world.no_route("[IPv6:2001:db8::9]")
+    async with router_harness.running({}, source_addresses=["198.51.100.1"]) as harness:
+        found = await harness.no_route("[IPv6:2001:db8::9]")
     assert not found.permanent
-    assert "none of delivery.source_addresses can reach 2001:db8::9" in found.trouble
+    assert "none of delivery.source_addresses can reach 2001:db8::9" in found.detail
 
 
 # Pools.
@@ -297,8 +299,8 @@ async def test_an_address_literal_of_another_family_is_tried_again_later() -> No
     ],
 )
 async def test_the_pool_is_the_providers_only_when_all_hosts_are(hosts: list[str], pool: str, provider: str) -> None:
-    async with routes.running({"example.org": {"MX": hosts}, "*": ANY}) as world:
-        route = await world.route("example.org")
+    async with router_harness.running({"example.org": {"MX": hosts}, "*": ANY}) as harness:
+        route = await harness.route("example.org")
     assert (route.pool, route.provider) == (pool, provider)
 
 
@@ -306,13 +308,13 @@ async def test_the_pool_is_the_providers_only_when_all_hosts_are(hosts: list[str
 
 
 async def test_a_smarthost_takes_all_mail() -> None:
-    async with routes.running({"relay.example": ANY}, smarthost="relay.example:587") as world:
-        route = await world.route("example.org")
-        assert route.hosts == (routing.Host("relay.example", routes.ADDRESS, 587, tls_policy.OPPORTUNISTIC),)
+    async with router_harness.running({"relay.example": ANY}, smarthost="relay.example:587") as harness:
+        route = await harness.route("example.org")
+        assert route.hosts == (routing.Host("relay.example", router_harness.ADDRESS, 587, tls_policy.OPPORTUNISTIC),)
         assert (route.pool, route.provider) == ("smarthost", "smarthost")
-        assert await world.route("example.net") is world.router.cached("other.example") is route
-        assert set(world.dns.questions) == {("relay.example", "A"), ("relay.example", "AAAA")}
-        assert len(world.dns.questions) == 2
+        assert await harness.route("example.net") is harness.router.cached("other.example") is route
+        assert set(harness.dns.questions) == {("relay.example", "A"), ("relay.example", "AAAA")}
+        assert len(harness.dns.questions) == 2
 
 
 @pytest.mark.parametrize(
@@ -320,27 +322,27 @@ async def test_a_smarthost_takes_all_mail() -> None:
     [("127.0.0.1:2525", ["127.0.0.1"]), ("[::1]:2525", ["::1"]), ("localhost:2525", ["127.0.0.1", "::1"])],
 )
 async def test_a_smarthost_may_be_this_host(smarthost: str, addresses: list[str]) -> None:
-    async with routes.running({}, smarthost=smarthost, own_names=["127.0.0.1"]) as world:
-        route = await world.route("example.org")
-        assert world.dns.questions == []
+    async with router_harness.running({}, smarthost=smarthost, own_names=["127.0.0.1"]) as harness:
+        route = await harness.route("example.org")
+        assert harness.dns.questions == []
     assert [(host.address, host.port) for host in route.hosts] == [(address, 2525) for address in addresses]
 
 
 async def test_a_smarthost_by_name_may_be_this_host_too() -> None:
-    async with routes.running({"relay.example": {"A": ["127.0.0.1"]}}, smarthost="relay.example:25") as world:
-        assert [host.address for host in (await world.route("example.org")).hosts] == ["127.0.0.1"]
+    async with router_harness.running({"relay.example": {"A": ["127.0.0.1"]}}, smarthost="relay.example:25") as harness:
+        assert [host.address for host in (await harness.route("example.org")).hosts] == ["127.0.0.1"]
 
 
 async def test_a_smarthost_that_is_missing_costs_no_mail() -> None:
-    async with routes.running({}, smarthost="relay.example:25") as world:
-        found = await world.no_route("example.org")
+    async with router_harness.running({}, smarthost="relay.example:25") as harness:
+        found = await harness.no_route("example.org")
     assert not found.permanent
-    assert found.trouble == "delivery.smarthost: the host relay.example does not exist"
+    assert found.detail == "delivery.smarthost: the host relay.example does not exist"
 
 
 async def test_a_smarthost_that_cannot_be_read_is_an_error_that_names_the_setting() -> None:
     with pytest.raises(config.ConfigError, match=r"delivery\.smarthost"):
-        async with routes.running({}, smarthost="relay.example"):
+        async with router_harness.running({}, smarthost="relay.example"):
             pass
 
 
@@ -348,67 +350,69 @@ async def test_a_smarthost_that_cannot_be_read_is_an_error_that_names_the_settin
 
 
 async def test_a_route_is_remembered_for_the_shortest_lifetime() -> None:
-    async with routes.running({**THREE}) as world:
-        world.dns.ttls["b.example"] = 60
-        assert world.router.cached("example.org") is None
-        route = await world.route("example.org")
+    async with router_harness.running({**THREE}) as harness:
+        harness.dns.ttls["b.example"] = 60
+        assert harness.router.cached("example.org") is None
+        route = await harness.route("example.org")
         assert route.valid_until == 1060
-        assert world.router.cached("example.org") is route
-        world.now[0] = 1059
-        assert await world.route("example.org") is route
-        assert world.dns.count("example.org", "MX") == 1
-        world.now[0] = 1060
-        assert world.router.cached("example.org") is None
-        await world.route("example.org")
-        assert world.dns.count("example.org", "MX") == 2
-        assert world.dns.count("b.example", "A") == 2
-        assert world.dns.count("a.example", "A") == 1
+        assert harness.router.cached("example.org") is route
+        harness.now[0] = 1059
+        assert await harness.route("example.org") is route
+        assert harness.dns.count("example.org", "MX") == 1
+        harness.now[0] = 1060
+        assert harness.router.cached("example.org") is None
+        await harness.route("example.org")
+        assert harness.dns.count("example.org", "MX") == 2
+        assert harness.dns.count("b.example", "A") == 2
+        assert harness.dns.count("a.example", "A") == 1
 
 
-@pytest.mark.parametrize("ttl, lifetime", [(0, host_addresses.LEAST_SECONDS), (604_800, host_addresses.MOST_SECONDS)])
+@pytest.mark.parametrize(
+    "ttl, lifetime", [(0, host_addresses.MIN_TTL_SECONDS), (604_800, host_addresses.MAX_TTL_SECONDS)]
+)
 async def test_lifetimes_are_bounded(ttl: int, lifetime: float) -> None:
-    async with routes.running({"example.org": ANY}) as world:
-        world.dns.ttl = ttl
-        world.dns.negative_ttl = 300
-        world.dns.zones["example.org"] = {"MX": ["1 example.org."], "A": [routes.ADDRESS]}
-        assert (await world.route("example.org")).valid_until == 1000 + lifetime
+    async with router_harness.running({"example.org": ANY}) as harness:
+        harness.dns.ttl = ttl
+        harness.dns.negative_ttl = 300
+        harness.dns.zones["example.org"] = {"MX": ["1 example.org."], "A": [router_harness.ADDRESS]}
+        assert (await harness.route("example.org")).valid_until == 1000 + lifetime
 
 
 async def test_what_is_final_is_remembered_too() -> None:
-    async with routes.running({}) as world:
-        found = await world.no_route("example.org")
-        assert world.router.cached("example.org") is found
-        assert await world.no_route("example.org") is found
-        assert world.dns.count("example.org", "MX") == 1
+    async with router_harness.running({}) as harness:
+        found = await harness.no_route("example.org")
+        assert harness.router.cached("example.org") is found
+        assert await harness.no_route("example.org") is found
+        assert harness.dns.count("example.org", "MX") == 1
 
 
 async def test_many_who_ask_at_once_ask_dns_once() -> None:
-    async with routes.running({**THREE}) as world:
-        first, *others = await asyncio.gather(*(world.route("example.org") for _ in range(50)))
+    async with router_harness.running({**THREE}) as harness:
+        first, *others = await asyncio.gather(*(harness.route("example.org") for _ in range(50)))
         assert all(other is first for other in others)
-        assert sorted(set(world.dns.questions)) == sorted(world.dns.questions)
+        assert sorted(set(harness.dns.questions)) == sorted(harness.dns.questions)
 
 
 async def test_domains_that_share_hosts_ask_for_their_addresses_once() -> None:
     zones = {f"d{number}.example": {"MX": ["1 aspmx.l.google.com."]} for number in range(20)}
-    async with routes.running({**zones, "aspmx.l.google.com": ANY}) as world:
-        await asyncio.gather(*(world.route(domain) for domain in zones))
-        assert world.dns.count("aspmx.l.google.com", "A") == 1
+    async with router_harness.running({**zones, "aspmx.l.google.com": ANY}) as harness:
+        await asyncio.gather(*(harness.route(domain) for domain in zones))
+        assert harness.dns.count("aspmx.l.google.com", "A") == 1
 
 
 async def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routing, "MOST_DOMAINS", 3)
-    async with routes.running({"*": ANY}) as world:
+    monkeypatch.setattr(routing, "MAX_DOMAINS", 3)
+    async with router_harness.running({"*": ANY}) as harness:
         for number in range(5):
-            await world.route(f"d{number}.example")
-        known = [world.router.cached(f"d{number}.example") is not None for number in range(5)]
+            await harness.route(f"d{number}.example")
+        known = [harness.router.cached(f"d{number}.example") is not None for number in range(5)]
     assert known == [False, False, True, True, True]
 
 
 async def test_who_stops_waiting_takes_nothing_from_the_others() -> None:
-    async with routes.running({**THREE}) as world:
-        with world.dns.holding():
-            leaving, staying = (asyncio.create_task(world.route("example.org")) for _ in range(2))
+    async with router_harness.running({**THREE}) as harness:
+        with harness.dns.holding():
+            leaving, staying = (asyncio.create_task(harness.route("example.org")) for _ in range(2))
             await asyncio.sleep(0)
             leaving.cancel()
             await asyncio.wait([leaving])
@@ -417,13 +421,13 @@ async def test_who_stops_waiting_takes_nothing_from_the_others() -> None:
 
 
 async def test_closing_ends_look_ups_that_are_under_way() -> None:
-    async with routes.running({**THREE}) as world:
-        with world.dns.holding():
-            waiting = asyncio.create_task(world.route("example.org"))
+    async with router_harness.running({**THREE}) as harness:
+        with harness.dns.holding():
+            waiting = asyncio.create_task(harness.route("example.org"))
             async with asyncio.timeout(30):
-                while not world.dns.questions:
+                while not harness.dns.questions:
                     await asyncio.sleep(0.01)
-            await world.router.close()
+            await harness.router.close()
         await asyncio.wait([waiting])
         assert waiting.cancelled()
-        assert world.router.cached("example.org") is None
+        assert harness.router.cached("example.org") is None

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from tests.fuzz import campaign, keeping, stretching, target, targets
+from tests.fuzz import campaign, corpus_files, target, targets, time_growth
 
 REPLAY = "tests/fuzz/test_corpus.py::test_whatever_was_kept_is_read_as_its_target_says"
 
@@ -27,8 +27,8 @@ def main() -> int:
     given = _options()
     chosen = [each for each in targets.ALL if given.target in (None, each.name)]
     seconds = given.minutes * 60 / len(chosen)
-    _tell(f"{len(chosen)} targets, {seconds:.0f} s each, seed {given.seed}")
-    _tell(f"{'target':<12} {'inputs':>8} {'new':>5} {'kept':>5} {'lines':>6} {'ways':>6} {'slowest':>9} {'found':>6}")
+    _print(f"{len(chosen)} targets, {seconds:.0f} s each, seed {given.seed}")
+    _print(f"{'target':<12} {'inputs':>8} {'new':>5} {'kept':>5} {'lines':>6} {'ways':>6} {'slowest':>9} {'found':>6}")
     return 1 if sum([_fuzz(each, given, seconds) for each in chosen]) else 0
 
 
@@ -43,32 +43,32 @@ def _options() -> argparse.Namespace:
 
 def _fuzz(chosen: target.Target, given: argparse.Namespace, seconds: float) -> int:
     with chosen.open() as work:
-        words = keeping.words(chosen.name)
+        words = corpus_files.words(chosen.name)
         run = campaign.Campaign(chosen, work, random.Random(given.seed), words, is_guided=not given.blind)
         end = time.monotonic() + seconds
-        run.begin([] if given.blind else keeping.kept(chosen.name) + keeping.crashes(chosen.name))
+        run.begin([] if given.blind else corpus_files.kept(chosen.name) + corpus_files.crashes(chosen.name))
         run.go_on(lambda: time.monotonic() > end - seconds * STRETCHING)
         if not given.blind:
             _stretch(run, until=lambda: time.monotonic() > end)
         tried, kept = run.tried, [] if given.blind else run.smallest()
     if not given.blind:
-        keeping.keep(chosen.name, kept)
+        corpus_files.keep(chosen.name, kept)
     counts = f"{tried:>8} {run.added:>5} {len(kept):>5} {run.lines:>6} {len(run.ways):>6}"
-    _tell(f"{chosen.name:<12} {counts} {run.slowest * 1000:>6.0f} ms {len(run.findings):>6}")
+    _print(f"{chosen.name:<12} {counts} {run.slowest * 1000:>6.0f} ms {len(run.findings):>6}")
     for site, data in run.findings.items():
-        file = keeping.keep_crash(chosen.name, data)
-        _tell(f"  {site}: {data[:100]!r} ({len(data)} octets, {file.relative_to(keeping.HERE.parent.parent)})")
-        _tell(f"  python -m pytest '{REPLAY}[{chosen.name}]'")
+        file = corpus_files.keep_crash(chosen.name, data)
+        _print(f"  {site}: {data[:100]!r} ({len(data)} octets, {file.relative_to(corpus_files.HERE.parent.parent)})")
+        _print(f"  python -m pytest '{REPLAY}[{chosen.name}]'")
     return len(run.findings)
 
 
 def _stretch(run: campaign.Campaign, *, until: Callable[[], bool]) -> None:
-    found = stretching.find(run.work, starts=run.inputs, words=run.words, chance=run.chance, until=until)
+    found = time_growth.find(run.work, starts=run.inputs, words=run.words, chance=run.chance, until=until)
     for data in itertools.islice(found, 1):
         run.findings["twice the size takes three times as long"] = data
 
 
-def _tell(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - whoever waits for minutes wants to see something
 
 

@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.fuzz import mutating, reaching, target
+from tests.fuzz import line_coverage, mutation, target
 
 # A place in the sources; two inputs that break there are one finding.
 Site = str
 # Beyond it there is something to mend, not more to find.
-MOST_FINDINGS: Final = 10
-MOST_SHRINKING: Final = 2_000
+MAX_FINDINGS: Final = 10
+MAX_SHRINKING: Final = 2_000
 # So many inputs and octets are replayed by every test run.
-MOST_KEPT: Final = 140
-MOST_KEPT_OCTETS: Final = 60_000
+MAX_KEPT: Final = 140
+MAX_KEPT_OCTETS: Final = 60_000
 # What no input of a few thousand octets needs, also where others compete for the processor: steps do not count what a
 # regular expression does.
-MOST_SECONDS: Final = 2.0
+MAX_SECONDS: Final = 2.0
 
 
 class TooManySteps(AssertionError):
@@ -45,16 +45,16 @@ class Campaign:
     tried: int = 0
     added: int = 0
     slowest: float = 0.0
-    most_steps_an_octet: float = 0.0
-    _watch: reaching.Watch = field(init=False)
+    max_steps_per_octet: float = 0.0
+    _watch: line_coverage.Watch = field(init=False)
 
     def __post_init__(self) -> None:
-        self._watch = reaching.Watch(self.chosen.watches)
+        self._watch = line_coverage.Watch(self.chosen.watches)
 
     @property
     def lines(self) -> int:
         """How many lines were reached."""
-        return len(reaching.lines(self.ways))
+        return len(line_coverage.lines(self.ways))
 
     def begin(self, kept: Iterable[bytes]) -> None:
         """Run the seeds and what was kept before."""
@@ -66,13 +66,13 @@ class Campaign:
 
     def go_on(self, until: Callable[[], bool]) -> None:
         """Try new inputs until it is time."""
-        while not until() and len(self.findings) < MOST_FINDINGS:
-            data = mutating.mutate(
+        while not until() and len(self.findings) < MAX_FINDINGS:
+            data = mutation.mutate(
                 self.chance,
                 self._parent(),
                 others=self.inputs or [b""],
                 words=self.words,
-                most=self.chosen.most_octets,
+                most=self.chosen.max_octets,
             )
             trace = self._try(data)
             if trace is None or trace.ways <= self.ways:
@@ -88,7 +88,7 @@ class Campaign:
         kept: list[bytes] = []
         for data in sorted(set(self.inputs), key=lambda data: (len(data), data)):
             trace = self._try(data)
-            fits = len(kept) < MOST_KEPT and sum(map(len, kept)) + len(data) <= MOST_KEPT_OCTETS
+            fits = len(kept) < MAX_KEPT and sum(map(len, kept)) + len(data) <= MAX_KEPT_OCTETS
             if trace is not None and fits and not trace.ways <= covered:
                 covered |= trace.ways
                 kept.append(data)
@@ -101,7 +101,7 @@ class Campaign:
         newest = self.inputs[-20:]
         return self.chance.choice(newest if self.chance.random() < 0.3 else self.inputs)
 
-    def _try(self, data: bytes) -> reaching.Trace | None:
+    def _try(self, data: bytes) -> line_coverage.Trace | None:
         self.tried += 1
         try:
             return self._run(data)
@@ -112,25 +112,25 @@ class Campaign:
                 self.findings[site] = self._shrunk(data, site)
             return None
 
-    def _run(self, data: bytes) -> reaching.Trace:
+    def _run(self, data: bytes) -> line_coverage.Trace:
         began = time.process_time()
         trace = self._watch.run(self.work, data)
         seconds = time.process_time() - began
         self.slowest = max(self.slowest, seconds)
-        self.most_steps_an_octet = max(self.most_steps_an_octet, trace.steps / (len(data) + 100))
+        self.max_steps_per_octet = max(self.max_steps_per_octet, trace.steps / (len(data) + 100))
         if trace.steps > self.chosen.may_take(len(data)):
             raise TooManySteps(f"{trace.steps} lines were run for {len(data)} octets")
-        if seconds > MOST_SECONDS:
+        if seconds > MAX_SECONDS:
             raise TooManySteps(f"{seconds:.1f} s went by for {len(data)} octets")
         return trace
 
     def _shrunk(self, data: bytes, site: Site) -> bytes:
         """The input without everything that it does not need to break the target in the same place."""
         size, tries = len(data), 0
-        while size and tries < MOST_SHRINKING:
+        while size and tries < MAX_SHRINKING:
             size = min(size, len(data))
             at = 0
-            while at < len(data) and tries < MOST_SHRINKING:
+            while at < len(data) and tries < MAX_SHRINKING:
                 shorter = data[:at] + data[at + size :]
                 tries += 1
                 if self._breaks(shorter, site):

@@ -9,7 +9,7 @@ Work = Callable[[bytes], None]
 Opened = contextlib.AbstractContextManager[Work]
 
 # One octet at a time up to this size; beyond it, so many pieces are still cut in every odd place.
-MOST_PIECES: Final = 150
+MAX_PIECES: Final = 150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Target:
     open: Callable[[], Opened]
     watches: tuple[str, ...]
     seeds: tuple[bytes, ...]
-    most_octets: int = 2_000
+    max_octets: int = 2_000
     steps: tuple[int, int] = (5_000, 200)
 
     def may_take(self, size: int) -> int:
@@ -40,7 +40,7 @@ def plain(work: Work) -> Callable[[], Opened]:
 
 def pieces(data: bytes) -> list[bytes]:
     """The octets as a slow connection would bring them."""
-    size = 1 + len(data) // MOST_PIECES
+    size = 1 + len(data) // MAX_PIECES
     return [data[at : at + size] for at in range(0, len(data), size)]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from postroad.protocol import strict_json
-from tests.fuzz import campaign, keeping, mutating, reaching, stretching, target, targets
+from tests.fuzz import campaign, corpus_files, line_coverage, mutation, target, targets, time_growth
 
 TRIES = 3_000
 
@@ -19,7 +19,7 @@ def planted(data: bytes) -> None:
     """A reader with a mistake that only a value nested in an object can reach."""
     try:
         value = strict_json.read(data)
-    except strict_json.NotJson:
+    except strict_json.JsonError:
         return
     if isinstance(value, dict) and any(isinstance(member, list) and member for member in value.values()):
         raise PlantedError
@@ -82,9 +82,9 @@ def test_only_the_code_that_is_watched_counts() -> None:
     def read(data: bytes) -> None:
         strict_json.read(data)
 
-    trace = reaching.Watch(("protocol/strict_json.py",)).run(read, b"[1]")
-    assert trace.steps >= len(reaching.lines(trace.ways)) > 5
-    nothing = reaching.Watch(("protocol/dsn.py",)).run(read, b"[1]")
+    trace = line_coverage.Watch(("protocol/strict_json.py",)).run(read, b"[1]")
+    assert trace.steps >= len(line_coverage.lines(trace.ways)) > 5
+    nothing = line_coverage.Watch(("protocol/reports/dsn.py",)).run(read, b"[1]")
     assert (nothing.steps, nothing.ways) == (0, set())
 
 
@@ -92,7 +92,7 @@ def test_no_input_grows_beyond_its_bound() -> None:
     chance = random.Random(1)
     data = b"abc"
     for _ in range(500):
-        data = mutating.mutate(chance, data, others=[b"x" * 100], words=[b"word" * 50], most=200)
+        data = mutation.mutate(chance, data, others=[b"x" * 100], words=[b"word" * 50], most=200)
         assert len(data) <= 200
 
 
@@ -100,28 +100,28 @@ def test_no_input_grows_beyond_its_bound() -> None:
 def test_time_that_grows_faster_than_the_size_is_a_finding(
     power: int, findings: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stretching, "_seconds", lambda _work, data: float(len(data)) ** power)
+    monkeypatch.setattr(time_growth, "_seconds", lambda _work, data: float(len(data)) ** power)
     turns = iter([False] * 5 + [True])
-    found = stretching.find(
+    found = time_growth.find(
         planted, starts=[b"[1]"], words=[b"word"], chance=random.Random(1), until=lambda: next(turns)
     )
     assert len(list(found)) == findings
 
 
 def test_what_is_kept_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "CORPUS", tmp_path / "corpus")
-    monkeypatch.setattr(keeping, "CRASHES", tmp_path / "crashes")
+    monkeypatch.setattr(corpus_files, "CORPUS", tmp_path / "corpus")
+    monkeypatch.setattr(corpus_files, "CRASHES", tmp_path / "crashes")
     everything = [bytes(range(256)), b"", b"\n"]
-    keeping.keep("planted", everything)
-    assert keeping.kept("planted") == everything
-    keeping.keep_crash("planted", b"\xff\r\n")
-    assert keeping.crashes("planted") == [b"\xff\r\n"]
-    assert keeping.crashes("other") == []
+    corpus_files.keep("planted", everything)
+    assert corpus_files.kept("planted") == everything
+    corpus_files.keep_crash("planted", b"\xff\r\n")
+    assert corpus_files.crashes("planted") == [b"\xff\r\n"]
+    assert corpus_files.crashes("other") == []
 
 
 def test_every_target_has_a_name_and_words_of_its_own() -> None:
     names = [each.name for each in targets.ALL]
     assert len(set(names)) == len(names)
-    assert all(keeping.words(name) for name in names)
-    assert {file.stem for file in keeping.WORDS.iterdir()} == set(names)
-    assert {file.stem for file in keeping.CORPUS.iterdir()} <= set(names)
+    assert all(corpus_files.words(name) for name in names)
+    assert {file.stem for file in corpus_files.WORDS.iterdir()} == set(names)
+    assert {file.stem for file in corpus_files.CORPUS.iterdir()} <= set(names)

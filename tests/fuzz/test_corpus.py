@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.fuzz import keeping, target, targets
+from tests.fuzz import corpus_files, target, targets
 
 
 @pytest.mark.parametrize("chosen", targets.ALL, ids=lambda chosen: chosen.name)
 def test_whatever_was_kept_is_read_as_its_target_says(chosen: target.Target) -> None:
-    inputs = [*chosen.seeds, *keeping.kept(chosen.name), *keeping.crashes(chosen.name)]
-    assert keeping.kept(chosen.name), "there is a corpus for every target"
+    inputs = [*chosen.seeds, *corpus_files.kept(chosen.name), *corpus_files.crashes(chosen.name)]
+    assert corpus_files.kept(chosen.name), "there is a corpus for every target"
     with chosen.open() as work:
         for data in inputs:
             try:

@@ -10,24 +10,25 @@ import pytest
 
 from postroad import errors
 from postroad.inbound import return_paths
-from postroad.services import context, late_bounces, return_path
+from postroad.services import context, return_path
+from postroad.services.results import async_bounces
 from postroad.storage import accounts, suppressions
-from postroad.storage import late_bounces as stored
-from tests import mailing, reports, sending
-from tests.api import door
-from tests.protocol import complaints
+from postroad.storage import async_bounces as stored
+from tests import accepted_mail, bounce_counts, reports
+from tests.api import app_server
+from tests.protocol.reports import complaints
 
 ADA = "ada@example.net"
 REPORT = reports.report(reports.group(ADA)).replace(b"\n", b"\r\n")
 
 
 @pytest.fixture
-def lines() -> door.Lines:
-    return door.Lines()
+def lines() -> app_server.CapturedLog:
+    return app_server.CapturedLog()
 
 
 @contextlib.asynccontextmanager
-async def connected(ctx: context.Context, lines: door.Lines) -> AsyncIterator[aiosmtplib.SMTP]:
+async def connected(ctx: context.Context, lines: app_server.CapturedLog) -> AsyncIterator[aiosmtplib.SMTP]:
     listener = return_paths.listener(ctx, name="mx.example.com", log=lines.logger())
     await listener.start("127.0.0.1", 0)
     host, port = listener.address
@@ -39,15 +40,15 @@ async def connected(ctx: context.Context, lines: door.Lines) -> AsyncIterator[ai
 
 
 @pytest.fixture
-async def client(ctx: context.Context, lines: door.Lines) -> AsyncIterator[aiosmtplib.SMTP]:
+async def client(ctx: context.Context, lines: app_server.CapturedLog) -> AsyncIterator[aiosmtplib.SMTP]:
     async with connected(ctx, lines) as client:
         yield client
 
 
 @pytest.fixture
 async def message_id(ctx: context.Context, account: accounts.Account) -> str:
-    await mailing.allow(ctx, account.id)
-    message_id = await mailing.accept(ctx, account.id, to=(ADA,))
+    await accepted_mail.allow_sending(ctx, account.id)
+    message_id = await accepted_mail.accept(ctx, account.id, to=(ADA,))
     await reports.settle(ctx)
     return message_id
 
@@ -69,7 +70,11 @@ async def send(client: aiosmtplib.SMTP, recipient: str, content: bytes = REPORT,
 
 
 async def test_a_report_is_kept_before_it_is_acknowledged(
-    ctx: context.Context, account: accounts.Account, client: aiosmtplib.SMTP, message_id: str, lines: door.Lines
+    ctx: context.Context,
+    account: accounts.Account,
+    client: aiosmtplib.SMTP,
+    message_id: str,
+    lines: app_server.CapturedLog,
 ) -> None:
     await client.ehlo()
     assert await send(client, path(ctx, message_id).upper()) == 250
@@ -109,7 +114,7 @@ async def test_there_is_one_return_path_in_a_transaction(
 
 @pytest.mark.parametrize("sender", ["", "ada@example.net"])
 async def test_mail_that_is_no_report_is_taken_and_dropped(
-    ctx: context.Context, client: aiosmtplib.SMTP, message_id: str, lines: door.Lines, sender: str
+    ctx: context.Context, client: aiosmtplib.SMTP, message_id: str, lines: app_server.CapturedLog, sender: str
 ) -> None:
     await client.ehlo()
     reply = b"Auto-Submitted: auto-replied\r\n\r\nI am away.\r\n"
@@ -135,13 +140,13 @@ async def test_a_store_that_is_away_asks_for_another_try(
     ctx: context.Context,
     client: aiosmtplib.SMTP,
     message_id: str,
-    lines: door.Lines,
+    lines: app_server.CapturedLog,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def fail(*_arguments: object) -> None:
         raise errors.ServiceUnavailable("the store is away")
 
-    monkeypatch.setattr(late_bounces, "receive", fail)
+    monkeypatch.setattr(async_bounces, "receive", fail)
     await client.ehlo()
     with pytest.raises(aiosmtplib.SMTPDataError) as refused:
         await send(client, path(ctx, message_id))
@@ -155,13 +160,13 @@ async def test_a_bug_is_logged_and_asks_for_another_try(
     ctx: context.Context,
     client: aiosmtplib.SMTP,
     message_id: str,
-    lines: door.Lines,
+    lines: app_server.CapturedLog,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def fail(*_arguments: object) -> None:
         raise LookupError("a bug")
 
-    monkeypatch.setattr(late_bounces, "receive", fail)
+    monkeypatch.setattr(async_bounces, "receive", fail)
     await client.ehlo()
     with pytest.raises(aiosmtplib.SMTPDataError) as refused:
         await send(client, path(ctx, message_id))
@@ -172,9 +177,9 @@ async def test_a_bug_is_logged_and_asks_for_another_try(
 
 async def test_what_is_too_large_is_said_before_it_is_sent(client: aiosmtplib.SMTP) -> None:
     await client.ehlo()
-    assert client.esmtp_extensions["size"] == str(return_paths.MESSAGE_OCTETS)
+    assert client.esmtp_extensions["size"] == str(return_paths.MAX_MESSAGE_BYTES)
     with pytest.raises(aiosmtplib.SMTPSenderRefused) as refused:
-        await client.mail("", options=[f"SIZE={return_paths.MESSAGE_OCTETS + 1}"])
+        await client.mail("", options=[f"SIZE={return_paths.MAX_MESSAGE_BYTES + 1}"])
     assert refused.value.code == 552
 
 
@@ -191,7 +196,7 @@ async def suppressed(ctx: context.Context, account_id: str) -> list[str]:
 
 
 async def test_a_complaint_is_kept_before_it_is_acknowledged(
-    complaining: context.Context, account: accounts.Account, message_id: str, lines: door.Lines
+    complaining: context.Context, account: accounts.Account, message_id: str, lines: app_server.CapturedLog
 ) -> None:
     content = complaints.report(complaints.FULL, path(complaining, message_id))
     async with connected(complaining, lines) as client:
@@ -218,7 +223,7 @@ async def test_a_complaint_may_come_to_the_return_path_itself(
 
 
 async def test_other_mail_to_the_address_for_complaints_is_taken_and_dropped(
-    complaining: context.Context, account: accounts.Account, message_id: str, lines: door.Lines
+    complaining: context.Context, account: accounts.Account, message_id: str, lines: app_server.CapturedLog
 ) -> None:
     forged = complaints.report(complaints.FULL, "bounces+" + "0" * 52 + "@return.example.com")
     async with connected(complaining, lines) as client:
@@ -240,9 +245,13 @@ async def test_without_a_domain_for_return_paths_there_is_no_address_for_complai
 
 
 async def test_what_the_bounce_guard_does_because_of_a_report_is_logged(
-    ctx: context.Context, account: accounts.Account, client: aiosmtplib.SMTP, message_id: str, lines: door.Lines
+    ctx: context.Context,
+    account: accounts.Account,
+    client: aiosmtplib.SMTP,
+    message_id: str,
+    lines: app_server.CapturedLog,
 ) -> None:
-    await sending.count(ctx, account.id, recipients=200, bounces=15)
+    await bounce_counts.count(ctx, account.id, recipients=200, bounces=15)
     await client.ehlo()
     assert await send(client, path(ctx, message_id)) == 250
     (line,) = [line for line in lines.kept if line["event"] == "account_suspended"]

@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 
 from postroad.model import bounce_guard, times
 from postroad.model.bounce_guard import Cause, Counts, Level
-from postroad.services import accounts
+from postroad.services.accounts import registry as accounts
 
 RULES = bounce_guard.Rules(
     days=7,
     recipients=200,
     bounces=bounce_guard.Thresholds(Fraction(4), Fraction(8)),
-    complaints=bounce_guard.Thresholds(Fraction("0.08"), Fraction("0.3"), bounce_guard.FEWEST_COMPLAINTS),
+    complaints=bounce_guard.Thresholds(Fraction("0.08"), Fraction("0.3"), bounce_guard.MIN_COMPLAINTS),
 )
 
 
 def level(recipients: int, bounces: int = 0, complaints: int = 0) -> tuple[Level, Cause | None]:
-    judgement = bounce_guard.judge(Counts(recipients, bounces, complaints), RULES)
-    return judgement.level, judgement.cause
+    assessment = bounce_guard.assess(Counts(recipients, bounces, complaints), RULES)
+    return assessment.level, assessment.cause
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_threshold_of_any_size_is_exact(recipients: int, bounces: int, warn: i
     """Thousandths of a percent, against a comparison of whole numbers."""
     thresholds = bounce_guard.Thresholds(Fraction(warn, 1000), Fraction(warn + more, 1000))
     rules = bounce_guard.Rules(7, 200, bounces=thresholds, complaints=RULES.complaints)
-    found = bounce_guard.judge(Counts(recipients, bounces), rules).level
+    found = bounce_guard.assess(Counts(recipients, bounces), rules).level
     share = bounces * 100 * 1000
     expected = (
         Level.SUSPENDED

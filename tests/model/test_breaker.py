@@ -105,7 +105,7 @@ def test_whatever_happens_the_wait_is_bounded_and_ends(events: list[tuple[str, f
             may = one.open_until(now) is None
             assert one.may_try(now) is may
         until = one.open_until(now)
-        assert until is None or now < until <= now + breaker.LONGEST_OPEN_SECONDS
+        assert until is None or now < until <= now + breaker.MAX_OPEN_SECONDS
         assert (one.state(now) == "open") <= (until is not None)
     until = one.open_until(now)
     assert one.may_try(now if until is None else until)

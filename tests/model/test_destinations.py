@@ -90,18 +90,18 @@ def test_other_addresses_are_not(address: str) -> None:
 
 
 def test_a_set_of_hosts_has_one_name_in_any_order() -> None:
-    assert destinations.pool_name(["b.example", "a.example", "b.example"]) == "a.example,b.example"
+    assert destinations.provider_queue_name(["b.example", "a.example", "b.example"]) == "a.example,b.example"
 
 
 def test_a_long_set_is_named_by_its_first_host_a_number_and_a_digest_of_all() -> None:
     hosts = [f"mx{number:02}.example.org" for number in range(30)]
-    name = destinations.pool_name(hosts)
+    name = destinations.provider_queue_name(hosts)
     assert re.fullmatch(r"mx00\.example\.org\+29#[0-9a-f]{16}", name)
-    assert destinations.pool_name([*hosts[:-1], "mx.example.com"]) != name
+    assert destinations.provider_queue_name([*hosts[:-1], "mx.example.com"]) != name
 
 
 @given(st.sets(st.text("abc.-", min_size=1, max_size=253), min_size=1, max_size=20))
 def test_no_name_of_a_pool_is_too_long(hosts: set[str]) -> None:
-    name = destinations.pool_name(hosts)
-    assert 1 <= len(name) <= destinations.MOST_POOL_CHARACTERS
-    assert destinations.pool_name(sorted(hosts, reverse=True)) == name
+    name = destinations.provider_queue_name(hosts)
+    assert 1 <= len(name) <= destinations.MAX_QUEUE_NAME_CHARACTERS
+    assert destinations.provider_queue_name(sorted(hosts, reverse=True)) == name

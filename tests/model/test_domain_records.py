@@ -47,8 +47,8 @@ def test_what_the_service_cannot_know_it_does_not_invent() -> None:
     made = records(service(host="localhost"))
     assert made[RecordPurpose.SPF].value is None
     assert made[RecordPurpose.RETURN_PATH].value is None
-    assert "domains.spf" in domain_records.unknown_to_us(made[RecordPurpose.SPF]).detail
-    assert "delivery.hostname" in domain_records.unknown_to_us(made[RecordPurpose.RETURN_PATH]).detail
+    assert "domains.spf" in domain_records.not_configured(made[RecordPurpose.SPF]).detail
+    assert "delivery.hostname" in domain_records.not_configured(made[RecordPurpose.RETURN_PATH]).detail
 
 
 def test_a_domain_whose_return_paths_are_its_own_needs_all_records_itself() -> None:
@@ -83,7 +83,7 @@ def test_what_stands_at_the_operators_return_path_is_the_operators() -> None:
     ],
 )
 def test_a_key_that_receivers_find_is_fine_however_it_is_written(text: str) -> None:
-    assert domain_records.judge_dkim(records()[RecordPurpose.DKIM], [text, "something else"]).state is RecordState.OK
+    assert domain_records.check_dkim(records()[RecordPurpose.DKIM], [text, "something else"]).state is RecordState.OK
 
 
 @pytest.mark.parametrize(
@@ -107,20 +107,20 @@ def test_a_key_that_receivers_find_is_fine_however_it_is_written(text: str) -> N
 def test_a_key_that_receivers_do_not_find_is_told_with_what_to_do(
     texts: list[str], state: RecordState, reason: str
 ) -> None:
-    finding = domain_records.judge_dkim(records()[RecordPurpose.DKIM], texts)
+    finding = domain_records.check_dkim(records()[RecordPurpose.DKIM], texts)
     assert finding.state is state
     assert reason in finding.detail
 
 
 @hypothesis.given(strategies.lists(strategies.text(alphabet='vkphs=;: "\\\\DKIM1rsaMB\x00é', max_size=40), max_size=3))
 def test_any_texts_are_judged_and_only_the_key_is_the_key(texts: list[str]) -> None:
-    finding = domain_records.judge_dkim(records()[RecordPurpose.DKIM], texts)
+    finding = domain_records.check_dkim(records()[RecordPurpose.DKIM], texts)
     assert finding.state in {RecordState.MISSING, RecordState.WRONG}
     assert finding.detail.isprintable()
 
 
 def test_a_name_with_the_domain_twice_is_told_with_the_name_to_enter() -> None:
-    detail = domain_records.domain_twice(records()[RecordPurpose.DKIM], "example.com").detail
+    detail = domain_records.domain_appended_twice(records()[RecordPurpose.DKIM], "example.com").detail
     assert detail == "it stands at pr1._domainkey.example.com.example.com; enter the name as pr1._domainkey there"
 
 
@@ -137,13 +137,13 @@ def test_a_name_with_the_domain_twice_is_told_with_the_name_to_enter() -> None:
 def test_bounces_come_back_when_the_most_preferred_host_is_this_one(
     hosts: list[tuple[int, str]], state: RecordState, reason: str
 ) -> None:
-    finding = domain_records.judge_return_path(records()[RecordPurpose.RETURN_PATH], hosts, service=SERVICE)
+    finding = domain_records.check_return_path(records()[RecordPurpose.RETURN_PATH], hosts, service=SERVICE)
     assert finding.state is state
     assert reason in finding.detail
 
 
 def test_a_policy_is_found_or_told_what_is_wrong_with_it() -> None:
-    judge = domain_records.judge_dmarc
+    judge = domain_records.check_dmarc
     assert judge("_dmarc.a.example", ["v=spf1 -all"]) is None
     fine = judge("_dmarc.a.example", ["other", "v=DMARC1; p=reject"])
     assert fine == domain_records.Finding(RecordState.OK, "found p=reject at _dmarc.a.example")
@@ -160,13 +160,13 @@ def test_a_domain_with_an_spf_record_is_advised_to_change_it_and_not_to_add_anot
     record = records()[RecordPurpose.SPF]
     there = ("v=spf1 mx -all",)
     wrong = domain_records.Finding(RecordState.WRONG, "", there)
-    assert domain_records.advised(record, wrong, SERVICE) == "v=spf1 mx include:spf.example.net -all"
+    assert domain_records.recommended_value(record, wrong, SERVICE) == "v=spf1 mx include:spf.example.net -all"
     right = domain_records.Finding(RecordState.OK, "", ("v=spf1 include:x.example -all",))
-    assert domain_records.advised(record, right, SERVICE) == "v=spf1 include:x.example -all"
+    assert domain_records.recommended_value(record, right, SERVICE) == "v=spf1 include:x.example -all"
     missing = domain_records.Finding(RecordState.MISSING, "")
-    assert domain_records.advised(record, missing, SERVICE) == record.value
+    assert domain_records.recommended_value(record, missing, SERVICE) == record.value
     other = records()[RecordPurpose.DMARC]
-    assert domain_records.advised(other, wrong, SERVICE) == other.value
+    assert domain_records.recommended_value(other, wrong, SERVICE) == other.value
 
 
 def test_what_strangers_wrote_is_quoted_without_control_characters_and_not_at_length() -> None:

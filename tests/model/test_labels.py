@@ -39,9 +39,9 @@ def test_anything_else_is_refused_naming_the_field(name: str) -> None:
 
 
 def test_the_bound_can_be_another() -> None:
-    assert labels.check("reason", "x" * 200, most=200)
+    assert labels.check("reason", "x" * 200, limit=200)
     with pytest.raises(errors.InvalidRequest, match=r"^reason: 1 to 200 "):
-        labels.check("reason", "x" * 201, most=200)
+        labels.check("reason", "x" * 201, limit=200)
 
 
 @hypothesis.given(strategies.text(min_size=1, max_size=5))

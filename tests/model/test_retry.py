@@ -16,34 +16,34 @@ chances = st.floats(0, 1)
 
 @pytest.mark.parametrize("chance, share", [(0.0, 0.9), (0.5, 1.0), (1.0, 1.1)])
 def test_each_delay_is_the_one_of_the_schedule_give_or_take_a_tenth(chance: float, share: float) -> None:
-    delays = [retry.delay(DEFAULT, attempts, chance=chance, retry_after=None) for attempts in range(1, 10)]
+    delays = [retry.delay(DEFAULT, attempts, random_fraction=chance, retry_after=None) for attempts in range(1, 10)]
     assert delays == [round(seconds * share * SECOND) for seconds in DEFAULT]
 
 
 def test_the_schedule_is_over_after_one_attempt_more_than_it_has_delays() -> None:
-    assert retry.delay(DEFAULT, 9, chance=0.5, retry_after=None) == 28_800 * SECOND
-    assert retry.delay(DEFAULT, 10, chance=0.5, retry_after=None) is None
-    assert retry.delay(DEFAULT, 10, chance=0.5, retry_after=60) is None
-    assert retry.delay((), 1, chance=0.5, retry_after=None) is None
+    assert retry.delay(DEFAULT, 9, random_fraction=0.5, retry_after=None) == 28_800 * SECOND
+    assert retry.delay(DEFAULT, 10, random_fraction=0.5, retry_after=None) is None
+    assert retry.delay(DEFAULT, 10, random_fraction=0.5, retry_after=60) is None
+    assert retry.delay((), 1, random_fraction=0.5, retry_after=None) is None
 
 
 def test_a_destination_is_not_asked_before_the_time_that_it_named() -> None:
-    assert retry.delay(DEFAULT, 1, chance=0.0, retry_after=300) == 300 * SECOND
-    assert retry.delay(DEFAULT, 1, chance=1.0, retry_after=300) == 330 * SECOND
+    assert retry.delay(DEFAULT, 1, random_fraction=0.0, retry_after=300) == 300 * SECOND
+    assert retry.delay(DEFAULT, 1, random_fraction=1.0, retry_after=300) == 330 * SECOND
 
 
 def test_a_destination_cannot_make_a_delay_shorter() -> None:
-    assert retry.delay(DEFAULT, 4, chance=0.5, retry_after=10) == 1800 * SECOND
+    assert retry.delay(DEFAULT, 4, random_fraction=0.5, retry_after=10) == 1800 * SECOND
 
 
 def test_a_destination_cannot_hold_mail_for_longer_than_four_hours() -> None:
-    assert retry.delay(DEFAULT, 1, chance=1.0, retry_after=7 * 24 * HOUR) == 4 * HOUR * SECOND
-    assert retry.delay(DEFAULT, 9, chance=0.5, retry_after=7 * 24 * HOUR) == 8 * HOUR * SECOND
+    assert retry.delay(DEFAULT, 1, random_fraction=1.0, retry_after=7 * 24 * HOUR) == 4 * HOUR * SECOND
+    assert retry.delay(DEFAULT, 9, random_fraction=0.5, retry_after=7 * 24 * HOUR) == 8 * HOUR * SECOND
 
 
 def test_a_delay_before_the_first_attempt_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="none was made"):
-        retry.delay(DEFAULT, 0, chance=0.5, retry_after=None)
+        retry.delay(DEFAULT, 0, random_fraction=0.5, retry_after=None)
 
 
 def test_a_lifetime_is_the_longest_that_the_schedule_can_take() -> None:
@@ -53,7 +53,7 @@ def test_a_lifetime_is_the_longest_that_the_schedule_can_take() -> None:
 
 @given(schedules, st.integers(1, 25), chances, st.none() | st.integers(0, 1_000_000))
 def test_a_delay_keeps_to_its_bounds(schedule: list[int], attempts: int, chance: float, after: int | None) -> None:
-    delay = retry.delay(schedule, attempts, chance=chance, retry_after=after)
+    delay = retry.delay(schedule, attempts, random_fraction=chance, retry_after=after)
     if attempts > len(schedule):
         assert delay is None
         return
@@ -68,7 +68,7 @@ def test_a_delay_keeps_to_its_bounds(schedule: list[int], attempts: int, chance:
 def test_a_whole_schedule_never_outlives_the_lifetime(schedule: list[int], chances: list[float]) -> None:
     total = 0
     for attempts, chance in enumerate(chances, start=1):
-        delay = retry.delay(schedule, attempts, chance=chance, retry_after=None)
+        delay = retry.delay(schedule, attempts, random_fraction=chance, retry_after=None)
         if delay is None:
             break
         total += delay

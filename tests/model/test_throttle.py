@@ -8,10 +8,10 @@ from postroad.model import throttle, times
 
 SECOND = times.SECOND
 NOON = 1_700_000_000 * SECOND
-POLICY = throttle.Policy(rate=10, burst=5)
+POLICY = throttle.RateLimit(rate=10, burst=5)
 
 
-def take_many(policy: throttle.Policy, times: list[int], full_at: int = 0) -> list[throttle.Verdict]:
+def take_many(policy: throttle.RateLimit, times: list[int], full_at: int = 0) -> list[throttle.RateDecision]:
     verdicts = []
     for now in times:
         verdicts.append(throttle.take(policy, full_at=full_at, now=now))
@@ -21,8 +21,8 @@ def take_many(policy: throttle.Policy, times: list[int], full_at: int = 0) -> li
 
 def test_a_full_bucket_lets_its_burst_pass_at_once_and_not_one_more() -> None:
     verdicts = take_many(POLICY, [NOON] * 7)
-    assert [verdict.allowed for verdict in verdicts] == 5 * [True] + 2 * [False]
-    assert [verdict.remaining for verdict in verdicts] == [4, 3, 2, 1, 0, 0, 0]
+    assert [decision.allowed for decision in verdicts] == 5 * [True] + 2 * [False]
+    assert [decision.remaining for decision in verdicts] == [4, 3, 2, 1, 0, 0, 0]
 
 
 def test_a_refusal_costs_nothing_and_tells_how_long_to_wait() -> None:
@@ -35,13 +35,13 @@ def test_a_refusal_costs_nothing_and_tells_how_long_to_wait() -> None:
 def test_what_was_taken_comes_back_at_the_rate() -> None:
     drained = take_many(POLICY, [NOON] * 5)[-1].full_at
     later = take_many(POLICY, [NOON + 3 * SECOND // 10] * 4, full_at=drained)
-    assert [verdict.allowed for verdict in later] == [True, True, True, False]
+    assert [decision.allowed for decision in later] == [True, True, True, False]
 
 
 def test_rest_fills_the_bucket_but_never_beyond_its_burst() -> None:
     drained = take_many(POLICY, [NOON] * 5)[-1].full_at
     after_a_day = take_many(POLICY, [NOON + 86_400 * SECOND] * 6, full_at=drained)
-    assert sum(verdict.allowed for verdict in after_a_day) == 5
+    assert sum(decision.allowed for decision in after_a_day) == 5
 
 
 def test_a_clock_that_steps_back_refuses_rather_than_giving_more() -> None:
@@ -53,14 +53,14 @@ def test_a_clock_that_steps_back_by_an_hour_leaves_an_empty_bucket_that_fills_at
     drained = take_many(POLICY, [NOON] * 5)[-1].full_at
     earlier = NOON - 3600 * SECOND
     verdicts = take_many(POLICY, [earlier, earlier + POLICY.interval, earlier + POLICY.interval], full_at=drained)
-    assert [verdict.allowed for verdict in verdicts] == [False, True, False]
+    assert [decision.allowed for decision in verdicts] == [False, True, False]
     assert verdicts[0].wait == POLICY.interval
 
 
 @pytest.mark.parametrize("rate", [1, 3, 7, 100, 999_999, 1_000_000, 1_000_001, 1_000_000_000])
 def test_every_rate_that_can_be_configured_works(rate: int) -> None:
-    verdicts = take_many(throttle.Policy(rate=rate, burst=2), [NOON] * 3)
-    assert [verdict.allowed for verdict in verdicts] == [True, True, False]
+    verdicts = take_many(throttle.RateLimit(rate=rate, burst=2), [NOON] * 3)
+    assert [decision.allowed for decision in verdicts] == [True, True, False]
     assert verdicts[2].wait > 0
 
 
@@ -70,32 +70,32 @@ def test_every_rate_that_can_be_configured_works(rate: int) -> None:
     st.lists(st.integers(0, 2 * SECOND), max_size=200),
 )
 def test_no_window_lets_more_through_than_burst_and_rate_allow(rate: int, burst: int, gaps: list[int]) -> None:
-    policy = throttle.Policy(rate=rate, burst=burst)
+    policy = throttle.RateLimit(rate=rate, burst=burst)
     now, times = NOON, []
     for gap in gaps:
         now += gap
         times.append(now)
     verdicts = take_many(policy, times)
-    passed = [time for time, verdict in zip(times, verdicts, strict=True) if verdict.allowed]
+    passed = [time for time, decision in zip(times, verdicts, strict=True) if decision.allowed]
     for first in range(len(passed)):
         for last in range(first, len(passed)):
             assert last - first + 1 <= burst + (passed[last] - passed[first]) // policy.interval
 
 
 def test_no_rate_is_rounded_up() -> None:
-    assert throttle.Policy(rate=3, burst=1).interval == 333_334
+    assert throttle.RateLimit(rate=3, burst=1).interval == 333_334
 
 
 # Buckets that hosts share
 
 
 def take_shared(
-    policy: throttle.Policy, nows: list[int], bucket: throttle.Shared | None = None
-) -> tuple[list[throttle.Verdict], throttle.Shared]:
-    bucket, verdicts = bucket or throttle.Shared(), []
+    policy: throttle.RateLimit, nows: list[int], bucket: throttle.SharedBucket | None = None
+) -> tuple[list[throttle.RateDecision], throttle.SharedBucket]:
+    bucket, verdicts = bucket or throttle.SharedBucket(), []
     for now in nows:
-        verdict, bucket = throttle.take_shared(policy, bucket, now=now)
-        verdicts.append(verdict)
+        decision, bucket = throttle.take_shared(policy, bucket, now=now)
+        verdicts.append(decision)
     return verdicts, bucket
 
 
@@ -106,19 +106,19 @@ def test_a_shared_bucket_is_like_any_other_where_the_clocks_agree() -> None:
     assert (bucket.full_at, bucket.seen_at) == (verdicts[-1].full_at, NOON + SECOND // 5)
 
 
-@pytest.mark.parametrize("behind", [SECOND // 100, SECOND, throttle.MOST_CLOCK_DIFFERENCE])
+@pytest.mark.parametrize("behind", [SECOND // 100, SECOND, throttle.MAX_CLOCK_SKEW])
 def test_a_host_that_is_behind_gets_what_is_left_and_no_more(behind: int) -> None:
     verdicts, bucket = take_shared(POLICY, [NOON, NOON] + 4 * [NOON - behind])
-    assert [verdict.allowed for verdict in verdicts] == 5 * [True] + [False]
+    assert [decision.allowed for decision in verdicts] == 5 * [True] + [False]
     assert verdicts[-1].wait == behind + POLICY.interval
-    assert [verdict.wait for verdict in verdicts[:-1]] == 5 * [0]
-    assert bucket == throttle.Shared(full_at=NOON + POLICY.window, seen_at=NOON)
+    assert [decision.wait for decision in verdicts[:-1]] == 5 * [0]
+    assert bucket == throttle.SharedBucket(full_at=NOON + POLICY.window, seen_at=NOON)
 
 
 def test_a_verdict_tells_the_time_of_the_host_that_asked() -> None:
-    (_, verdict), bucket = take_shared(POLICY, [NOON, NOON - SECOND])
-    assert verdict.full_at == NOON - SECOND + 2 * POLICY.interval
-    assert throttle.full_at(bucket, now=NOON - SECOND) == verdict.full_at
+    (_, decision), bucket = take_shared(POLICY, [NOON, NOON - SECOND])
+    assert decision.full_at == NOON - SECOND + 2 * POLICY.interval
+    assert throttle.full_at(bucket, now=NOON - SECOND) == decision.full_at
     assert throttle.full_at(bucket, now=NOON) == NOON + 2 * POLICY.interval
     assert throttle.full_at(bucket, now=NOON + 1) == NOON + 2 * POLICY.interval
 
@@ -126,20 +126,20 @@ def test_a_verdict_tells_the_time_of_the_host_that_asked() -> None:
 def test_a_clock_that_was_wrong_by_an_hour_leaves_an_empty_bucket_that_fills_at_its_rate() -> None:
     _, bucket = take_shared(POLICY, [NOON + 3600 * SECOND])
     verdicts, bucket = take_shared(POLICY, [NOON, NOON + POLICY.interval, NOON + POLICY.interval], bucket)
-    assert [verdict.allowed for verdict in verdicts] == [False, True, False]
+    assert [decision.allowed for decision in verdicts] == [False, True, False]
     assert bucket.seen_at == NOON + POLICY.interval
 
 
 @pytest.mark.parametrize("back", [SECOND // 10, SECOND, 2 * SECOND, 2 * SECOND + 1, 5 * SECOND, 59 * SECOND])
 def test_a_clock_that_is_set_back_refuses_for_moments_and_tells_how_long(back: int) -> None:
-    policy = throttle.Policy(rate=100, burst=200)
+    policy = throttle.RateLimit(rate=100, burst=200)
     _, bucket = take_shared(policy, [NOON])
     refusals: list[tuple[int, int]] = []
     # A customer that sends at half of the rate, for a minute.
     for now in range(NOON - back, NOON - back + 60 * SECOND, SECOND // 50):
-        verdict, bucket = throttle.take_shared(policy, bucket, now=now)
-        if not verdict.allowed:
-            refusals.append((now, verdict.wait))
+        decision, bucket = throttle.take_shared(policy, bucket, now=now)
+        if not decision.allowed:
+            refusals.append((now, decision.wait))
     assert all(now + wait <= NOON - back + 3 * SECOND for now, wait in refusals)
 
 
@@ -155,19 +155,19 @@ def test_who_is_behind_and_waits_as_it_was_told_is_let_through() -> None:
 @given(
     st.integers(1, 1000),
     st.integers(1, 20),
-    st.lists(st.integers(0, throttle.MOST_CLOCK_DIFFERENCE), min_size=3, max_size=3),
+    st.lists(st.integers(0, throttle.MAX_CLOCK_SKEW), min_size=3, max_size=3),
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, SECOND)), max_size=100),
 )
 def test_hosts_let_no_more_through_than_one_would_but_for_what_their_clocks_are_apart(
     rate: int, burst: int, ahead: list[int], requests: list[tuple[int, int]]
 ) -> None:
-    policy = throttle.Policy(rate=rate, burst=burst)
+    policy = throttle.RateLimit(rate=rate, burst=burst)
     apart = max(ahead) - min(ahead)
-    now, bucket, passed = NOON, throttle.Shared(), []
+    now, bucket, passed = NOON, throttle.SharedBucket(), []
     for host, gap in requests:
         now += gap
-        verdict, bucket = throttle.take_shared(policy, bucket, now=now + ahead[host])
-        if verdict.allowed:
+        decision, bucket = throttle.take_shared(policy, bucket, now=now + ahead[host])
+        if decision.allowed:
             passed.append(now)
     for first in range(len(passed)):
         for last in range(first, len(passed)):

@@ -10,36 +10,36 @@ SCHEDULE = (5, 300, 1800, 7200, 18000, 36000)
 
 def test_there_are_seven_attempts_with_the_delays_of_the_contract_between_them() -> None:
     assert webhook_schedule.attempts(SCHEDULE) == 7
-    delays = [webhook_schedule.delay(SCHEDULE, made, chance=0.5) for made in range(1, 8)]
+    delays = [webhook_schedule.delay(SCHEDULE, made, random_fraction=0.5) for made in range(1, 8)]
     assert delays == [5 * SECOND, 300 * SECOND, 1800 * SECOND, 7200 * SECOND, 18000 * SECOND, 36000 * SECOND, None]
 
 
 @pytest.mark.parametrize("chance, factor", [(0.0, 0.9), (0.25, 0.95), (1.0, 1.1)])
 def test_chance_moves_delays_by_a_tenth_either_way(chance: float, factor: float) -> None:
     for made, seconds in enumerate(SCHEDULE[1:], start=2):
-        assert webhook_schedule.delay(SCHEDULE, made, chance=chance) == round(factor * seconds) * SECOND
+        assert webhook_schedule.delay(SCHEDULE, made, random_fraction=chance) == round(factor * seconds) * SECOND
 
 
-@pytest.mark.parametrize("chance", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("random_fraction", [0.0, 0.3, 1.0])
 def test_delays_under_a_minute_are_exact(chance: float) -> None:
-    assert webhook_schedule.delay(SCHEDULE, 1, chance=chance) == 5 * SECOND
-    assert webhook_schedule.delay((59,), 1, chance=chance) == 59 * SECOND
+    assert webhook_schedule.delay(SCHEDULE, 1, random_fraction=chance) == 5 * SECOND
+    assert webhook_schedule.delay((59,), 1, random_fraction=chance) == 59 * SECOND
 
 
 def test_a_minute_is_moved_already() -> None:
-    assert webhook_schedule.delay((60,), 1, chance=0.0) == 54 * SECOND
+    assert webhook_schedule.delay((60,), 1, random_fraction=0.0) == 54 * SECOND
 
 
 def test_without_delays_there_is_one_attempt() -> None:
     assert webhook_schedule.attempts(()) == 1
-    assert webhook_schedule.delay((), 1, chance=0.5) is None
+    assert webhook_schedule.delay((), 1, random_fraction=0.5) is None
 
 
 def test_more_attempts_than_a_schedule_that_was_shortened_has_are_the_end() -> None:
-    assert webhook_schedule.delay((5,), 6, chance=0.5) is None
+    assert webhook_schedule.delay((5,), 6, random_fraction=0.5) is None
 
 
 @pytest.mark.parametrize("made", [0, -1])
 def test_no_delay_follows_no_attempt(made: int) -> None:
     with pytest.raises(ValueError, match="none was made"):
-        webhook_schedule.delay(SCHEDULE, made, chance=0.5)
+        webhook_schedule.delay(SCHEDULE, made, random_fraction=0.5)

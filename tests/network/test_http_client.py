@@ -8,31 +8,31 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from postroad.network import http_client
-from tests import raw_http, webhook_receivers
-from tests.webhook_receivers import NAME, PUBLIC, Received, Receiver, ok
+from tests import raw_http, webhook_server
+from tests.webhook_server import NAME, PUBLIC, ReceivedRequest, WebhookServer, ok
 
 REQUEST = b"POST /hook HTTP/1.1\r\nHost: hooks.example.org\r\nContent-Length: 2\r\n\r\n{}"
 
 
 @contextlib.asynccontextmanager
-async def running(*, idle_seconds: float = 600, most_idle: int = 100) -> AsyncIterator[http_client.Client]:
-    client = http_client.Client(idle_seconds=idle_seconds, most_idle=most_idle)
+async def running(*, idle_seconds: float = 600, max_idle: int = 100) -> AsyncIterator[http_client.Client]:
+    client = http_client.Client(idle_seconds=idle_seconds, max_idle=max_idle)
     try:
-        async with asyncio.timeout(raw_http.PATIENCE_SECONDS):
+        async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
             yield client
     finally:
         await client.close()
 
 
-def place_of(receiver: Receiver) -> http_client.Place:
+def place_of(receiver: WebhookServer) -> http_client.Peer:
     tls = None if receiver.tls is None else http_client.client_context(receiver.ca_file)
-    return http_client.Place(host=NAME, address=receiver.host, port=receiver.port, tls=tls)
+    return http_client.Peer(host=NAME, address=receiver.host, port=receiver.port, tls=tls)
 
 
 async def post(
-    client: http_client.Client, place: http_client.Place, request: bytes = REQUEST, *, most_body: int = 2048
+    client: http_client.Client, place: http_client.Peer, request: bytes = REQUEST, *, max_body: int = 2048
 ) -> http_client.Response:
-    return await client.exchange(place, request, most_body=most_body)
+    return await client.exchange(place, request, max_body=max_body)
 
 
 class Meeting:
@@ -41,12 +41,12 @@ class Meeting:
     def __init__(self, count: int) -> None:
         self._together = asyncio.Barrier(count)
 
-    async def __call__(self, _request: Received) -> bytes:
+    async def __call__(self, _request: ReceivedRequest) -> bytes:
         await self._together.wait()
         return ok()
 
 
-async def post_together(client: http_client.Client, receiver: Receiver, *, count: int) -> None:
+async def post_together(client: http_client.Client, receiver: WebhookServer, *, count: int) -> None:
     """So many requests at the same time."""
     place = place_of(receiver)
     receiver.answer = Meeting(count)
@@ -54,7 +54,7 @@ async def post_together(client: http_client.Client, receiver: Receiver, *, count
     receiver.answer = ok()
 
 
-async def open_connections(receiver: Receiver, count: int) -> None:
+async def open_connections(receiver: WebhookServer, count: int) -> None:
     """Wait until so many are open."""
     async with receiver.changed:
         await receiver.changed.wait_for(lambda: receiver.open_connections == count)
@@ -65,7 +65,7 @@ async def open_connections(receiver: Receiver, count: int) -> None:
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_one_request_after_the_other_goes_over_one_connection(*, tls: bool) -> None:
-    async with webhook_receivers.receiving(tls=tls) as receiver, running() as client:
+    async with webhook_server.running(tls=tls) as receiver, running() as client:
         place = place_of(receiver)
         for _ in range(20):
             assert (await post(client, place)).body == b"ok"
@@ -74,15 +74,15 @@ async def test_one_request_after_the_other_goes_over_one_connection(*, tls: bool
 
 
 async def test_places_that_are_equal_share_and_others_do_not() -> None:
-    async with webhook_receivers.receiving(tls=False) as receiver, running() as client:
+    async with webhook_server.running(tls=False) as receiver, running() as client:
         for host in (NAME, NAME, "other.example.org", "other.example.org"):
-            place = http_client.Place(host=host, address=PUBLIC, port=receiver.port, tls=None)
+            place = http_client.Peer(host=host, address=PUBLIC, port=receiver.port, tls=None)
             await post(client, place)
         assert [request.connection for request in receiver.requests] == [1, 1, 2, 2]
 
 
 async def test_another_trust_is_another_place() -> None:
-    async with webhook_receivers.receiving() as receiver, running() as client:
+    async with webhook_server.running() as receiver, running() as client:
         await post(client, place_of(receiver))
         await post(client, place_of(receiver))
         assert receiver.connections == 2
@@ -92,12 +92,12 @@ async def test_another_trust_is_another_place() -> None:
 async def test_many_exchanges_at_once_get_each_its_own_response(*, tls: bool) -> None:
     chance = random.Random(7)
 
-    async def echo(request: Received) -> bytes:
+    async def echo(request: ReceivedRequest) -> bytes:
         for _ in range(chance.randint(0, 3)):
             await asyncio.sleep(0)
         return ok(200, request.body)
 
-    async with webhook_receivers.receiving(tls=tls, answer=echo) as receiver, running() as client:
+    async with webhook_server.running(tls=tls, answer=echo) as receiver, running() as client:
         place = place_of(receiver)
 
         async def post_some(worker: int) -> None:
@@ -128,7 +128,7 @@ async def test_many_exchanges_at_once_get_each_its_own_response(*, tls: bool) ->
     ],
 )
 async def test_a_connection_is_kept_when_nothing_of_its_response_is_open(answer: bytes, connections: int) -> None:
-    async with webhook_receivers.receiving(answer=answer) as receiver, running() as client:
+    async with webhook_server.running(answer=answer) as receiver, running() as client:
         place = place_of(receiver)
         first = await post(client, place)
         assert await post(client, place) == first
@@ -141,16 +141,16 @@ async def test_a_response_in_pieces_is_put_together() -> None:
             yield raw[index : index + 1]
             await asyncio.sleep(0)
 
-    async with webhook_receivers.receiving(answer=lambda _: pieces(ok(200, b"slow"))) as receiver, running() as client:
+    async with webhook_server.running(answer=lambda _: pieces(ok(200, b"slow"))) as receiver, running() as client:
         place = place_of(receiver)
         assert [(await post(client, place)).body for _ in range(3)] == [b"slow"] * 3
         assert receiver.connections == 1
 
 
 async def test_trouble_with_one_response_leaves_the_next_alone() -> None:
-    async with webhook_receivers.receiving(answer=b"nonsense") as receiver, running() as client:
+    async with webhook_server.running(answer=b"nonsense") as receiver, running() as client:
         place = place_of(receiver)
-        with pytest.raises(http_client.Trouble) as caught:
+        with pytest.raises(http_client.HttpClientError) as caught:
             await post(client, place)
         assert caught.value.code == "invalid_response"
         receiver.answer = ok()
@@ -171,8 +171,8 @@ class Server:
         self.writers: list[asyncio.StreamWriter] = []
 
     @property
-    def place(self) -> http_client.Place:
-        return http_client.Place(host=NAME, address=PUBLIC, port=self.port, tls=None)
+    def place(self) -> http_client.Peer:
+        return http_client.Peer(host=NAME, address=PUBLIC, port=self.port, tls=None)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.writers.append(writer)
@@ -203,10 +203,10 @@ async def serving(answer: Callable[[int], bytes] = lambda _: ok()) -> AsyncItera
 async def test_a_request_on_a_kept_connection_that_ends_under_it_is_not_repeated(*, tls: bool) -> None:
     # The second request is read, and the connection closed in its face: nobody knows whether it was heeded.
     answers = iter([ok(), b"", ok(201)])
-    async with webhook_receivers.receiving(tls=tls, answer=lambda _: next(answers)) as receiver, running() as client:
+    async with webhook_server.running(tls=tls, answer=lambda _: next(answers)) as receiver, running() as client:
         place = place_of(receiver)
         assert (await post(client, place)).status == 200
-        with pytest.raises(http_client.Trouble, match="closed before a response came") as caught:
+        with pytest.raises(http_client.HttpClientError, match="closed before a response came") as caught:
             await post(client, place)
         assert caught.value.code == "connection_failed"
         assert (await post(client, place)).status == 201
@@ -220,7 +220,7 @@ async def test_a_request_whose_response_has_begun_is_not_repeated() -> None:
         while server.requests < 2:
             await asyncio.sleep(0)
         server.writers[0].close()
-        with pytest.raises(http_client.Trouble) as caught:
+        with pytest.raises(http_client.HttpClientError) as caught:
             await waiting
         assert caught.value.code == "invalid_response"
         assert server.requests == 2
@@ -228,7 +228,7 @@ async def test_a_request_whose_response_has_begun_is_not_repeated() -> None:
 
 async def test_a_first_request_is_not_repeated() -> None:
     async with serving(lambda _: b"") as server, running() as client:
-        with pytest.raises(http_client.Trouble) as caught:
+        with pytest.raises(http_client.HttpClientError) as caught:
             await post(client, server.place)
         assert caught.value.code == "connection_failed"
         assert server.requests == 1
@@ -259,7 +259,7 @@ async def test_bytes_that_nobody_asked_for_close_an_idle_connection() -> None:
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_only_so_many_stay(*, tls: bool) -> None:
-    async with webhook_receivers.receiving(tls=tls) as receiver, running(most_idle=3) as client:
+    async with webhook_server.running(tls=tls) as receiver, running(max_idle=3) as client:
         await post_together(client, receiver, count=8)
         assert receiver.connections == 8
         await open_connections(receiver, 3)
@@ -267,8 +267,8 @@ async def test_only_so_many_stay(*, tls: bool) -> None:
 
 async def test_the_one_that_was_idle_longest_goes_first() -> None:
     async with contextlib.AsyncExitStack() as stack:
-        receivers = [await stack.enter_async_context(webhook_receivers.receiving(tls=False)) for _ in range(4)]
-        client = await stack.enter_async_context(running(most_idle=3))
+        receivers = [await stack.enter_async_context(webhook_server.running(tls=False)) for _ in range(4)]
+        client = await stack.enter_async_context(running(max_idle=3))
         for receiver in receivers:
             await post(client, place_of(receiver))
         await receivers[0].left_alone()
@@ -278,7 +278,7 @@ async def test_the_one_that_was_idle_longest_goes_first() -> None:
 
 
 async def test_none_stays_when_none_may() -> None:
-    async with webhook_receivers.receiving() as receiver, running(most_idle=0) as client:
+    async with webhook_server.running() as receiver, running(max_idle=0) as client:
         place = place_of(receiver)
         await post(client, place)
         await receiver.left_alone()
@@ -288,7 +288,7 @@ async def test_none_stays_when_none_may() -> None:
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_idle_connections_are_closed_in_time(*, tls: bool) -> None:
-    async with webhook_receivers.receiving(tls=tls) as receiver, running(idle_seconds=0.05) as client:
+    async with webhook_server.running(tls=tls) as receiver, running(idle_seconds=0.05) as client:
         await post_together(client, receiver, count=3)
         await receiver.left_alone()
         await post(client, place_of(receiver))
@@ -301,7 +301,7 @@ async def test_idle_connections_are_closed_in_time(*, tls: bool) -> None:
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_an_exchange_that_is_given_up_closes_its_connection(*, tls: bool) -> None:
-    async with webhook_receivers.receiving(tls=tls) as receiver, running() as client:
+    async with webhook_server.running(tls=tls) as receiver, running() as client:
         place = place_of(receiver)
         await post(client, place)
         receiver.answer = None
@@ -316,39 +316,39 @@ async def test_an_exchange_that_is_given_up_closes_its_connection(*, tls: bool) 
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_closing_ends_what_is_idle_and_what_is_under_way(*, tls: bool) -> None:
-    async with webhook_receivers.receiving(tls=tls) as receiver, running() as client:
+    async with webhook_server.running(tls=tls) as receiver, running() as client:
         await post_together(client, receiver, count=3)
         receiver.answer = None
         waiting = asyncio.create_task(post(client, place_of(receiver)))
         await receiver.received(4)
         await client.close()
-        with pytest.raises(http_client.Trouble) as caught:
+        with pytest.raises(http_client.HttpClientError) as caught:
             await waiting
         assert caught.value.code == "connection_failed"
         await receiver.left_alone()
 
 
 async def test_a_client_that_is_closed_connects_no_more() -> None:
-    async with webhook_receivers.receiving() as receiver, running() as client:
+    async with webhook_server.running() as receiver, running() as client:
         await client.close()
-        with pytest.raises(http_client.Trouble, match="closed"):
+        with pytest.raises(http_client.HttpClientError, match="closed"):
             await post(client, place_of(receiver))
         assert receiver.connections == 0
 
 
 async def test_closing_while_somebody_connects_leaves_no_connection() -> None:
-    async with webhook_receivers.receiving(tls=False) as receiver, running() as client:
+    async with webhook_server.running(tls=False) as receiver, running() as client:
         waiting = asyncio.create_task(post(client, place_of(receiver)))
         await asyncio.sleep(0)
         await client.close()
-        with pytest.raises(http_client.Trouble, match="closed"):
+        with pytest.raises(http_client.HttpClientError, match="closed"):
             await waiting
         await receiver.left_alone()
         assert receiver.requests == []
 
 
 async def test_a_client_can_be_closed_twice() -> None:
-    async with webhook_receivers.receiving() as receiver, running() as client:
+    async with webhook_server.running() as receiver, running() as client:
         await post(client, place_of(receiver))
         await client.close()
         await client.close()

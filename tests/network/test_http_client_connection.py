@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 import trustme
 
-from postroad.network import http_client_connection, http_client_reading
-from postroad.network.http_client_connection import Place
-from tests import raw_http, webhook_receivers
-from tests.webhook_receivers import NAME, PUBLIC, Receiver, ok
+from postroad.network import http_client_connection, http_response_parser
+from postroad.network.http_client_connection import Peer
+from tests import raw_http, webhook_server
+from tests.webhook_server import NAME, PUBLIC, WebhookServer, ok
 
 REQUEST = b"POST /hook HTTP/1.1\r\nHost: hooks.example.org\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -24,9 +24,9 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def place_of(receiver: Receiver, *, host: str = NAME, ca_file: str | None = None) -> Place:
+def place_of(receiver: WebhookServer, *, host: str = NAME, ca_file: str | None = None) -> Peer:
     tls = None if receiver.tls is None else http_client_connection.client_context(ca_file or receiver.ca_file)
-    return Place(host=host, address=receiver.host, port=receiver.port, tls=tls)
+    return Peer(host=host, address=receiver.host, port=receiver.port, tls=tls)
 
 
 @contextlib.contextmanager
@@ -62,17 +62,17 @@ def reset(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-async def exchange(place: Place, request: bytes = REQUEST, *, most_body: int = 2048) -> http_client_reading.Response:
-    async with asyncio.timeout(raw_http.PATIENCE_SECONDS):
+async def exchange(place: Peer, request: bytes = REQUEST, *, max_body: int = 2048) -> http_response_parser.Response:
+    async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
         connection = await http_client_connection.connect(place)
         try:
-            return await connection.exchange(request, most_body=most_body)
+            return await connection.exchange(request, max_body=max_body)
         finally:
             connection.abort()
 
 
-async def trouble(place: Place, *, code: str) -> str:
-    with pytest.raises(http_client_reading.Trouble) as caught:
+async def trouble(place: Peer, *, code: str) -> str:
+    with pytest.raises(http_response_parser.HttpClientError) as caught:
         await exchange(place)
     assert caught.value.code == code
     return str(caught.value)
@@ -80,7 +80,7 @@ async def trouble(place: Place, *, code: str) -> str:
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_a_request_goes_out_as_it_is_and_its_response_comes_back(*, tls: bool) -> None:
-    async with webhook_receivers.receiving(tls=tls, answer=ok(201, b"made", "X-Kind: a")) as receiver:
+    async with webhook_server.running(tls=tls, answer=ok(201, b"made", "X-Kind: a")) as receiver:
         response = await exchange(place_of(receiver))
         (received,) = receiver.requests
     assert (received.method, received.path, received.body) == ("POST", "/hook", b"{}")
@@ -91,18 +91,18 @@ async def test_a_request_goes_out_as_it_is_and_its_response_comes_back(*, tls: b
 async def test_the_environment_has_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    async with webhook_receivers.receiving() as receiver:
+    async with webhook_server.running() as receiver:
         assert (await exchange(place_of(receiver))).status == 200
 
 
 async def test_a_name_is_not_an_address_and_is_never_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", None)
     with pytest.raises(ValueError, match="localhost"):
-        await http_client_connection.connect(Place(host=NAME, address="localhost", port=9, tls=None))
+        await http_client_connection.connect(Peer(host=NAME, address="localhost", port=9, tls=None))
 
 
 async def test_an_address_may_stand_in_place_of_the_name() -> None:
-    async with webhook_receivers.receiving() as receiver:
+    async with webhook_server.running() as receiver:
         assert (await exchange(place_of(receiver, host=PUBLIC))).status == 200
 
 
@@ -111,16 +111,16 @@ async def test_an_ipv6_address_is_reached_too() -> None:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("this machine has no IPv6")
-    async with webhook_receivers.receiving(host="::1") as receiver:
+    async with webhook_server.running(host="::1") as receiver:
         assert (await exchange(place_of(receiver, host="::1"))).status == 200
         assert (await exchange(place_of(receiver))).status == 200
 
 
 async def test_the_name_is_sent_so_that_a_host_can_choose_its_certificate(authority: trustme.CA) -> None:
     asked: list[str | None] = []
-    context = webhook_receivers.server_context(authority.issue_cert(NAME))
+    context = webhook_server.server_context(authority.issue_cert(NAME))
     context.sni_callback = lambda _connection, name, _context: asked.append(name)
-    async with webhook_receivers.receiving(tls=context, authority=authority) as receiver:
+    async with webhook_server.running(tls=context, authority=authority) as receiver:
         await exchange(place_of(receiver))
     assert asked == [NAME]
 
@@ -129,15 +129,15 @@ async def test_the_name_is_sent_so_that_a_host_can_choose_its_certificate(author
 
 
 async def test_a_certificate_for_another_host_is_refused() -> None:
-    async with webhook_receivers.receiving() as receiver:
+    async with webhook_server.running() as receiver:
         said = await trouble(place_of(receiver, host="other.example.org"), code="tls_failure")
         assert receiver.requests == []
     assert said.startswith("other.example.org at 127.0.0.2: its certificate is not valid: Hostname mismatch")
 
 
 async def test_a_certificate_for_another_address_is_refused(authority: trustme.CA) -> None:
-    context = webhook_receivers.server_context(authority.issue_cert("127.0.0.3"))
-    async with webhook_receivers.receiving(tls=context, authority=authority) as receiver:
+    context = webhook_server.server_context(authority.issue_cert("127.0.0.3"))
+    async with webhook_server.running(tls=context, authority=authority) as receiver:
         said = await trouble(place_of(receiver, host=PUBLIC), code="tls_failure")
         assert receiver.requests == []
     assert said.startswith("127.0.0.2: its certificate is not valid: IP address mismatch")
@@ -145,15 +145,15 @@ async def test_a_certificate_for_another_address_is_refused(authority: trustme.C
 
 async def test_an_expired_certificate_is_refused(authority: trustme.CA) -> None:
     leaf = authority.issue_cert(NAME, not_after=dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
-    async with webhook_receivers.receiving(tls=webhook_receivers.server_context(leaf), authority=authority) as receiver:
+    async with webhook_server.running(tls=webhook_server.server_context(leaf), authority=authority) as receiver:
         said = await trouble(place_of(receiver), code="tls_failure")
         assert receiver.requests == []
     assert said == f"{NAME} at 127.0.0.2: its certificate is not valid: certificate has expired"
 
 
 async def test_an_unknown_authority_is_refused(authority: trustme.CA) -> None:
-    with webhook_receivers.authority_file(authority) as ca_file:
-        async with webhook_receivers.receiving() as receiver:
+    with webhook_server.authority_file(authority) as ca_file:
+        async with webhook_server.running() as receiver:
             said = await trouble(place_of(receiver, ca_file=ca_file), code="tls_failure")
             assert receiver.requests == []
     assert "its certificate is not valid: unable to get local issuer certificate" in said
@@ -163,20 +163,20 @@ async def test_by_default_the_authorities_of_the_system_are_trusted_and_ours_is_
     context = http_client_connection.client_context()
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
-    async with webhook_receivers.receiving() as receiver:
-        place = Place(host=NAME, address=receiver.host, port=receiver.port, tls=context)
+    async with webhook_server.running() as receiver:
+        place = Peer(host=NAME, address=receiver.host, port=receiver.port, tls=context)
         assert "its certificate is not valid" in await trouble(place, code="tls_failure")
         assert receiver.requests == []
 
 
 async def test_old_tls_is_refused(authority: trustme.CA) -> None:
-    context = webhook_receivers.server_context(authority.issue_cert(NAME))
+    context = webhook_server.server_context(authority.issue_cert(NAME))
     context.set_ciphers("ALL:@SECLEVEL=0")
     with pytest.warns(DeprecationWarning, match="TLSv1"):
         context.minimum_version = ssl.TLSVersion.TLSv1
     with pytest.warns(DeprecationWarning, match="TLSv1"):
         context.maximum_version = ssl.TLSVersion.TLSv1_1
-    async with webhook_receivers.receiving(tls=context, authority=authority) as receiver:
+    async with webhook_server.running(tls=context, authority=authority) as receiver:
         said = await trouble(place_of(receiver), code="tls_failure")
         assert receiver.requests == []
     assert said.startswith(f"{NAME} at 127.0.0.2: ")
@@ -184,13 +184,13 @@ async def test_old_tls_is_refused(authority: trustme.CA) -> None:
 
 async def test_a_host_that_speaks_no_tls_is_a_failure_of_tls() -> None:
     async with accepting(lambda sock: sock.sendall(b"220 mx.example.org ESMTP\r\n")) as port:
-        place = Place(host=NAME, address=PUBLIC, port=port, tls=http_client_connection.client_context())
+        place = Peer(host=NAME, address=PUBLIC, port=port, tls=http_client_connection.client_context())
         assert "TLS: " in await trouble(place, code="tls_failure")
 
 
 @pytest.mark.parametrize("host", [".example.org", "a" * 64 + ".example.org"])
 async def test_a_name_that_no_certificate_can_bear_is_a_failure_of_tls(host: str) -> None:
-    async with webhook_receivers.receiving() as receiver:
+    async with webhook_server.running() as receiver:
         said = await trouble(place_of(receiver, host=host), code="tls_failure")
         assert receiver.connections == 0
     assert said == f"{host} is not a name that a certificate could be for"
@@ -203,25 +203,25 @@ async def test_a_name_that_no_certificate_can_bear_is_a_failure_of_tls(host: str
 async def test_nobody_listening_is_told_as_refused(*, tls: bool) -> None:
     context = http_client_connection.client_context() if tls else None
     with closed_port() as port:
-        said = await trouble(Place(host=NAME, address=PUBLIC, port=port, tls=context), code="connection_failed")
+        said = await trouble(Peer(host=NAME, address=PUBLIC, port=port, tls=context), code="connection_failed")
     assert said == f"{NAME} at 127.0.0.2: connection refused"
 
 
 async def test_an_address_that_cannot_be_reached_is_told_in_the_words_of_the_system() -> None:
     # The all-ones address takes no connections on any system.
-    place = Place(host=NAME, address="255.255.255.255", port=443, tls=None)
+    place = Peer(host=NAME, address="255.255.255.255", port=443, tls=None)
     assert (await trouble(place, code="connection_failed")).startswith(f"{NAME} at 255.255.255.255: ")
 
 
 async def test_a_reset_is_told() -> None:
     async with accepting(reset) as port:
-        place = Place(host=NAME, address=PUBLIC, port=port, tls=None)
+        place = Peer(host=NAME, address=PUBLIC, port=port, tls=None)
         assert (await trouble(place, code="connection_failed")).startswith(f"{NAME} at 127.0.0.2: ")
 
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_hanging_up_before_the_response_is_a_failure_of_the_connection(*, tls: bool) -> None:
-    async with webhook_receivers.receiving(tls=tls, answer=b"") as receiver:
+    async with webhook_server.running(tls=tls, answer=b"") as receiver:
         said = await trouble(place_of(receiver), code="connection_failed")
     assert said == f"{NAME} at 127.0.0.2: the connection was closed before a response came"
 
@@ -229,7 +229,7 @@ async def test_hanging_up_before_the_response_is_a_failure_of_the_connection(*, 
 @pytest.mark.parametrize("act", [lambda _: None, reset])
 async def test_hanging_up_in_the_handshake_is_a_failure_of_tls(act: Callable[[socket.socket], None]) -> None:
     async with accepting(act) as port:
-        place = Place(host=NAME, address=PUBLIC, port=port, tls=http_client_connection.client_context())
+        place = Peer(host=NAME, address=PUBLIC, port=port, tls=http_client_connection.client_context())
         said = await trouble(place, code="tls_failure")
     assert said == f"{NAME} at 127.0.0.2: the connection was closed in the TLS handshake"
 
@@ -237,7 +237,7 @@ async def test_hanging_up_in_the_handshake_is_a_failure_of_tls(act: Callable[[so
 @pytest.mark.parametrize("tls", [False, True])
 async def test_hanging_up_within_the_response_is_a_broken_response(*, tls: bool) -> None:
     broken = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nhalf"
-    async with webhook_receivers.receiving(tls=tls, answer=broken) as receiver:
+    async with webhook_server.running(tls=tls, answer=broken) as receiver:
         said = await trouble(place_of(receiver), code="invalid_response")
     assert said == "the response ends before it is complete"
 
@@ -245,7 +245,7 @@ async def test_hanging_up_within_the_response_is_a_broken_response(*, tls: bool)
 @pytest.mark.parametrize("tls", [False, True])
 async def test_a_body_may_end_with_the_connection(*, tls: bool) -> None:
     endless = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end"
-    async with webhook_receivers.receiving(tls=tls, answer=endless) as receiver:
+    async with webhook_server.running(tls=tls, answer=endless) as receiver:
         response = await exchange(place_of(receiver))
     assert response.body == b"until the end"
     assert response.ends_with_connection
@@ -268,10 +268,10 @@ async def forever(start: bytes, piece: bytes) -> AsyncIterator[bytes]:
     ],
 )
 async def test_a_body_without_an_end_is_cut_and_the_connection_closed(start: bytes, piece: bytes, *, tls: bool) -> None:
-    async with webhook_receivers.receiving(tls=tls, answer=lambda _: forever(start, piece)) as receiver:
+    async with webhook_server.running(tls=tls, answer=lambda _: forever(start, piece)) as receiver:
         response = await exchange(place_of(receiver))
         await receiver.left_alone()
-    assert response.is_cut
+    assert response.is_truncated
     assert response.body == b"x" * 2048
 
 
@@ -286,7 +286,7 @@ async def test_a_body_without_an_end_is_cut_and_the_connection_closed(start: byt
     ],
 )
 async def test_a_head_without_an_end_closes_the_connection(start: bytes, piece: bytes, said: str, *, tls: bool) -> None:
-    async with webhook_receivers.receiving(tls=tls, answer=lambda _: forever(start, piece)) as receiver:
+    async with webhook_server.running(tls=tls, answer=lambda _: forever(start, piece)) as receiver:
         assert await trouble(place_of(receiver), code="invalid_response") == said
         await receiver.left_alone()
 
@@ -296,7 +296,7 @@ async def test_a_head_without_an_end_closes_the_connection(start: bytes, piece: 
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_who_stops_waiting_for_a_response_leaves_no_connection(*, tls: bool) -> None:
-    async with webhook_receivers.receiving(tls=tls, answer=None) as receiver:
+    async with webhook_server.running(tls=tls, answer=None) as receiver:
         waiting = asyncio.create_task(exchange(place_of(receiver)))
         await receiver.received(1)
         waiting.cancel()
@@ -317,20 +317,20 @@ async def test_who_stops_waiting_for_a_handshake_leaves_no_connection() -> None:
 
     async with await asyncio.start_server(say_nothing, PUBLIC, 0) as server:
         port = server.sockets[0].getsockname()[1]
-        place = Place(host=NAME, address=PUBLIC, port=port, tls=http_client_connection.client_context())
+        place = Peer(host=NAME, address=PUBLIC, port=port, tls=http_client_connection.client_context())
         waiting = asyncio.create_task(exchange(place))
         await accepted.wait()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        await asyncio.wait_for(ended.wait(), raw_http.PATIENCE_SECONDS)
+        await asyncio.wait_for(ended.wait(), raw_http.TIMEOUT_SECONDS)
 
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_a_request_may_be_longer_than_what_the_network_takes_at_once(*, tls: bool) -> None:
     body = b"x" * 8_000_000
     request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    async with webhook_receivers.receiving(tls=tls) as receiver:
+    async with webhook_server.running(tls=tls) as receiver:
         assert (await exchange(place_of(receiver), request)).status == 200
         assert receiver.requests[0].body == body
 
@@ -344,8 +344,8 @@ async def test_an_answer_that_overtakes_its_request_leaves_a_connection_that_is_
     done = asyncio.Event()
     async with await asyncio.start_server(answer_early, PUBLIC, 0, limit=1024) as server:
         port = server.sockets[0].getsockname()[1]
-        connection = await http_client_connection.connect(Place(host=NAME, address=PUBLIC, port=port, tls=None))
-        response = await connection.exchange(b"x" * 50_000_000, most_body=2048)
+        connection = await http_client_connection.connect(Peer(host=NAME, address=PUBLIC, port=port, tls=None))
+        response = await connection.exchange(b"x" * 50_000_000, max_body=2048)
         assert response.status == 413
         assert not connection.is_reusable
         connection.abort()

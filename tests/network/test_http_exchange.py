@@ -46,7 +46,7 @@ class Connection:
     def answered(self, *, keep_alive: bool) -> None:
         self.kept.append(keep_alive)
 
-    def taken(self) -> None:
+    def body_consumed(self) -> None:
         self.takes += 1
 
 
@@ -54,7 +54,9 @@ class Running:
     """An application under way in an exchange."""
 
     def __init__(self, application: Any, **request: Any) -> None:  # noqa: ANN401 - as ASGI has it
-        self.shared = http_exchange.Shared(application, lambda error: (error.status, [], error.code.encode()))
+        self.shared = http_exchange.HttpListenerState(
+            application, lambda error: (error.status, [], error.code.encode())
+        )
         self.shared.date = b"date: now"
         self.shared.changed = asyncio.Event()
         self.connection = Connection()
@@ -71,8 +73,8 @@ class Running:
         return self.connection.recorded.written
 
     async def end(self) -> None:
-        async with asyncio.timeout(raw_http.PATIENCE_SECONDS):
-            while self.shared.under_way:
+        async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
+            while self.shared.in_flight:
                 assert self.shared.changed is not None
                 await self.shared.changed.wait()
 
@@ -182,7 +184,7 @@ async def test_continue_is_said_once_to_who_waits_for_it() -> None:
             pass
         await sends(START, body(b"ok"))(None, None, send)
 
-    running = Running(application, waits=True)
+    running = Running(application, expects_continue=True)
     await settled()
     assert running.written == [b"HTTP/1.1 100 Continue\r\n\r\n"]
     running.exchange.feed(b"a")
@@ -194,7 +196,7 @@ async def test_continue_is_said_once_to_who_waits_for_it() -> None:
 
 
 async def test_a_body_that_waits_in_vain_ends_the_connection() -> None:
-    running = Running(sends(START, body(b"no")), waits=True)
+    running = Running(sends(START, body(b"no")), expects_continue=True)
     await running.end()
     assert b"100 Continue" not in b"".join(running.written)
     assert b"connection: close" in running.written[0]
@@ -202,7 +204,7 @@ async def test_a_body_that_waits_in_vain_ends_the_connection() -> None:
 
 
 async def test_a_body_that_did_not_wait_needs_no_word() -> None:
-    running = Running(sends(START, body(b"ok")), waits=True)
+    running = Running(sends(START, body(b"ok")), expects_continue=True)
     running.exchange.feed(b"a")
     await running.end()
     assert running.connection.kept == [True]

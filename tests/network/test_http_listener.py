@@ -54,7 +54,7 @@ async def listening(application: http_exchange.Application) -> AsyncIterator[htt
 
 async def refused(address: tuple[str, int]) -> None:
     """Wait until nobody listens there: a loop closes its sockets soon, not at once."""
-    async with asyncio.timeout(raw_http.PATIENCE_SECONDS):
+    async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
         with contextlib.suppress(ConnectionError):
             while True:
                 async with raw_http.connect(address) as late:
@@ -117,7 +117,7 @@ async def test_stopping_finishes_what_is_under_way() -> None:
     async with listening(application) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(get("/"))
         await application.started.wait()
-        stopping = asyncio.create_task(listener.stop(grace_seconds=raw_http.PATIENCE_SECONDS))
+        stopping = asyncio.create_task(listener.stop(grace_seconds=raw_http.TIMEOUT_SECONDS))
         await refused(listener.address)
         assert not stopping.done()
         application.go_on.set()
@@ -133,7 +133,7 @@ async def test_stopping_closes_idle_connections_at_once() -> None:
     async with listening(application) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(get("/"))
         await connection.response()
-        await listener.stop(grace_seconds=raw_http.PATIENCE_SECONDS)
+        await listener.stop(grace_seconds=raw_http.TIMEOUT_SECONDS)
         assert await connection.rest() == b""
 
 
@@ -143,7 +143,7 @@ async def test_stopping_waits_for_work_whose_caller_has_gone() -> None:
         async with raw_http.connect(listener.address) as connection:
             await connection.send(get("/"))
             await application.started.wait()
-        stopping = asyncio.create_task(listener.stop(grace_seconds=raw_http.PATIENCE_SECONDS))
+        stopping = asyncio.create_task(listener.stop(grace_seconds=raw_http.TIMEOUT_SECONDS))
         await asyncio.sleep(0.05)
         assert not stopping.done()
         application.go_on.set()

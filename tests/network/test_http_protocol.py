@@ -145,7 +145,7 @@ async def test_a_broken_chunk_ends_the_request_and_the_application_hears_of_it(c
     async with served() as server:
         head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         assert_refused(await raw_http.exchange(server.address, head + chunk), "not a valid HTTP")
-        await asyncio.wait_for(server.disconnected.wait(), raw_http.PATIENCE_SECONDS)
+        await asyncio.wait_for(server.disconnected.wait(), raw_http.TIMEOUT_SECONDS)
 
 
 @pytest.mark.parametrize("pieces", [1, 7])
@@ -216,7 +216,7 @@ async def test_a_body_that_never_ends_is_refused_and_the_application_hears_of_it
     async with served(body_seconds=0.05) as server, raw_http.connect(server.address) as connection:
         await connection.send(post("/", b"half", length=8))
         assert_refused(await connection.response(), "body of the request did not arrive")
-        await asyncio.wait_for(server.disconnected.wait(), raw_http.PATIENCE_SECONDS)
+        await asyncio.wait_for(server.disconnected.wait(), raw_http.TIMEOUT_SECONDS)
 
 
 async def test_time_spent_on_the_answer_is_not_the_callers() -> None:

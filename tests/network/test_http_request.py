@@ -35,7 +35,7 @@ def test_only_http_1_1_waits_to_continue(value: bytes, version: str, waits: bool
     ],
 )
 def test_a_head_that_is_ambiguous_or_too_large_is_refused(headers: http_request.Headers, version: str) -> None:
-    with pytest.raises(http_request.Refused):
+    with pytest.raises(http_request.BadRequest):
         http_request.check(headers, version=version, limits=LIMITS)
 
 
@@ -54,7 +54,7 @@ def test_a_target_is_split(url: bytes, target: tuple[str, bytes, bytes]) -> None
 
 @pytest.mark.parametrize("url", [b"http://x.test", b"x.test:443", "/é".encode(), b""])
 def test_a_target_without_a_path_is_refused(url: bytes) -> None:
-    with pytest.raises(http_request.Refused):
+    with pytest.raises(http_request.BadRequest):
         http_request.target(url)
 
 

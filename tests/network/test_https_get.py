@@ -12,7 +12,7 @@ from tests import https_server
 from tests.https_server import response
 
 HOST = "mta-sts.example.org"
-PATIENCE_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 @contextlib.asynccontextmanager
@@ -27,7 +27,7 @@ async def get(
     *,
     host: str = HOST,
     addresses: tuple[str, ...] = ("127.0.0.1",),
-    seconds: float = PATIENCE_SECONDS,
+    seconds: float = TIMEOUT_SECONDS,
 ) -> https_get.Response | https_get.Failure:
     client = https_get.Client(server.context, port=server.port, seconds=seconds)
     return await client.get(host, "/.well-known/mta-sts.txt", addresses=addresses)
@@ -74,7 +74,7 @@ async def test_a_redirect_is_not_followed() -> None:
         (b"HTTP/1.1 200 OK\r\n\r\nwithout a length", "ends before it is complete"),
         (b"220 mx.example.org ESMTP\r\n", "is not HTTP"),
         (b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", "is not HTTP"),
-        (response(b"x" * (https_get.BODY_BYTES + 1)), "is too long"),
+        (response(b"x" * (https_get.MAX_BODY_BYTES + 1)), "is too long"),
         (b"HTTP/1.1 200 OK\r\n" + b"X-Long: header\r\n" * 10_000, "has too many header fields"),
     ],
 )
@@ -82,7 +82,7 @@ async def test_a_response_that_does_not_count_is_a_failure(answer: bytes, troubl
     async with answering(answer) as server:
         found = await get(server)
     assert isinstance(found, https_get.Failure)
-    assert found.trouble == f"{HOST}: the response {trouble}"
+    assert found.detail == f"{HOST}: the response {trouble}"
 
 
 async def test_a_host_that_hangs_up_without_a_word_has_not_answered() -> None:
@@ -93,10 +93,10 @@ async def test_a_host_that_hangs_up_without_a_word_has_not_answered() -> None:
 
 
 async def test_the_longest_body_is_taken() -> None:
-    async with answering(response(b"x" * https_get.BODY_BYTES)) as server:
+    async with answering(response(b"x" * https_get.MAX_BODY_BYTES)) as server:
         found = await get(server)
     assert isinstance(found, https_get.Response)
-    assert len(found.body) == https_get.BODY_BYTES
+    assert len(found.body) == https_get.MAX_BODY_BYTES
 
 
 async def test_a_certificate_for_another_name_is_refused() -> None:
@@ -104,7 +104,7 @@ async def test_a_certificate_for_another_name_is_refused() -> None:
         found = await get(server, host="mta-sts.example.net")
         assert server.requests == []
     assert isinstance(found, https_get.Failure)
-    assert "its certificate is not valid" in found.trouble
+    assert "its certificate is not valid" in found.detail
 
 
 async def test_a_certificate_of_an_unknown_authority_is_refused_by_default() -> None:
@@ -112,7 +112,7 @@ async def test_a_certificate_of_an_unknown_authority_is_refused_by_default() -> 
         found = await https_get.Client(port=server.port).get(HOST, "/", addresses=["127.0.0.1"])
         assert server.requests == []
     assert isinstance(found, https_get.Failure)
-    assert "its certificate is not valid" in found.trouble
+    assert "its certificate is not valid" in found.detail
 
 
 async def test_a_host_that_says_nothing_is_left_in_time() -> None:
@@ -132,7 +132,7 @@ async def test_the_last_failure_names_the_address() -> None:
         client = https_get.Client(port=nobody.getsockname()[1])
         found = await client.get(HOST, "/", addresses=["127.0.0.1"])
     assert isinstance(found, https_get.Failure)
-    assert found.trouble.startswith(f"{HOST} at 127.0.0.1: ")
+    assert found.detail.startswith(f"{HOST} at 127.0.0.1: ")
 
 
 async def test_without_an_address_there_is_nothing_to_ask() -> None:

@@ -13,8 +13,8 @@ from tests import dns_server
 DIGEST = "ab" * 32
 
 
-def impatient(*servers: str) -> resolver.Resolver:
-    return resolver.Resolver(servers, try_seconds=0.1, question_seconds=1.5)
+def with_short_timeout(*servers: str) -> resolver.Resolver:
+    return resolver.Resolver(servers, try_seconds=0.1, query_seconds=1.5)
 
 
 async def test_mail_hosts_come_with_their_preferences_in_lower_case_and_without_a_dot() -> None:
@@ -70,7 +70,7 @@ async def test_what_is_missing_is_believed_for_minutes_at_the_most() -> None:
     async with dns_server.running({}) as server:
         server.negative_ttl = 86_400
         answer = await resolver.Resolver([server.address]).mx("example.org")
-    assert answer == resolver.Answer((), ttl=resolver.MOST_NEGATIVE_SECONDS, exists=False)
+    assert answer == resolver.Answer((), ttl=resolver.MAX_NEGATIVE_TTL_SECONDS, exists=False)
 
 
 async def test_an_alias_is_followed_and_lends_the_shorter_lifetime() -> None:
@@ -127,7 +127,7 @@ async def test_a_server_that_does_not_answer_the_question_is_asked_again_and_the
     fault: dns_server.Fault,
 ) -> None:
     async with dns_server.running({"example.org": fault}) as server:
-        assert await impatient(server.address).mx("example.org") == resolver.Failure("no answer in time")
+        assert await with_short_timeout(server.address).mx("example.org") == resolver.Failure("no answer in time")
         assert server.count("example.org", "MX") > 1
 
 
@@ -144,7 +144,7 @@ async def test_a_long_answer_is_fetched_over_tcp_and_bounded() -> None:
         answer = await resolver.Resolver([server.address]).mx("example.org")
         assert server.transports == ["udp", "tcp"]
     assert isinstance(answer, resolver.Answer)
-    assert len(answer.records) == resolver.MOST_RECORDS
+    assert len(answer.records) == resolver.MAX_RECORDS
 
 
 async def test_a_server_that_fails_leaves_the_question_to_the_next() -> None:
@@ -168,7 +168,7 @@ async def test_a_name_that_cannot_be_asked_for_does_not_exist(name: str) -> None
 
 async def test_many_questions_wait_for_each_other() -> None:
     async with dns_server.running({"*": {"TXT": ['"x"']}}) as server:
-        asking = resolver.Resolver([server.address], at_once=3)
+        asking = resolver.Resolver([server.address], max_concurrent=3)
         with server.holding():
             tasks = [asyncio.create_task(asking.txt(f"{number}.example")) for number in range(10)]
             async with asyncio.timeout(30):
@@ -198,7 +198,7 @@ async def test_who_stops_waiting_leaves_nothing_behind() -> None:
     ],
 )
 async def test_a_server_is_an_address_with_or_without_a_port(text: str, server: str) -> None:
-    (asked,) = resolver.Resolver([text])._asking.nameservers
+    (asked,) = resolver.Resolver([text])._resolver.nameservers
     assert str(asked) == server
 
 
@@ -213,5 +213,5 @@ async def test_without_a_configuration_of_the_system_this_host_is_asked(monkeypa
         raise dns.resolver.NoResolverConfiguration
 
     monkeypatch.setattr(dns.resolver.BaseResolver, "read_resolv_conf", missing)
-    (asked,) = resolver.Resolver()._asking.nameservers
+    (asked,) = resolver.Resolver()._resolver.nameservers
     assert str(asked) == "Do53:127.0.0.1@53"

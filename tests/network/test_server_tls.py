@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 
 from postroad.network import server_tls
 from postroad.protocol.smtp import server_events
-from tests.network.smtp_serving import FEATURES, Connection, connect, listening
+from tests.network.recording_listener import FEATURES, Connection, connect, running
 
 STARTTLS = server_events.Features("mx.example.test", 1000, starttls=True)
 
@@ -58,7 +58,7 @@ def shown(client: Connection) -> str:
 async def test_a_changed_certificate_is_shown_to_the_next_client_while_old_sessions_go_on(files: Files) -> None:
     certificate = files.load()
     async with (
-        listening(FEATURES, tls=lambda: certificate.context, implicit_tls=True) as server,
+        running(FEATURES, tls=lambda: certificate.context, implicit_tls=True) as server,
         connect(server.address, tls=files.client_tls) as old,
     ):
         await old.reply()
@@ -74,7 +74,7 @@ async def test_a_changed_certificate_is_shown_to_the_next_client_while_old_sessi
 
 async def test_a_changed_certificate_is_shown_under_starttls_too(files: Files) -> None:
     certificate = files.load()
-    async with listening(STARTTLS, tls=lambda: certificate.context) as server:
+    async with running(STARTTLS, tls=lambda: certificate.context) as server:
         for name in ("second.test", "third.test"):
             files.put(files.issue(name))
             certificate.refresh()
@@ -87,7 +87,7 @@ async def test_a_changed_certificate_is_shown_under_starttls_too(files: Files) -
 
 async def test_files_that_are_replaced_one_after_the_other_are_used_once_they_fit(files: Files) -> None:
     certificate = files.load()
-    async with listening(FEATURES, tls=lambda: certificate.context, implicit_tls=True) as server:
+    async with running(FEATURES, tls=lambda: certificate.context, implicit_tls=True) as server:
         issued = files.issue("second.test")
         files.put_certificate(issued)
         with pytest.raises(server_tls.CertificateError, match=re.escape(str(files.key))):
@@ -112,7 +112,7 @@ async def test_a_broken_or_missing_file_keeps_the_old_certificate_and_tells(file
         certificate.refresh()
     assert certificate.refresh() is None
     async with (
-        listening(FEATURES, tls=lambda: certificate.context, implicit_tls=True) as server,
+        running(FEATURES, tls=lambda: certificate.context, implicit_tls=True) as server,
         connect(server.address, tls=files.client_tls) as client,
     ):
         assert shown(client) == "first.test"
@@ -172,7 +172,7 @@ async def test_the_listener_looks_after_the_certificate_by_itself(files: Files) 
         if (news := certificate.refresh()) is not None:
             told.append(news)
 
-    async with listening(FEATURES, tls=lambda: certificate.context, implicit_tls=True, refresh=refresh) as server:
+    async with running(FEATURES, tls=lambda: certificate.context, implicit_tls=True, refresh=refresh) as server:
         files.put(files.issue("second.test"))
         names = [""]
         while names[-1] != "second.test":

@@ -10,25 +10,25 @@ from postroad.model import tls_policy
 from postroad.network import smtp_connection
 from postroad.network.smtp_connection import ConnectFailed, Destination, SmtpConnection, Timeouts
 from postroad.protocol.smtp import values
-from postroad.protocol.smtp.values import Result, Stage
+from postroad.protocol.smtp.values import RecipientResult, Stage
 from tests import smtp_peers
 from tests.smtp_peers import CLOSE, ENDLESS, RESET, SILENCE, Drip, Held, Script
 
 PLAIN = tls_policy.TlsPolicy(tls_policy.Mode.PLAIN)
 # Long enough for a busy machine; what must run out in a test has IMPATIENT.
-PATIENT = Timeouts(connect=20, reply=20, content=20)
-IMPATIENT = Timeouts(connect=0.2, reply=0.2, content=0.2)
+LONG_TIMEOUTS = Timeouts(connect=20, reply=20, content=20)
+SHORT_TIMEOUTS = Timeouts(connect=0.2, reply=0.2, content=0.2)
 CONTENT = b"Subject: x\r\n\r\n.hello\r\n"
-ENVELOPE = values.Envelope("a@example.com", ("b@example.org", "c@example.org"), (CONTENT,))
+ENVELOPE = values.MailTransaction("a@example.com", ("b@example.org", "c@example.org"), (CONTENT,))
 
 
-async def connect(port: int, timeouts: Timeouts = PATIENT, *, address: str = "127.0.0.1") -> SmtpConnection:
+async def connect(port: int, timeouts: Timeouts = LONG_TIMEOUTS, *, address: str = "127.0.0.1") -> SmtpConnection:
     destination = Destination("peer.example", address, port, PLAIN)
     return await smtp_connection.connect(destination, hello_name="me.example", timeouts=timeouts)
 
 
 @contextlib.asynccontextmanager
-async def connected(peer: smtp_peers.Peer, timeouts: Timeouts = PATIENT) -> AsyncIterator[SmtpConnection]:
+async def connected(peer: smtp_peers.Peer, timeouts: Timeouts = LONG_TIMEOUTS) -> AsyncIterator[SmtpConnection]:
     connection = await connect(peer.port, timeouts)
     try:
         yield connection
@@ -36,13 +36,13 @@ async def connected(peer: smtp_peers.Peer, timeouts: Timeouts = PATIENT) -> Asyn
         await connection.close()
 
 
-async def failure(port: int, timeouts: Timeouts = PATIENT) -> Result:
+async def failure(port: int, timeouts: Timeouts = LONG_TIMEOUTS) -> RecipientResult:
     with pytest.raises(ConnectFailed) as caught:
         await connect(port, timeouts)
     return caught.value.result
 
 
-async def delivered(script: Script, timeouts: Timeouts = PATIENT) -> tuple[Result, ...]:
+async def delivered(script: Script, timeouts: Timeouts = LONG_TIMEOUTS) -> tuple[RecipientResult, ...]:
     """The results of one delivery to a peer that does this; the connection must be of no more use."""
     async with smtp_peers.serving(script) as peer, connected(peer, timeouts) as connection:
         results = await connection.deliver(ENVELOPE)
@@ -77,9 +77,9 @@ async def test_pipelined_commands_do_not_wait_for_replies() -> None:
 
 async def test_a_server_without_pipelining_is_never_spoken_to_out_of_turn() -> None:
     held: Script = {"MAIL": Held("250 ok")}
-    async with smtp_peers.serving(held, extensions=()) as peer, connected(peer, IMPATIENT) as connection:
+    async with smtp_peers.serving(held, extensions=()) as peer, connected(peer, SHORT_TIMEOUTS) as connection:
         (result, _) = await connection.deliver(ENVELOPE)
-        assert result == Result(Stage.MAIL, trouble="the destination did not answer in time")
+        assert result == RecipientResult(Stage.MAIL, detail="the destination did not answer in time")
         assert peer.verbs() == ["EHLO", "MAIL"]
 
 
@@ -104,7 +104,7 @@ async def test_each_recipient_has_its_own_result() -> None:
     script: Script = {"RCPT": lambda line: "550 5.1.1 no" if "<b@" in line else "250 ok"}
     async with smtp_peers.serving(script) as peer, connected(peer) as connection:
         refused, taken = await connection.deliver(ENVELOPE)
-        assert refused == Result(Stage.RECIPIENT, values.Reply(550, "no", "5.1.1"))
+        assert refused == RecipientResult(Stage.RECIPIENT, values.Reply(550, "no", "5.1.1"))
         assert taken.stage is Stage.CONTENT
         assert peer.transactions[0].recipients == ["RCPT TO:<c@example.org>"]
 
@@ -128,7 +128,7 @@ VERBS = {"MAIL": Stage.MAIL, "RCPT": Stage.RECIPIENT, "DATA": Stage.DATA}
 async def test_a_connection_lost_before_the_content_is_not_in_doubt(verb: str, act: smtp_peers.Act) -> None:
     for result in await delivered({verb: act}):
         assert (result.stage, result.reply, result.in_doubt) == (VERBS[verb], None, False)
-        assert "connection" in result.trouble
+        assert "connection" in result.detail
 
 
 @pytest.mark.parametrize("act", [CLOSE, RESET, SILENCE])
@@ -140,14 +140,14 @@ async def test_a_connection_lost_after_the_final_dot_is_in_doubt(act: smtp_peers
 @pytest.mark.parametrize("verb", ["MAIL", "RCPT", "DATA"])
 async def test_a_server_that_falls_silent_is_given_up(verb: str) -> None:
     for result in await delivered({verb: SILENCE}, Timeouts(connect=20, reply=0.2, content=20)):
-        assert result == Result(VERBS[verb], trouble="the destination did not answer in time")
+        assert result == RecipientResult(VERBS[verb], detail="the destination did not answer in time")
 
 
 async def test_a_tarpit_wins_no_time_with_single_octets() -> None:
     # The whole reply would take a minute.
     drip = Drip("250 " + "x" * 1200, 0.05)
     for result in await delivered({"MAIL": drip}, Timeouts(connect=20, reply=0.3, content=20)):
-        assert result == Result(Stage.MAIL, trouble="the destination did not answer in time")
+        assert result == RecipientResult(Stage.MAIL, detail="the destination did not answer in time")
 
 
 async def test_a_slow_answer_that_comes_in_time_is_an_answer() -> None:
@@ -158,14 +158,16 @@ async def test_a_slow_answer_that_comes_in_time_is_an_answer() -> None:
 @pytest.mark.parametrize("verb", ["MAIL", "RCPT", "DATA", "CONTENT"])
 async def test_421_is_the_answer_and_the_end(verb: str) -> None:
     for result in await delivered({verb: ("421 4.3.2 going down", CLOSE)}):
-        assert result == Result({**VERBS, "CONTENT": Stage.CONTENT}[verb], values.Reply(421, "going down", "4.3.2"))
+        assert result == RecipientResult(
+            {**VERBS, "CONTENT": Stage.CONTENT}[verb], values.Reply(421, "going down", "4.3.2")
+        )
 
 
 @pytest.mark.parametrize("answer", [ENDLESS, b"x" * 5000, b"hello\r\n", b"250-a\r\n251 b\r\n"])
 async def test_nonsense_is_not_a_verdict(answer: smtp_peers.Simple) -> None:
     for result in await delivered({"MAIL": answer}):
         assert (result.stage, result.reply, result.permanent, result.in_doubt) == (Stage.MAIL, None, False, False)
-        assert result.trouble.startswith("the destination sent")
+        assert result.detail.startswith("the destination sent")
 
 
 @pytest.mark.parametrize("last_words", [("421 4.4.2 idle too long",), ("421 4.4.2 idle too long", CLOSE), (CLOSE,)])
@@ -175,7 +177,7 @@ async def test_an_idle_connection_that_the_server_ends_is_not_used(last_words: t
         results = await connection.deliver(ENVELOPE)
         assert [result.stage for result in results] == [Stage.CONTENT] * 2
         assert not any(result.in_doubt for result in results)
-        async with asyncio.timeout(smtp_peers.PATIENCE_SECONDS):
+        async with asyncio.timeout(smtp_peers.TIMEOUT_SECONDS):
             while connection.is_usable:
                 await asyncio.sleep(0)
         for result in await connection.deliver(ENVELOPE):
@@ -210,7 +212,7 @@ async def test_large_content_arrives_whole_and_leaves_in_small_portions() -> Non
     async with smtp_peers.serving() as peer, connected(peer) as connection:
         watched = Watched(connection)
         connection._transport = watched  # type: ignore[assignment]
-        (result,) = await connection.deliver(values.Envelope("", ("b@example.org",), (LARGE[:77], LARGE[77:])))
+        (result,) = await connection.deliver(values.MailTransaction("", ("b@example.org",), (LARGE[:77], LARGE[77:])))
         assert result.reply == values.Reply(250, "taken", "2.0.0")
         assert peer.transactions[0].content == LARGE
         assert 0 < watched.highest < 1024 * 1024
@@ -221,7 +223,7 @@ async def test_a_hang_up_while_the_content_leaves_is_not_in_doubt(act: smtp_peer
     # Larger than what the systems on both sides keep in between.
     content = b"a line that goes on and on\r\n" * 400_000
     async with smtp_peers.serving({"RECEIVING": act}, receive_buffer=65_536) as peer, connected(peer) as connection:
-        (result,) = await connection.deliver(values.Envelope("", ("b@example.org",), (content,)))
+        (result,) = await connection.deliver(values.MailTransaction("", ("b@example.org",), (content,)))
         assert result.reply is None
         assert not result.in_doubt
         assert peer.transactions == []
@@ -231,16 +233,16 @@ async def test_a_server_that_stops_reading_large_content_is_given_up_without_dou
     script: Script = {"RECEIVING": SILENCE}
     timeouts = Timeouts(connect=20, reply=20, content=0.5)
     async with smtp_peers.serving(script) as peer, connected(peer, timeouts) as connection:
-        (result,) = await connection.deliver(values.Envelope("", ("b@example.org",), (LARGE * 2,)))
+        (result,) = await connection.deliver(values.MailTransaction("", ("b@example.org",), (LARGE * 2,)))
         assert (result.stage, result.in_doubt) == (Stage.CONTENT, False)
-        assert "in time" in result.trouble
+        assert "in time" in result.detail
 
 
 async def test_a_refusal_in_the_middle_of_large_content_is_heard() -> None:
     script: Script = {"RECEIVING": ("552 5.3.4 too much", SILENCE)}
     async with smtp_peers.serving(script) as peer, connected(peer) as connection:
-        (result,) = await connection.deliver(values.Envelope("", ("b@example.org",), (LARGE * 2,)))
-        assert result == Result(Stage.DATA, values.Reply(552, "too much", "5.3.4"))
+        (result,) = await connection.deliver(values.MailTransaction("", ("b@example.org",), (LARGE * 2,)))
+        assert result == RecipientResult(Stage.DATA, values.Reply(552, "too much", "5.3.4"))
         assert not connection.is_usable
 
 
@@ -250,27 +252,29 @@ async def test_a_refusal_in_the_middle_of_large_content_is_heard() -> None:
 async def test_a_refused_connection_says_where_and_why() -> None:
     with smtp_peers.refusing_port() as port:
         result = await failure(port)
-    assert result == Result(Stage.CONNECT, trouble=f"connecting to peer.example [127.0.0.1]:{port}: connection refused")
+    assert result == RecipientResult(
+        Stage.CONNECT, detail=f"connecting to peer.example [127.0.0.1]:{port}: connection refused"
+    )
 
 
 async def test_a_black_hole_is_given_up() -> None:
     with smtp_peers.black_hole_port() as port:
-        result = await failure(port, IMPATIENT)
+        result = await failure(port, SHORT_TIMEOUTS)
     assert result.stage is Stage.CONNECT
-    assert "no answer within 0.2 s" in result.trouble
+    assert "no answer within 0.2 s" in result.detail
 
 
 async def test_an_address_without_a_route_is_a_failure_to_connect() -> None:
     destination = Destination("peer.example", "127.0.0.1", 9, PLAIN, source_address="192.0.2.1")
     with pytest.raises(ConnectFailed) as caught:
-        await smtp_connection.connect(destination, hello_name="me.example", timeouts=PATIENT)
+        await smtp_connection.connect(destination, hello_name="me.example", timeouts=LONG_TIMEOUTS)
     assert caught.value.result.stage is Stage.CONNECT
 
 
 async def test_a_connection_comes_from_the_address_that_was_asked_for() -> None:
     async with smtp_peers.serving() as peer:
         destination = Destination("peer.example", "127.0.0.1", peer.port, PLAIN, source_address="127.0.0.2")
-        connection = await smtp_connection.connect(destination, hello_name="me.example", timeouts=PATIENT)
+        connection = await smtp_connection.connect(destination, hello_name="me.example", timeouts=LONG_TIMEOUTS)
         assert connection._transport is not None
         assert connection._transport.get_extra_info("sockname")[0] == "127.0.0.2"
         await connection.close()
@@ -296,13 +300,13 @@ async def test_a_session_that_does_not_begin_says_how_far_it_came(
         result = await failure(peer.port)
     assert result.stage is stage
     assert (result.reply.code if result.reply else None) == code
-    assert bool(result.trouble) is (code is None)
+    assert bool(result.detail) is (code is None)
 
 
 async def test_a_silent_banner_is_given_up() -> None:
     async with smtp_peers.serving({"BANNER": SILENCE}) as peer:
         result = await failure(peer.port, Timeouts(connect=20, reply=0.2, content=20))
-    assert result == Result(Stage.BANNER, trouble="the destination did not answer in time")
+    assert result == RecipientResult(Stage.BANNER, detail="the destination did not answer in time")
 
 
 async def test_a_cancelled_delivery_drops_the_connection() -> None:

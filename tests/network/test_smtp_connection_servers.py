@@ -17,10 +17,10 @@ from postroad.protocol.smtp import values
 from postroad.protocol.smtp.values import Stage
 from tests import aiosmtpd_server
 
-PATIENT = Timeouts(connect=20, reply=20, content=20)
+LONG_TIMEOUTS = Timeouts(connect=20, reply=20, content=20)
 HOST = "mx.example.org"
 CONTENT = b"Subject: x\r\n\r\n.\r\n..\r\n.leading dots\r\n" + b"x" * 70 + b"\r\n"
-ENVELOPE = values.Envelope("a@example.com", ("ada@example.org", "bob@example.org"), (CONTENT,))
+ENVELOPE = values.MailTransaction("a@example.com", ("ada@example.org", "bob@example.org"), (CONTENT,))
 
 
 @contextlib.asynccontextmanager
@@ -28,7 +28,9 @@ async def connected(
     port: int, policy: TlsPolicy, ca_file: str | None = None
 ) -> AsyncIterator[smtp_connection.SmtpConnection]:
     destination = Destination(HOST, "127.0.0.1", port, policy)
-    connection = await smtp_connection.connect(destination, hello_name="me.example", timeouts=PATIENT, ca_file=ca_file)
+    connection = await smtp_connection.connect(
+        destination, hello_name="me.example", timeouts=LONG_TIMEOUTS, ca_file=ca_file
+    )
     try:
         yield connection
     finally:
@@ -70,9 +72,9 @@ async def test_postfix_takes_our_mail(real_postfix: postfix.Postfix) -> None:
     recipients = tuple(f"user{number}@example.org" for number in range(20))
     async with connected(real_postfix.port, TlsPolicy(Mode.OPPORTUNISTIC)) as connection:
         for _ in range(3):
-            results = await connection.deliver(values.Envelope("", recipients, (CONTENT, b"x" * 200_000)))
+            results = await connection.deliver(values.MailTransaction("", recipients, (CONTENT, b"x" * 200_000)))
             assert {(result.stage, result.reply.code) for result in results if result.reply} == {(Stage.CONTENT, 250)}
             assert len(results) == 20
-        refused = await connection.deliver(values.Envelope("", ("nobody@",), (CONTENT,)))
+        refused = await connection.deliver(values.MailTransaction("", ("nobody@",), (CONTENT,)))
         assert refused[0].permanent
     assert real_postfix.stored() == 3

@@ -15,13 +15,13 @@ from postroad.model.tls_policy import Mode, Tlsa, TlsPolicy
 from postroad.network import smtp_connection
 from postroad.network.smtp_connection import ConnectFailed, Destination, SmtpConnection, Timeouts
 from postroad.protocol.smtp import values
-from postroad.protocol.smtp.values import Result, Stage
+from postroad.protocol.smtp.values import RecipientResult, Stage
 from tests import smtp_peers
 from tests.smtp_peers import CLOSE, RESET, SILENCE, Script
 
 HOST = "mx.example.org"
-PATIENT = Timeouts(connect=20, reply=20, content=20)
-ENVELOPE = values.Envelope("a@example.com", ("b@example.org",), (b"Subject: x\r\n\r\nhello\r\n",))
+LONG_TIMEOUTS = Timeouts(connect=20, reply=20, content=20)
+ENVELOPE = values.MailTransaction("a@example.com", ("b@example.org",), (b"Subject: x\r\n\r\nhello\r\n",))
 STRICT = [Mode.REQUIRED, Mode.VERIFIED, Mode.DANE]
 
 
@@ -64,7 +64,7 @@ async def connect(
     *,
     ca_file: str | None = None,
     host: str = HOST,
-    timeouts: Timeouts = PATIENT,
+    timeouts: Timeouts = LONG_TIMEOUTS,
 ) -> SmtpConnection:
     destination = Destination(host, peer.host, peer.port, policy)
     return await smtp_connection.connect(destination, hello_name="me.example", timeouts=timeouts, ca_file=ca_file)
@@ -80,7 +80,7 @@ async def seen(peer: smtp_peers.Peer, policy: TlsPolicy, *, ca_file: str | None 
     return connection.tls
 
 
-async def failure(peer: smtp_peers.Peer, policy: TlsPolicy, *, ca_file: str | None = None) -> Result:
+async def failure(peer: smtp_peers.Peer, policy: TlsPolicy, *, ca_file: str | None = None) -> RecipientResult:
     with pytest.raises(ConnectFailed) as caught:
         await connect(peer, policy, ca_file=ca_file)
     assert "MAIL" not in peer.verbs()
@@ -111,7 +111,9 @@ async def test_opportunistic_goes_without_where_it_is_not_offered() -> None:
 async def test_strict_does_not_go_without(mode: Mode) -> None:
     async with smtp_peers.serving() as peer:
         result = await failure(peer, TlsPolicy(mode))
-    assert result == Result(Stage.STARTTLS, trouble="the destination does not offer STARTTLS, which is required here")
+    assert result == RecipientResult(
+        Stage.STARTTLS, detail="the destination does not offer STARTTLS, which is required here"
+    )
 
 
 BROKEN: dict[str, Script] = {
@@ -138,7 +140,7 @@ async def test_strict_does_not_come_again_where_it_is_broken(script: Script, mod
     async with smtp_peers.serving(script, tls=identity.context) as peer:
         result = await failure(peer, TlsPolicy(mode), ca_file=identity.ca_file)
         assert result.stage is Stage.STARTTLS
-        assert result.trouble or result.reply == values.Reply(454, "not now", "4.7.0")
+        assert result.detail or result.reply == values.Reply(454, "not now", "4.7.0")
         assert peer.connections == 1
 
 
@@ -161,7 +163,7 @@ async def test_a_refusal_after_the_handshake_is_final(identity: Identity) -> Non
     script: Script = {"EHLO": ["250-peer.example\n250 STARTTLS", "550 5.7.1 no"], "HELO": "550 5.7.1 no"}
     async with smtp_peers.serving(script, tls=identity.context) as peer:
         result = await failure(peer, TlsPolicy())
-        assert result == Result(Stage.HELLO, values.Reply(550, "no", "5.7.1"))
+        assert result == RecipientResult(Stage.HELLO, values.Reply(550, "no", "5.7.1"))
         assert peer.connections == 1
 
 
@@ -176,14 +178,14 @@ async def test_a_certificate_of_a_known_authority_is_verified(names: tuple[str, 
 async def test_a_certificate_for_another_name_is_refused(name: str, identity: Identity) -> None:
     async with smtp_peers.serving(tls=identity.context) as peer:
         result = await failure(peer, TlsPolicy(Mode.VERIFIED, names=(name,)), ca_file=identity.ca_file)
-    assert result == Result(Stage.STARTTLS, trouble=f"the destination's certificate is not for {name}")
+    assert result == RecipientResult(Stage.STARTTLS, detail=f"the destination's certificate is not for {name}")
 
 
 async def test_a_certificate_of_an_unknown_authority_is_refused(identity: Identity) -> None:
     async with smtp_peers.serving(tls=identity.context) as peer:
         result = await failure(peer, TlsPolicy(Mode.VERIFIED))  # the system knows nothing of this authority
     assert result.stage is Stage.STARTTLS
-    assert "self-signed certificate" in result.trouble
+    assert "self-signed certificate" in result.detail
 
 
 @pytest.mark.parametrize("selector", [0, 1])
@@ -210,7 +212,7 @@ async def test_the_servers_own_record_asks_for_no_name_and_an_anchor_does(identi
     anchor = identity.record(identity.root.cert_pem, usage=2)
     async with smtp_peers.serving(tls=identity.context) as peer:
         result = await failure(peer, TlsPolicy(Mode.DANE, names=("other.example",), tlsa=(anchor,)))
-        assert result.trouble == "the destination's certificate matches none of its TLSA records"
+        assert result.detail == "the destination's certificate matches none of its TLSA records"
         assert await seen(peer, TlsPolicy(Mode.DANE, names=("other.example",), tlsa=(own,))) == "TLSv1.3 DANE"
 
 
@@ -221,7 +223,7 @@ async def test_a_certificate_that_has_expired_counts_only_by_its_own_record(tmp_
     async with smtp_peers.serving(tls=expired.context) as peer:
         assert (await failure(peer, TlsPolicy(Mode.DANE, tlsa=(anchor,)))).stage is Stage.STARTTLS
         result = await failure(peer, TlsPolicy(Mode.VERIFIED), ca_file=expired.ca_file)
-        assert "expired" in result.trouble
+        assert "expired" in result.detail
         assert await seen(peer, TlsPolicy(Mode.DANE, tlsa=(own,))) == "TLSv1.3 DANE"
 
 
@@ -275,7 +277,9 @@ async def test_an_authority_that_is_shown_but_did_not_sign_is_no_anchor(
 async def test_a_certificate_that_no_record_describes_is_refused(record: Tlsa, identity: Identity) -> None:
     async with smtp_peers.serving(tls=identity.context) as peer:
         result = await failure(peer, TlsPolicy(Mode.DANE, tlsa=(record,)))
-    assert result == Result(Stage.STARTTLS, trouble="the destination's certificate matches none of its TLSA records")
+    assert result == RecipientResult(
+        Stage.STARTTLS, detail="the destination's certificate matches none of its TLSA records"
+    )
 
 
 @pytest.mark.parametrize("record", [Tlsa(1, 1, 1, b"x"), Tlsa(3, 2, 1, b"x"), Tlsa(3, 1, 3, b"x"), Tlsa(2, 0, 2, b"")])
@@ -291,7 +295,7 @@ async def test_large_content_goes_through_encryption_whole(identity: Identity) -
     content = (b"x" * 998 + b"\r\n") * 3000
     async with smtp_peers.serving(tls=identity.context) as peer:
         connection = await connect(peer, TlsPolicy(Mode.REQUIRED))
-        (result,) = await connection.deliver(values.Envelope("", ("b@example.org",), (content,)))
+        (result,) = await connection.deliver(values.MailTransaction("", ("b@example.org",), (content,)))
         await connection.close()
         assert result.stage is Stage.CONTENT
         assert peer.transactions[0].content == content

@@ -6,16 +6,16 @@ import pytest
 
 from postroad.network import smtp_listener, smtp_session
 from postroad.protocol.smtp import server_events
-from tests.network.smtp_serving import TRANSACTION, Gate, KeepingPolicy, Kept, connect, listening
+from tests.network.recording_listener import TRANSACTION, Gate, Recorded, RecordingPolicy, connect, running
 
 
 async def test_the_address_is_known_once_it_is_bound() -> None:
-    async with listening() as server:
+    async with running() as server:
         host, port = server.address
         assert host == "127.0.0.1"
         assert port > 0
     features = server_events.Features("mx.example.test", 1000)
-    listener = smtp_listener.SmtpListener(lambda _: KeepingPolicy(Kept(), None), features=features, failed=print)
+    listener = smtp_listener.SmtpListener(lambda _: RecordingPolicy(Recorded(), None), features=features, failed=print)
     with pytest.raises(RuntimeError):
         _ = listener.address
     await listener.stop(grace_seconds=0)
@@ -26,21 +26,21 @@ def test_tls_without_a_certificate_is_refused(options: dict[str, bool]) -> None:
     features = server_events.Features("mx.example.test", 1000, **options)
     with pytest.raises(ValueError, match="certificate"):
         smtp_listener.SmtpListener(
-            lambda _: KeepingPolicy(Kept(), None), features=features, failed=print, implicit_tls=not options
+            lambda _: RecordingPolicy(Recorded(), None), features=features, failed=print, implicit_tls=not options
         )
 
 
 @pytest.mark.parametrize(
     "limits, refusal",
     [
-        (smtp_session.Limits(connections=2), b"421 4.3.2 "),
-        (smtp_session.Limits(connections_per_address=2), b"421 4.7.0 "),
+        (smtp_session.ListenerLimits(connections=2), b"421 4.3.2 "),
+        (smtp_session.ListenerLimits(connections_per_address=2), b"421 4.7.0 "),
     ],
 )
 async def test_one_connection_too_many_is_turned_away_until_another_ends(
-    limits: smtp_session.Limits, refusal: bytes
+    limits: smtp_session.ListenerLimits, refusal: bytes
 ) -> None:
-    async with listening(limits=limits) as server, connect(server.address) as first:
+    async with running(limits=limits) as server, connect(server.address) as first:
         async with connect(server.address) as second:
             assert (await first.reply()).startswith(b"220 ")
             assert (await second.reply()).startswith(b"220 ")
@@ -69,11 +69,11 @@ async def test_one_connection_too_many_is_turned_away_until_another_ends(
     ],
 )
 async def test_an_ipv6_network_counts_as_one_address(first: str, second: str, together: int) -> None:
-    shared = smtp_session.Shared(
+    shared = smtp_session.SmtpListenerState(
         server_events.Features("mx.example.test", 1000),
-        lambda _: KeepingPolicy(Kept(), None),
+        lambda _: RecordingPolicy(Recorded(), None),
         failed=print,
-        limits=smtp_session.Limits(connections_per_address=1),
+        limits=smtp_session.ListenerLimits(connections_per_address=1),
     )
     connections = [smtp_session.SmtpSession(shared) for _ in range(2)]
     for connection, address in zip(connections, (first, second), strict=True):
@@ -88,7 +88,7 @@ async def test_an_ipv6_network_counts_as_one_address(first: str, second: str, to
 async def test_stopping_lets_idle_clients_go_and_transactions_finish() -> None:
     gate = Gate()
     async with (
-        listening(take=gate) as server,
+        running(take=gate) as server,
         connect(server.address) as idle,
         connect(server.address) as early,
         connect(server.address) as late,
@@ -110,7 +110,7 @@ async def test_stopping_lets_idle_clients_go_and_transactions_finish() -> None:
 async def test_what_is_not_finished_in_the_grace_time_is_cut() -> None:
     gate = Gate()
     async with (
-        listening(take=gate) as server,
+        running(take=gate) as server,
         connect(server.address) as receiving,
         connect(server.address) as waiting,
     ):

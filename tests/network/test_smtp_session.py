@@ -14,7 +14,7 @@ import trustme
 
 from postroad.network import smtp_session
 from postroad.protocol.smtp import server_commands, server_events, values
-from tests.network.smtp_serving import PATIENCE_SECONDS, TRANSACTION, Gate, connect, listening
+from tests.network.recording_listener import TIMEOUT_SECONDS, TRANSACTION, Gate, connect, running
 
 MESSAGE = b"Subject: x\r\n\r\nHello\r\n.\r\n..\r\n"
 
@@ -43,7 +43,7 @@ async def test_the_client_of_the_standard_library_sends_and_gets_the_bytes_throu
         with smtplib.SMTP(*address) as client:
             return client.sendmail("a@example.org", ["b@example.net", "c@example.net"], MESSAGE)
 
-    async with listening() as server:
+    async with running() as server:
         assert await asyncio.to_thread(send, server.address) == {}
         (sent,) = server.kept.messages
     assert (sent.sender, sent.recipients, sent.content) == (
@@ -58,7 +58,7 @@ async def test_another_client_sends_many_messages_over_one_connection() -> None:
     message = email.message.EmailMessage()
     message["From"], message["To"], message["Subject"] = "a@example.org", "jürgen@example.net", "Grüße"
     message.set_content("Hello\n" * 100_000)
-    async with listening() as server:
+    async with running() as server:
         host, port = server.address
         async with aiosmtplib.SMTP(hostname=host, port=port, start_tls=False) as client:
             for _ in range(10):
@@ -72,7 +72,7 @@ async def test_a_client_secures_the_session_and_authenticates(
     server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
 ) -> None:
     features = server_events.Features("mx.example.test", 1000, starttls=True, auth=True)
-    async with listening(features, tls=lambda: server_tls) as server:
+    async with running(features, tls=lambda: server_tls) as server:
         host, port = server.address
         client = aiosmtplib.SMTP(hostname=host, port=port, start_tls=True, tls_context=client_tls)
         async with client:
@@ -87,7 +87,7 @@ async def test_a_client_secures_the_session_and_authenticates(
 
 
 async def test_tls_may_be_there_from_the_first_byte(server_tls: ssl.SSLContext, client_tls: ssl.SSLContext) -> None:
-    async with listening(tls=lambda: server_tls, implicit_tls=True) as server:
+    async with running(tls=lambda: server_tls, implicit_tls=True) as server:
         host, port = server.address
         async with aiosmtplib.SMTP(hostname=host, port=port, use_tls=True, tls_context=client_tls) as client:
             await client.sendmail("a@example.org", ["b@example.net"], b"x\r\n")
@@ -96,7 +96,7 @@ async def test_tls_may_be_there_from_the_first_byte(server_tls: ssl.SSLContext, 
 
 async def test_a_client_that_cannot_shake_hands_is_let_go(server_tls: ssl.SSLContext) -> None:
     features = server_events.Features("mx.example.test", 1000, starttls=True)
-    async with listening(features, tls=lambda: server_tls) as server:
+    async with running(features, tls=lambda: server_tls) as server:
         async with connect(server.address) as client:
             await client.ask(b"EHLO x\r\nSTARTTLS\r\n", replies=3)
             await client.send(b"MAIL FROM:<a@example.org>\r\n" * 10)
@@ -109,7 +109,7 @@ async def test_a_client_that_cannot_shake_hands_is_let_go(server_tls: ssl.SSLCon
 
 async def test_commands_injected_before_tls_are_never_obeyed(server_tls: ssl.SSLContext) -> None:
     features = server_events.Features("mx.example.test", 1000, starttls=True)
-    async with listening(features, tls=lambda: server_tls) as server, connect(server.address) as client:
+    async with running(features, tls=lambda: server_tls) as server, connect(server.address) as client:
         await client.ask(b"EHLO x\r\n", replies=2)
         await client.send(b"STARTTLS\r\nRSET\r\n")
         assert (await client.rest()).startswith(b"421 ")
@@ -117,7 +117,7 @@ async def test_commands_injected_before_tls_are_never_obeyed(server_tls: ssl.SSL
 
 async def test_answers_that_take_their_time_come_in_order() -> None:
     gate = Gate()
-    async with listening(take=gate) as server, connect(server.address) as client:
+    async with running(take=gate) as server, connect(server.address) as client:
         await client.send(TRANSACTION + b"x\r\n.\r\nNOOP\r\nMAIL FROM:<>\r\nQUIT\r\n")
         replies = [(await client.reply())[:3] for _ in range(5)]
         assert replies == [b"220", b"250", b"250", b"250", b"354"]
@@ -130,7 +130,7 @@ async def test_answers_that_take_their_time_come_in_order() -> None:
 
 async def test_a_client_that_has_said_all_still_hears_its_answers() -> None:
     gate = Gate()
-    async with listening(take=gate) as server, connect(server.address) as client:
+    async with running(take=gate) as server, connect(server.address) as client:
         await client.ask(TRANSACTION, replies=5)
         await client.send(b"x\r\n.\r\nNOOP\r\n")
         client.writer.write_eof()
@@ -139,30 +139,30 @@ async def test_a_client_that_has_said_all_still_hears_its_answers() -> None:
         assert await client.rest() == b"250 2.0.0 taken\r\n250 2.0.0 OK\r\n"
 
 
-class Wordy(smtp_session.Policy):
+class VerbosePolicy(smtp_session.SessionPolicy):
     """A policy with words of its own for what cannot be taken."""
 
-    async def refused(self, verb: str, reply: values.Reply) -> smtp_session.Answer:
+    async def refused(self, verb: str, reply: values.Reply) -> smtp_session.ReplyOrClose:
         return values.Reply(reply.code, "not that", reply.enhanced)
 
-    def message(self, envelope: values.Envelope) -> smtp_session.Verdict:
-        raise AssertionError(envelope)
+    def message(self, transaction: values.MailTransaction) -> smtp_session.PolicyDecision:
+        raise AssertionError(transaction)
 
 
 async def test_a_policy_has_its_own_words_for_what_cannot_be_taken() -> None:
-    async with listening(make_policy=lambda _session: Wordy()) as server, connect(server.address) as client:
+    async with running(make_policy=lambda _session: VerbosePolicy()) as server, connect(server.address) as client:
         replies = await client.ask(TRANSACTION + b"a\nb\r\n.\r\n", replies=6)
         assert replies[-1] == b"550 5.6.0 not that"
         assert await client.ask(b"MAIL FROM:<> SIZE=1000001\r\n") == [b"552 5.3.4 not that"]
         assert await client.ask(b"MAIL FROM:<a>\r\n") == [b"553 5.1.7 not that"]
-    async with listening() as server, connect(server.address) as client:
+    async with running() as server, connect(server.address) as client:
         replies = await client.ask(TRANSACTION + b"a\nb\r\n.\r\n", replies=6)
         assert replies[-1].startswith(b"550 5.6.0 the message has a bare CR or LF")
 
 
 async def test_a_client_that_runs_ahead_of_its_answers_is_held_back() -> None:
     gate = Gate()
-    async with listening(take=gate) as server:
+    async with running(take=gate) as server:
         with socket.create_connection(server.address) as client:
             client.settimeout(0)
             await asyncio.get_running_loop().sock_sendall(client, TRANSACTION + b"x\r\n.\r\n")
@@ -184,32 +184,32 @@ async def test_a_client_with_much_to_say_lets_others_have_their_turn() -> None:
     turns: list[int] = []
     count = 0
 
-    class Counting(smtp_session.Policy):
-        def hello(self, name: str) -> smtp_session.Verdict:
+    class Counting(smtp_session.SessionPolicy):
+        def hello(self, name: str) -> smtp_session.PolicyDecision:
             nonlocal count
             count += 1
             return super().hello(name)
 
-        def message(self, envelope: values.Envelope) -> smtp_session.Verdict:
-            raise AssertionError(envelope)
+        def message(self, transaction: values.MailTransaction) -> smtp_session.PolicyDecision:
+            raise AssertionError(transaction)
 
     async def watch() -> None:
         while True:
             turns.append(count)
             await asyncio.sleep(0)
 
-    async with listening(patient, make_policy=lambda _session: Counting()) as server, connect(server.address) as client:
+    async with running(patient, make_policy=lambda _session: Counting()) as server, connect(server.address) as client:
         watching = asyncio.create_task(watch())
         replies = await client.ask(b"HELO x\r\n" * 1000 + b"NOOP\r\n", replies=1002)
         watching.cancel()
         assert replies[-1] == b"250 2.0.0 OK"
     longest = max(after - before for before, after in itertools.pairwise(turns))
-    assert (count, longest) == (1000, smtp_session.EVENTS_AT_ONCE)
+    assert (count, longest) == (1000, smtp_session.MAX_EVENTS_PER_TURN)
 
 
 async def test_who_has_said_much_and_hangs_up_is_still_answered() -> None:
     patient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
-    async with listening(patient) as server, connect(server.address) as client:
+    async with running(patient) as server, connect(server.address) as client:
         await client.reply()
         await client.send(b"HELO x\r\n" * 1000)
         client.writer.write_eof()
@@ -220,8 +220,8 @@ async def test_who_is_gone_is_obeyed_no_more() -> None:
     heard: list[str] = []
     gone = asyncio.Event()
 
-    class Hearing(smtp_session.Policy):
-        def hello(self, name: str) -> smtp_session.Verdict:
+    class Hearing(smtp_session.SessionPolicy):
+        def hello(self, name: str) -> smtp_session.PolicyDecision:
             heard.append(name)
             if name == "last":
                 (connection,) = server.listener._connections
@@ -231,10 +231,10 @@ async def test_who_is_gone_is_obeyed_no_more() -> None:
         def closed(self) -> None:
             gone.set()
 
-        def message(self, envelope: values.Envelope) -> smtp_session.Verdict:
-            raise AssertionError(envelope)
+        def message(self, transaction: values.MailTransaction) -> smtp_session.PolicyDecision:
+            raise AssertionError(transaction)
 
-    async with listening(make_policy=lambda _session: Hearing()) as server, connect(server.address) as client:
+    async with running(make_policy=lambda _session: Hearing()) as server, connect(server.address) as client:
         await client.send(b"HELO x\r\nHELO last\r\n" + b"HELO never\r\n" * 10)
         await client.rest()
         await gone.wait()
@@ -243,9 +243,9 @@ async def test_who_is_gone_is_obeyed_no_more() -> None:
 
 async def test_a_stranger_who_does_not_log_in_is_let_go_and_a_customer_may_stay() -> None:
     features = server_events.Features("mx.example.test", 1000, auth=True, auth_without_tls=True)
-    limits = smtp_session.Limits(login_seconds=0.2)
+    limits = smtp_session.ListenerLimits(login_seconds=0.2)
     async with (
-        listening(features, limits=limits) as server,
+        running(features, limits=limits) as server,
         connect(server.address) as customer,
         connect(server.address) as stranger,
     ):
@@ -266,20 +266,20 @@ async def test_a_stranger_who_does_not_log_in_is_let_go_and_a_customer_may_stay(
         assert await customer.ask(b"NOOP\r\n") == [b"250 2.0.0 OK"]
 
 
-class Broken(smtp_session.Policy):
+class Broken(smtp_session.SessionPolicy):
     """A policy with a bug in each of the two ways."""
 
-    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_session.Verdict:
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:
         if sender == "bug@example.org":
             raise ZeroDivisionError
         return super().mail(sender, parameters)
 
-    async def message(self, envelope: values.Envelope) -> smtp_session.Answer:
-        raise LookupError(envelope.sender)
+    async def message(self, transaction: values.MailTransaction) -> smtp_session.ReplyOrClose:
+        raise LookupError(transaction.sender)
 
 
 async def test_a_bug_is_reported_and_the_client_may_try_again() -> None:
-    async with listening(make_policy=lambda _session: Broken()) as server, connect(server.address) as client:
+    async with running(make_policy=lambda _session: Broken()) as server, connect(server.address) as client:
         replies = await client.ask(b"EHLO x\r\nMAIL FROM:<bug@example.org>\r\n", replies=3)
         assert replies[-1].startswith(b"451 4.3.0 ")
         replies = await client.ask(TRANSACTION.partition(b"\r\n")[2] + b"x\r\n.\r\n", replies=4)
@@ -289,7 +289,7 @@ async def test_a_bug_is_reported_and_the_client_may_try_again() -> None:
 
 
 async def test_no_reply_hangs_up() -> None:
-    async with listening(take=lambda _envelope: None) as server, connect(server.address) as client:
+    async with running(take=lambda _envelope: None) as server, connect(server.address) as client:
         await client.ask(TRANSACTION, replies=5)
         await client.send(b"x\r\n.\r\n")
         assert await client.rest() == b""
@@ -299,12 +299,12 @@ async def test_a_message_is_accepted_although_its_client_is_gone() -> None:
     gate = Gate()
     accepted = asyncio.Event()
 
-    async def take(envelope: values.Envelope) -> smtp_session.Answer:
-        answer = await gate(envelope)
+    async def take(transaction: values.MailTransaction) -> smtp_session.ReplyOrClose:
+        answer = await gate(transaction)
         accepted.set()
         return answer
 
-    async with listening(take=take) as server:
+    async with running(take=take) as server:
         async with connect(server.address) as client:
             await client.ask(TRANSACTION + b"x\r\n.\r\n", replies=5)
             await gate.reached.wait()
@@ -316,16 +316,16 @@ async def test_a_message_is_accepted_although_its_client_is_gone() -> None:
 
 @pytest.mark.parametrize("trickle", [b"", b"NOO"])
 async def test_a_client_that_says_nothing_is_let_go(trickle: bytes) -> None:
-    limits = smtp_session.Limits(command_seconds=0.1)
-    async with listening(limits=limits) as server, connect(server.address) as client:
+    limits = smtp_session.ListenerLimits(command_seconds=0.1)
+    async with running(limits=limits) as server, connect(server.address) as client:
         await client.reply()
         await client.send(trickle)
         assert (await client.rest()).startswith(b"421 4.4.2 ")
 
 
 async def test_bytes_that_trickle_in_buy_no_time() -> None:
-    limits = smtp_session.Limits(command_seconds=0.1, content_seconds=0.2)
-    async with listening(limits=limits) as server, connect(server.address) as client:
+    limits = smtp_session.ListenerLimits(command_seconds=0.1, content_seconds=0.2)
+    async with running(limits=limits) as server, connect(server.address) as client:
         await client.ask(TRANSACTION, replies=5)
 
         async def trickle() -> None:
@@ -341,16 +341,16 @@ async def test_bytes_that_trickle_in_buy_no_time() -> None:
 
 
 async def test_a_client_that_does_not_read_is_cut() -> None:
-    limits = smtp_session.Limits(write_seconds=0.1)
+    limits = smtp_session.ListenerLimits(write_seconds=0.1)
     patient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
-    async with listening(patient, limits=limits) as server:
+    async with running(patient, limits=limits) as server:
         with socket.create_connection(server.address) as client:
             client.settimeout(0)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             loop = asyncio.get_running_loop()
 
             async def flood() -> None:
-                async with asyncio.timeout(PATIENCE_SECONDS):
+                async with asyncio.timeout(TIMEOUT_SECONDS):
                     while True:
                         await loop.sock_sendall(client, b"HELP\r\n" * 10_000)
 
@@ -360,7 +360,7 @@ async def test_a_client_that_does_not_read_is_cut() -> None:
 
 async def test_a_line_of_a_hundred_thousand_characters_is_content_as_any_other() -> None:
     line = b"x" * 100_000 + b"\r\n"
-    async with listening() as server, connect(server.address) as client:
+    async with running() as server, connect(server.address) as client:
         await client.ask(TRANSACTION, replies=5)
         assert await client.ask(line + b".\r\n") == [b"250 2.0.0 taken"]
         assert server.kept.messages[0].content == (line,)

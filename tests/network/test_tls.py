@@ -67,5 +67,5 @@ def test_a_name_that_the_certificate_covers_is_verified(pattern: str, name: str)
     ],
 )
 def test_a_name_that_the_certificate_does_not_cover_is_refused(kind: str, pattern: str, name: str) -> None:
-    with pytest.raises(tls.Untrusted, match=name):
+    with pytest.raises(tls.CertificateRejected, match=name):
         tls.check(Presented((kind, pattern)), TlsPolicy(Mode.VERIFIED), host=name)  # type: ignore[arg-type]

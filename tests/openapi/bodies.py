@@ -6,7 +6,7 @@ from typing import Any
 
 from postroad.model import limits
 from postroad.protocol import address
-from postroad.services import rules
+from postroad.services.acceptance import validation
 
 TEMPLATE = "welcome"
 # Generated characters may take four octets each in a header line that is bounded in octets.
@@ -79,7 +79,7 @@ def keep_unique_recipients(body: Body) -> None:
     left = limits.UNIQUE_RECIPIENTS - sum(isinstance(body.get(name), str) for name in ("to", "cc", "bcc"))
     for name in ("to", "cc", "bcc"):
         given = body.get(name)
-        if isinstance(given, list) and len(given) <= rules.MOST_ADDRESSES and all(is_address(one) for one in given):
+        if isinstance(given, list) and len(given) <= validation.MAX_ADDRESSES and all(is_address(one) for one in given):
             kept = set(list(dict.fromkeys(given))[:left])
             left -= len(kept)
             body[name] = [item for item in given if item in kept]

@@ -1,5 +1,5 @@
 """A running service for each engine and pytest worker."""
 
-from tests.conformance.served import postgres_service, sqlite_service
+from tests.conformance.service_fixtures import postgres_service, sqlite_service
 
 __all__ = ["postgres_service", "sqlite_service"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import schemathesis
 
-from tests.openapi import furnishing
+from tests.openapi import case_filler
 
 # All letters of some scripts may stand in an address. Hypothesis collects the letters of a pattern one by one, each
 # time that it reads the pattern, which takes longer than everything else together: a few of each script have to do.
@@ -20,8 +20,8 @@ LETTERS = {
 # What a sent message can be read by. The other chains are found by schemathesis itself, by the names of things.
 READERS = ("get-emails-id", "get-v1-messages-id", "get-v1-messages-id-raw")
 
-SURROUNDINGS = furnishing.Surroundings(**json.loads(Path(os.environ[furnishing.VARIABLE]).read_text()))
-FURNISHER = furnishing.Furnisher(SURROUNDINGS)
+FACTS = case_filler.ServiceFacts(**json.loads(Path(os.environ[case_filler.VARIABLE]).read_text()))
+FILLER = case_filler.CaseFiller(FACTS)
 
 
 @schemathesis.hook
@@ -30,14 +30,14 @@ def before_load_schema(_context: schemathesis.HookContext, raw_schema: dict[str,
     _ease(raw_schema)
     sent = raw_schema["paths"]["/emails"]["post"]["responses"]["202"]
     sent["links"] = {name: {"operationId": name, "parameters": {"id": "$response.body#/id"}} for name in READERS}
-    if SURROUNDINGS.members_alone:
+    if FACTS.members_alone:
         del raw_schema["components"]["schemas"]["SendRequest"]["allOf"]
 
 
 @schemathesis.hook
 def before_call(_context: schemathesis.HookContext, case: schemathesis.Case[Any], _kwargs: dict[str, Any]) -> None:
     """Put in what exists."""
-    FURNISHER.furnish(case)
+    FILLER.fill(case)
 
 
 @schemathesis.hook
@@ -45,7 +45,7 @@ def after_call(
     _context: schemathesis.HookContext, case: schemathesis.Case[Any], response: schemathesis.Response
 ) -> None:
     """Remember what was made."""
-    FURNISHER.learn(case, response)
+    FILLER.learn(case, response)
 
 
 def _ease(part: object) -> None:

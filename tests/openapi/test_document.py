@@ -16,7 +16,7 @@ from postroad.api import health, openapi
 from postroad.services import context
 from postroad.web import routing
 from tests import test_errors
-from tests.conformance import running
+from tests.conformance import live_service
 
 ROUTES = (*roles.ROUTES, *health.routes(lambda: False))
 DOCUMENT: dict[str, Any] = msgspec.json.decode(
@@ -50,7 +50,7 @@ def bodies() -> dict[str, dict[str, Any]]:
     }
 
 
-def test_a_running_service_gives_out_this_document(sqlite_service: running.Service) -> None:
+def test_a_running_service_gives_out_this_document(sqlite_service: live_service.Service) -> None:
     assert sqlite_service.client.get("/openapi.json").json() == DOCUMENT
 
 
@@ -80,7 +80,7 @@ def test_every_code_is_documented_somewhere() -> None:
 def test_every_status_of_a_route_is_documented(route: routing.Route[context.Context]) -> None:
     listed = OPERATIONS[f"{route.method} {route.path}"]["responses"]
     refusals: set[type[errors.PostroadError]] = {*route.errors, *openapi.refusals(route)}
-    assert listed.keys() >= {str(status) for status in (*route.answers, *(refusal.status for refusal in refusals))}
+    assert listed.keys() >= {str(status) for status in (*route.responses, *(refusal.status for refusal in refusals))}
     for refusal in refusals:
         assert f"`{refusal.code}`" in listed[str(refusal.status)]["description"]
 

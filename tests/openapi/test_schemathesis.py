@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import running
-from tests.openapi import checking
+from tests.conformance import live_service
+from tests.openapi import schemathesis_run
 
 ONE_BY_ONE = "examples,coverage,fuzzing"
 
 
-def check(outcome: checking.Outcome) -> None:
+def check(outcome: schemathesis_run.Outcome) -> None:
     """Nothing was found, nothing was left out, and good requests reached what they were made for."""
     assert outcome.code == 0, outcome.printed
     report = outcome.report
@@ -23,7 +23,7 @@ def check(outcome: checking.Outcome) -> None:
     assert report["test_cases"]["errored"] == 0
 
 
-def check_operations(outcome: checking.Outcome) -> None:
+def check_operations(outcome: schemathesis_run.Outcome) -> None:
     """The same, and each operation was reached by a good request."""
     check(outcome)
     operations, rates = outcome.report["operations"], outcome.report["valid_rates"]
@@ -32,19 +32,19 @@ def check_operations(outcome: checking.Outcome) -> None:
     assert [name for name, times in reached.items() if not times] == []
 
 
-def test_sending_and_reading_are_as_documented(sqlite_service: running.Service, tmp_path: Path) -> None:
+def test_sending_and_reading_are_as_documented(sqlite_service: live_service.Service, tmp_path: Path) -> None:
     words = ("--include-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "15")
-    check_operations(checking.run(sqlite_service, tmp_path, *words))
+    check_operations(schemathesis_run.run(sqlite_service, tmp_path, *words))
 
 
-def test_every_member_of_a_send_may_be_at_its_bounds(sqlite_service: running.Service, tmp_path: Path) -> None:
+def test_every_member_of_a_send_may_be_at_its_bounds(sqlite_service: live_service.Service, tmp_path: Path) -> None:
     words = ("--include-name", "POST /emails", "--phases", "coverage", "--mode", "positive")
-    check_operations(checking.run(sqlite_service, tmp_path, *words, members_alone=True))
+    check_operations(schemathesis_run.run(sqlite_service, tmp_path, *words, members_alone=True))
 
 
-def test_managing_is_as_documented(sqlite_service: running.Service, tmp_path: Path) -> None:
+def test_managing_is_as_documented(sqlite_service: live_service.Service, tmp_path: Path) -> None:
     words = ("--exclude-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "6")
-    check_operations(checking.run(sqlite_service, tmp_path, *words))
+    check_operations(schemathesis_run.run(sqlite_service, tmp_path, *words))
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_managing_is_as_documented(sqlite_service: running.Service, tmp_path: Pa
     ids=["mail", "everything else"],
 )
 def test_what_one_request_makes_the_next_one_finds(
-    sqlite_service: running.Service, tmp_path: Path, words: tuple[str, ...]
+    sqlite_service: live_service.Service, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    check(checking.run(sqlite_service, tmp_path, "--phases", "stateful", *words))
+    check(schemathesis_run.run(sqlite_service, tmp_path, "--phases", "stateful", *words))
 
 
-def test_the_other_engine_makes_no_difference(postgres_service: running.Service, tmp_path: Path) -> None:
+def test_the_other_engine_makes_no_difference(postgres_service: live_service.Service, tmp_path: Path) -> None:
     # Few requests, and the first that is good leaves nothing waiting for the others to have tried at once.
     words = ("--exclude-name", "POST /v1/messages/{id}/retry", "--phases", "fuzzing,stateful", "--max-examples", "3")
-    check(checking.run(postgres_service, tmp_path, *words))
+    check(schemathesis_run.run(postgres_service, tmp_path, *words))

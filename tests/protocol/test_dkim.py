@@ -10,7 +10,9 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.protocol import address, dkim, dkim_record, mime
+from postroad.protocol import address, dkim
+from postroad.protocol.dns import dkim_record
+from postroad.protocol.mime import builder
 from tests import dkim_verifiers
 
 MESSAGE = (
@@ -52,7 +54,7 @@ def signed(key: rsa.RSAPrivateKey, content: bytes) -> bytes:
     return dkim.finish(unsigned, value) + content
 
 
-def prepare(content: bytes) -> dkim.Unsigned:
+def prepare(content: bytes) -> dkim.UnsignedField:
     return dkim.prepare(content, domain="example.com", selector="pr1", signed_at=SIGNED_AT)
 
 
@@ -133,8 +135,8 @@ def test_odd_messages_get_valid_signatures_too(key: rsa.RSAPrivateKey, records: 
 def test_our_own_messages_get_valid_signatures(key: rsa.RSAPrivateKey, records: dict[str, str]) -> None:
     sender = address.parse("Bücher <shop@example.com>")
     for text in ("Grüße\n\n  mit Abstand \n\n\n", "plain", "x" * 5000, ""):
-        content = mime.build(
-            mime.Message(
+        content = builder.build(
+            builder.Message(
                 from_=sender,
                 to=[address.parse("ada@example.net")] * 50,
                 subject="Grüße " * 40,
@@ -143,7 +145,7 @@ def test_our_own_messages_get_valid_signatures(key: rsa.RSAPrivateKey, records: 
                 text=text,
                 html=f"<p>\t{text}</p>",
                 headers=[("List-Unsubscribe", "<https://example.com/u>")],
-                attachments=[mime.Attachment(filename="a.bin", content=bytes(range(256)), content_type="image/png")],
+                attachments=[builder.Attachment(filename="a.bin", content=bytes(range(256)), content_type="image/png")],
             )
         )
         assert dkim_verifiers.dkimpy_accepts(signed(key, content), records)

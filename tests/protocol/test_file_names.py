@@ -7,10 +7,11 @@ import jsonschema_rs
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol import file_names, header_text, mime
-from tests.protocol import reading
+from postroad.protocol import file_names
+from postroad.protocol.mime import builder, header_text
+from tests.protocol import stdlib_parser
 
-JUDGE = jsonschema_rs.validator_for({"pattern": file_names.SCHEMA_PATTERN})
+STDLIB = jsonschema_rs.validator_for({"pattern": file_names.SCHEMA_PATTERN})
 CHARACTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="/\\\u2028\u2029")
 NAMES = st.text(CHARACTERS, min_size=1, max_size=255) | st.text("ab .=?'\"%*;é漢", min_size=1, max_size=255)
 
@@ -25,8 +26,8 @@ def is_allowed(filename: str) -> bool:
 
 @hypothesis.given(NAMES.filter(is_allowed))
 def test_a_name_comes_back(filename: str) -> None:
-    attachment = mime.Attachment(filename=filename, content=b"x", content_type="image/png")
-    (part,) = reading.build(attachments=[attachment]).iter_parts()
+    attachment = builder.Attachment(filename=filename, content=b"x", content_type="image/png")
+    (part,) = stdlib_parser.build(attachments=[attachment]).iter_parts()
     assert part["Content-Disposition"].params["filename"] == filename
     assert part.get_content_disposition() == "attachment"
 
@@ -77,4 +78,4 @@ def test_what_is_more_than_a_name_is_refused(filename: str) -> None:
 @hypothesis.given(st.text(max_size=300) | st.text("a./\\=?qb\n\t\u202e", max_size=12))
 def test_the_pattern_says_the_same_as_the_check(filename: str) -> None:
     hypothesis.assume(not re.search("[\ud800-\udfff]", filename))
-    assert JUDGE.is_valid(filename) == is_allowed(filename)
+    assert STDLIB.is_valid(filename) == is_allowed(filename)

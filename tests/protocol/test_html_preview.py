@@ -113,7 +113,7 @@ def test_images_of_the_message_take_their_places(html: str, result: str) -> None
     assert rendered(html) == result
 
 
-def assert_judged(html: str) -> None:
+def assert_safe(html: str) -> None:
     """Every `<` begins a tag of ours, and none of them is one that we leave out."""
     for piece in re.split(r"(?=<)", rendered(html)):
         if not piece.startswith("<"):
@@ -138,17 +138,17 @@ PIECES = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_html_has_no_tag_that_was_not_judged(name: str) -> None:
-    assert_judged(HOSTILE[name])
+    assert_safe(HOSTILE[name])
 
 
 @given(st.text(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 def test_no_text_has_a_tag_that_was_not_judged(html: str) -> None:
-    assert_judged(html)
+    assert_safe(html)
 
 
 @given(st.lists(st.sampled_from([*HOSTILE.values(), *PIECES]), max_size=12).map("".join))
 def test_pieces_of_hostile_html_have_no_tag_that_was_not_judged(html: str) -> None:
-    assert_judged(html)
+    assert_safe(html)
 
 
 # Anything that is not linear takes minutes for these.

@@ -82,7 +82,7 @@ def test_what_others_write_is_read(value: object, ensure_ascii: bool, indent: in
     ],
 )
 def test_what_is_not_sound_json_is_refused_with_its_reason(raw: bytes, reason: str) -> None:
-    with pytest.raises(strict_json.NotJson) as caught:
+    with pytest.raises(strict_json.JsonError) as caught:
         strict_json.read(raw)
     assert reason in str(caught.value)
     assert str(caught.value).isprintable()
@@ -115,7 +115,7 @@ OPENINGS = [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]"), ('{"a":[', "]}")]
 def test_nesting_is_taken_64_levels_deep_and_no_deeper(opening: str, closing: str) -> None:
     levels = 64 // len(re.findall(r"[\[{]", opening))
     strict_json.read((opening * levels + "1" + closing * levels).encode())
-    with pytest.raises(strict_json.NotJson, match="at most 64 levels"):
+    with pytest.raises(strict_json.JsonError, match="at most 64 levels"):
         strict_json.read(("[" + opening * levels + "1" + closing * levels + "]").encode())
 
 
@@ -123,7 +123,7 @@ def test_nesting_is_taken_64_levels_deep_and_no_deeper(opening: str, closing: st
 @pytest.mark.parametrize("depth", [65, 999, 1001, 30_000, 100_000])
 def test_the_deepest_nesting_gets_a_clean_answer(opening: str, closing: str, depth: int) -> None:
     for raw in (opening * depth, opening * depth + "1" + closing * depth, '{"x": [], "y": ' + opening * depth):
-        with pytest.raises(strict_json.NotJson):
+        with pytest.raises(strict_json.JsonError):
             strict_json.read(raw.encode())
 
 
@@ -137,9 +137,9 @@ def test_brackets_in_strings_are_not_nesting() -> None:
 
 @pytest.mark.parametrize("element", ["[]", "{}", "1", '""', "[[]]", '{"a":1}', "[1]"])
 def test_a_body_of_too_many_values_is_refused_before_it_is_built(element: str) -> None:
-    few, many = ([element] * count for count in (30_000, strict_json.MAXIMUM_VALUES + 1))
+    few, many = ([element] * count for count in (30_000, strict_json.MAX_VALUES + 1))
     assert isinstance(strict_json.read(f"[{','.join(few)}]".encode()), list)
-    with pytest.raises(strict_json.NotJson, match="at most 100000 values"):
+    with pytest.raises(strict_json.JsonError, match="at most 100000 values"):
         strict_json.read(f"[{','.join(many)}]".encode())
 
 
@@ -160,7 +160,7 @@ LONG = {
 
 @pytest.mark.parametrize("raw", LONG.values(), ids=LONG.keys())
 def test_no_body_takes_longer_than_its_length_explains(raw: bytes) -> None:
-    with pytest.raises(strict_json.NotJson):
+    with pytest.raises(strict_json.JsonError):
         strict_json.read(raw)  # with anything quadratic in it, this test would not end
 
 
@@ -168,7 +168,7 @@ def test_no_body_takes_longer_than_its_length_explains(raw: bytes) -> None:
 def test_any_bytes_are_json_or_refused_and_the_standard_library_agrees(raw: bytes) -> None:
     try:
         value = strict_json.read(raw)
-    except strict_json.NotJson as error:
+    except strict_json.JsonError as error:
         message = str(error)
     else:
         assert json.loads(raw) == value
@@ -234,4 +234,4 @@ def test_the_quick_way_has_no_room_for_more_values_than_are_allowed() -> None:
     assert len(densest) <= strict_json._PLAIN_BYTES
     (values,) = strict_json._PLAIN.decode(densest).values()
     assert values is not None
-    assert len(values) + 1 <= strict_json.MAXIMUM_VALUES
+    assert len(values) + 1 <= strict_json.MAX_VALUES

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability import engines
+from tests.reliability import crashable_stores
 from tests.reliability.disks import small_disk
-from tests.reliability.worlds import world
+from tests.reliability.libc_faults import libc
 
-__all__ = ["small_disk", "world"]
+__all__ = ["libc", "small_disk"]
 
 
 @pytest.fixture(autouse=True)
@@ -27,11 +27,11 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def make_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], engines.Engine]:
+def make_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], crashable_stores.Engine]:
     """Makes a new and empty store whenever it is called; the one before has to be closed."""
     if request.param == "postgres":
         url = str(request.getfixturevalue("clean_postgres_url"))
-        return lambda: engines.PostgresEngine(url)
+        return lambda: crashable_stores.PostgresEngine(url)
     numbers, template = itertools.count(), tmp_path / "template.db"
-    engines.migrate(f"sqlite:///{template}")
-    return lambda: engines.SqliteEngine(tmp_path / f"run-{next(numbers)}", template)
+    crashable_stores.migrate(f"sqlite:///{template}")
+    return lambda: crashable_stores.SqliteEngine(tmp_path / f"run-{next(numbers)}", template)

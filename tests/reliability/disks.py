@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.browser.left_out import leave_out
+from tests.browser.skip_report import skip
 
 # Where to mount it, the database to begin with, and the command that is to see it.
 SMALL_DISK: Final = (
@@ -24,7 +24,7 @@ def small_disk(tmp_path: Path) -> Path:
     folder.mkdir()
     command = [*SMALL_DISK, str(folder), "/dev/null", "true"]
     if shutil.which("unshare") is None or subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode:
-        leave_out(
+        skip(
             "full disks", because="nobody may mount a disk of their own here", remedy="install unshare, or run as root"
         )
     return folder

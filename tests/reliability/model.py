@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from postroad.services import accepting
+from postroad.services.acceptance import transaction
 
 SECOND: Final = 1_000_000
 KEY_LIFE: Final = 24 * 60 * 60 * SECOND
@@ -22,7 +22,7 @@ POOR, CONFLICT, IN_PROGRESS = "insufficient_credits", "idempotency_conflict", "i
 AWAY = "service_unavailable"
 
 # An answer is the receipt, or the code word of the refusal.
-Answer = accepting.Accepted | str
+Answer = transaction.Accepted | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class UsedKey:
     """A key, the request it came with, and the answer that it repeats."""
 
     send: Send
-    answer: accepting.Accepted
+    answer: transaction.Accepted
     expires_at: int
 
 
@@ -103,7 +103,7 @@ class Bucket:
 
 
 @dataclass(slots=True)
-class Books:
+class ModelState:
     """Everything that must be stored, and nothing else may be."""
 
     # The account of each credential.
@@ -114,9 +114,9 @@ class Books:
     # What accepted mail has left of each credential's rate.
     rates: dict[str, Bucket] = field(default_factory=dict)
 
-    def copy(self) -> "Books":
+    def copy(self) -> "ModelState":
         """Books that can be changed without changing these; their entries never change."""
-        return Books(self.owners, dict(self.accounts), dict(self.keys), dict(self.messages), dict(self.rates))
+        return ModelState(self.owners, dict(self.accounts), dict(self.keys), dict(self.messages), dict(self.rates))
 
     def change(self, account_id: str, **changes: object) -> None:
         """Replace members of an account."""
@@ -152,18 +152,18 @@ class Books:
         send, answer = outcome.send, outcome.answer
         limited = answer == RATE_LIMITED and outcome.may_be_limited
         expected = self.expected(send, now=now, limited=limited)
-        if isinstance(answer, accepting.Accepted) and answer.replayed:
+        if isinstance(answer, transaction.Accepted) and answer.replayed:
             used = self.used(send, now)
             first = repeated(used.answer) if used else None
             return expected == REPLAYED and answer == first
-        if isinstance(answer, accepting.Accepted):
+        if isinstance(answer, transaction.Accepted):
             return expected == ACCEPTED and self.rates[send.credential].has_one(now)
         return expected == answer
 
     def apply(self, outcome: Outcome, *, now: int) -> None:
         """Write down what a new message changes; nothing else changes anything."""
         send, answer = outcome.send, outcome.answer
-        if not isinstance(answer, accepting.Accepted) or answer.replayed:
+        if not isinstance(answer, transaction.Accepted) or answer.replayed:
             return
         account_id, count = self.owners[send.credential], len(send.recipients)
         account = self.accounts[account_id]
@@ -179,17 +179,17 @@ class Books:
             self.keys[send.scope] = UsedKey(send, answer, now + KEY_LIFE)
 
 
-def repeated(first: accepting.Accepted) -> accepting.Accepted:
+def repeated(first: transaction.Accepted) -> transaction.Accepted:
     """An answer as a replay gives it: the same id, the same request id, the same bytes."""
-    return accepting.Accepted(first.message_id, first.request_id, first.response, replayed=True)
+    return transaction.Accepted(first.message_id, first.request_id, first.response, replayed=True)
 
 
 def is_new(outcome: Outcome) -> bool:
     """Whether the request made a message; no other changes the books."""
-    return isinstance(outcome.answer, accepting.Accepted) and not outcome.answer.replayed
+    return isinstance(outcome.answer, transaction.Accepted) and not outcome.answer.replayed
 
 
-def explain(books: Books, outcomes: Sequence[Outcome], *, now: int) -> Books | None:
+def explain(books: ModelState, outcomes: Sequence[Outcome], *, now: int) -> ModelState | None:
     """The books after these outcomes in some order that explains them all; None when there is none."""
     # What changes nothing may stand at the first place where it fits.
     left = [outcome for outcome in outcomes if is_new(outcome) or not books.agrees(outcome, now=now)]

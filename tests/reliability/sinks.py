@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 # Longer than any line of a message.
 LINE_BYTES = 64 * 1024
 # Less than a large message has, so that its sender has to wait for a sink that does not read.
 SMALL_BUFFER_BYTES = 4096
-TAKEN = "250 2.0.0 taken"
+ACCEPTED = "250 2.0.0 taken"
 _ADDRESS = re.compile(r"<([^>]*)>")
 _MESSAGE_ID = re.compile(rb"^Message-ID: *(\S+)", re.IGNORECASE | re.MULTILINE)
 
@@ -37,7 +37,7 @@ class Point(Enum):
     DATA = auto()  # asked for DATA, and not answered
     RECEIVING = auto()  # answered with 354, and nothing read of the content
     CONTENT = auto()  # the final dot has come, and is not answered
-    TAKEN = auto()  # answered with 250
+    ACCEPTED = auto()  # answered with 250
     QUIT = auto()  # the sender takes leave
 
 
@@ -56,7 +56,7 @@ class Sink:
     port: int = 0
     taken: list[Copy] = field(default_factory=list)
     connections: int = 0
-    answer: Callable[[Sequence[str]], str] = lambda _recipients: TAKEN
+    answer: Callable[[Sequence[str]], str] = lambda _recipients: ACCEPTED
     # Called when a final dot has come, before anything else.
     before_answer: Callable[[], None] = lambda: None
     seen: collections.Counter[Point] = field(default_factory=collections.Counter)
@@ -94,7 +94,7 @@ class Sink:
         await self._until(lambda: len(self.taken) >= count)
 
     async def _until(self, is_so: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS), self._moved:
+        async with asyncio.timeout(TIMEOUT_SECONDS), self._moved:
             await self._moved.wait_for(is_so)
 
     async def reach(self, point: Point) -> None:
@@ -162,9 +162,9 @@ async def _take(
         writer.write(answer.encode() + b"\r\n")
         await writer.drain()
     finally:
-        if answer == TAKEN:
+        if answer == ACCEPTED:
             await sink.keep(recipients, bytes(content))
-            await sink.reach(Point.TAKEN)
+            await sink.reach(Point.ACCEPTED)
 
 
 @contextlib.asynccontextmanager

@@ -12,13 +12,15 @@ import pytest
 
 from postroad import errors
 from postroad.model import caller, times
-from postroad.services import accepting, access, credentials, domains, people
+from postroad.services.acceptance import transaction
+from postroad.services.auth import authentication, credentials, users
+from postroad.services.domains import registry as domains
 from postroad.storage import domains as stored_domains
-from tests import contexts, mailing
-from tests.delivery import engines
-from tests.reliability import delivering, houses, serving, sinks
+from tests import accepted_mail, contexts
+from tests.delivery import engine_harness
+from tests.reliability import delivery_harness, service_process, sinks, whole_service
+from tests.reliability.libc_faults import LibcFaults
 from tests.reliability.sinks import Point
-from tests.reliability.worlds import World
 
 HOUR_SECONDS = 3600
 MANY = 8
@@ -31,24 +33,24 @@ JUMPS = pytest.mark.parametrize("jump", [HOUR_SECONDS, -HOUR_SECONDS], ids=["for
 @JUMPS
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 async def test_a_running_service_delivers_and_tells_everything_once(
-    url: str, tmp_path: Path, world: World, jump: int
+    url: str, tmp_path: Path, libc: LibcFaults, jump: int
 ) -> None:
-    async with houses.open_house(tmp_path, url, *world.words) as house:
-        await house.accept("first", "second")
-        gate = await house.under_way("in flight", "told")
-        world.move_clock(jump)
+    async with whole_service.running_service(tmp_path, url, *libc.words) as whole:
+        await whole.accept("first", "second")
+        gate = await whole.under_way("in flight", "told")
+        libc.move_clock(jump)
         # A clock that was set back may cost a moment: the bucket of the credential counts as empty, and fills again.
-        await serving.until(lambda: is_taken(house, "after"))
-        await house.accept("and more", "and after")
+        await service_process.until(lambda: is_taken(whole, "after"))
+        await whole.accept("and more", "and after")
         # Keys are kept for a day: an hour more or less changes nothing.
-        assert (await house.post("first")).headers["idempotent-replayed"] == "true"
+        assert (await whole.post("first")).headers["idempotent-replayed"] == "true"
         gate.open()
-        house.sink.release(Point.CONTENT)
-    await house.prove()
+        whole.sink.release(Point.CONTENT)
+    await whole.prove()
 
 
-async def is_taken(house: houses.House, key: str) -> bool:
-    response = await house.post(key)
+async def is_taken(whole: whole_service.WholeService, key: str) -> bool:
+    response = await whole.post(key)
     assert response.status_code == 202 or response.json()["code"] == "rate_limited", response.text
     return response.status_code == 202
 
@@ -56,62 +58,62 @@ async def is_taken(house: houses.House, key: str) -> bool:
 async def test_nobody_takes_over_what_others_are_sending_when_all_clocks_jump_forwards(url: str) -> None:
     clock = contexts.Clock()
     async with sinks.running() as sink:
-        tables = delivering.sections(sink)
+        tables = delivery_harness.sections(sink)
         async with (
-            delivering.post_office(url, tables, clock=clock) as post,
-            delivering.open_context(url, tables, clock=clock) as other,
-            engines.running(post.ctx) as (_, log),
-            engines.running(other) as (_, other_log),
+            delivery_harness.open_harness(url, tables, clock=clock) as harness,
+            delivery_harness.open_context(url, tables, clock=clock) as other,
+            engine_harness.running(harness.ctx) as (_, log),
+            engine_harness.running(other) as (_, other_log),
         ):
             sink.hold(Point.CONTENT)
-            addresses = await post.send()
+            addresses = await harness.send()
             await sink.waiting(Point.CONTENT)
-            (held,) = await post.rows()
+            (held,) = await harness.rows()
             in_flight = sink.let_others_pass(Point.CONTENT)
             clock.pass_seconds(HOUR_SECONDS)
             # Both go on to work; whoever looks finds a lease that ended an hour ago.
-            addresses += await post.send(MANY, domain="later.example.net")
-            other.arrivals.set()
+            addresses += await harness.send(MANY, domain="later.example.net")
+            other.mail_wakeup.set()
             await sink.got(MANY)
-            await serving.until(lambda: is_alone(post))
-            (row,) = await post.rows()
+            await service_process.until(lambda: is_alone(harness))
+            (row,) = await harness.rows()
             assert (row.worker, row.lost_leases) == (held.worker, 0)
             in_flight.set()
-            await post.finished()
-            await post.prove(addresses, sink)
+            await harness.finished()
+            await harness.prove(addresses, sink)
         assert not [line for line in (*log, *other_log) if line["event"] == "tried_before_without_result"]
 
 
-async def is_alone(post: delivering.Post) -> bool:
-    return len(await post.rows()) == 1
+async def is_alone(harness: delivery_harness.DeliveryHarness) -> bool:
+    return len(await harness.rows()) == 1
 
 
 @JUMPS
 async def test_what_waits_is_tried_once_more_and_new_mail_goes_at_once(url: str, jump: int) -> None:
-    async with sinks.running() as sink, engines.delivering(url, port=sink.port) as post:
+    async with sinks.running() as sink, engine_harness.running_engine(url, port=sink.port) as harness:
         sink.answer = lambda _recipients: "451 4.7.1 later"
-        waiting = await post.send("ada@example.net")
-        await post.settle(waiting)
-        due_in = await post.due_in(waiting)
-        sink.answer = lambda _recipients: sinks.TAKEN
-        post.pass_seconds(jump)
+        waiting = await harness.send("ada@example.net")
+        await harness.settle(waiting)
+        due_in = await harness.due_in(waiting)
+        sink.answer = lambda _recipients: sinks.ACCEPTED
+        harness.pass_seconds(jump)
         if jump < 0:
             # It waits for as much longer as the clock was set back, and no more.
-            assert await post.due_in(waiting) == due_in - jump
-        await post.settle(await send_after_jump(post))
+            assert await harness.due_in(waiting) == due_in - jump
+        await harness.settle(await send_after_jump(harness))
         if jump < 0:
-            assert (await post.see(waiting)).recipient.status == "deferred"
-            post.pass_seconds(await post.due_in(waiting))
-        assert (await post.settle(waiting, attempts=2)).standing == ("delivered", 2, 250)
+            assert (await harness.see(waiting)).recipient.status == "deferred"
+            harness.pass_seconds(await harness.due_in(waiting))
+        assert (await harness.settle(waiting, attempts=2)).standing == ("delivered", 2, 250)
         assert sink.recipients.count("ada@example.net") == 1
 
 
-async def send_after_jump(post: engines.Post) -> str:
+async def send_after_jump(harness: engine_harness.EngineHarness) -> str:
     """A new message; a rate that has just seen the clock being set back may refuse it for a moment."""
     for _ in range(3):
         with contextlib.suppress(errors.RateLimited):
-            return await post.send("bob@example.net")
-        post.pass_seconds(1)
+            return await harness.send("bob@example.net")
+        harness.pass_seconds(1)
     raise AssertionError
 
 
@@ -120,8 +122,8 @@ async def test_a_rate_is_neither_open_for_good_nor_closed_for_an_hour(url: str, 
     clock = contexts.Clock()
     limits = {"limits": {"request_rate": 1, "request_burst": MANY}}
     async with (
-        delivering.post_office(url, limits, clock=clock) as post,
-        delivering.open_context(url, limits, clock=clock) as other,
+        delivery_harness.open_harness(url, limits, clock=clock) as harness,
+        delivery_harness.open_context(url, limits, clock=clock) as other,
     ):
 
         async def burst() -> int:
@@ -129,7 +131,7 @@ async def test_a_rate_is_neither_open_for_good_nor_closed_for_an_hour(url: str, 
             count = 0
             with contextlib.suppress(errors.RateLimited):
                 while count <= 2 * MANY:
-                    await mailing.accept((post.ctx, other)[count % 2], post.account_id, subject=f"{count}")
+                    await accepted_mail.accept((harness.ctx, other)[count % 2], harness.account_id, subject=f"{count}")
                     count += 1
             return count
 
@@ -149,7 +151,7 @@ async def test_a_day_of_warm_up_is_given_once_however_often_midnight_comes(url: 
     clock = contexts.Clock()
     clock.now = (clock.now // times.DAY + 1) * times.DAY - times.HOUR // 2
     tables = {"warmup": {"enabled": True, "recipients_per_day": list(CAPS)}}
-    async with delivering.post_office(url, tables, clock=clock) as post:
+    async with delivery_harness.open_harness(url, tables, clock=clock) as harness:
 
         async def fill() -> int:
             count = 0
@@ -157,7 +159,7 @@ async def test_a_day_of_warm_up_is_given_once_however_often_midnight_comes(url: 
             with contextlib.suppress(errors.WarmupLimited):
                 while count <= 2 * max(CAPS):
                     with contextlib.suppress(errors.RateLimited):
-                        await mailing.accept(post.ctx, post.account_id, to=to)
+                        await accepted_mail.accept(harness.ctx, harness.account_id, to=to)
                         count += PART
                     clock.pass_seconds(1)
             return count
@@ -174,54 +176,54 @@ async def test_a_revocation_is_felt_and_people_can_log_in(url: str, jump: int) -
     clock = contexts.Clock()
     here = "192.0.2.1"
     async with (
-        delivering.post_office(url, {}, clock=clock) as post,
-        delivering.open_context(url, {}, clock=clock) as other,
+        delivery_harness.open_harness(url, {}, clock=clock) as harness,
+        delivery_harness.open_context(url, {}, clock=clock) as other,
     ):
-        ctx, account_id = post.ctx, post.account_id
+        ctx, account_id = harness.ctx, harness.account_id
         credential, password = await credentials.create(ctx, account_id, "default")
-        await people.create(
+        await users.create(
             ctx, account_id, email="owner@example.com", password=contexts.PASSWORD, role=caller.Role.OWNER
         )
-        await access.authenticate_pair(ctx, credential.username, password, client_address=here)
+        await authentication.authenticate_password(ctx, credential.username, password, client_address=here)
         for word in ("wrong", "wrong again"):
             with pytest.raises(errors.Unauthorized):
-                await access.log_in(ctx, "owner@example.com", word, client_address=here)
-        session = await access.log_in(ctx, "owner@example.com", contexts.PASSWORD, client_address=here)
+                await authentication.log_in(ctx, "owner@example.com", word, client_address=here)
+        session = await authentication.log_in(ctx, "owner@example.com", contexts.PASSWORD, client_address=here)
 
         clock.pass_seconds(jump)
         # A token lives for an hour, and one from the future is nobody's: both log in anew, at once.
         with pytest.raises(errors.Unauthorized):
-            await access.authenticate(ctx, f"Bearer {session.token}", client_address=here)
-        session = await access.log_in(ctx, "owner@example.com", contexts.PASSWORD, client_address=here)
-        await access.authenticate(ctx, f"Bearer {session.token}", client_address=here)
-        await access.authenticate_pair(ctx, credential.username, password, client_address=here)
+            await authentication.authenticate(ctx, f"Bearer {session.token}", client_address=here)
+        session = await authentication.log_in(ctx, "owner@example.com", contexts.PASSWORD, client_address=here)
+        await authentication.authenticate(ctx, f"Bearer {session.token}", client_address=here)
+        await authentication.authenticate_password(ctx, credential.username, password, client_address=here)
         await credentials.revoke(other, account_id, credential.id)
         clock.pass_seconds(1)
         with pytest.raises(errors.Unauthorized):
-            await access.authenticate_pair(ctx, credential.username, password, client_address=here)
+            await authentication.authenticate_password(ctx, credential.username, password, client_address=here)
 
 
 @JUMPS
 async def test_a_key_that_was_used_is_answered_as_before(url: str, jump: int) -> None:
     clock = contexts.Clock()
-    async with delivering.post_office(url, {}, clock=clock) as post:
-        key = accepting.Key(post.account_id, "key", b"of the body")
-        first = await mailing.accept(post.ctx, post.account_id, key=key)
+    async with delivery_harness.open_harness(url, {}, clock=clock) as harness:
+        key = transaction.Key(harness.account_id, "key", b"of the body")
+        first = await accepted_mail.accept(harness.ctx, harness.account_id, key=key)
         clock.pass_seconds(jump)
-        assert await mailing.accept(post.ctx, post.account_id, key=key) == first
-        assert await post.statuses() == {"queued": 1}
+        assert await accepted_mail.accept(harness.ctx, harness.account_id, key=key) == first
+        assert await harness.statuses() == {"queued": 1}
 
 
 async def test_a_moment_ago_is_not_an_hour_from_now(url: str) -> None:
     clock = contexts.Clock()
-    async with delivering.post_office(url, {}, clock=clock) as post:
-        (domain,) = await domains.of_account(post.ctx, post.account_id)
+    async with delivery_harness.open_harness(url, {}, clock=clock) as harness:
+        (domain,) = await domains.of_account(harness.ctx, harness.account_id)
 
         async def may_ask() -> bool:
             now = clock.now
-            async with post.ctx.store.transaction() as tx:
+            async with harness.ctx.store.transaction() as tx:
                 return await stored_domains.mark_asked(
-                    tx, post.account_id, domain.id, now=now, not_since=now - times.SECOND
+                    tx, harness.account_id, domain.id, now=now, not_since=now - times.SECOND
                 )
 
         assert [await may_ask(), await may_ask()] == [True, False]

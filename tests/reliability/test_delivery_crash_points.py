@@ -9,26 +9,33 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from postroad.model import identifiers, judging
-from postroad.services import context, outcomes
+from postroad.model import identifiers
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.results import outcomes
 from postroad.storage import attempts, group_commit, queue
 from tests import contexts
-from tests.delivery import piles
-from tests.reliability import delivering, engines, faults
+from tests.delivery import bulk_queue
+from tests.reliability import crashable_stores, delivery_harness, faults
 from tests.reliability.faults import Moment
 
 # More statements than the recording transaction has: the last ones come before its commit.
 STATEMENTS = range(12)
 SHARES = tuple(number / 10 for number in range(11))
-VERDICTS = (judging.Verdict.DELIVERED, judging.Verdict.BOUNCED, judging.Verdict.FAILED, judging.Verdict.RETRY)
+VERDICTS = (
+    disposition.Verdict.DELIVERED,
+    disposition.Verdict.BOUNCED,
+    disposition.Verdict.FAILED,
+    disposition.Verdict.RETRY,
+)
 STATUSES = {"delivered": 1, "bounced": 1, "failed": 1, "deferred": 1}
 DOMAIN = "example.net"
 
 
-class Office:
+class CrashHarness:
     """A process on a store for accidents, and the mail that it is about to record."""
 
-    def __init__(self, engine: engines.Engine) -> None:
+    def __init__(self, engine: crashable_stores.Engine) -> None:
         self.engine = engine
         self.clock = contexts.Clock()
         self.seen: Counter[str] = Counter()
@@ -36,7 +43,7 @@ class Office:
 
     async def open(self) -> None:
         await self.engine.open()
-        self.process = await engines.Process.start(self.engine.url, clock=self.clock)
+        self.process = await crashable_stores.Process.start(self.engine.url, clock=self.clock)
 
     async def close(self) -> None:
         await self.process.stop()
@@ -46,10 +53,10 @@ class Office:
         """A message of a new account was sent to four recipients, with four fates."""
         self._number += 1
         ctx = self.process.ctx
-        account_id = await piles.new_account(ctx, f"Shop {self._number}", domain=f"shop{self._number}.example")
-        await piles.pile(ctx, account_id, DOMAIN, count=len(VERDICTS), each=len(VERDICTS))
+        account_id = await bulk_queue.new_account(ctx, f"Shop {self._number}", domain=f"shop{self._number}.example")
+        await bulk_queue.fill(ctx, account_id, DOMAIN, count=len(VERDICTS), each=len(VERDICTS))
         async with ctx.store.transaction() as tx:
-            wanted = [queue.Wanted(queue.lane_of(DOMAIN, account_id), 10)]
+            wanted = [queue.ClaimRequest(queue.queue_key_of(DOMAIN, account_id), 10)]
             until = self.clock.now + 60 * contexts.SECOND
             claims = await queue.claim(tx, wanted, lease_until=until, worker="dead")
         return [outcome_of(ctx, claim, verdict) for claim, verdict in zip(claims, VERDICTS, strict=True)]
@@ -58,47 +65,49 @@ class Office:
         """Whether the results were recorded by the process that died."""
         self.process.store.expect(fault)
         try:
-            await self.process.ctx.record.submit(ended)
+            await self.process.ctx.outcome_commits.submit(ended)
         except group_commit.TROUBLE:
             assert self.process.store.has_struck
         await self.process.store.die(fault)
         await self.process.stop()
-        await self.engine.bury()
-        self.process = await engines.Process.start(self.engine.url, clock=self.clock)
+        await self.engine.recover()
+        self.process = await crashable_stores.Process.start(self.engine.url, clock=self.clock)
         return await self.is_recorded(ended)
 
     async def is_recorded(self, ended: list[outcomes.Outcome]) -> bool:
         """All of it or nothing; the audit looks at what belongs together."""
-        post = delivering.Post(self.process.ctx, ended[0].key[0])
-        await post.audit()
-        rows = [row for row in await post.rows() if row.account_id == post.account_id]
-        logged = await post.attempts()
+        harness = delivery_harness.DeliveryHarness(self.process.ctx, ended[0].key[0])
+        await harness.audit()
+        rows = [row for row in await harness.rows() if row.account_id == harness.account_id]
+        logged = await harness.attempts()
         if logged:
             assert [(row.state, row.attempt_count, row.worker) for row in rows] == [("waiting", 1, None)]
-            assert await post.statuses() == STATUSES
+            assert await harness.statuses() == STATUSES
             assert len(logged) == len(VERDICTS)
-            assert {*(await post.attempt_counts()).values()} == {1}
+            assert {*(await harness.attempt_counts()).values()} == {1}
         else:
             assert [(row.state, row.attempt_count, row.worker) for row in rows] == [("sending", 0, "dead")] * 4
-            assert await post.statuses() == {"queued": 4}
+            assert await harness.statuses() == {"queued": 4}
         return bool(logged)
 
     async def take_over(self, ended: list[outcomes.Outcome]) -> None:
         """The lease ends, another worker tries those that are left, and everything is in order."""
         ctx = self.process.ctx
         self.clock.pass_seconds(61)
-        post = delivering.Post(ctx, ended[0].key[0])
+        harness = delivery_harness.DeliveryHarness(ctx, ended[0].key[0])
         async with ctx.store.transaction() as tx:
-            await queue.promote(tx, now=self.clock.now, most=100)
-            wanted = [queue.Wanted(queue.lane_of(DOMAIN, post.account_id), 10)]
+            await queue.promote(tx, now=self.clock.now, limit=100)
+            wanted = [queue.ClaimRequest(queue.queue_key_of(DOMAIN, harness.account_id), 10)]
             claims = await queue.claim(tx, wanted, lease_until=self.clock.now + 1, worker="alive")
-        await ctx.record.submit([outcome_of(ctx, claim, judging.Verdict.DELIVERED, worker="alive") for claim in claims])
-        assert await post.rows() == []
-        await post.audit()
+        await ctx.outcome_commits.submit(
+            [outcome_of(ctx, claim, disposition.Verdict.DELIVERED, worker="alive") for claim in claims]
+        )
+        assert await harness.rows() == []
+        await harness.audit()
 
 
 def outcome_of(
-    ctx: context.Context, claim: queue.Claimed, verdict: judging.Verdict, *, worker: str = "dead"
+    ctx: context.Context, claim: queue.Claimed, verdict: disposition.Verdict, *, worker: str = "dead"
 ) -> outcomes.Outcome:
     now = ctx.clock()
     return outcomes.Outcome(
@@ -111,8 +120,8 @@ def outcome_of(
         at=now,
         ledger_id=ctx.new_id(identifiers.LEDGER, now=now),
         worker=worker,
-        next_attempt_at=now + contexts.SECOND if verdict is judging.Verdict.RETRY else None,
-        suppress=verdict is judging.Verdict.BOUNCED,
+        next_attempt_at=now + contexts.SECOND if verdict is disposition.Verdict.RETRY else None,
+        suppress=verdict is disposition.Verdict.BOUNCED,
         attempt=attempts.Attempt(
             *claim.key, now, 5, "pool", "mx", "192.0.2.1", "", "content", verdict, None, "because", 250, "", "Ok", 0
         ),
@@ -120,53 +129,53 @@ def outcome_of(
 
 
 @pytest.fixture
-async def office(make_engine: Callable[[], engines.Engine]) -> AsyncIterator[Office]:
-    opened = Office(make_engine())
+async def crash_harness(make_engine: Callable[[], crashable_stores.Engine]) -> AsyncIterator[CrashHarness]:
+    opened = CrashHarness(make_engine())
     await opened.open()
     yield opened
     await opened.close()
 
 
-async def test_a_death_before_the_commit_records_nothing(office: Office) -> None:
+async def test_a_death_before_the_commit_records_nothing(crash_harness: CrashHarness) -> None:
     for count in STATEMENTS:
-        ended = await office.sent()
-        fault = office.engine.death(office.process, Moment.BEFORE, statements=count, share=0)
-        assert not await office.record_and_die(fault, ended)
-        await office.take_over(ended)
+        ended = await crash_harness.sent()
+        fault = crash_harness.engine.death(crash_harness.process, Moment.BEFORE, statements=count, share=0)
+        assert not await crash_harness.record_and_die(fault, ended)
+        await crash_harness.take_over(ended)
 
 
-async def test_a_death_during_the_commit_records_all_or_nothing(office: Office) -> None:
+async def test_a_death_during_the_commit_records_all_or_nothing(crash_harness: CrashHarness) -> None:
     for share in SHARES:
-        ended = await office.sent()
-        fault = office.engine.death(office.process, Moment.DURING, statements=0, share=share)
-        await office.record_and_die(fault, ended)
-        await office.take_over(ended)
+        ended = await crash_harness.sent()
+        fault = crash_harness.engine.death(crash_harness.process, Moment.DURING, statements=0, share=share)
+        await crash_harness.record_and_die(fault, ended)
+        await crash_harness.take_over(ended)
 
 
-async def test_a_death_after_the_commit_has_recorded_everything(office: Office) -> None:
-    ended = await office.sent()
-    fault = office.engine.death(office.process, Moment.AFTER, statements=0, share=0)
-    assert await office.record_and_die(fault, ended)
-    await office.take_over(ended)
+async def test_a_death_after_the_commit_has_recorded_everything(crash_harness: CrashHarness) -> None:
+    ended = await crash_harness.sent()
+    fault = crash_harness.engine.death(crash_harness.process, Moment.AFTER, statements=0, share=0)
+    assert await crash_harness.record_and_die(fault, ended)
+    await crash_harness.take_over(ended)
 
 
-async def test_a_store_that_fails_meanwhile_is_told_again_and_records_once(office: Office) -> None:
+async def test_a_store_that_fails_meanwhile_is_told_again_and_records_once(crash_harness: CrashHarness) -> None:
     for moment, count, share in (
         *((Moment.BEFORE, c, 0.0) for c in STATEMENTS),
         *((Moment.DURING, 0, s) for s in SHARES),
     ):
-        ended = await office.sent()
-        fault = office.engine.trouble(office.process, moment, statements=count, share=share)
-        office.process.store.expect(fault)
+        ended = await crash_harness.sent()
+        fault = crash_harness.engine.trouble(crash_harness.process, moment, statements=count, share=share)
+        crash_harness.process.store.expect(fault)
         try:
-            await office.process.ctx.record.submit(ended)
+            await crash_harness.process.ctx.outcome_commits.submit(ended)
         except group_commit.TROUBLE:
-            office.seen["refused"] += 1
-        await office.engine.settle()
-        office.process.store.expect_nothing()
-        await office.is_recorded(ended)
+            crash_harness.seen["refused"] += 1
+        await crash_harness.engine.settle()
+        crash_harness.process.store.expect_nothing()
+        await crash_harness.is_recorded(ended)
         # The engine offers a result again until it is taken; that it was taken already, in doubt, does no harm.
-        await office.process.ctx.record.submit(ended)
-        assert await office.is_recorded(ended)
-        await office.take_over(ended)
-    assert office.seen["refused"] > 1
+        await crash_harness.process.ctx.outcome_commits.submit(ended)
+        assert await crash_harness.is_recorded(ended)
+        await crash_harness.take_over(ended)
+    assert crash_harness.seen["refused"] > 1

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from postroad.storage import store, suppressions
-from tests.delivery import engines
-from tests.reliability import delivering, serving, sinks
+from tests.delivery import engine_harness
+from tests.reliability import delivery_harness, service_process, sinks
 from tests.reliability.sinks import Point
 
 IN_FLIGHT = 100
@@ -22,62 +22,65 @@ ANSWERED = 50
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 async def test_a_stop_with_a_hundred_messages_in_flight_loses_nothing(url: str, tmp_path: Path) -> None:
     async with sinks.running() as sink:
-        tables = delivering.sections(sink, pool_connections=IN_FLIGHT, retry_seconds=[1, 1])
+        tables = delivery_harness.sections(sink, pool_connections=IN_FLIGHT, retry_seconds=[1, 1])
         async with (
-            delivering.post_office(url, tables) as post,
-            delivering.process(tmp_path / "process", url, tables) as service,
+            delivery_harness.open_harness(url, tables) as harness,
+            delivery_harness.process(tmp_path / "process", url, tables) as service,
         ):
             await service.start()
-            addresses = await post.send(BEFORE, domain="before.example.net")
+            addresses = await harness.send(BEFORE, domain="before.example.net")
             await sink.got(BEFORE)
-            await post.finished()
+            await harness.finished()
             sink.hold(Point.CONTENT)
-            addresses += await post.send(IN_FLIGHT + UNTOUCHED)
+            addresses += await harness.send(IN_FLIGHT + UNTOUCHED)
             await sink.waiting(Point.CONTENT, IN_FLIGHT)
             held_back = set(addresses[BEFORE + ANSWERED :])
-            sink.answer = lambda recipients: "" if held_back.intersection(recipients) else sinks.TAKEN
+            sink.answer = lambda recipients: "" if held_back.intersection(recipients) else sinks.ACCEPTED
             service.process.terminate()
 
             async def is_stopping() -> bool:
-                return bool(delivering.events(service, "stopping"))
+                return bool(delivery_harness.events(service, "stopping"))
 
             # The sink answers half of them after the signal, and the others not at all.
-            await serving.until(is_stopping)
+            await service_process.until(is_stopping)
             sink.release(Point.CONTENT)
             assert await service.ended() == 0
             assert service.errors() == []
 
             # Those without an answer wait for their next attempt; those that were not begun can be taken at once.
-            statuses, rows = await post.statuses(), await post.rows()
+            statuses, rows = await harness.statuses(), await harness.rows()
             assert statuses["delivered"] == BEFORE + ANSWERED
             assert statuses["deferred"] >= IN_FLIGHT - ANSWERED
             assert statuses["queued"] > 0
-            assert await post.states() == {"waiting": statuses["deferred"], "ready": statuses["queued"]}
+            assert await harness.states() == {"waiting": statuses["deferred"], "ready": statuses["queued"]}
             assert {(row.state, row.attempt_count) for row in rows} == {("waiting", 1), ("ready", 0)}
             assert {(row.worker, row.lost_leases) for row in rows} == {(None, 0)}
-            in_doubt = [email for email, _, _, is_in_doubt in await post.attempts() if is_in_doubt]
+            in_doubt = [email for email, _, _, is_in_doubt in await harness.attempts() if is_in_doubt]
             assert sorted(in_doubt) == sorted(row.email for row in rows if row.state == "waiting")
 
-            sink.answer = lambda _recipients: sinks.TAKEN
+            sink.answer = lambda _recipients: sinks.ACCEPTED
             await service.start()
-            await post.end_leases()
-            await post.finished()
+            await harness.end_leases()
+            await harness.finished()
             assert await service.stop() == 0
-            assert delivering.events(service, "tried_before_without_result") == []
-            await post.prove(addresses, sink, doubts=Counter(in_doubt))
+            assert delivery_harness.events(service, "tried_before_without_result") == []
+            await harness.prove(addresses, sink, doubts=Counter(in_doubt))
 
 
 async def test_a_stop_does_not_wait_for_hosts_that_do_not_greet(url: str) -> None:
     async with sinks.running() as sink:
-        tables = delivering.sections(sink, grace_seconds=1)
-        async with delivering.post_office(url, tables) as post:
+        tables = delivery_harness.sections(sink, grace_seconds=1)
+        async with delivery_harness.open_harness(url, tables) as harness:
             sink.hold(Point.BANNER)
-            async with asyncio.timeout(delivering.PATIENT["reply_seconds"] / 2), engines.running(post.ctx):
-                await post.send()
+            async with (
+                asyncio.timeout(delivery_harness.LONG_TIMEOUTS["reply_seconds"] / 2),
+                engine_harness.running(harness.ctx),
+            ):
+                await harness.send()
                 await sink.waiting(Point.BANNER)
-            (row,) = await post.rows()
+            (row,) = await harness.rows()
             assert (row.state, row.attempt_count, row.worker, row.lost_leases) == ("ready", 0, None, 0)
-            assert await post.attempts() == []
+            assert await harness.attempts() == []
 
 
 async def test_a_stop_between_claim_and_sending_hands_back_what_was_claimed(
@@ -101,15 +104,15 @@ async def test_a_stop_between_claim_and_sending_hands_back_what_was_claimed(
 
     monkeypatch.setattr(suppressions, "find", find_later)
     async with sinks.running() as sink:
-        tables = delivering.sections(sink)
-        async with delivering.post_office(url, tables) as post:
-            async with engines.running(post.ctx):
-                await post.send(3)
+        tables = delivery_harness.sections(sink)
+        async with delivery_harness.open_harness(url, tables) as harness:
+            async with engine_harness.running(harness.ctx):
+                await harness.send(3)
                 await looking.wait()
                 later = asyncio.create_task(open_later())
             await later
             # Whoever was begun is finished, and the others can be taken by anybody.
-            rows = await post.rows()
-            assert await post.statuses() == Counter(queued=len(rows), delivered=len(sink.taken))
+            rows = await harness.rows()
+            assert await harness.statuses() == Counter(queued=len(rows), delivered=len(sink.taken))
             assert len(rows) + len(sink.taken) == 3
             assert {(row.state, row.worker) for row in rows} <= {("ready", None)}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import apsw
 
-from tests.reliability import houses, serving, sinks
-from tests.reliability.worlds import World
+from tests.reliability import service_process, sinks, whole_service
+from tests.reliability.libc_faults import LibcFaults
 
 
 def is_intact(url: str) -> bool:
@@ -25,55 +25,55 @@ def is_intact(url: str) -> bool:
 
 
 async def test_what_cannot_be_flushed_is_not_acknowledged_and_what_was_sent_is_not_forgotten(
-    clean_sqlite_url: str, tmp_path: Path, world: World
+    clean_sqlite_url: str, tmp_path: Path, libc: LibcFaults
 ) -> None:
-    async with houses.open_house(tmp_path, clean_sqlite_url, *world.words) as house:
-        await house.accept("first", "second")
-        gate = await house.under_way("in flight", "told")
-        asked = world.syncs
-        world.fail_syncs()
-        await house.refuse("third", "fourth", "third", "fourth")
-        assert world.syncs > asked
-        house.sink.release(sinks.Point.CONTENT)
+    async with whole_service.running_service(tmp_path, clean_sqlite_url, *libc.words) as whole:
+        await whole.accept("first", "second")
+        gate = await whole.under_way("in flight", "told")
+        asked = libc.syncs
+        libc.fail_syncs()
+        await whole.refuse("third", "fourth", "third", "fourth")
+        assert libc.syncs > asked
+        whole.sink.release(sinks.Point.CONTENT)
         gate.open()
-        await house.says("results_not_recorded_yet")
-        await house.says("webhook_result_not_recorded_yet")
+        await whole.says("results_not_recorded_yet")
+        await whole.says("webhook_result_not_recorded_yet")
         # Readers go on, and whoever balances load hears of it.
-        assert (await house.client.get(f"{house.door.base_url}/healthz")).status_code == 200
-        assert (await house.client.get(f"{house.door.base_url}/readyz")).status_code == 503
-        assert (await house.post("first")).headers["idempotent-replayed"] == "true"
+        assert (await whole.client.get(f"{whole.door.base_url}/healthz")).status_code == 200
+        assert (await whole.client.get(f"{whole.door.base_url}/readyz")).status_code == 503
+        assert (await whole.post("first")).headers["idempotent-replayed"] == "true"
 
-        world.mend()
-        await house.accept("third", "fourth")
-        assert (await house.client.get(f"{house.door.base_url}/readyz")).status_code == 200
-        await house.finished()
+        libc.mend()
+        await whole.accept("third", "fourth")
+        assert (await whole.client.get(f"{whole.door.base_url}/readyz")).status_code == 200
+        await whole.finished()
         # What is on disk now is what was acknowledged, also for whoever finds it after a power cut.
-        await house.door.kill()
+        await whole.door.kill()
         assert is_intact(clean_sqlite_url)
-        await house.door.start()
-    await house.prove()
+        await whole.door.start()
+    await whole.prove()
 
 
 async def test_a_power_cut_after_a_failed_flush_leaves_a_message_once_or_not_at_all(
-    clean_sqlite_url: str, tmp_path: Path, world: World
+    clean_sqlite_url: str, tmp_path: Path, libc: LibcFaults
 ) -> None:
-    async with houses.open_house(tmp_path, clean_sqlite_url, *world.words) as house:
-        await house.accept("before")
-        await house.finished()
-        world.fail_syncs()
-        serving.check_refusal(await house.post("in doubt"), 503, "service_unavailable")
+    async with whole_service.running_service(tmp_path, clean_sqlite_url, *libc.words) as whole:
+        await whole.accept("before")
+        await whole.finished()
+        libc.fail_syncs()
+        service_process.check_refusal(await whole.post("in doubt"), 503, "service_unavailable")
         # The frames of the refused commit may be in the log as if it had come through; nobody knows which of them.
-        await house.door.kill()
-        world.mend()
-        await house.door.start(*world.words)
+        await whole.door.kill()
+        libc.mend()
+        await whole.door.start(*libc.words)
         assert is_intact(clean_sqlite_url)
-        await house.accept("in doubt")
-    await house.prove()
+        await whole.accept("in doubt")
+    await whole.prove()
 
 
-def test_sqlite_writes_again_what_a_failed_flush_may_have_lost(tmp_path: Path, world: World) -> None:
-    words = [*world.words, sys.executable, "-m", "tests.reliability.flushing", str(tmp_path / "kept.db")]
-    printed = subprocess.run(words, check=True, capture_output=True, timeout=serving.PATIENCE_SECONDS).stdout
+def test_sqlite_writes_again_what_a_failed_flush_may_have_lost(tmp_path: Path, libc: LibcFaults) -> None:
+    words = [*libc.words, sys.executable, "-m", "tests.reliability.failing_fsync", str(tmp_path / "kept.db")]
+    printed = subprocess.run(words, check=True, capture_output=True, timeout=service_process.TIMEOUT_SECONDS).stdout
     commit_failed, checkpoint_failed, log_bytes, found = json.loads(printed)
     assert commit_failed
     assert checkpoint_failed

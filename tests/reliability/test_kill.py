@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests import raw_http
-from tests.postgres_server import PATIENCE_SECONDS as SERVER_PATIENCE_SECONDS
+from tests.postgres_server import TIMEOUT_SECONDS as SERVER_TIMEOUT_SECONDS
 from tests.postgres_server import PostgresServer
-from tests.reliability import profile, serving
+from tests.reliability import profile, service_process
 
 CALLERS = 6
 # Enough for any run; a caller that would send more has missed that the story is over.
-MOST_SENDS = 100_000
+MAX_SENDS = 100_000
 KILLS = {"sqlite": 6, "postgres": 2}
 # Between two kills at least this many requests are answered.
 ANSWERS = range(4, 30)
@@ -28,22 +28,22 @@ ANSWERS = range(4, 30)
 MOMENT_SECONDS = 0.02
 
 
-class MortalServer(PostgresServer):
+class CrashingServer(PostgresServer):
     """A database server that can be ended without a chance to tidy up; its next start repairs what it finds."""
 
     def crash(self) -> None:
         assert self._server is not None
         assert self._guard is not None
         self._server.send_signal(signal.SIGQUIT)  # PostgreSQL's "immediate" shutdown
-        self._server.wait(SERVER_PATIENCE_SECONDS)
-        self._guard.communicate(b"stopped\n", timeout=SERVER_PATIENCE_SECONDS)
+        self._server.wait(SERVER_TIMEOUT_SECONDS)
+        self._guard.communicate(b"stopped\n", timeout=SERVER_TIMEOUT_SECONDS)
         self._server = self._guard = None
 
 
-class Crowd:
+class ClientLoad:
     """Callers at work, each with one request after the other."""
 
-    def __init__(self, callers: serving.Callers, chance: random.Random) -> None:
+    def __init__(self, callers: service_process.Callers, chance: random.Random) -> None:
         self.callers = callers
         self._chance = chance
         self._is_over = asyncio.Event()
@@ -51,7 +51,7 @@ class Crowd:
 
     async def _work(self, number: int) -> None:
         for count in itertools.count():
-            assert count < MOST_SENDS
+            assert count < MAX_SENDS
             key = f"{number}-{count}"
             await self.callers.send(key)
             if self._chance.random() < 0.2:
@@ -67,25 +67,27 @@ class Crowd:
             assert not any(task.done() for task in self._tasks), [task for task in self._tasks if task.done()]
             return len(self.callers.told) >= goal
 
-        await serving.until(is_reached)
+        await service_process.until(is_reached)
         await asyncio.sleep(self._chance.uniform(0, MOMENT_SECONDS))
 
     async def finish(self) -> None:
         self._is_over.set()
-        async with asyncio.timeout(serving.PATIENCE_SECONDS):
+        async with asyncio.timeout(service_process.TIMEOUT_SECONDS):
             await asyncio.gather(*self._tasks)
 
 
 @pytest.fixture
-async def service(url: str, tmp_path: Path) -> AsyncIterator[serving.Service]:
-    async with serving.running(tmp_path, url) as running:
+async def service(url: str, tmp_path: Path) -> AsyncIterator[service_process.Service]:
+    async with service_process.running(tmp_path, url) as running:
         yield running
 
 
 @pytest.mark.parametrize("seed", range(1, profile.SCALE + 1))
-async def test_a_service_killed_again_and_again_loses_and_doubles_nothing(service: serving.Service, seed: int) -> None:
-    async with serving.calling(service) as callers:
-        crowd = Crowd(callers, random.Random(seed))
+async def test_a_service_killed_again_and_again_loses_and_doubles_nothing(
+    service: service_process.Service, seed: int
+) -> None:
+    async with service_process.calling(service) as callers:
+        crowd = ClientLoad(callers, random.Random(seed))
         for _ in range(KILLS[service.url.partition(":")[0].removesuffix("ql")]):
             await crowd.some_are_answered()
             await service.kill()
@@ -102,9 +104,12 @@ async def test_a_service_killed_again_and_again_loses_and_doubles_nothing(servic
 
 
 async def test_a_database_server_that_crashes_is_waited_for_without_a_restart(tmp_path: Path) -> None:
-    with MortalServer() as server:
-        async with serving.running(tmp_path, server.create_database()) as service, serving.calling(service) as callers:
-            crowd = Crowd(callers, random.Random(1))
+    with CrashingServer() as server:
+        async with (
+            service_process.running(tmp_path, server.create_database()) as service,
+            service_process.calling(service) as callers,
+        ):
+            crowd = ClientLoad(callers, random.Random(1))
             await crowd.some_are_answered()
             await asyncio.to_thread(server.crash)
             await is_told_that_the_store_is_away(callers)
@@ -119,19 +124,19 @@ async def test_a_database_server_that_crashes_is_waited_for_without_a_restart(tm
             await callers.prove()
 
 
-async def is_told_that_the_store_is_away(callers: serving.Callers) -> None:
+async def is_told_that_the_store_is_away(callers: service_process.Callers) -> None:
     """By every route that needs the store, and by none that does not."""
     client, base_url = callers.client, callers.service.base_url
-    serving.check_refusal(await callers.post("while away"), 503, "service_unavailable")
-    serving.check_refusal(await client.get(f"{base_url}/readyz"), 503, "service_unavailable")
+    service_process.check_refusal(await callers.post("while away"), 503, "service_unavailable")
+    service_process.check_refusal(await client.get(f"{base_url}/readyz"), 503, "service_unavailable")
     assert (await client.get(f"{base_url}/healthz")).status_code == 200
     # Who asks twice is told twice: nothing of the first request is in the way.
-    serving.check_refusal(await callers.post("while away"), 503, "service_unavailable")
+    service_process.check_refusal(await callers.post("while away"), 503, "service_unavailable")
 
 
-async def test_callers_that_vanish_in_the_middle_of_a_request_can_come_back(service: serving.Service) -> None:
+async def test_callers_that_vanish_in_the_middle_of_a_request_can_come_back(service: service_process.Service) -> None:
     """The other way round: a caller dies, anywhere in its request or before the answer, and repeats it later."""
-    async with serving.calling(service) as callers:
+    async with service_process.calling(service) as callers:
         for eighths in range(9):
             key = f"cut-{eighths}"
             request = callers.client.build_request("POST", "/", json=callers.body(key)).content

@@ -16,13 +16,25 @@ from pathlib import Path
 import httpx
 
 from postroad.model import caller
-from postroad.services import accounts, api_keys, audit, context, credentials, credits, domains, people
-from tests import contexts, webhook_receivers
-from tests.reliability import delivering, houses, serving, sinks, submitting, telling
+from postroad.services import context
+from postroad.services.accounts import credits
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import api_keys, credentials, users
+from postroad.services.domains import registry as domains
+from postroad.services.maintenance import consistency
+from tests import contexts, webhook_server
+from tests.reliability import (
+    delivery_harness,
+    service_process,
+    sinks,
+    submission_service,
+    webhook_processes,
+    whole_service,
+)
 from tests.reliability.sinks import Point
 
 DELIVERERS = 4
-DOORS = 2
+LISTENER_HOSTS = 2
 MESSAGES = 100
 AT_ONCE = 20
 # Few, so that a host holds more than it is sending.
@@ -46,10 +58,10 @@ def recipients(number: int) -> list[str]:
 class Hosts:
     """The processes, and what the customer knows."""
 
-    doors: Sequence[submitting.Door]
-    deliverers: Sequence[serving.Service]
-    teller: serving.Service
-    post: delivering.Post
+    doors: Sequence[submission_service.SubmissionService]
+    deliverers: Sequence[service_process.Service]
+    webhook_sender: service_process.Service
+    post: delivery_harness.DeliveryHarness
     login: tuple[str, str]
     client: httpx.AsyncClient
     addresses: list[str] = field(default_factory=list)
@@ -62,8 +74,8 @@ class Hosts:
     async def _send(self, number: int) -> None:
         to = recipients(number)
         response = await self.client.post(
-            f"{self.doors[number % DOORS].base_url}/emails",
-            json={"from": submitting.SENDER, "to": to, "subject": f"{number}", "text": "Hello"},
+            f"{self.doors[number % LISTENER_HOSTS].base_url}/emails",
+            json={"from": submission_service.SENDER, "to": to, "subject": f"{number}", "text": "Hello"},
             auth=self.login,
             headers={"Idempotency-Key": f"{number}"},
         )
@@ -72,22 +84,26 @@ class Hosts:
 
     async def stop(self) -> None:
         """All stop in order, and none had a fault of its own."""
-        everybody = [host for host in (*self.doors, *self.deliverers, self.teller) if host.process.poll() is None]
+        everybody = [
+            host for host in (*self.doors, *self.deliverers, self.webhook_sender) if host.process.poll() is None
+        ]
         assert await asyncio.gather(*(host.stop() for host in everybody)) == [0] * len(everybody)
-        assert [host.errors() for host in (*self.doors, *self.deliverers, self.teller)] == [[]] * 7
+        assert [host.errors() for host in (*self.doors, *self.deliverers, self.webhook_sender)] == [[]] * 7
 
 
 @contextlib.asynccontextmanager
-async def running_doors(folder: Path, url: str, *before: str) -> AsyncIterator[list[submitting.Door]]:
+async def running_listeners(
+    folder: Path, url: str, *before: str
+) -> AsyncIterator[list[submission_service.SubmissionService]]:
     """Two processes with both doors for mail."""
-    sections = delivering.as_toml({"submission": houses.SUBMISSION})
+    sections = delivery_harness.as_toml({"submission": whole_service.SUBMISSION})
     async with contextlib.AsyncExitStack() as stack:
         doors = []
-        for number in range(DOORS):
+        for number in range(LISTENER_HOSTS):
             own = folder / f"door-{number}"
             own.mkdir()
-            door = submitting.Door(own, url, roles=("api", "submission"), sections=sections)
-            await stack.enter_async_context(serving.ending(door))
+            door = submission_service.SubmissionService(own, url, roles=("api", "submission"), sections=sections)
+            await stack.enter_async_context(service_process.ending(door))
             doors.append(door)
         await asyncio.gather(*(door.start(*before) for door in doors))
         yield doors
@@ -96,24 +112,30 @@ async def running_doors(folder: Path, url: str, *before: str) -> AsyncIterator[l
 @contextlib.asynccontextmanager
 async def seven_hosts(folder: Path, url: str, sink: sinks.Sink, receiver_url: str) -> AsyncIterator[Hosts]:
     """All of them, and an account that wants to be told."""
-    tables = delivering.sections(sink, pool_connections=CONNECTIONS, lease_seconds=LEASE_SECONDS, grace_seconds=30)
+    tables = delivery_harness.sections(
+        sink, pool_connections=CONNECTIONS, lease_seconds=LEASE_SECONDS, grace_seconds=30
+    )
     async with contextlib.AsyncExitStack() as stack:
-        ctx = await stack.enter_async_context(delivering.open_context(url, telling.sections()))
-        account_id, login = await submitting.open_account(ctx)
-        await telling.subscribe(ctx, account_id, receiver_url)
+        ctx = await stack.enter_async_context(delivery_harness.open_context(url, webhook_processes.sections()))
+        account_id, login = await submission_service.open_account(ctx)
+        await webhook_processes.subscribe(ctx, account_id, receiver_url)
         deliverers = [
-            await stack.enter_async_context(delivering.process(folder / f"deliverer-{number}", url, tables))
+            await stack.enter_async_context(delivery_harness.process(folder / f"deliverer-{number}", url, tables))
             for number in range(DELIVERERS)
         ]
-        teller = await stack.enter_async_context(telling.process(folder / "teller", url, telling.sections()))
-        doors = await stack.enter_async_context(running_doors(folder, url))
-        await asyncio.gather(*(host.start() for host in (*deliverers, teller)))
-        client = await stack.enter_async_context(httpx.AsyncClient(timeout=serving.PATIENCE_SECONDS, trust_env=False))
-        yield Hosts(doors, deliverers, teller, delivering.Post(ctx, account_id), login, client)
+        webhook_sender = await stack.enter_async_context(
+            webhook_processes.process(folder / "teller", url, webhook_processes.sections())
+        )
+        doors = await stack.enter_async_context(running_listeners(folder, url))
+        await asyncio.gather(*(host.start() for host in (*deliverers, webhook_sender)))
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(timeout=service_process.TIMEOUT_SECONDS, trust_env=False)
+        )
+        yield Hosts(doors, deliverers, webhook_sender, delivery_harness.DeliveryHarness(ctx, account_id), login, client)
 
 
-def delivered(host: serving.Service) -> int:
-    return len(telling.logged_events(host, "recipient_delivered"))
+def delivered(host: service_process.Service) -> int:
+    return len(webhook_processes.logged_events(host, "recipient_delivered"))
 
 
 async def test_everybody_takes_part_and_a_host_that_stops_hands_its_work_back_at_once(
@@ -121,10 +143,10 @@ async def test_everybody_takes_part_and_a_host_that_stops_hands_its_work_back_at
 ) -> None:
     async with (
         sinks.running() as sink,
-        webhook_receivers.receiving(tls=False) as receiver,
+        webhook_server.running(tls=False) as receiver,
         seven_hosts(tmp_path, clean_postgres_url, sink, receiver.url) as hosts,
     ):
-        async with asyncio.timeout(serving.PATIENCE_SECONDS):
+        async with asyncio.timeout(service_process.TIMEOUT_SECONDS):
             while len(hosts.addresses) < 3 * MESSAGES or not all(delivered(host) for host in hosts.deliverers):
                 await hosts.send(AT_ONCE)
 
@@ -133,51 +155,51 @@ async def test_everybody_takes_part_and_a_host_that_stops_hands_its_work_back_at
         sink.hold(Point.CONTENT)
         await hosts.send(HELD_BACK)
         leaving = hosts.deliverers[0]
-        await serving.until(lambda: holds(hosts.post, leaving, more_than=3 * CONNECTIONS))
+        await service_process.until(lambda: holds(hosts.post, leaving, more_than=3 * CONNECTIONS))
         leaving.process.terminate()
-        await telling.logged(leaving, "stopping")
+        await webhook_processes.logged(leaving, "stopping")
         sink.release(Point.CONTENT)
         assert await leaving.ended() == 0
         await hosts.post.finished()
-        await telling.got(receiver, len(hosts.addresses))
+        await webhook_processes.got(receiver, len(hosts.addresses))
 
         await hosts.stop()
         await hosts.post.prove(hosts.addresses, sink)
-        assert telling.copies(receiver) == {1: len(hosts.addresses)}
+        assert webhook_processes.copies(receiver) == {1: len(hosts.addresses)}
         assert sum(delivered(host) for host in hosts.deliverers) == len(hosts.addresses)
         for host in hosts.deliverers:
-            assert telling.logged_events(host, "tried_before_without_result") == []
+            assert webhook_processes.logged_events(host, "tried_before_without_result") == []
 
 
-async def holds(post: delivering.Post, host: serving.Service, *, more_than: int) -> bool:
+async def holds(post: delivery_harness.DeliveryHarness, host: service_process.Service, *, more_than: int) -> bool:
     """Whether a process has more recipients under leases than it can be sending."""
     workers = Counter((row.worker or "::").split(":")[1] for row in await post.rows())
     return workers[str(host.process.pid)] > more_than
 
 
-async def accepted(doors: Sequence[submitting.Door], login: tuple[str, str], *, code: str) -> int:
+async def accepted(doors: Sequence[submission_service.SubmissionService], login: tuple[str, str], *, code: str) -> int:
     """Everybody sends by all doors at once; how many were taken. All others are refused with this code."""
     numbers = itertools.count()
 
-    async def by_http(client: httpx.AsyncClient, door: submitting.Door) -> int:
-        body = {"from": submitting.SENDER, "to": ["ada@example.net"], "subject": "Hello", "text": "Hello"}
+    async def by_http(client: httpx.AsyncClient, door: submission_service.SubmissionService) -> int:
+        body = {"from": submission_service.SENDER, "to": ["ada@example.net"], "subject": "Hello", "text": "Hello"}
         key = {"Idempotency-Key": f"{code} {next(numbers)}"}
         response = await client.post(f"{door.base_url}/emails", json=body, auth=login, headers=key)
         assert response.status_code == 202 or response.json()["code"] == code, response.text
         return int(response.status_code == 202)
 
-    async def by_smtp(door: submitting.Door, count: int) -> int:
-        session = await submitting.Session.open(door.smtp)
+    async def by_smtp(door: submission_service.SubmissionService, count: int) -> int:
+        session = await submission_service.Session.open(door.smtp)
         with contextlib.closing(session):
             assert (await session.log_in(login)).code == 235
-            replies = [await session.send(submitting.content("Hello")) for _ in range(count)]
-        assert {reply.code for reply in replies if code not in reply.text} <= {submitting.TAKEN}, replies
-        return serving.UNIQUE_RECIPIENTS * sum(reply.code == submitting.TAKEN for reply in replies)
+            replies = [await session.send(submission_service.content("Hello")) for _ in range(count)]
+        assert {reply.code for reply in replies if code not in reply.text} <= {submission_service.ACCEPTED}, replies
+        return service_process.UNIQUE_RECIPIENTS * sum(reply.code == submission_service.ACCEPTED for reply in replies)
 
-    async with httpx.AsyncClient(timeout=serving.PATIENCE_SECONDS, trust_env=False) as client:
+    async with httpx.AsyncClient(timeout=service_process.TIMEOUT_SECONDS, trust_env=False) as client:
         return sum(
             await asyncio.gather(
-                *(by_http(client, door) for door in doors for _ in range(MANY // DOORS)),
+                *(by_http(client, door) for door in doors for _ in range(MANY // LISTENER_HOSTS)),
                 *(by_smtp(door, MANY // 10) for door in doors),
             )
         )
@@ -185,11 +207,11 @@ async def accepted(doors: Sequence[submitting.Door], login: tuple[str, str], *, 
 
 async def test_warm_up_and_credits_are_exact_in_the_sum_of_all_doors(clean_postgres_url: str, tmp_path: Path) -> None:
     async with (
-        serving.inside(clean_postgres_url) as ctx,
-        running_doors(tmp_path, clean_postgres_url, *WARMUP) as doors,
+        service_process.inside(clean_postgres_url) as ctx,
+        running_listeners(tmp_path, clean_postgres_url, *WARMUP) as doors,
     ):
         account = await accounts.create(ctx, "Shop")
-        domain = await domains.add(ctx, account.id, serving.DOMAIN, verified=True)
+        domain = await domains.add(ctx, account.id, service_process.DOMAIN, verified=True)
         await credits.add(ctx, account.id, CAP + FEW_CREDITS, None)
         credential, password = await credentials.create(ctx, account.id, "default")
         login = (credential.username, password)
@@ -201,9 +223,9 @@ async def test_warm_up_and_credits_are_exact_in_the_sum_of_all_doors(clean_postg
         assert await accepted(doors, login, code="insufficient_credits") == FEW_CREDITS
         found = await accounts.find(ctx, account.id)
         assert (found.available, found.reserved) == (0, CAP + FEW_CREDITS)
-        assert (await audit.run(ctx)).findings == []
-        assert await asyncio.gather(*(door.stop() for door in doors)) == [0] * DOORS
-        assert [door.errors() for door in doors] == [[]] * DOORS
+        assert (await consistency.run(ctx)).findings == []
+        assert await asyncio.gather(*(door.stop() for door in doors)) == [0] * LISTENER_HOSTS
+        assert [door.errors() for door in doors] == [[]] * LISTENER_HOSTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,37 +237,39 @@ class Customer:
     doomed_id: str
     # The key, the credential that stays, and the one that does not.
     fields: tuple[str, str, str]
-    sessions: list[tuple[submitting.Session, submitting.Session]]
+    sessions: list[tuple[submission_service.Session, submission_service.Session]]
     numbers: Callable[[], int]
 
-    async def codes(self, client: httpx.AsyncClient, door: submitting.Door) -> list[tuple[int, str]]:
+    async def codes(
+        self, client: httpx.AsyncClient, door: submission_service.SubmissionService
+    ) -> list[tuple[int, str]]:
         """What each way of sending by HTTP comes to at a door."""
         responses = []
         for way in self.fields:
-            body = {"from": submitting.SENDER, "to": ["ada@example.net"], "subject": "Hello", "text": "Hello"}
+            body = {"from": submission_service.SENDER, "to": ["ada@example.net"], "subject": "Hello", "text": "Hello"}
             headers = {"Idempotency-Key": f"{self.numbers()}", "Authorization": way}
             responses.append(await client.post(f"{door.base_url}/emails", json=body, headers=headers))
         return [(response.status_code, response.json().get("code", "")) for response in responses]
 
     async def replies(self, number: int) -> list[int]:
         """What sending in the sessions at a door comes to."""
-        return [(await session.send(submitting.content("Hello"))).code for session in self.sessions[number]]
+        return [(await session.send(submission_service.content("Hello"))).code for session in self.sessions[number]]
 
 
 async def open_customer(
-    ctx: context.Context, doors: Sequence[submitting.Door], stack: contextlib.AsyncExitStack
+    ctx: context.Context, doors: Sequence[submission_service.SubmissionService], stack: contextlib.AsyncExitStack
 ) -> Customer:
     """With an owner whose password is that of the tests."""
-    account_id, kept = await submitting.open_account(ctx)
+    account_id, kept = await submission_service.open_account(ctx)
     key, secret = await api_keys.create(
         ctx, account_id, credential_id=None, name="key", scopes=frozenset({caller.Permission.SEND})
     )
     doomed, password = await credentials.create(ctx, account_id, "doomed")
-    await people.create(ctx, account_id, email=OWNER, password=contexts.PASSWORD, role=caller.Role.OWNER)
+    await users.create(ctx, account_id, email=OWNER, password=contexts.PASSWORD, role=caller.Role.OWNER)
     logins = (kept, (doomed.username, password))
     sessions = []
     for door in doors:
-        opened = [await submitting.Session.open(door.smtp) for _ in logins]
+        opened = [await submission_service.Session.open(door.smtp) for _ in logins]
         for session, login in zip(opened, logins, strict=True):
             stack.callback(session.close)
             assert (await session.log_in(login)).code == 235
@@ -258,9 +282,9 @@ async def test_what_is_revoked_at_one_host_is_dead_at_all_doors_within_a_second(
     clean_postgres_url: str, tmp_path: Path
 ) -> None:
     async with (
-        serving.inside(clean_postgres_url) as ctx,
-        running_doors(tmp_path, clean_postgres_url) as doors,
-        httpx.AsyncClient(timeout=serving.PATIENCE_SECONDS, trust_env=False) as client,
+        service_process.inside(clean_postgres_url) as ctx,
+        running_listeners(tmp_path, clean_postgres_url) as doors,
+        httpx.AsyncClient(timeout=service_process.TIMEOUT_SECONDS, trust_env=False) as client,
         contextlib.AsyncExitStack() as stack,
     ):
         customer = await open_customer(ctx, doors, stack)
@@ -282,11 +306,13 @@ async def test_what_is_revoked_at_one_host_is_dead_at_all_doors_within_a_second(
         for number, door in enumerate(doors):
             assert await customer.codes(client, door) == [dead, (403, "account_suspended"), dead]
             assert [code // 100 for code in await customer.replies(number)] == [5, 5]
-        assert await asyncio.gather(*(door.stop() for door in doors)) == [0] * DOORS
-        assert [door.errors() for door in doors] == [[]] * DOORS
+        assert await asyncio.gather(*(door.stop() for door in doors)) == [0] * LISTENER_HOSTS
+        assert [door.errors() for door in doors] == [[]] * LISTENER_HOSTS
 
 
-async def delete_credential(client: httpx.AsyncClient, door: submitting.Door, credential_id: str) -> None:
+async def delete_credential(
+    client: httpx.AsyncClient, door: submission_service.SubmissionService, credential_id: str
+) -> None:
     login = {"email": OWNER, "password": contexts.PASSWORD}
     session = await client.post(f"{door.base_url}/v1/auth/login", json=login)
     headers = {"Authorization": f"Bearer {session.json()['token']}"}

@@ -11,31 +11,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability import cramped, houses, serving, sinks, submitting
+from tests.reliability import service_process, sinks, small_disk_postgres, submission_service, whole_service
 
 # Tables have some room in their last pages; a message takes a part of one.
-MOST_THAT_FIT = 200
+MAX_THAT_FIT = 200
 ENOUGH = 3
 
 
 @pytest.fixture
-def server() -> Iterator[cramped.CrampedServer]:
-    with cramped.CrampedServer() as running:
+def server() -> Iterator[small_disk_postgres.SmallDiskServer]:
+    with small_disk_postgres.SmallDiskServer() as running:
         yield running
 
 
-async def fills_up(house: houses.House) -> None:
+async def fills_up(whole: whole_service.WholeService) -> None:
     """Send by both doors until each has refused some; between these a smaller one may still fit."""
     refused = Counter[str]()
-    for number in range(MOST_THAT_FIT):
-        response = await house.post(f"http {number}")
+    for number in range(MAX_THAT_FIT):
+        response = await whole.post(f"http {number}")
         if response.status_code != 202:
-            serving.check_refusal(response, 503, "service_unavailable")
+            service_process.check_refusal(response, 503, "service_unavailable")
             assert "the disk of the store is full; nothing was accepted" in response.text
             refused["http"] += 1
-        reply = await house.hand_in(f"smtp {number}")
-        if reply[0] != submitting.TAKEN:
-            assert reply == houses.UNAVAILABLE
+        reply = await whole.hand_in(f"smtp {number}")
+        if reply[0] != submission_service.ACCEPTED:
+            assert reply == whole_service.UNAVAILABLE
             refused["smtp"] += 1
         if min(refused["http"], refused["smtp"]) >= ENOUGH:
             return
@@ -43,24 +43,24 @@ async def fills_up(house: houses.House) -> None:
 
 
 async def test_a_server_without_room_loses_nothing_and_goes_on_when_there_is_some(
-    server: cramped.CrampedServer, tmp_path: Path
+    server: small_disk_postgres.SmallDiskServer, tmp_path: Path
 ) -> None:
-    async with houses.open_house(tmp_path, server.create_database()) as house:
-        gate = await house.under_way("in flight", "told")
+    async with whole_service.running_service(tmp_path, server.create_database()) as whole:
+        gate = await whole.under_way("in flight", "told")
         await asyncio.to_thread(server.fill)
-        await fills_up(house)
-        assert (await house.client.get(f"{house.door.base_url}/healthz")).status_code == 200
+        await fills_up(whole)
+        assert (await whole.client.get(f"{whole.door.base_url}/healthz")).status_code == 200
         assert server.is_alive
 
         await asyncio.to_thread(server.panic)
-        await house.refuse("third", "fourth", "third", "fourth")
-        house.sink.release(sinks.Point.CONTENT)
+        await whole.refuse("third", "fourth", "third", "fourth")
+        whole.sink.release(sinks.Point.CONTENT)
         gate.open()
-        await house.says("results_not_recorded_yet")
-        await house.says("webhook_result_not_recorded_yet")
+        await whole.says("results_not_recorded_yet")
+        await whole.says("webhook_result_not_recorded_yet")
 
         await asyncio.to_thread(server.make_room)
         await asyncio.to_thread(server.start)
-        await house.accept("third", "fourth")
-        assert (await house.client.get(f"{house.door.base_url}/readyz")).status_code == 200
-    await house.prove()
+        await whole.accept("third", "fourth")
+        assert (await whole.client.get(f"{whole.door.base_url}/readyz")).status_code == 200
+    await whole.prove()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.reliability import serving, submitting
+from tests.reliability import service_process, submission_service
 
 # Slow enough that even a machine that is busy with other tests asks more often.
 RATE, BURST = 5, 40
@@ -17,11 +17,11 @@ GOAL = BURST + 2 * RATE
 MANY_REFUSALS = 50
 HOSTS = {"sqlite": 2, "postgres": 3}
 # Of what the rate allows: a host may be refused for a moment by what it remembers.
-LEAST_SHARE = 0.9
-BODY = {"from": submitting.SENDER, "to": serving.RECIPIENTS, "subject": "Hello", "text": "Hello"}
+MIN_SHARE = 0.9
+BODY = {"from": submission_service.SENDER, "to": service_process.RECIPIENTS, "subject": "Hello", "text": "Hello"}
 
 
-class Hammering:
+class RateLoad:
     """Everybody sends with one credential as fast as they can until enough was accepted, and enough refused."""
 
     def __init__(self, login: tuple[str, str]) -> None:
@@ -40,12 +40,12 @@ class Hammering:
             self._note(at, is_accepted=response.status_code == 202)
 
     async def by_smtp(self, address: tuple[str, int] | None) -> None:
-        session = await submitting.Session.open(address)
+        session = await submission_service.Session.open(address)
         with contextlib.closing(session):
             assert (await session.log_in(self._login)).code == 235
             while self._goes_on():
                 at = time.monotonic()
-                reply = await session.send(submitting.content("Hello"))
+                reply = await session.send(submission_service.content("Hello"))
                 assert reply.code == 250 or (reply.code, reply.text[:19]) == (451, "4.7.1 rate_limited:"), reply
                 self._note(at, is_accepted=reply.code == 250)
 
@@ -64,26 +64,28 @@ async def test_a_rate_holds_for_all_processes_and_both_doors_together(url: str, 
     limits = {"request_rate": RATE, "request_burst": BURST}
     hosts = range(HOSTS[url.partition(":")[0].removesuffix("ql")])
     async with contextlib.AsyncExitStack() as stack:
-        ctx = await stack.enter_async_context(serving.inside(url))
-        account_id, login = await submitting.open_account(ctx)
+        ctx = await stack.enter_async_context(service_process.inside(url))
+        account_id, login = await submission_service.open_account(ctx)
         doors = await asyncio.gather(
             *(
                 stack.enter_async_context(
-                    submitting.running(tmp_path / f"{host}", url, roles=("api", "submission"), limits=limits)
+                    submission_service.running(tmp_path / f"{host}", url, roles=("api", "submission"), limits=limits)
                 )
                 for host in hosts
             )
         )
-        client = await stack.enter_async_context(httpx.AsyncClient(timeout=serving.PATIENCE_SECONDS, trust_env=False))
-        hammering = Hammering(login)
-        async with asyncio.timeout(serving.PATIENCE_SECONDS), asyncio.TaskGroup() as group:
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(timeout=service_process.TIMEOUT_SECONDS, trust_env=False)
+        )
+        hammering = RateLoad(login)
+        async with asyncio.timeout(service_process.TIMEOUT_SECONDS), asyncio.TaskGroup() as group:
             for door in doors:
                 group.create_task(hammering.by_http(client, door.base_url))
                 group.create_task(hammering.by_smtp(door.smtp))
         elapsed = time.monotonic() - hammering.began
         assert hammering.accepted <= BURST + RATE * elapsed + 1
         # Who is refused comes too early. Until then nearly all that the rate allows was accepted, on any machine.
-        assert hammering.accepted >= LEAST_SHARE * (BURST + RATE * (hammering.last_refused - hammering.began))
+        assert hammering.accepted >= MIN_SHARE * (BURST + RATE * (hammering.last_refused - hammering.began))
         assert await asyncio.gather(*(door.stop() for door in doors)) == [0 for _ in hosts]
         assert [door.errors() for door in doors] == [[] for _ in hosts]
-        assert len(await serving.stored_messages(ctx, account_id)) == hammering.accepted
+        assert len(await service_process.stored_messages(ctx, account_id)) == hammering.accepted

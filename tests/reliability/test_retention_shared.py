@@ -4,10 +4,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from postroad.services import accounts, context, late_bounces, sweeping
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.maintenance import cleanup
+from postroad.services.results import async_bounces
 from tests import reports
-from tests.delivery import engines, piles
-from tests.reliability import delivering, serving, sinks
+from tests.delivery import bulk_queue, engine_harness
+from tests.reliability import delivery_harness, service_process, sinks
 from tests.storage import samples
 
 PARTS, PART = 6, 40
@@ -22,7 +25,7 @@ GUARD: dict[str, object] = {"recipients": CREDITS}
 class Traffic:
     """An account's mail, from one process to a sink and into the past, and everybody who works on it at once."""
 
-    def __init__(self, post: delivering.Post, other: context.Context, sink: sinks.Sink) -> None:
+    def __init__(self, post: delivery_harness.DeliveryHarness, other: context.Context, sink: sinks.Sink) -> None:
         self.post = post
         self.other = other
         self.sink = sink
@@ -33,7 +36,7 @@ class Traffic:
 
     async def run(self) -> None:
         """Until all mail was sent and is final."""
-        async with engines.running(self.post.ctx), asyncio.TaskGroup() as group:
+        async with engine_harness.running(self.post.ctx), asyncio.TaskGroup() as group:
             for ctx in (self.post.ctx, self.other):
                 group.create_task(self._again_and_again(self.sweep, ctx))
             group.create_task(self._again_and_again(self._bounce_late, self.other))
@@ -50,12 +53,12 @@ class Traffic:
         async def is_under_way() -> bool:
             return self.swept["messages"] > removed and self.fates.total() > told
 
-        self.addresses += await piles.pile(
-            self.other, self.post.account_id, delivering.DOMAIN, count=PART, each=2, name=name
+        self.addresses += await bulk_queue.fill(
+            self.other, self.post.account_id, delivery_harness.DOMAIN, count=PART, each=2, name=name
         )
-        self.post.ctx.arrivals.set()
+        self.post.ctx.mail_wakeup.set()
         await self.sink.got(taken + 1)
-        await serving.until(is_under_way)
+        await service_process.until(is_under_way)
 
     async def _again_and_again(self, work: Callable[[context.Context], Awaitable[None]], ctx: context.Context) -> None:
         while not self._is_over.is_set():
@@ -64,7 +67,7 @@ class Traffic:
     async def sweep(self, ctx: context.Context) -> None:
         async with ctx.store.transaction() as tx:
             await tx.run_script(AGE)
-        swept = await sweeping.sweep(ctx)
+        swept = await cleanup.sweep(ctx)
         self.swept.update(bodies=swept.bodies, messages=swept.messages)
 
     async def _bounce_late(self, ctx: context.Context) -> None:
@@ -72,14 +75,17 @@ class Traffic:
         await self.sink.got(1)
         copy = self.sink.taken[-1]
         message_id = copy.message_id.strip("<>").partition("@")[0]
-        received = await late_bounces.receive(ctx, message_id, reports.report(reports.group(copy.recipient)))
-        self.fates.update(str(handled.fate) for handled in received.handled)
+        received = await async_bounces.receive(ctx, message_id, reports.report(reports.group(copy.recipient)))
+        self.fates.update(str(handled.result) for handled in received.handled)
 
 
 async def test_old_mail_is_removed_by_two_processes_while_mail_is_accepted_and_delivered(url: str) -> None:
     async with sinks.running() as sink:
-        tables = {**delivering.sections(sink), "bounce_guard": GUARD}
-        async with delivering.post_office(url, tables) as post, delivering.open_context(url, tables) as other:
+        tables = {**delivery_harness.sections(sink), "bounce_guard": GUARD}
+        async with (
+            delivery_harness.open_harness(url, tables) as post,
+            delivery_harness.open_context(url, tables) as other,
+        ):
             traffic = Traffic(post, other, sink)
             await traffic.run()
             assert sorted(sink.recipients) == sorted(traffic.addresses)

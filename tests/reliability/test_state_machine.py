@@ -15,7 +15,7 @@ import pytest
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from tests.reliability import engines, machine, model, profile
+from tests.reliability import crashable_stores, model, profile, system_under_test
 from tests.reliability.faults import Moment
 
 SETTINGS = hypothesis.settings(
@@ -45,8 +45,8 @@ MUST_SEE = frozenset({model.ACCEPTED, model.REPLAYED, model.CONFLICT, model.IN_P
 REFUSALS = frozenset({model.SUSPENDED, model.RATE_LIMITED, model.FORBIDDEN, model.POOR, model.CONFLICT})
 
 addresses = st.lists(st.sampled_from(PEOPLE), min_size=1, max_size=5).map(tuple)
-places = st.integers(0, machine.PROCESSES - 1)
-names = st.sampled_from(sorted(machine.DOMAINS))
+places = st.integers(0, system_under_test.PROCESSES - 1)
+names = st.sampled_from(sorted(system_under_test.DOMAINS))
 moments = st.sampled_from(list(Moment))
 statements = st.integers(0, 9)
 shares = st.sampled_from((0.0, 0.01, 0.3, 0.5, 0.8, 0.99, 1.0))
@@ -55,8 +55,8 @@ shares = st.sampled_from((0.0, 0.01, 0.3, 0.5, 0.8, 0.99, 1.0))
 @st.composite
 def new_sends(draw: st.DrawFn) -> model.Send:
     """A request of somebody; now and then from a domain that is not theirs."""
-    credential = draw(st.sampled_from(sorted(machine.CREDENTIALS)))
-    own = machine.DOMAINS[machine.CREDENTIALS[credential]]
+    credential = draw(st.sampled_from(sorted(system_under_test.CREDENTIALS)))
+    own = system_under_test.DOMAINS[system_under_test.CREDENTIALS[credential]]
     return model.Send(
         credential,
         key=draw(st.sampled_from(("a", "b", "c", None))),
@@ -75,11 +75,11 @@ class Sends(stateful.RuleBasedStateMachine):
     known = stateful.Bundle("known")
     sends = st.one_of(known, known, new_sends())
 
-    def __init__(self, engine: engines.Engine, seen: Counter[str]) -> None:
+    def __init__(self, engine: crashable_stores.Engine, seen: Counter[str]) -> None:
         super().__init__()
-        self.world = machine.World(engine, seen)
+        self.system = system_under_test.SystemUnderTest(engine, seen)
         self.runner = asyncio.Runner()
-        self.run(self.world.open())
+        self.run(self.system.open())
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         self.is_well = False
@@ -89,64 +89,64 @@ class Sends(stateful.RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             if self.is_well:  # else the first failure is the one to tell
-                self.run(self.world.check_books())
+                self.run(self.system.check_books())
         finally:
-            self.runner.run(self.world.close())
+            self.runner.run(self.system.close())
             self.runner.close()
 
     @stateful.invariant()
     def the_sums_are_right(self) -> None:
-        self.run(self.world.check_sums())
+        self.run(self.system.check_sums())
 
     @stateful.rule(target=known, send=new_sends(), place=places)
     def somebody_sends(self, send: model.Send, place: int) -> model.Send:
-        self.run(self.world.send([(place, send)]))
+        self.run(self.system.send([(place, send)]))
         return send
 
     @stateful.rule(send=known, place=places)
     def somebody_sends_again(self, send: model.Send, place: int) -> None:
-        self.run(self.world.send([(place, send)]))
+        self.run(self.system.send([(place, send)]))
 
     @stateful.rule(send=sends, here=st.integers(1, 5), there=st.integers(0, 5))
     def the_same_comes_many_times_at_once(self, send: model.Send, here: int, there: int) -> None:
-        self.run(self.world.send([(0, send)] * here + [(1, send)] * there))
+        self.run(self.system.send([(0, send)] * here + [(1, send)] * there))
 
     @stateful.rule(requests=st.lists(st.tuples(places, sends), min_size=2, max_size=7))
-    def many_come_at_once(self, requests: list[machine.Request]) -> None:
-        self.run(self.world.send(requests))
+    def many_come_at_once(self, requests: list[system_under_test.Request]) -> None:
+        self.run(self.system.send(requests))
 
     @stateful.rule(send=sends, place=places, turns=st.integers(0, 12))
     def a_caller_gives_up_and_comes_back(self, send: model.Send, place: int, turns: int) -> None:
-        self.run(self.world.give_up(place, send, turns=turns))
+        self.run(self.system.give_up(place, send, turns=turns))
 
     @stateful.rule(place=places)
     def everybody_repeats(self, place: int) -> None:
-        self.run(self.world.repeat_everything(place))
-        self.run(self.world.check_books())
+        self.run(self.system.repeat_everything(place))
+        self.run(self.system.check_books())
 
     @stateful.rule(place=places, name=names, amount=st.integers(1, 20))
     def an_account_gets_credits(self, place: int, name: str, amount: int) -> None:
-        self.run(self.world.grant(place, name, amount))
+        self.run(self.system.grant(place, name, amount))
 
     @stateful.rule(place=places, name=names)
     def an_account_is_suspended_or_resumed(self, place: int, name: str) -> None:
-        suspended = self.world.books.accounts[self.world.account_ids[name]].suspended
-        self.run(self.world.resume(place, name) if suspended else self.world.suspend(place, name))
+        suspended = self.system.books.accounts[self.system.account_ids[name]].suspended
+        self.run(self.system.resume(place, name) if suspended else self.system.suspend(place, name))
 
     @stateful.rule(place=places, name=names)
     def a_domain_goes_or_comes_back(self, place: int, name: str) -> None:
-        domain = machine.DOMAINS[name][0]
-        owned = (name, domain) in self.world.domain_ids
-        change = self.world.remove_domain if owned else self.world.add_domain
+        domain = system_under_test.DOMAINS[name][0]
+        owned = (name, domain) in self.system.domain_ids
+        change = self.system.remove_domain if owned else self.system.add_domain
         self.run(change(place, name, domain))
 
     @stateful.rule(seconds=st.sampled_from(WAITS))
     def time_passes(self, seconds: float) -> None:
-        self.world.clock.pass_seconds(seconds)
+        self.system.clock.pass_seconds(seconds)
 
     @stateful.rule(place=places)
     def what_has_expired_is_swept(self, place: int) -> None:
-        self.run(self.world.sweep(place))
+        self.run(self.system.sweep(place))
 
     @stateful.rule(
         requests=st.lists(st.tuples(places, sends), min_size=1, max_size=4),
@@ -154,17 +154,19 @@ class Sends(stateful.RuleBasedStateMachine):
         statements=statements,
         share=shares,
     )
-    def a_process_dies(self, requests: list[machine.Request], moment: Moment, statements: int, share: float) -> None:
-        engine, process = self.world.engine, self.world.processes[0]
+    def a_process_dies(
+        self, requests: list[system_under_test.Request], moment: Moment, statements: int, share: float
+    ) -> None:
+        engine, process = self.system.engine, self.system.processes[0]
         fault = engine.death(process, moment, statements=statements, share=share)
-        self.run(self.world.send_and_die(self._first_process_takes(requests), fault))
-        self.run(self.world.check_books())
-        self.run(self.world.repeat_everything(1))
+        self.run(self.system.send_and_die(self._first_process_takes(requests), fault))
+        self.run(self.system.check_books())
+        self.run(self.system.repeat_everything(1))
 
     @stateful.rule(name=names, moment=moments, statements=statements, share=shares)
     def an_operator_dies(self, name: str, moment: Moment, statements: int, share: float) -> None:
-        fault = self.world.engine.death(self.world.processes[0], moment, statements=statements, share=share)
-        self.run(self.world.grant_and_die(name, 10, fault))
+        fault = self.system.engine.death(self.system.processes[0], moment, statements=statements, share=share)
+        self.run(self.system.grant_and_die(name, 10, fault))
 
     @stateful.rule(
         requests=st.lists(st.tuples(places, sends), min_size=1, max_size=4),
@@ -172,44 +174,48 @@ class Sends(stateful.RuleBasedStateMachine):
         statements=statements,
         share=shares,
     )
-    def the_store_fails(self, requests: list[machine.Request], moment: Moment, statements: int, share: float) -> None:
-        engine, process = self.world.engine, self.world.processes[0]
+    def the_store_fails(
+        self, requests: list[system_under_test.Request], moment: Moment, statements: int, share: float
+    ) -> None:
+        engine, process = self.system.engine, self.system.processes[0]
         fault = engine.trouble(process, moment, statements=statements, share=share)
-        self.run(self.world.send_in_trouble(self._first_process_takes(requests), fault))
-        self.run(self.world.check_books())
+        self.run(self.system.send_in_trouble(self._first_process_takes(requests), fault))
+        self.run(self.system.check_books())
 
-    def _first_process_takes(self, requests: list[machine.Request]) -> list[machine.Request]:
+    def _first_process_takes(self, requests: list[system_under_test.Request]) -> list[system_under_test.Request]:
         """One of them at least, and all of them where one file is everybody's."""
-        shared = self.world.engine.dies_as_one
+        shared = self.system.engine.dies_as_one
         return [(0 if shared or number == 0 else place, send) for number, (place, send) in enumerate(requests)]
 
 
-async def test_the_service_and_the_model_know_the_same_answers(make_engine: Callable[[], engines.Engine]) -> None:
+async def test_the_service_and_the_model_know_the_same_answers(
+    make_engine: Callable[[], crashable_stores.Engine],
+) -> None:
     """A story that meets each of them; the random ones below may miss some."""
-    world = machine.World(make_engine(), Counter())
-    await world.open()
+    system = system_under_test.SystemUnderTest(make_engine(), Counter())
+    await system.open()
     first = model.Send("cred_one", "a", "one.example", ("ada@example.net",))
-    await world.send([(0, first)] * 3)
-    await world.send([(0, dataclasses.replace(first, words=2)), (1, dataclasses.replace(first, is_raw=True))])
-    await world.send([(1, dataclasses.replace(first, key="e", is_raw=True))] * 3)
-    await world.send([(0, dataclasses.replace(first, key="b", domain="three.example"))])
-    await world.suspend(0, "first")
-    await world.send([(1, first), (1, dataclasses.replace(first, key="c"))])
-    await world.resume(1, "first")
-    crowd = tuple(f"person-{number}@example.net" for number in range(machine.FIRST_CREDITS))
-    await world.send([(0, dataclasses.replace(first, key="d", to=crowd))])
-    for number in range(engines.BURST + 1):
-        await world.send(
+    await system.send([(0, first)] * 3)
+    await system.send([(0, dataclasses.replace(first, words=2)), (1, dataclasses.replace(first, is_raw=True))])
+    await system.send([(1, dataclasses.replace(first, key="e", is_raw=True))] * 3)
+    await system.send([(0, dataclasses.replace(first, key="b", domain="three.example"))])
+    await system.suspend(0, "first")
+    await system.send([(1, first), (1, dataclasses.replace(first, key="c"))])
+    await system.resume(1, "first")
+    crowd = tuple(f"person-{number}@example.net" for number in range(system_under_test.FIRST_CREDITS))
+    await system.send([(0, dataclasses.replace(first, key="d", to=crowd))])
+    for number in range(crashable_stores.BURST + 1):
+        await system.send(
             [(0, dataclasses.replace(first, credential="cred_two", key=f"{number}", domain="two.example"))]
         )
-    await world.check_books()
-    await world.close()
-    assert set(world.seen) == REFUSALS | {model.ACCEPTED, model.REPLAYED, model.IN_PROGRESS}
+    await system.check_books()
+    await system.close()
+    assert set(system.seen) == REFUSALS | {model.ACCEPTED, model.REPLAYED, model.IN_PROGRESS}
 
 
 @pytest.mark.parametrize("seed", profile.SEEDS)
 def test_the_service_agrees_with_a_simple_model_whatever_happens(
-    make_engine: Callable[[], engines.Engine], seed: int
+    make_engine: Callable[[], crashable_stores.Engine], seed: int
 ) -> None:
     seen: Counter[str] = Counter()
 

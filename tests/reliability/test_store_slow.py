@@ -12,8 +12,8 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.reliability import crowds, families, houses, serving
-from tests.reliability.worlds import World
+from tests.reliability import client_load, process_trees, service_process, whole_service
+from tests.reliability.libc_faults import LibcFaults
 
 SLOW_SECONDS = 0.3
 MANY = 40
@@ -37,12 +37,12 @@ WAKE = "DROP TRIGGER slow ON accounts; DROP FUNCTION sleep_once()"
 
 
 @contextlib.asynccontextmanager
-async def slow(url: str, world: World, *, seconds: float = SLOW_SECONDS) -> AsyncIterator[None]:
+async def slow(url: str, libc: LibcFaults, *, seconds: float = SLOW_SECONDS) -> AsyncIterator[None]:
     """While the block runs, a commit takes as long as a bad disk."""
     if url.startswith("sqlite"):
-        world.slow_syncs(seconds)
+        libc.slow_syncs(seconds)
         yield
-        world.mend()
+        libc.mend()
         return
     operator = await asyncpg.connect(url)
     try:
@@ -54,68 +54,68 @@ async def slow(url: str, world: World, *, seconds: float = SLOW_SECONDS) -> Asyn
 
 
 async def test_a_store_whose_commits_take_long_is_slow_for_everybody_and_fails_nobody(
-    url: str, tmp_path: Path, world: World
+    url: str, tmp_path: Path, libc: LibcFaults
 ) -> None:
-    async with houses.open_house(tmp_path, url, *world.words) as house:
-        await house.accept("before")
-        async with slow(url, world):
+    async with whole_service.running_service(tmp_path, url, *libc.words) as whole:
+        await whole.accept("before")
+        async with slow(url, libc):
             # Those who come together wait together: not one after the other.
-            responses = await asyncio.gather(*(house.post(f"slow {number}") for number in range(MANY)))
+            responses = await asyncio.gather(*(whole.post(f"slow {number}") for number in range(MANY)))
             assert {response.status_code for response in responses} == {202}
-            assert (await house.client.get(f"{house.door.base_url}/readyz")).status_code == 200
-            assert (await house.hand_in("slow by smtp"))[0] == 250
-        await house.accept("after")
-    await house.prove()
+            assert (await whole.client.get(f"{whole.door.base_url}/readyz")).status_code == 200
+            assert (await whole.hand_in("slow by smtp"))[0] == 250
+        await whole.accept("after")
+    await whole.prove()
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 async def test_a_store_that_hangs_keeps_a_few_waiting_and_tells_all_others_to_come_back(
-    url: str, tmp_path: Path, world: World
+    url: str, tmp_path: Path, libc: LibcFaults
 ) -> None:
     limits = {"accept_seconds": 1, "accept_waiting": WAITING}
-    async with houses.open_house(tmp_path, url, *world.words, limits=limits) as house:
-        await house.accept("before")
-        await house.finished()
-        asked = world.syncs
-        world.hold_syncs()
-        first = asyncio.create_task(house.post("first"))
-        await serving.until(lambda: asyncio.sleep(0, result=world.syncs > asked))
+    async with whole_service.running_service(tmp_path, url, *libc.words, limits=limits) as whole:
+        await whole.accept("before")
+        await whole.finished()
+        asked = libc.syncs
+        libc.hold_syncs()
+        first = asyncio.create_task(whole.post("first"))
+        await service_process.until(lambda: asyncio.sleep(0, result=libc.syncs > asked))
         # One commit is under way. So many may wait for it, and not for long; all others need not wait at all.
-        others = await asyncio.gather(*(house.post(f"other {number}") for number in range(MANY)))
+        others = await asyncio.gather(*(whole.post(f"other {number}") for number in range(MANY)))
         for response in others:
-            serving.check_refusal(response, 503, "temporary_failure")
-        assert await house.hand_in("by smtp") == houses.BUSY
+            service_process.check_refusal(response, 503, "temporary_failure")
+        assert await whole.hand_in("by smtp") == whole_service.BUSY
         assert len([one for one in others if "too many requests wait" in one.text]) >= MANY - WAITING - 1
         assert not first.done()
         # Nobody who only reads is kept from it.
-        assert (await get(house, "/healthz")).status_code == 200
-        shown = await get(house, f"/emails/{house.accepted['before']}")
+        assert (await get(whole, "/healthz")).status_code == 200
+        shown = await get(whole, f"/emails/{whole.accepted['before']}")
         assert shown.json()["status"] == "delivered"
         # Whoever balances load sends new requests elsewhere.
-        assert (await get(house, "/readyz")).status_code == 503
+        assert (await get(whole, "/readyz")).status_code == 503
 
-        world.mend()
+        libc.mend()
         assert (await first).status_code == 202
-        await house.accept(*(f"other {number}" for number in range(MANY)), "by smtp")
-        assert (await get(house, "/readyz")).status_code == 200
-    await house.prove()
+        await whole.accept(*(f"other {number}" for number in range(MANY)), "by smtp")
+        assert (await get(whole, "/readyz")).status_code == 200
+    await whole.prove()
 
 
 async def test_however_many_push_a_slow_store_has_a_few_waiting_and_no_memory_of_the_others(
-    url: str, tmp_path: Path, world: World
+    url: str, tmp_path: Path, libc: LibcFaults
 ) -> None:
-    async with houses.open_house(tmp_path, url, *world.words, limits={"accept_waiting": WAITING}) as house:
-        crowd, process_id = crowds.Crowd(house), house.door.process.pid
-        async with crowd.pushing(), slow(url, world, seconds=VERY_SLOW_SECONDS):
+    async with whole_service.running_service(tmp_path, url, *libc.words, limits={"accept_waiting": WAITING}) as whole:
+        crowd, process_id = client_load.ClientLoad(whole), whole.door.process.pid
+        async with crowd.pushing(), slow(url, libc, seconds=VERY_SLOW_SECONDS):
             await crowd.is_refused(SOME_REFUSALS)
-            before = families.resident_bytes(process_id)
+            before = process_trees.resident_bytes(process_id)
             await crowd.is_refused(MORE_REFUSALS)
-            after = families.resident_bytes(process_id)
-            assert (await get(house, "/healthz")).status_code == 200
-        assert after - before < MORE_REFUSALS * len(crowds.LARGE) / 4
-        await house.accept("after", "after by smtp")
-    await house.prove()
+            after = process_trees.resident_bytes(process_id)
+            assert (await get(whole, "/healthz")).status_code == 200
+        assert after - before < MORE_REFUSALS * len(client_load.LARGE) / 4
+        await whole.accept("after", "after by smtp")
+    await whole.prove()
 
 
-async def get(house: houses.House, path: str) -> httpx.Response:
-    return await house.client.get(f"{house.door.base_url}{path}", auth=house.login)
+async def get(whole: whole_service.WholeService, path: str) -> httpx.Response:
+    return await whole.client.get(f"{whole.door.base_url}{path}", auth=whole.login)

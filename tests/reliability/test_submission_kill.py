@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability import profile, serving, submitting
+from tests.reliability import profile, service_process, submission_service
 
 KEYED, KEYLESS = 4, 2
 # Enough for any run; a client that would send more has missed that the story is over.
-MOST_SENDS = 100_000
+MAX_SENDS = 100_000
 KILLS = {"sqlite": 3, "postgres": 2}
 # Between two kills at least this many messages are taken.
 ANSWERS = range(4, 30)
@@ -24,10 +24,10 @@ ANSWERS = range(4, 30)
 MOMENT_SECONDS = 0.02
 
 
-class Crowd:
+class ClientLoad:
     """Clients at work, each with one message after the other."""
 
-    def __init__(self, senders: submitting.Senders, chance: random.Random) -> None:
+    def __init__(self, senders: submission_service.Senders, chance: random.Random) -> None:
         self.senders = senders
         self._chance = chance
         self._is_over = asyncio.Event()
@@ -36,10 +36,10 @@ class Crowd:
     async def _work(self, number: int) -> None:
         client = self.senders.client()
         for count in itertools.count():
-            assert count < MOST_SENDS
+            assert count < MAX_SENDS
             subject = f"{number}-{count}"
             if number < KEYED:
-                await self.senders.insist(client, subject)
+                await self.senders.send_until_answered(client, subject)
             else:
                 await self.senders.once(client, subject)
             if self._is_over.is_set():
@@ -53,24 +53,26 @@ class Crowd:
             assert not any(task.done() for task in self._tasks), [task for task in self._tasks if task.done()]
             return len(self.senders.told) >= goal
 
-        await serving.until(is_reached)
+        await service_process.until(is_reached)
         await asyncio.sleep(self._chance.uniform(0, MOMENT_SECONDS))
 
     async def finish(self) -> None:
         self._is_over.set()
-        async with asyncio.timeout(serving.PATIENCE_SECONDS):
+        async with asyncio.timeout(service_process.TIMEOUT_SECONDS):
             await asyncio.gather(*self._tasks)
 
 
 @pytest.fixture
-async def senders(url: str, tmp_path: Path) -> AsyncIterator[submitting.Senders]:
-    async with submitting.running(tmp_path, url) as door, submitting.sending(door) as opened:
+async def senders(url: str, tmp_path: Path) -> AsyncIterator[submission_service.Senders]:
+    async with submission_service.running(tmp_path, url) as door, submission_service.sending(door) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("seed", range(1, profile.SCALE + 1))
-async def test_a_door_killed_again_and_again_loses_and_doubles_nothing(senders: submitting.Senders, seed: int) -> None:
-    door, crowd = senders.door, Crowd(senders, random.Random(seed))
+async def test_a_door_killed_again_and_again_loses_and_doubles_nothing(
+    senders: submission_service.Senders, seed: int
+) -> None:
+    door, crowd = senders.door, ClientLoad(senders, random.Random(seed))
     for _ in range(KILLS[door.url.partition(":")[0].removesuffix("ql")]):
         await crowd.some_are_taken()
         await door.kill()
@@ -81,7 +83,7 @@ async def test_a_door_killed_again_and_again_loses_and_doubles_nothing(senders: 
     client, known = senders.client(), dict(senders.told)
     for subject, message_id in known.items():
         if int(subject.partition("-")[0]) < KEYED:
-            assert await senders.insist(client, subject) == message_id
+            assert await senders.send_until_answered(client, subject) == message_id
     assert await door.stop() == 0
     assert door.errors() == []
     assert senders.refusals == []
@@ -92,16 +94,18 @@ async def test_a_door_killed_again_and_again_loses_and_doubles_nothing(senders: 
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-async def test_a_client_that_vanishes_anywhere_in_its_message_can_come_back(senders: submitting.Senders) -> None:
+async def test_a_client_that_vanishes_anywhere_in_its_message_can_come_back(
+    senders: submission_service.Senders,
+) -> None:
     """The other way round: the client dies, and repeats with the same key later."""
     client = senders.client()
     for eighths in range(9):
         subject = f"cut-{eighths}"
-        octets = submitting.content(subject, key=subject)
+        octets = submission_service.content(subject, key=subject)
         async with senders.session() as session:
             assert (await session.begin()).code == 354
             session.write(octets[: len(octets) * eighths // 8])
-        await senders.insist(client, subject)
+        await senders.send_until_answered(client, subject)
     assert await senders.door.stop() == 0
     assert senders.door.errors() == []
     await senders.prove()

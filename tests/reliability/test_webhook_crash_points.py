@@ -12,44 +12,49 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 import pytest
 
-from postroad.services import context, receivers, telling
+from postroad.services import context
+from postroad.services.webhooks import attempt as webhook_attempt
+from postroad.services.webhooks import client as webhook_client
 from postroad.storage import group_commit, webhook_deliveries, webhooks
-from postroad.webhooks import recording
+from postroad.webhooks import recorder
 from tests import contexts
-from tests.reliability import engines, faults
-from tests.reliability import telling as desks
+from tests.reliability import crashable_stores, faults
+from tests.reliability import webhook_processes as desks
 from tests.reliability.faults import Moment
-from tests.webhooks import offices
+from tests.webhooks import webhook_harness
 
-MakeEngine = Callable[[], engines.Engine]
+MakeEngine = Callable[[], crashable_stores.Engine]
 Logs = list[list[str | None]]
 
 # More statements than either transaction has: the last ones come before its commit.
 STATEMENTS = range(7)
 SHARES = tuple(number / 5 for number in range(6))
-TROUBLES = (
+STORE_FAILURES = (
     *((Moment.BEFORE, count, 0.0) for count in STATEMENTS),
     *((Moment.DURING, 0, share) for share in SHARES),
 )
-DEATHS = (*TROUBLES, (Moment.AFTER, 0, 0.0))
+DEATHS = (*STORE_FAILURES, (Moment.AFTER, 0, 0.0))
 # It can be saved. What is told is sent nowhere: the guard refuses the other one.
 PUBLIC_URL = "https://192.88.98.1/hook"
 BLOCKED_URL = "https://127.0.0.1/hook"
 LEASE_SECONDS = 30
-ANSWERS = (receivers.Answer(status_code=200, body="thanks"), receivers.Answer(status_code=500, body="broken"))
+ANSWERS = (
+    webhook_client.WebhookResponse(status_code=200, body="thanks"),
+    webhook_client.WebhookResponse(status_code=500, body="broken"),
+)
 
 
-class Office:
+class CrashHarness:
     """A process on a store for accidents, with an account that wants to be told."""
 
-    def __init__(self, engine: engines.Engine) -> None:
+    def __init__(self, engine: crashable_stores.Engine) -> None:
         self.engine = engine
         self.clock = contexts.Clock()
 
     async def open(self) -> None:
         await self.engine.open()
-        self.process = await engines.Process.start(self.engine.url, clock=self.clock)
-        endpoint = await offices.Office(self.process.ctx, self.clock).endpoint(PUBLIC_URL)
+        self.process = await crashable_stores.Process.start(self.engine.url, clock=self.clock)
+        endpoint = await webhook_harness.WebhookHarness(self.process.ctx, self.clock).endpoint(PUBLIC_URL)
         self.endpoint = msgspec.structs.replace(endpoint, url=BLOCKED_URL)
         async with self.process.ctx.store.transaction() as tx:
             await webhooks.update(tx, self.endpoint)
@@ -59,14 +64,14 @@ class Office:
         await self.engine.close()
 
     @property
-    def desk(self) -> desks.Desk:
+    def desk(self) -> desks.WebhookHarness:
         """What is told, as the process that lives now sees it."""
-        return desks.Desk(self.process.ctx, self.endpoint)
+        return desks.WebhookHarness(self.process.ctx, self.endpoint)
 
     @property
-    def parts(self) -> offices.Parts:
+    def parts(self) -> webhook_harness.Parts:
         """An engine of the process that lives now."""
-        return offices.Office(self.process.ctx, self.clock).parts()
+        return webhook_harness.WebhookHarness(self.process.ctx, self.clock).parts()
 
     async def claim(self, worker: str) -> list[webhook_deliveries.Claimed]:
         """Take everything that is ready."""
@@ -78,8 +83,8 @@ class Office:
         """The process dies now, if it has not done so, and another one starts."""
         await self.process.store.die(fault)
         await self.process.stop()
-        await self.engine.bury()
-        self.process = await engines.Process.start(self.engine.url, clock=self.clock)
+        await self.engine.recover()
+        self.process = await crashable_stores.Process.start(self.engine.url, clock=self.clock)
         await self.desk.audit()
 
     async def logs(self) -> Logs:
@@ -94,15 +99,17 @@ class Office:
         parts = self.parts
         for _ in range(len(await self.desk.deliveries())):
             await parts.dispatching.step()
-            await parts.attempting.finish(grace_seconds=offices.PATIENCE_SECONDS)
+            await parts.attempting.finish(grace_seconds=webhook_harness.TIMEOUT_SECONDS)
         await parts.finish()
         await self.desk.audit()
-        assert not {state for state, _, is_held in await self.desk.standings() if is_held or state == "ready"}
+        assert not {
+            state for state, _, is_held in await self.desk.statuses_and_attempts() if is_held or state == "ready"
+        }
 
 
 @contextlib.asynccontextmanager
-async def opened(make_engine: MakeEngine) -> AsyncIterator[Office]:
-    office = Office(make_engine())
+async def opened(make_engine: MakeEngine) -> AsyncIterator[CrashHarness]:
+    office = CrashHarness(make_engine())
     await office.open()
     try:
         yield office
@@ -125,9 +132,9 @@ async def test_a_death_while_claiming_has_claimed_and_counted_or_nothing_happene
                 await parts.dispatching.step()
             await parts.finish()
             await office.restart(fault)
-            standings, logs = await office.desk.standings(), await office.logs()
-            is_claimed = standings == {("waiting", 2, True): 2, ("ready", 0, False): 2}
-            assert is_claimed or standings == {("waiting", 1, True): 2, ("ready", 0, False): 2}
+            statuses_and_attempts, logs = await office.desk.statuses_and_attempts(), await office.logs()
+            is_claimed = statuses_and_attempts == {("waiting", 2, True): 2, ("ready", 0, False): 2}
+            assert is_claimed or statuses_and_attempts == {("waiting", 1, True): 2, ("ready", 0, False): 2}
             assert logs == ([["interrupted"], ["interrupted"], [], []] if is_claimed else [[], [], [], []])
             assert moment is Moment.DURING or is_claimed == (moment is Moment.AFTER)
             await office.take_over()
@@ -144,7 +151,7 @@ async def test_a_death_while_recording_has_recorded_and_logged_or_nothing_happen
             office.process.store.expect(fault)
             with contextlib.suppress(*group_commit.TROUBLE):
                 async with office.process.ctx.store.transaction() as tx:
-                    await recording.record(
+                    await recorder.record(
                         tx, [ended_of(office.process.ctx, *one) for one in zip(claims, ANSWERS, strict=True)]
                     )
             await office.restart(fault)
@@ -156,49 +163,54 @@ async def test_a_death_while_recording_has_recorded_and_logged_or_nothing_happen
 
 async def test_a_store_that_fails_while_recording_is_told_again_and_records_once(make_engine: MakeEngine) -> None:
     said: Counter[str] = Counter()
-    for moment, statements, share in TROUBLES:
+    for moment, statements, share in STORE_FAILURES:
         async with opened(make_engine) as office:
             fault = office.engine.trouble(office.process, moment, statements=statements, share=share)
-            said.update(await record_in_trouble(office, fault))
+            said.update(await record_during_failure(office, fault))
             await office.desk.audit()
             assert await all_or_nothing(office)
     assert said["webhook_result_not_recorded_yet"] > 1
 
 
-async def record_in_trouble(office: Office, fault: faults.Fault) -> list[str]:
+async def record_during_failure(office: CrashHarness, fault: faults.Fault) -> list[str]:
     """Record while the store fails, until it works again; returns what the log says."""
     await office.desk.write(len(ANSWERS))
-    claims, told = await office.claim(offices.WORKER), offices.Office(office.process.ctx, office.clock)
-    results = told.parts().recording
+    claims, told = (
+        await office.claim(webhook_harness.WORKER),
+        webhook_harness.WebhookHarness(office.process.ctx, office.clock),
+    )
+    results = told.parts().recorder
     office.process.store.expect(fault)
     for claimed, answer in zip(claims, ANSWERS, strict=True):
-        results.attempted(claimed, BLOCKED_URL, attempted(office.process.ctx, answer))
-    await offices.until(lambda: bool(told.log))
+        results.record_attempt(claimed, BLOCKED_URL, attempted(office.process.ctx, answer))
+    await webhook_harness.until(lambda: bool(told.log))
     assert office.process.store.has_struck
     await office.engine.settle()
-    await results.close(seconds=offices.PATIENCE_SECONDS)
+    await results.close(seconds=webhook_harness.TIMEOUT_SECONDS)
     return told.events()
 
 
-async def all_or_nothing(office: Office) -> bool:
+async def all_or_nothing(office: CrashHarness) -> bool:
     """Whether the results are recorded; if not, the worker still has everything."""
-    standings, logs = await office.desk.standings(), await office.logs()
+    statuses_and_attempts, logs = await office.desk.statuses_and_attempts(), await office.logs()
     if any(logs):
-        assert standings == {("succeeded", 1, False): 1, ("waiting", 1, False): 1}
+        assert statuses_and_attempts == {("succeeded", 1, False): 1, ("waiting", 1, False): 1}
         assert logs == [[None], [None]]
     else:
-        assert standings == {("waiting", 1, True): len(ANSWERS)}
+        assert statuses_and_attempts == {("waiting", 1, True): len(ANSWERS)}
     return any(logs)
 
 
-def attempted(ctx: context.Context, answer: receivers.Answer) -> telling.Attempted:
-    return telling.Attempted(started_at=ctx.clock(), duration=5, answer=answer)
+def attempted(ctx: context.Context, answer: webhook_client.WebhookResponse) -> webhook_attempt.AttemptResult:
+    return webhook_attempt.AttemptResult(started_at=ctx.clock(), duration=5, response=answer)
 
 
-def ended_of(ctx: context.Context, claimed: webhook_deliveries.Claimed, answer: receivers.Answer) -> recording.Ended:
+def ended_of(
+    ctx: context.Context, claimed: webhook_deliveries.Claimed, answer: webhook_client.WebhookResponse
+) -> recorder.CompletedAttempt:
     """What the dead worker was about to record."""
     now, state = ctx.clock(), webhook_deliveries.State
-    result = webhook_deliveries.Result(
+    result = webhook_deliveries.DeliveryUpdate(
         key=claimed.key,
         worker="dead",
         attempt_count=claimed.attempt_count,
@@ -207,4 +219,6 @@ def ended_of(ctx: context.Context, claimed: webhook_deliveries.Claimed, answer: 
         due_at=now + 5 * contexts.SECOND,
         ended_at=now if answer.succeeded else None,
     )
-    return recording.Ended(claimed, result, telling.log_entry(claimed.key, 1, attempted(ctx, answer)))
+    return recorder.CompletedAttempt(
+        claimed, result, webhook_attempt.attempt_row(claimed.key, 1, attempted(ctx, answer))
+    )

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from postroad.webhooks import dispatching
-from tests import dns_server, webhook_receivers
-from tests.reliability import profile, serving, telling
-from tests.webhook_receivers import OK
+from postroad.webhooks import dispatcher
+from tests import dns_server, webhook_server
+from tests.reliability import profile, service_process, webhook_processes
+from tests.webhook_server import OK
 
 KILLS = 3
-PILE = 120
+BACKLOG = 120
 # An attempt takes some milliseconds: the kill comes anywhere in several of them.
 MOMENT_SECONDS = 0.02
 
@@ -24,13 +24,13 @@ MOMENT_SECONDS = 0.02
 @pytest.mark.parametrize("seed", range(1, profile.SCALE + 1))
 async def test_kills_at_any_moment_lose_no_event_and_make_none_too_many(url: str, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    async with telling.scene(tmp_path, url) as scene:
-        desk, receiver, service = scene.desk, scene.receiver, scene.service
-        receiver.answer = telling.moody(chance)
+    async with webhook_processes.running_scenario(tmp_path, url) as scene:
+        desk, receiver, service = scene.open_harness, scene.receiver, scene.service
+        receiver.answer = webhook_processes.moody(chance)
         written: list[str] = []
         for _ in range(KILLS):
-            written += await desk.write(PILE)
-            await telling.got(receiver, len(receiver.requests) + chance.randrange(10, PILE - 10))
+            written += await desk.write(BACKLOG)
+            await webhook_processes.got(receiver, len(receiver.requests) + chance.randrange(10, BACKLOG - 10))
             await asyncio.sleep(chance.uniform(0, MOMENT_SECONDS))
             await service.kill()
             # A death leaves the books in order, and what the dead held is counted already.
@@ -46,15 +46,18 @@ async def test_kills_at_any_moment_lose_no_event_and_make_none_too_many(url: str
 
 
 async def test_a_kill_between_claim_and_request_counts_an_attempt_and_tells_once(url: str, tmp_path: Path) -> None:
-    name = webhook_receivers.NAME
+    name = webhook_server.NAME
     async with (
-        webhook_receivers.receiving(tls=False) as receiver,
+        webhook_server.running(tls=False) as receiver,
         dns_server.running({name: {"A": [receiver.host]}}) as dns,
     ):
-        tables: dict[str, dict[str, object]] = {**telling.sections(), "delivery": {"resolvers": [dns.address]}}
+        tables: dict[str, dict[str, object]] = {
+            **webhook_processes.sections(),
+            "delivery": {"resolvers": [dns.address]},
+        }
         async with (
-            telling.desk(url, tables, receiver.at(name)) as desk,
-            telling.process(tmp_path / "process", url, tables) as service,
+            webhook_processes.open_harness(url, tables, receiver.at(name)) as desk,
+            webhook_processes.process(tmp_path / "process", url, tables) as service,
         ):
             await service.start()
             asked = len(dns.questions)
@@ -64,82 +67,82 @@ async def test_a_kill_between_claim_and_request_counts_an_attempt_and_tells_once
                 async def is_asked() -> bool:
                     return len(dns.questions) > asked
 
-                await serving.until(is_asked)
+                await service_process.until(is_asked)
                 await service.kill()
             assert receiver.connections == 0
-            assert await desk.standings() == {("waiting", 1, True): 1}
-            await desk.tell_all()
+            assert await desk.statuses_and_attempts() == {("waiting", 1, True): 1}
+            await desk.deliver_all()
             await desk.prove(written, receiver)
-            assert telling.copies(receiver) == {1: 1}
-            assert await desk.standings() == {("succeeded", 2, False): 1}
-            assert await logged_errors(desk) == [[dispatching.LOST, None]]
+            assert webhook_processes.copies(receiver) == {1: 1}
+            assert await desk.statuses_and_attempts() == {("succeeded", 2, False): 1}
+            assert await logged_errors(desk) == [[dispatcher.WORKER_LOST, None]]
 
 
 async def test_a_kill_before_the_answer_tells_again_with_the_same_bytes(url: str, tmp_path: Path) -> None:
-    async with telling.scene(tmp_path, url) as scene:
-        desk, receiver = scene.desk, scene.receiver
-        receiver.answer = telling.Gate()
+    async with webhook_processes.running_scenario(tmp_path, url) as scene:
+        desk, receiver = scene.open_harness, scene.receiver
+        receiver.answer = webhook_processes.Gate()
         written = await desk.write()
-        await telling.got(receiver, 1)
+        await webhook_processes.got(receiver, 1)
         await scene.service.kill()
         receiver.answer = OK
-        await desk.tell_all()
+        await desk.deliver_all()
         await desk.prove(written, receiver)
-        assert telling.copies(receiver) == {2: 1}
-        assert await logged_errors(desk) == [[dispatching.LOST, None]]
+        assert webhook_processes.copies(receiver) == {2: 1}
+        assert await logged_errors(desk) == [[dispatcher.WORKER_LOST, None]]
 
 
 async def test_a_kill_between_answer_and_record_tells_again_with_the_same_bytes(url: str, tmp_path: Path) -> None:
-    async with telling.scene(tmp_path, url) as scene:
-        desk, receiver = scene.desk, scene.receiver
-        receiver.answer = gate = telling.Gate()
+    async with webhook_processes.running_scenario(tmp_path, url) as scene:
+        desk, receiver = scene.open_harness, scene.receiver
+        receiver.answer = gate = webhook_processes.Gate()
         written = await desk.write()
-        await telling.got(receiver, 1)
-        async with telling.store_taken(desk.ctx), asyncio.timeout(serving.PATIENCE_SECONDS):
+        await webhook_processes.got(receiver, 1)
+        async with webhook_processes.store_locked(desk.ctx), asyncio.timeout(service_process.TIMEOUT_SECONDS):
             gate.open()
             # Whoever ends an idle connection has read the answer; its result waits for the store.
             await receiver.left_alone()
             await scene.service.kill()
         assert await desk.attempts() == [[]]
-        await desk.tell_all()
+        await desk.deliver_all()
         await desk.prove(written, receiver)
-        assert telling.copies(receiver) == {2: 1}
-        assert await logged_errors(desk) == [[dispatching.LOST, None]]
+        assert webhook_processes.copies(receiver) == {2: 1}
+        assert await logged_errors(desk) == [[dispatcher.WORKER_LOST, None]]
 
 
 async def test_a_kill_after_the_record_tells_nothing_twice(url: str, tmp_path: Path) -> None:
-    async with telling.scene(tmp_path, url) as scene:
-        desk, receiver = scene.desk, scene.receiver
+    async with webhook_processes.running_scenario(tmp_path, url) as scene:
+        desk, receiver = scene.open_harness, scene.receiver
         written = await desk.write(3)
         await desk.finished()
         await scene.service.kill()
         written += await desk.write(3)
-        await desk.tell_all()
+        await desk.deliver_all()
         await desk.prove(written, receiver)
-        assert telling.copies(receiver) == {1: 6}
-        assert await desk.standings() == {("succeeded", 1, False): 6}
+        assert webhook_processes.copies(receiver) == {1: 6}
+        assert await desk.statuses_and_attempts() == {("succeeded", 1, False): 6}
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 async def test_a_death_in_the_middle_of_every_attempt_leaves_none_for_later(url: str, tmp_path: Path) -> None:
     attempts = 3
-    async with telling.scene(tmp_path, url, retry_seconds=[1] * (attempts - 1)) as scene:
-        desk, receiver, service = scene.desk, scene.receiver, scene.service
-        receiver.answer = telling.Gate()
+    async with webhook_processes.running_scenario(tmp_path, url, retry_seconds=[1] * (attempts - 1)) as scene:
+        desk, receiver, service = scene.open_harness, scene.receiver, scene.service
+        receiver.answer = webhook_processes.Gate()
         await desk.write()
         for number in range(1, attempts + 1):
-            await telling.got(receiver, number)
+            await webhook_processes.got(receiver, number)
             await service.kill()
             await desk.end_leases()
             await service.start()
         await desk.finished()
         assert await service.stop() == 0
         assert len(receiver.requests) == attempts
-        assert await desk.standings() == {("failed", attempts, False): 1}
-        assert await logged_errors(desk) == [[dispatching.LOST] * attempts]
+        assert await desk.statuses_and_attempts() == {("failed", attempts, False): 1}
+        assert await logged_errors(desk) == [[dispatcher.WORKER_LOST] * attempts]
         await desk.audit()
 
 
-async def logged_errors(desk: telling.Desk) -> list[list[str | None]]:
+async def logged_errors(desk: webhook_processes.WebhookHarness) -> list[list[str | None]]:
     """What the log says of each attempt that has no status."""
     return [[attempt.error for attempt in log] for log in await desk.attempts()]

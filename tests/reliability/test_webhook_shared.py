@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from postroad.webhooks import dispatching
-from tests import webhook_receivers
-from tests.reliability import serving, telling
-from tests.webhook_receivers import Receiver
+from postroad.webhooks import dispatcher
+from tests import webhook_server
+from tests.reliability import service_process, webhook_processes
+from tests.webhook_server import WebhookServer
 
 HOSTS = ("one", "two", "three")
 COUNT = 400
-PATIENT = telling.sections(lease_seconds=600)
+LONG_TIMEOUTS = webhook_processes.sections(lease_seconds=600)
 
 pytestmark = pytest.mark.parametrize("url", ["postgres"], indirect=True)
 
@@ -22,32 +22,34 @@ pytestmark = pytest.mark.parametrize("url", ["postgres"], indirect=True)
 @contextlib.asynccontextmanager
 async def hosts(
     folder: Path, url: str, tables: dict[str, dict[str, object]]
-) -> AsyncIterator[tuple[Receiver, telling.Desk, Sequence[serving.Service]]]:
+) -> AsyncIterator[tuple[WebhookServer, webhook_processes.WebhookHarness, Sequence[service_process.Service]]]:
     """Processes on one store, all at work."""
     async with contextlib.AsyncExitStack() as stack:
-        receiver = await stack.enter_async_context(webhook_receivers.receiving(tls=False))
-        desk = await stack.enter_async_context(telling.desk(url, tables, receiver.url))
-        services = [await stack.enter_async_context(telling.process(folder / name, url, tables)) for name in HOSTS]
+        receiver = await stack.enter_async_context(webhook_server.running(tls=False))
+        desk = await stack.enter_async_context(webhook_processes.open_harness(url, tables, receiver.url))
+        services = [
+            await stack.enter_async_context(webhook_processes.process(folder / name, url, tables)) for name in HOSTS
+        ]
         await asyncio.gather(*(service.start() for service in services))
         yield receiver, desk, services
 
 
-async def held_by(desk: telling.Desk, service: serving.Service) -> set[str]:
+async def held_by(desk: webhook_processes.WebhookHarness, service: service_process.Service) -> set[str]:
     """What a process holds."""
     name = f":{service.process.pid}:"
-    return {one.id for one in await desk.deliveries() if telling.is_held(one) and name in str(one.worker)}
+    return {one.id for one in await desk.deliveries() if webhook_processes.is_held(one) and name in str(one.worker)}
 
 
-async def all_hold_some(desk: telling.Desk, services: Sequence[serving.Service]) -> None:
+async def all_hold_some(desk: webhook_processes.WebhookHarness, services: Sequence[service_process.Service]) -> None:
     async def is_so() -> bool:
         return all([await held_by(desk, service) for service in services])
 
-    await serving.until(is_so)
+    await service_process.until(is_so)
 
 
 async def test_three_processes_tell_each_event_once(url: str, tmp_path: Path) -> None:
-    async with hosts(tmp_path, url, PATIENT) as (receiver, desk, services):
-        receiver.answer = gate = telling.Gate()
+    async with hosts(tmp_path, url, LONG_TIMEOUTS) as (receiver, desk, services):
+        receiver.answer = gate = webhook_processes.Gate()
         written = await desk.write(COUNT)
         await all_hold_some(desk, services)
         gate.open()
@@ -55,16 +57,16 @@ async def test_three_processes_tell_each_event_once(url: str, tmp_path: Path) ->
         assert [await service.stop() for service in services] == [0, 0, 0]
         assert [service.errors() for service in services] == [[], [], []]
         await desk.prove(written, receiver)
-        assert telling.copies(receiver) == {1: COUNT}
-        told = [len(telling.logged_events(service, "webhook_delivered")) for service in services]
+        assert webhook_processes.copies(receiver) == {1: COUNT}
+        told = [len(webhook_processes.logged_events(service, "webhook_delivered")) for service in services]
         assert sum(told) == COUNT
         assert all(told)
 
 
 async def test_what_a_killed_process_held_is_told_by_the_others_when_its_leases_end(url: str, tmp_path: Path) -> None:
-    async with hosts(tmp_path, url, telling.sections()) as (receiver, desk, services):
+    async with hosts(tmp_path, url, webhook_processes.sections()) as (receiver, desk, services):
         killed, *others = services
-        receiver.answer = gate = telling.Gate()
+        receiver.answer = gate = webhook_processes.Gate()
         written = await desk.write(COUNT)
         await all_hold_some(desk, services)
         await killed.kill()
@@ -76,4 +78,6 @@ async def test_what_a_killed_process_held_is_told_by_the_others_when_its_leases_
         assert [service.errors() for service in services] == [[], [], []]
         await desk.prove(written, receiver)
         logs = await desk.attempts()
-        assert {log[0].delivery_id for log in logs if dispatching.LOST in {attempt.error for attempt in log}} == lost
+        assert {
+            log[0].delivery_id for log in logs if dispatcher.WORKER_LOST in {attempt.error for attempt in log}
+        } == lost

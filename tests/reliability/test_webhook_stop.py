@@ -3,9 +3,9 @@
 import itertools
 from pathlib import Path
 
-from postroad.webhooks import attempting
-from tests.reliability import telling
-from tests.webhook_receivers import OK, Received
+from postroad.webhooks import attempter
+from tests.reliability import webhook_processes
+from tests.webhook_server import OK, ReceivedRequest
 
 # The first ones give the receiver all the places that there are for it.
 FIRST = 60
@@ -14,61 +14,66 @@ UNTOUCHED = 30
 HANGING = IN_FLIGHT // 2
 
 
-async def warmed_up(scene: telling.Scene) -> list[str]:
+async def warmed_up(scene: webhook_processes.WebhookScenario) -> list[str]:
     """Some were told, so that many go at once."""
-    written = await scene.desk.write(FIRST)
-    await scene.desk.finished()
+    written = await scene.open_harness.write(FIRST)
+    await scene.open_harness.finished()
     return written
 
 
 async def test_a_stop_lets_attempts_under_way_finish_and_begins_no_more(url: str, tmp_path: Path) -> None:
-    async with telling.scene(tmp_path, url, connections_per_account=IN_FLIGHT) as scene:
-        desk, receiver, service = scene.desk, scene.receiver, scene.service
+    async with webhook_processes.running_scenario(tmp_path, url, connections_per_account=IN_FLIGHT) as scene:
+        desk, receiver, service = scene.open_harness, scene.receiver, scene.service
         written = await warmed_up(scene)
-        receiver.answer = gate = telling.Gate()
+        receiver.answer = gate = webhook_processes.Gate()
         written += await desk.write(IN_FLIGHT + UNTOUCHED)
-        await telling.got(receiver, FIRST + IN_FLIGHT)
+        await webhook_processes.got(receiver, FIRST + IN_FLIGHT)
         service.process.terminate()
-        await telling.logged(service, "stopping")
+        await webhook_processes.logged(service, "stopping")
         gate.open()
         assert await service.ended() == 0
         assert service.errors() == []
         assert len(receiver.requests) == FIRST + IN_FLIGHT
-        assert await desk.standings() == {("succeeded", 1, False): FIRST + IN_FLIGHT, ("ready", 0, False): UNTOUCHED}
+        assert await desk.statuses_and_attempts() == {
+            ("succeeded", 1, False): FIRST + IN_FLIGHT,
+            ("ready", 0, False): UNTOUCHED,
+        }
 
         await service.start()
         await desk.finished()
         assert await service.stop() == 0
         await desk.prove(written, receiver)
-        assert telling.copies(receiver) == {1: len(written)}
+        assert webhook_processes.copies(receiver) == {1: len(written)}
 
 
 async def test_a_stop_does_not_wait_for_receivers_that_hang_and_they_are_told_later(url: str, tmp_path: Path) -> None:
     numbers = itertools.count()
 
-    def answer_every_other(_: Received) -> bytes | None:
+    def answer_every_other(_: ReceivedRequest) -> bytes | None:
         return OK if next(numbers) % 2 else None
 
-    async with telling.scene(tmp_path, url, connections_per_account=IN_FLIGHT, grace_seconds=1) as scene:
-        desk, receiver, service = scene.desk, scene.receiver, scene.service
+    async with webhook_processes.running_scenario(
+        tmp_path, url, connections_per_account=IN_FLIGHT, grace_seconds=1
+    ) as scene:
+        desk, receiver, service = scene.open_harness, scene.receiver, scene.service
         written = await warmed_up(scene)
         receiver.answer = answer_every_other
         written += await desk.write(IN_FLIGHT)
-        await telling.got(receiver, FIRST + IN_FLIGHT)
+        await webhook_processes.got(receiver, FIRST + IN_FLIGHT)
         assert await service.stop() == 0
         assert service.errors() == []
-        (cut_off,) = telling.logged_events(service, "webhook_grace_time_over")
+        (cut_off,) = webhook_processes.logged_events(service, "webhook_grace_time_over")
         assert cut_off["attempts"] == HANGING
-        assert await desk.standings() == {
+        assert await desk.statuses_and_attempts() == {
             ("succeeded", 1, False): FIRST + IN_FLIGHT - HANGING,
             ("waiting", 1, False): HANGING,
         }
         failed = [attempt.error for log in await desk.attempts() for attempt in log if attempt.error]
-        assert failed == [attempting.STOPPED] * HANGING
+        assert failed == [attempter.STOPPED] * HANGING
 
         receiver.answer = OK
         await service.start()
         await desk.finished()
         assert await service.stop() == 0
         await desk.prove(written, receiver)
-        assert telling.copies(receiver) == {1: len(written) - HANGING, 2: HANGING}
+        assert webhook_processes.copies(receiver) == {1: len(written) - HANGING, 2: HANGING}

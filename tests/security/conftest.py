@@ -14,11 +14,11 @@ import trustme
 
 from postroad import config
 from postroad.services import context
-from tests import contexts, dns_server, webhook_receivers
-from tests.api.management import Office, mine, served, switch, theirs
+from tests import contexts, dns_server, webhook_server
+from tests.api.management import AccountClients, mine, served, switch, theirs
 from tests.contexts import clock, ctx
-from tests.security import houses, scenes
-from tests.webhooks import offices
+from tests.security import webhook_scenario, whole_service
+from tests.webhooks import webhook_harness
 
 __all__ = ["clock", "ctx", "mine", "served", "switch", "theirs"]
 
@@ -37,27 +37,29 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def ca_file(authority: trustme.CA) -> Iterator[str]:
-    with webhook_receivers.authority_file(authority) as path:
+    with webhook_server.authority_file(authority) as path:
         yield path
 
 
 @pytest_asyncio.fixture
 async def dns() -> AsyncIterator[dns_server.DnsServer]:
     """Answers without a lifetime: what it says counts at once."""
-    async with dns_server.running({webhook_receivers.NAME: {"A": [scenes.PUBLIC]}}, ttl=0) as running:
+    async with dns_server.running({webhook_server.NAME: {"A": [webhook_scenario.PUBLIC]}}, ttl=0) as running:
         yield running
 
 
 @pytest_asyncio.fixture
-async def twins(authority: trustme.CA) -> AsyncIterator[tuple[webhook_receivers.Receiver, webhook_receivers.Receiver]]:
+async def twins(
+    authority: trustme.CA,
+) -> AsyncIterator[tuple[webhook_server.WebhookServer, webhook_server.WebhookServer]]:
     """Receivers on one port, outside and inside, and both could prove who they are."""
-    for _ in range(scenes.PORT_TRIES):
+    for _ in range(webhook_scenario.PORT_TRIES):
         async with contextlib.AsyncExitStack() as stack:
-            receiving = webhook_receivers.receiving
-            public = await stack.enter_async_context(receiving(host=scenes.PUBLIC, authority=authority))
+            receiving = webhook_server.running
+            public = await stack.enter_async_context(receiving(host=webhook_scenario.PUBLIC, authority=authority))
             try:
                 inside = await stack.enter_async_context(
-                    receiving(host=scenes.INSIDE, authority=authority, port=public.port)
+                    receiving(host=webhook_scenario.INSIDE, authority=authority, port=public.port)
                 )
             except OSError:
                 continue
@@ -73,9 +75,9 @@ def settings(database_url: str, dns: dns_server.DnsServer, ca_file: str) -> conf
         overrides={
             "database": {"url": database_url},
             "security": {"secret_key": contexts.SECRET_KEY},
-            "http": {"base_url": f"https://{scenes.OWN_NAME}"},
-            "delivery": {"resolvers": [dns.address], "hostname": scenes.OWN_HOST},
-            "webhooks": {"allow_private": scenes.CALLED_PUBLIC, "ca_file": ca_file, "poll_milliseconds": 20},
+            "http": {"base_url": f"https://{webhook_scenario.OWN_NAME}"},
+            "delivery": {"resolvers": [dns.address], "hostname": webhook_scenario.OWN_HOST},
+            "webhooks": {"allow_private": webhook_scenario.CALLED_PUBLIC, "ca_file": ca_file, "poll_milliseconds": 20},
         },
     )
 
@@ -97,23 +99,25 @@ def dialled(monkeypatch: pytest.MonkeyPatch, dns: dns_server.DnsServer) -> list[
 
 
 @pytest.fixture
-def scene(
+def scenario(
     ctx: context.Context,
     clock: contexts.Clock,
     dns: dns_server.DnsServer,
-    twins: tuple[webhook_receivers.Receiver, webhook_receivers.Receiver],
-    mine: Office,
+    twins: tuple[webhook_server.WebhookServer, webhook_server.WebhookServer],
+    mine: AccountClients,
     dialled: list[str],
-) -> scenes.Scene:
+) -> webhook_scenario.WebhookScenario:
     public, inside = twins
-    return scenes.Scene(offices.Office(ctx, clock), dns, public, inside, mine, dialled)
+    return webhook_scenario.WebhookScenario(
+        webhook_harness.WebhookHarness(ctx, clock), dns, public, inside, mine, dialled
+    )
 
 
 @pytest_asyncio.fixture
-async def house(
+async def service(
     request: pytest.FixtureRequest, tmp_path: Path, database_url: str, authority: trustme.CA
-) -> AsyncIterator[houses.House]:
+) -> AsyncIterator[whole_service.WholeService]:
     """Both doors and the way out; an indirect parameter holds settings of submission."""
     submission = getattr(request, "param", {})
-    async with houses.standing(database_url, folder=tmp_path, authority=authority, **submission) as standing:
+    async with whole_service.standing(database_url, folder=tmp_path, authority=authority, **submission) as standing:
         yield standing

@@ -15,15 +15,16 @@ from typing import Any, Final
 import httpx
 
 from postroad.model import caller
-from postroad.services import accounts, people
-from tests import mailing
-from tests.delivery import engines
-from tests.security.houses import House
-from tests.submission import opening
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import users
+from tests import accepted_mail
+from tests.delivery import engine_harness
+from tests.security.whole_service import WholeService
+from tests.submission import submission_server
 
 PASSWORD: Final = "a sentence of the owner alone"
 HOOK: Final = "https://hooks.example.org/hook"
-WORD: Final = re.compile(r'name="word" value="([0-9a-f]+)"')
+CSRF_FIELD: Final = re.compile(r'name="word" value="([0-9a-f]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +69,32 @@ class Tenant:
         return await self.do("POST", "/emails", json={**body, **members}, headers=key)
 
 
-def client(house: House, **more: Any) -> httpx.AsyncClient:
+def client(service: WholeService, **more: Any) -> httpx.AsyncClient:
     """Somebody at the door for HTTP, with no credential unless `more` brings one."""
-    host, port = house.addresses["http"]
+    host, port = service.addresses["http"]
     return httpx.AsyncClient(
-        base_url=f"http://{host}:{port}", timeout=opening.PATIENCE_SECONDS, verify=house.trusting, **more
+        base_url=f"http://{host}:{port}", timeout=submission_server.TIMEOUT_SECONDS, verify=service.trusting, **more
     )
 
 
-async def log_in(house: House, email: str, password: str = PASSWORD) -> httpx.Response:
+async def log_in(service: WholeService, email: str, password: str = PASSWORD) -> httpx.Response:
     """What the API says to an email and a password."""
-    async with client(house) as http:
+    async with client(service) as http:
         return await http.post("/v1/auth/login", json={"email": email, "password": password})
 
 
 @contextlib.asynccontextmanager
-async def settled(house: House, mark: str) -> AsyncIterator[Tenant]:
+async def settled(service: WholeService, mark: str) -> AsyncIterator[Tenant]:
     """A customer with one of everything, and nothing under way."""
     domain, email = f"{mark}.example", f"owner@{mark}.example"
-    account = await accounts.create(house.ctx, f"{mark} Ltd")
-    await mailing.allow(house.ctx, account.id, domain=domain, amount=1_000_000)
-    await people.create(house.ctx, account.id, email=email, password=PASSWORD, role=caller.Role.OWNER)
-    token = (await log_in(house, email)).json()["token"]
-    async with client(house) as http, client(house) as browser:
+    account = await accounts.create(service.ctx, f"{mark} Ltd")
+    await accepted_mail.allow_sending(service.ctx, account.id, domain=domain, amount=1_000_000)
+    await users.create(service.ctx, account.id, email=email, password=PASSWORD, role=caller.Role.OWNER)
+    token = (await log_in(service, email)).json()["token"]
+    async with client(service) as http, client(service) as browser:
         answer = await browser.post("/login", data={"email": email, "password": PASSWORD})
         assert answer.status_code == 303, answer.text
-        word = WORD.search((await browser.get("/profile")).text)
+        word = CSRF_FIELD.search((await browser.get("/profile")).text)
         assert word is not None
         cookies = [cookie.value or "" for cookie in browser.cookies.jar]
         tenant = Tenant(
@@ -142,9 +143,9 @@ async def arrived(tenant: Tenant, message_id: str) -> dict[str, Any]:
 
     async def is_final() -> bool:
         found.update(await tenant.do("GET", f"/v1/messages/{message_id}"))
-        return all(one["status"] in engines.FINAL for one in found["recipients"])
+        return all(one["status"] in engine_harness.FINAL for one in found["recipients"])
 
-    await engines.until(is_final)
+    await engine_harness.until(is_final)
     return found
 
 

@@ -20,8 +20,8 @@ import pytest
 from postroad.model import caller, limits
 from tests import smtp_peers
 from tests.api import management
-from tests.security.houses import BEGIN, HEADER, House
 from tests.security.test_submission_content import MEBIBYTE, padded
+from tests.security.whole_service import BEGIN, HEADER, WholeService
 
 HTML = {"text": None, "html": "<p>Hello</p>"}
 
@@ -80,40 +80,40 @@ ODD_NAMES = [
 ]
 
 
-async def test_g5_a_name_that_leads_elsewhere_is_refused_by_http(house: House) -> None:
+async def test_g5_a_name_that_leads_elsewhere_is_refused_by_http(service: WholeService) -> None:
     """G5: `../../etc/cron.d/x`, a drive, NUL, RTL override, 10 KB: 400."""
     for name in REFUSED_NAMES:
-        assert (await house.refuse(attachments=[attached(filename=name)])).startswith("attachments[0].filename: ")
-    assert await house.settled() == []
+        assert (await service.refuse(attachments=[attached(filename=name)])).startswith("attachments[0].filename: ")
+    assert await service.settled() == []
 
 
-async def test_g5_an_odd_name_arrives_as_it_is(house: House) -> None:
+async def test_g5_an_odd_name_arrives_as_it_is(service: WholeService) -> None:
     """G5: quotes and other odd characters are part of the name, and of nothing else."""
     for name in ODD_NAMES:
-        answer = await house.post(attachments=[attached(filename=name)])
+        answer = await service.post(attachments=[attached(filename=name)])
         assert answer.status_code == 202, (name, answer.text)
-    arrived = await house.settled()
+    arrived = await service.settled()
     found = [file for each in arrived for file in files_of(each.taken.content)]
     assert sorted(found, key=str) == sorted([(name, b"hi") for name in ODD_NAMES], key=str)
 
 
 @pytest.mark.parametrize("content_id", ["../../routes.js", "..\\routes.js", "/etc/passwd"])
 async def test_g5_names_make_no_files_and_are_served_under_generated_ones(
-    house: House, tmp_path: Path, content_id: str
+    service: WholeService, tmp_path: Path, content_id: str
 ) -> None:
     """G5: Content-ID `../../routes.js` and names with paths, by either door: no file has them; ours are generated."""
     before = below(tmp_path)
-    answer = await house.post(**HTML, attachments=[attached(content_id=content_id)])
+    answer = await service.post(**HTML, attachments=[attached(content_id=content_id)])
     assert answer.status_code in {202, 400}
     for name in ("../../etc/cron.d/x", "C:\\x", "photo\u202egpj.exe"):
-        assert (await house.hand_in(with_file(name, content_id=content_id))).startswith("250 ")
-    arrived = await house.settled()
+        assert (await service.hand_in(with_file(name, content_id=content_id))).startswith("250 ")
+    arrived = await service.settled()
     assert len(arrived) == 3 + (answer.status_code == 202)
     assert {name.partition(".db")[0] for name in below(tmp_path) - before} <= {"postroad"}
-    token = await management.token(house.ctx, house.account.id, caller.Role.OWNER)
+    token = await management.token(service.ctx, service.account.id, caller.Role.OWNER)
     for each in arrived:
         path = f"/v1/messages/{each.message.id}/raw"
-        shown = await house.http.get(path, headers={"Authorization": f"Bearer {token}"}, auth=None)
+        shown = await service.http.get(path, headers={"Authorization": f"Bearer {token}"}, auth=None)
         assert shown.status_code == 200
         assert shown.content == each.taken.content
         assert shown.headers["Content-Disposition"] == f'attachment; filename="{each.message.id}.eml"'
@@ -143,50 +143,50 @@ async def test_g5_names_make_no_files_and_are_served_under_generated_ones(
         "☃",
     ],
 )
-async def test_g6_what_is_not_base64_is_refused(house: House, content: str) -> None:
+async def test_g6_what_is_not_base64_is_refused(service: WholeService, content: str) -> None:
     """G6: invalid base64, white space in it: 400, nothing stored."""
-    said = await house.refuse(attachments=[{"filename": "a.txt", "content": content}])
+    said = await service.refuse(attachments=[{"filename": "a.txt", "content": content}])
     assert said.startswith("attachments[0].content: ")
-    assert await house.settled() == []
+    assert await service.settled() == []
 
 
-async def test_g6_line_breaks_and_nothing_at_all_are_fine(house: House) -> None:
+async def test_g6_line_breaks_and_nothing_at_all_are_fine(service: WholeService) -> None:
     """G6: base64 in lines, and a file of zero bytes, arrive as what they are."""
-    answer = await house.post(
+    answer = await service.post(
         attachments=[{"filename": "a.txt", "content": "a\r\nGk\n="}, attached(b"", filename="b.txt")]
     )
     assert answer.status_code == 202
-    (arrived,) = await house.settled()
+    (arrived,) = await service.settled()
     assert files_of(arrived.taken.content) == [("a.txt", b"hi"), ("b.txt", b"")]
 
 
-async def test_g6_a_thousand_files_are_refused(house: House) -> None:
+async def test_g6_a_thousand_files_are_refused(service: WholeService) -> None:
     """G6: 1,000 attachments: 400; as many as are allowed: 202."""
     for count in (limits.ATTACHMENTS + 1, 1_000):
-        said = await house.refuse(attachments=[attached(filename=f"{number}.txt") for number in range(count)])
+        said = await service.refuse(attachments=[attached(filename=f"{number}.txt") for number in range(count)])
         assert said.startswith("attachments: at most 20 "), said
     several = [attached(filename=f"{number}.txt") for number in range(limits.ATTACHMENTS)]
-    assert (await house.post(attachments=several)).status_code == 202
-    (arrived,) = await house.settled()
+    assert (await service.post(attachments=several)).status_code == 202
+    (arrived,) = await service.settled()
     assert len(files_of(arrived.taken.content)) == limits.ATTACHMENTS
 
 
-async def test_g6_one_byte_over_the_limit_is_too_large_however_it_is_spread(house: House) -> None:
+async def test_g6_one_byte_over_the_limit_is_too_large_however_it_is_spread(service: WholeService) -> None:
     """G6: 10 MiB of assembled MIME, decoded files and their encoding together: 202; one byte more: 413."""
     # Lines that need no encoding, so that each character more is one octet more.
     files = [attached(bytes(3 * MEBIBYTE), filename=f"{number}.bin") for number in range(2)]
     line = "x" * 60 + "\r\n"
-    first = await house.post(attachments=files, text=line * 1_000)
+    first = await service.post(attachments=files, text=line * 1_000)
     assert first.status_code == 202
-    ((message, _, _),) = await house.stored()
+    ((message, _, _),) = await service.stored()
     lines, rest = divmod(limits.MIME_BYTES - message.size, len(line))
     full = line * (1_000 + lines - 2) + "x" * (40 + rest) + "\r\n" + "x" * (2 * len(line) - 44) + "\r\n"
     assert len(full) == len(line) * (1_000 + lines) + rest
-    assert (await house.post(attachments=files, text=full)).status_code == 202
-    await house.refuse(413, "payload_too_large", attachments=files, text="x" + full)
+    assert (await service.post(attachments=files, text=full)).status_code == 202
+    await service.refuse(413, "payload_too_large", attachments=files, text="x" + full)
     many = [attached(bytes(MEBIBYTE), filename=f"{number}.bin") for number in range(20)]
-    await house.refuse(413, "payload_too_large", attachments=many)
-    assert sorted(each.message.size for each in await house.settled()) == [message.size, limits.MIME_BYTES]
+    await service.refuse(413, "payload_too_large", attachments=many)
+    assert sorted(each.message.size for each in await service.settled()) == [message.size, limits.MIME_BYTES]
 
 
 # G7: bombs of structure.
@@ -226,53 +226,53 @@ REFUSED_BOMBS = {
 }
 
 
-async def keep(house: House, bomb: bytes, *, begin: bytes = BEGIN, verb: str = "DATA") -> str:
+async def keep(service: WholeService, bomb: bytes, *, begin: bytes = BEGIN, verb: str = "DATA") -> str:
     """Hand in a bomb with a key, twice: it has to be compared with itself. Gives the id of the one message."""
     keyed = b"Idempotency-Key: %d\r\n" % hash(bomb) + bomb
-    reply = await house.hand_in(keyed, begin=begin, verb=verb)
+    reply = await service.hand_in(keyed, begin=begin, verb=verb)
     assert reply.startswith("250 2.0.0 queued as em_")
-    assert await house.hand_in(keyed, begin=begin, verb=verb) == reply
+    assert await service.hand_in(keyed, begin=begin, verb=verb) == reply
     return reply.split()[-1]
 
 
 @pytest.mark.parametrize("verb", ["DATA", "BDAT"])
-async def test_g7_depth_without_end_passes_unopened(house: House, verb: str) -> None:
+async def test_g7_depth_without_end_passes_unopened(service: WholeService, verb: str) -> None:
     """G7: 10,000 nested multiparts: nobody takes them apart, and they arrive as they came."""
-    kept = {await keep(house, bomb, verb=verb): bomb for bomb in DEEP_BOMBS.values()}
-    arrived = await house.settled()
+    kept = {await keep(service, bomb, verb=verb): bomb for bomb in DEEP_BOMBS.values()}
+    arrived = await service.settled()
     assert {each.message.id for each in arrived} == kept.keys()
     assert all(each.taken.content.endswith(kept[each.message.id]) for each in arrived)
 
 
-async def test_g7_breadth_without_end_passes_unopened(house: House) -> None:
+async def test_g7_breadth_without_end_passes_unopened(service: WholeService) -> None:
     """G7: 1 M parts, 1 M headers in a part: taken as they are; their destination does not exist, so they stay."""
     begin = BEGIN.replace(b"ada@example.net", b"ada@nowhere.example")
-    kept = {await keep(house, bomb, begin=begin): bomb for bomb in WIDE_BOMBS.values()}
-    stored = await house.stored()
+    kept = {await keep(service, bomb, begin=begin): bomb for bomb in WIDE_BOMBS.values()}
+    stored = await service.stored()
     assert {message.id for message, _, _ in stored} == kept.keys()
     assert all(body.endswith(kept[message.id]) for message, _, body in stored)
 
 
-async def test_g7_headers_without_end_are_refused(house: House) -> None:
+async def test_g7_headers_without_end_are_refused(service: WholeService) -> None:
     """G7: 1 M headers, headers of megabytes: 550, the session lives. 100 MB are F8's."""
     for what, bomb in REFUSED_BOMBS.items():
-        reply = await house.hand_in(bomb)
+        reply = await service.hand_in(bomb)
         assert reply.startswith(("550 5.6.0 invalid_request: ", "550 5.7.1 forbidden: ")), (what, reply)
-    assert await house.settled() == []
+    assert await service.settled() == []
 
 
-async def test_g7_members_without_end_are_refused_by_http(house: House) -> None:
+async def test_g7_members_without_end_are_refused_by_http(service: WholeService) -> None:
     """G7 over HTTP, where the structure is JSON: many headers, deep members, huge values: 400 or 413, never 500."""
-    await house.refuse(headers={f"X-{number}": "a" for number in range(100_000)})
-    await house.refuse(headers={"X-Kind": "a" * MEBIBYTE})
-    await house.refuse(to=["ada@example.net"] * 100_000)
-    await house.refuse(tags=["a"] * 100_000)
+    await service.refuse(headers={f"X-{number}": "a" for number in range(100_000)})
+    await service.refuse(headers={"X-Kind": "a" * MEBIBYTE})
+    await service.refuse(to=["ada@example.net"] * 100_000)
+    await service.refuse(tags=["a"] * 100_000)
     deep: Any = "a"
     for _ in range(400):
         deep = [deep]
-    await house.refuse(headers={"X-Kind": deep})
-    await house.refuse(413, "payload_too_large", headers={"X-Kind": "a" * (33 * MEBIBYTE)})
-    assert await house.settled() == []
+    await service.refuse(headers={"X-Kind": deep})
+    await service.refuse(413, "payload_too_large", headers={"X-Kind": "a" * (33 * MEBIBYTE)})
+    assert await service.settled() == []
 
 
 # G8: bombs of compression.
@@ -304,18 +304,18 @@ def image_bomb() -> bytes:
 
 
 @pytest.mark.parametrize("door", ["http", "smtp"])
-async def test_g8_what_is_compressed_is_never_unpacked(house: House, door: str) -> None:
+async def test_g8_what_is_compressed_is_never_unpacked(service: WholeService, door: str) -> None:
     """G8: zip, gzip and image bombs arrive as they were; unpacking any of them would show in the memory."""
     bombs = {"a.zip": zip_bomb(), "a.gz": gzip_bomb(), "a.png": image_bomb()}
     tracemalloc.start()
     try:
         for name, bomb in bombs.items():
             if door == "http":
-                answer = await house.post(attachments=[attached(bomb, filename=name)])
+                answer = await service.post(attachments=[attached(bomb, filename=name)])
                 assert answer.status_code == 202
             else:
-                assert (await house.hand_in(with_file(name, bomb))).startswith("250 ")
-        arrived = await house.settled()
+                assert (await service.hand_in(with_file(name, bomb))).startswith("250 ")
+        arrived = await service.settled()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -323,34 +323,34 @@ async def test_g8_what_is_compressed_is_never_unpacked(house: House, door: str) 
     assert peak < 30 * MEBIBYTE
 
 
-async def test_n_a_request_that_is_compressed_is_not_unpacked(house: House) -> None:
+async def test_n_a_request_that_is_compressed_is_not_unpacked(service: WholeService) -> None:
     """N of G8: neither is a request body, nor a message whose content says that it is compressed."""
     fields = {"Content-Encoding": "gzip", "Content-Type": "application/json", "Idempotency-Key": "1"}
-    assert (await house.http.post("/emails", content=gzip_bomb(), headers=fields)).status_code == 400
+    assert (await service.http.post("/emails", content=gzip_bomb(), headers=fields)).status_code == 400
     content = padded(2_000).replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n", 1)
-    assert (await house.hand_in(content)).startswith("250 ")
-    (arrived,) = await house.settled()
+    assert (await service.hand_in(content)).startswith("250 ")
+    (arrived,) = await service.settled()
     assert arrived.taken.content.endswith(content)
 
 
 # G9: files by address.
 
 
-async def test_g9_nobody_fetches_a_file_by_its_address(house: House) -> None:
+async def test_g9_nobody_fetches_a_file_by_its_address(service: WholeService) -> None:
     """G9: an attachment by URL is not offered: 400 over HTTP; over SMTP the address is text. Nobody is connected to."""
     async with smtp_peers.serving() as inside:
         url = f"http://127.0.0.1:{inside.port}/secret"
         for member in ("url", "path", "href", "content_url", "src", "file"):
-            said = await house.refuse(attachments=[{"filename": "a.txt", member: url}])
+            said = await service.refuse(attachments=[{"filename": "a.txt", member: url}])
             assert said.startswith("attachments[0]"), said
-            await house.refuse(attachments=[{**attached(), member: url}])
-        await house.refuse(attachments=[{"filename": "a.txt", "content": url}])
-        await house.refuse(attachments=[url])
+            await service.refuse(attachments=[{**attached(), member: url}])
+        await service.refuse(attachments=[{"filename": "a.txt", "content": url}])
+        await service.refuse(attachments=[url])
         external = (
             f'Content-Type: message/external-body; access-type=URL; URL="{url}"\r\n\r\n'
             "Content-Type: text/plain\r\nContent-ID: <a>\r\n\r\n"
         )
-        assert (await house.hand_in(HEADER + external.encode())).startswith("250 ")
-        assert (await house.post(text=None, html=f'<img src="{url}"><link href="{url}">')).status_code == 202
-        assert len(await house.settled()) == 2
+        assert (await service.hand_in(HEADER + external.encode())).startswith("250 ")
+        assert (await service.post(text=None, html=f'<img src="{url}"><link href="{url}">')).status_code == 202
+        assert len(await service.settled()) == 2
         assert inside.connections == 0

@@ -18,16 +18,16 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from postroad.dashboard import cookies
 from postroad.model import caller
-from postroad.services import passwords, people, secrets
+from postroad.services.auth import installation_keys, passwords, users
 from tests import contexts
-from tests.delivery import engines
+from tests.delivery import engine_harness
 from tests.security import tenants
-from tests.security.houses import House
 from tests.security.tenants import PASSWORD, Tenant
-from tests.submission import opening
+from tests.security.whole_service import WholeService
+from tests.submission import submission_server
 
 BOTH: Final = pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
-KEYS: Final = secrets.Keys.derive(contexts.SECRET_KEY.encode())
+KEYS: Final = installation_keys.Keys.derive(contexts.SECRET_KEY.encode())
 NEW: Final = "another long sentence"
 # At once, as many as the case says.
 LOG_INS: Final = 50
@@ -51,9 +51,9 @@ def signed(claims: dict[str, Any], key: bytes, **header: Any) -> str:
     return written({"alg": "HS256", "typ": "JWT", **header}, claims, key)
 
 
-async def let_in(tenant: Tenant, house: House, *, token: str, session: str) -> tuple[bool, bool]:
+async def let_in(tenant: Tenant, service: WholeService, *, token: str, session: str) -> tuple[bool, bool]:
     """Whether each door opens: the API to the token, the dashboard to the session."""
-    async with tenants.client(house) as http:
+    async with tenants.client(service) as http:
         told = await http.get("/v1/account", headers={"Authorization": f"Bearer {token}"})
         browser = {"Accept": "text/html", "Cookie": f"{cookies.SESSION}={session}"}
         shown = await http.get("/profile", headers=browser)
@@ -67,17 +67,17 @@ async def let_in(tenant: Tenant, house: House, *, token: str, session: str) -> t
     return told.status_code == 200, shown.status_code == 200
 
 
-async def assert_refused(house: House, forgeries: Mapping[str, Forge]) -> None:
+async def assert_refused(service: WholeService, forgeries: Mapping[str, Forge]) -> None:
     """Each of these opens neither door."""
-    async with tenants.settled(house, "north") as north:
+    async with tenants.settled(service, "north") as north:
         token, session = claims_of(north.token), claims_of(north.browser.cookies[cookies.SESSION])
         good = await let_in(
-            north, house, token=signed(token, KEYS.token), session=signed(session, KEYS.session, kid="any")
+            north, service, token=signed(token, KEYS.token), session=signed(session, KEYS.session, kid="any")
         )
         assert good == (True, True)
         for case, forge in forgeries.items():
             forged = forge(token, KEYS.token), forge(session, KEYS.session)
-            opened = await let_in(north, house, token=forged[0], session=forged[1])
+            opened = await let_in(north, service, token=forged[0], session=forged[1])
             assert opened == (False, False), case
 
 
@@ -103,15 +103,15 @@ def claiming(more: Mapping[str, Any], *, but: str = "") -> Forge:
     return lambda claims, key: signed({name: each for name, each in {**claims, **more}.items() if name != but}, key)
 
 
-async def test_e1_a_token_without_a_signature_opens_nothing(house: House) -> None:
+async def test_e1_a_token_without_a_signature_opens_nothing(service: WholeService) -> None:
     """E1: every way to write `none`, with and without a signature, and HS256 with an empty one."""
     names = ("none", "None", "NONE", "nOnE", "", "HS256")
     forgeries = {name: unsigned(name) for name in names}
     forgeries |= {f"{name}, signed": called(name) for name in names if name != "HS256"}
-    await assert_refused(house, forgeries)
+    await assert_refused(service, forgeries)
 
 
-async def test_e2_no_other_algorithm_opens_anything(house: House) -> None:
+async def test_e2_no_other_algorithm_opens_anything(service: WholeService) -> None:
     """E2: keys of ours are secret, so there is no public one to sign with; no kind that would have one is taken."""
     private: dict[str, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey] = {
         "RS256": rsa.generate_private_key(65537, 2048),
@@ -121,10 +121,10 @@ async def test_e2_no_other_algorithm_opens_anything(house: House) -> None:
     forgeries["HS384"] = lambda claims, key: jwt.encode(claims, key + bytes(16), algorithm="HS384")
     forgeries["HS512"] = lambda claims, key: jwt.encode(claims, key + bytes(32), algorithm="HS512")
     forgeries |= {f"{name} in name": called(name) for name in ("RS256", "HS512", "hs256")}
-    await assert_refused(house, forgeries)
+    await assert_refused(service, forgeries)
 
 
-async def test_e3_what_a_header_says_of_keys_is_neither_used_nor_fetched(house: House) -> None:
+async def test_e3_what_a_header_says_of_keys_is_neither_used_nor_fetched(service: WholeService) -> None:
     """E3: a key, or where one is, in the header of a token that is signed with it; nobody is asked for it."""
     visited: list[object] = []
 
@@ -147,18 +147,18 @@ async def test_e3_what_a_header_says_of_keys_is_neither_used_nor_fetched(house: 
             {"x5c": [octets]},
         ]
         forgeries = {f"{header} {key!r}": headed(header, key=key) for header in headers for key in (own, b"")}
-        await assert_refused(house, forgeries)
+        await assert_refused(service, forgeries)
     assert visited == []
 
 
-async def test_e4_a_critical_extension_opens_nothing(house: House) -> None:
+async def test_e4_a_critical_extension_opens_nothing(service: WholeService) -> None:
     """E4: what must be understood and is not; known names, no names and other shapes alike."""
     crit: list[Any] = [["x"], ["exp"], ["b64"], [], "x", None, {"x": 1}]
     forgeries = {str(value): headed({"crit": value, "x": 1, "b64": True}) for value in crit}
-    await assert_refused(house, forgeries)
+    await assert_refused(service, forgeries)
 
 
-async def test_e5_a_token_is_good_for_its_own_door_alone(house: House) -> None:
+async def test_e5_a_token_is_good_for_its_own_door_alone(service: WholeService) -> None:
     """E5: tokens for others, tokens of the other door, and tokens in the place of keys and passwords."""
     foreign: list[dict[str, Any]] = [
         {"iss": "post"},
@@ -169,11 +169,11 @@ async def test_e5_a_token_is_good_for_its_own_door_alone(house: House) -> None:
         {"aud": None},
     ]
     forgeries = {str(more): claiming(more) for more in foreign}
-    await assert_refused(house, forgeries)
-    async with tenants.settled(house, "east") as east:
+    await assert_refused(service, forgeries)
+    async with tenants.settled(service, "east") as east:
         session = east.browser.cookies[cookies.SESSION]
-        assert await let_in(east, house, token=session, session=east.token) == (False, False)
-        async with tenants.client(house) as http:
+        assert await let_in(east, service, token=session, session=east.token) == (False, False)
+        async with tenants.client(service) as http:
             for user, secret in ((east.email, PASSWORD), (east.email, east.token), ("token", session)):
                 assert (await http.get("/v1/account", auth=(user, secret))).status_code == 401
             answer = await http.get(f"/v1/account?access_token={east.token}&token={east.token}")
@@ -183,9 +183,9 @@ async def test_e5_a_token_is_good_for_its_own_door_alone(house: House) -> None:
             assert answer.status_code == 401
 
 
-async def test_e6_a_token_outside_its_time_opens_nothing(house: House) -> None:
+async def test_e6_a_token_outside_its_time_opens_nothing(service: WholeService) -> None:
     """E6: expired, not yet good, without an end, or with times of another type."""
-    now = house.clock() // contexts.SECOND
+    now = service.clock() // contexts.SECOND
     odd: dict[str, list[Any]] = {
         "exp": [now, now - 1, 0, -1, str(now + 60), now + 60.5, 10**18, 1e18, 2**63, None, True],
         "nbf": [now + 3600, str(now), 10**18, []],
@@ -194,27 +194,27 @@ async def test_e6_a_token_outside_its_time_opens_nothing(house: House) -> None:
     }
     forgeries = {f"{name} {value!r}": claiming({name: value}) for name, values in odd.items() for value in values}
     forgeries |= {f"no {name}": claiming({}, but=name) for name in ("exp", "iat", "epoch", "jti", "sub", "acc")}
-    await assert_refused(house, forgeries)
+    await assert_refused(service, forgeries)
 
 
-async def by_operator(house: House, tenant: Tenant, *, is_locked_out: bool) -> None:
+async def by_operator(service: WholeService, tenant: Tenant, *, is_locked_out: bool) -> None:
     """The operator makes a link for a new password, which is used; or locks the person out."""
-    owner = await people.by_email(house.ctx, tenant.email)
+    owner = await users.by_email(service.ctx, tenant.email)
     assert owner is not None
     if is_locked_out:
-        await people.disable(house.ctx, owner.account_id, owner.id)
+        await users.disable(service.ctx, owner.account_id, owner.id)
         return
-    made = await people.make_link(house.ctx, owner.account_id, owner.id)
-    async with tenants.client(house) as http:
+    made = await users.create_password_link(service.ctx, owner.account_id, owner.id)
+    async with tenants.client(service) as http:
         assert (await http.post(f"/password/{made.token}", data={"password": NEW})).status_code == 303
 
 
 @pytest.mark.parametrize("way", ["by the API", "by the dashboard", "by a link", "locked out"])
-async def test_e8_whatever_takes_a_password_away_ends_both_kinds_of_sessions(house: House, way: str) -> None:
+async def test_e8_whatever_takes_a_password_away_ends_both_kinds_of_sessions(service: WholeService, way: str) -> None:
     """E8: the tokens of the API and the sessions of browsers that were there before are dead, at once."""
-    async with tenants.settled(house, "north") as north:
+    async with tenants.settled(service, "north") as north:
         before = {"token": north.token, "session": north.browser.cookies[cookies.SESSION]}
-        assert await let_in(north, house, **before) == (True, True)
+        assert await let_in(north, service, **before) == (True, True)
         if way == "by the API":
             change = {"current_password": PASSWORD, "new_password": NEW}
             await north.do("POST", "/v1/auth/password", json=change)
@@ -222,16 +222,16 @@ async def test_e8_whatever_takes_a_password_away_ends_both_kinds_of_sessions(hou
             form = {"word": north.word, "current_password": PASSWORD, "new_password": NEW}
             assert (await north.browser.post("/profile/password", data=form)).status_code == 303
         else:
-            await by_operator(house, north, is_locked_out=way == "locked out")
-        assert await let_in(north, house, **before) == (False, False)
-        assert (await tenants.log_in(house, north.email)).status_code == 401
-        assert (await tenants.log_in(house, north.email, NEW)).status_code == (401 if way == "locked out" else 200)
+            await by_operator(service, north, is_locked_out=way == "locked out")
+        assert await let_in(north, service, **before) == (False, False)
+        assert (await tenants.log_in(service, north.email)).status_code == 401
+        assert (await tenants.log_in(service, north.email, NEW)).status_code == (401 if way == "locked out" else 200)
 
 
 @BOTH
-async def test_e9_a_link_for_a_password_works_once_though_ten_use_it_at_once(house: House) -> None:
+async def test_e9_a_link_for_a_password_works_once_though_ten_use_it_at_once(service: WholeService) -> None:
     """E9: one of ten gets in, and theirs is the password; a second use and an old link are like an unknown one."""
-    async with tenants.settled(house, "north") as north, tenants.client(house) as http:
+    async with tenants.settled(service, "north") as north, tenants.client(service) as http:
         body = {"email": "kim@north.example", "role": "member"}
         path = httpx.URL((await north.do("POST", "/v1/team", json=body))["link"]).path
         wanted = [f"a password of number {number}" for number in range(10)]
@@ -239,20 +239,20 @@ async def test_e9_a_link_for_a_password_works_once_though_ten_use_it_at_once(hou
         (winner,) = [each for each, answer in zip(wanted, answers, strict=True) if answer.status_code == 303]
         assert sorted(answer.status_code for answer in answers) == [303, *[404] * 9]
         assert [answer for answer in answers if answer.status_code != 303 and "set-cookie" in answer.headers] == []
-        tried = [await tenants.log_in(house, "kim@north.example", each) for each in (winner, *wanted[:2])]
+        tried = [await tenants.log_in(service, "kim@north.example", each) for each in (winner, *wanted[:2])]
         assert [answer.status_code for answer in tried] == [200, *[200 if one == winner else 401 for one in wanted[:2]]]
         again = await http.post(path, data={"password": NEW})
         unknown = await http.post(f"/password/{'A' * 43}", data={"password": NEW})
         late = (await north.do("POST", "/v1/team", json={**body, "email": "lee@north.example"}))["link"]
-        house.clock.pass_seconds(73 * 3600)
+        service.clock.pass_seconds(73 * 3600)
         expired = await http.post(httpx.URL(late).path, data={"password": NEW})
         assert [answer.status_code for answer in (again, unknown, expired)] == [404, 404, 404]
 
 
-async def test_e10_no_field_of_a_request_changes_where_a_link_leads(house: House) -> None:
+async def test_e10_no_field_of_a_request_changes_where_a_link_leads(service: WholeService) -> None:
     """E10: links for passwords and invitations, asked for at both doors with another host in every field for one."""
     evil = dict.fromkeys(HOST_FIELDS, "evil.example") | {"Forwarded": "host=evil.example", "X-Forwarded-Proto": "https"}
-    async with tenants.settled(house, "north") as north:
+    async with tenants.settled(service, "north") as north:
         body = {"email": "kim@north.example", "role": "member"}
         answer = await north.ask("POST", "/v1/team", json=body, headers=evil)
         assert answer.status_code == 201, answer.text
@@ -266,7 +266,9 @@ async def test_e10_no_field_of_a_request_changes_where_a_link_leads(house: House
         assert "evil.example/password" not in page.text
 
 
-async def test_e13_fifty_log_ins_at_once_leave_the_others_alone(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_e13_fifty_log_ins_at_once_leave_the_others_alone(
+    service: WholeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """E13: while the hashes of fifty people are being computed, a few at a time, everybody else is answered."""
     may_end, at_work, most_at_work = threading.Event(), [], []
     matches = passwords._matches
@@ -274,19 +276,19 @@ async def test_e13_fifty_log_ins_at_once_leave_the_others_alone(house: House, mo
     def slow(*arguments: Any) -> bool:
         at_work.append(arguments)
         most_at_work.append(len(at_work))
-        may_end.wait(opening.PATIENCE_SECONDS)
+        may_end.wait(submission_server.TIMEOUT_SECONDS)
         at_work.pop()
         return matches(*arguments)
 
-    async with tenants.settled(house, "north") as north, tenants.client(house) as http:
+    async with tenants.settled(service, "north") as north, tenants.client(service) as http:
         names = [f"person-{number}@north.example" for number in range(LOG_INS)]
         for name in names:
-            await people.create(house.ctx, north.account_id, email=name, password=PASSWORD, role=caller.Role.MEMBER)
+            await users.create(service.ctx, north.account_id, email=name, password=PASSWORD, role=caller.Role.MEMBER)
         monkeypatch.setattr(passwords, "_matches", slow)
         bodies = [{"email": name, "password": PASSWORD} for name in names]
         under_way = [asyncio.create_task(http.post("/v1/auth/login", json=body)) for body in bodies]
         try:
-            await engines.until(lambda: _is_waiting(house))
+            await engine_harness.until(lambda: _is_waiting(service))
             for path in ("/v1/account", "/v1/messages", "/healthz"):
                 assert (await north.ask("GET", path)).status_code == 200
             assert (await north.send())["status"] == "queued"
@@ -296,19 +298,19 @@ async def test_e13_fifty_log_ins_at_once_leave_the_others_alone(house: House, mo
             may_end.set()
         answers = await asyncio.gather(*under_way)
     assert {answer.status_code for answer in answers} == {200}
-    assert max(most_at_work) <= house.ctx.settings.security.password_threads
+    assert max(most_at_work) <= service.ctx.settings.security.password_threads
 
 
-async def _is_waiting(house: House) -> bool:
+async def _is_waiting(service: WholeService) -> bool:
     """Whether all of them are in the queue."""
-    return house.ctx.passwords._waiting == LOG_INS
+    return service.ctx.passwords._waiting == LOG_INS
 
 
 async def test_e14_an_impossible_password_is_refused_before_it_is_hashed(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    service: WholeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E14: a megabyte, a character too many and NUL, wherever a password is taken; Argon2 is never asked."""
-    async with tenants.settled(house, "north") as north, tenants.client(house) as http:
+    async with tenants.settled(service, "north") as north, tenants.client(service) as http:
         link = httpx.URL((await north.do("POST", f"/v1/team/{north.things['person']}/password-link"))["link"]).path
         worked: list[object] = []
         monkeypatch.setattr(passwords.Passwords, "_start", lambda _, work: worked.append(work))
@@ -326,10 +328,10 @@ async def test_e14_an_impossible_password_is_refused_before_it_is_hashed(
         assert worked == []
 
 
-async def test_e15_a_key_opens_from_no_other_place_and_not_when_it_is_revoked(house: House) -> None:
+async def test_e15_a_key_opens_from_no_other_place_and_not_when_it_is_revoked(service: WholeService) -> None:
     """E15: in the address, in a cookie, in a body, in fields of other products; wrong, unknown, revoked."""
-    async with tenants.settled(house, "north") as north, tenants.client(house) as http:
-        (key,) = [secret for secret in north.secrets if secret.startswith(secrets.API_KEY_PREFIX)]
+    async with tenants.settled(service, "north") as north, tenants.client(service) as http:
+        (key,) = [secret for secret in north.secrets if secret.startswith(installation_keys.API_KEY_PREFIX)]
         path = f"/emails/{north.things['message']}"
         bearer = {"Authorization": f"Bearer {key}"}
         assert (await http.get(path, headers=bearer)).status_code == 200
@@ -338,16 +340,16 @@ async def test_e15_a_key_opens_from_no_other_place_and_not_when_it_is_revoked(ho
         for name in ("X-API-Key", "Api-Key", "Cookie", "Proxy-Authorization", "X-Authorization"):
             assert (await http.get(path, headers={name: f"Bearer {key}"})).status_code == 401
         changed = key[:-1] + ("a" if key[-1] != "a" else "b")
-        for wrong in (changed, secrets.new_api_key(), key.lower(), key[:-1], key + "a", f"{key}\t"):
+        for wrong in (changed, installation_keys.new_api_key(), key.lower(), key[:-1], key + "a", f"{key}\t"):
             if wrong.strip() != key:
                 assert (await http.get(path, headers={"Authorization": f"Bearer {wrong}"})).status_code == 401
         await north.do("DELETE", f"/v1/api-keys/{north.things['api_key']}")
         assert (await http.get(path, headers=bearer)).status_code == 401
 
 
-async def test_e19_a_cookie_alone_changes_nothing(house: House) -> None:
+async def test_e19_a_cookie_alone_changes_nothing(service: WholeService) -> None:
     """E19: JSON as plain text, a form without its word, and the origin of another site, with a session that is good."""
-    async with tenants.settled(house, "north") as north:
+    async with tenants.settled(service, "north") as north:
         before = (await north.do("GET", "/v1/credentials"))["credentials"]
         plain = {"Content-Type": "text/plain"}
         tries = [

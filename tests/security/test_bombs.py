@@ -10,10 +10,10 @@ from typing import Final
 import httpx
 
 from postroad.model import caller
-from postroad.services import people
+from postroad.services.auth import users
 from tests.security import tenants
-from tests.security.houses import BEGIN, HEADER, House
 from tests.security.test_attachments import DEEP_BOMBS, MULTIPART, WIDE_BOMBS
+from tests.security.whole_service import BEGIN, HEADER, WholeService
 
 HTML: Final = HEADER + b"Content-Type: text/html\r\n\r\n"
 LINE: Final = b"\r\n"
@@ -28,7 +28,7 @@ BOMBS: Final = {
     "style sheets without end": HTML + b"<style>" + (b"@import url(" * 60 + LINE) * 1_000,
 }
 # Of a message 512 Ki characters are shown at most; escaped, each has four or five, and the page is around them.
-MOST_CHARACTERS: Final = 5 * 512 * 1024
+MAX_CHARACTERS: Final = 5 * 512 * 1024
 # A destination that is not there: nothing is delivered while a test looks.
 NOWHERE: Final = BEGIN.replace(b"ada@example.net", b"ada@nowhere.example")
 FRAME: Final = re.compile(r'<iframe[^>]* src="([^"]+)"')
@@ -48,18 +48,18 @@ async def looked(browser: httpx.AsyncClient, path: str) -> list[str]:
     return shown
 
 
-async def test_g7_of_a_bomb_a_bounded_part_is_shown(house: House) -> None:
+async def test_g7_of_a_bomb_a_bounded_part_is_shown(service: WholeService) -> None:
     """G7: depth, breadth and markup without end, on the message's page; others are answered meanwhile."""
     role, email = caller.Role.READ_ONLY, "jo@example.com"
-    await people.create(house.ctx, house.account.id, email=email, password=tenants.PASSWORD, role=role)
-    async with tenants.client(house) as browser:
+    await users.create(service.ctx, service.account.id, email=email, password=tenants.PASSWORD, role=role)
+    async with tenants.client(service) as browser:
         form = {"email": email, "password": tenants.PASSWORD}
         assert (await browser.post("/login", data=form)).status_code == 303
         for what, bomb in BOMBS.items():
-            reply = await house.hand_in(bomb, begin=NOWHERE)
+            reply = await service.hand_in(bomb, begin=NOWHERE)
             assert reply.startswith("250 2.0.0 queued as em_"), (what, reply)
             looking = asyncio.create_task(looked(browser, f"/messages/{reply.split()[-1]}"))
-            assert (await house.http.get("/healthz")).status_code == 200
+            assert (await service.http.get("/healthz")).status_code == 200
             shown = await looking
             assert len(shown) == (4 if bomb.startswith(HTML) else 2), what
-            assert max(map(len, shown)) < MOST_CHARACTERS, what
+            assert max(map(len, shown)) < MAX_CHARACTERS, what

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from postroad.services import templates
-from tests.security.houses import ADA, BEGIN, HEADER, MESSAGE, House
+from tests.security.whole_service import ADA, BEGIN, HEADER, MESSAGE, WholeService
 
 VICTIM = "v@example.net"
 EVIL = {
@@ -65,26 +65,26 @@ MEMBERS: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
-async def put_template(house: House) -> None:
+async def put_template(service: WholeService) -> None:
     """A template with a variable in its subject."""
     subject, text = "Hello {{name}}", "Hello {{name}}!"
-    await templates.put(house.ctx, house.account.id, "hello", subject=subject, text=text, html=None)
+    await templates.put(service.ctx, service.account.id, "hello", subject=subject, text=text, html=None)
 
 
-async def test_g1_no_member_by_http_becomes_a_header(house: House) -> None:
+async def test_g1_no_member_by_http_becomes_a_header(service: WholeService) -> None:
     """G1: CRLF, LF, CR, NUL, U+2028 and encoded words in every member that reaches a header: 400."""
-    await put_template(house)
+    await put_template(service)
     for member in MEMBERS.values():
         for evil in EVIL.values():
-            await house.refuse(**member(evil))
-    assert await house.settled() == []
+            await service.refuse(**member(evil))
+    assert await service.settled() == []
 
 
-async def test_g1_what_may_stand_in_a_member_stays_in_its_field(house: House) -> None:
+async def test_g1_what_may_stand_in_a_member_stays_in_its_field(service: WholeService) -> None:
     """G1: characters that mean something in a header, in every member at once: at the sink no extra field."""
     odd = 'Ada: "Bcc:" <x@example.net>, \\ ; (c) ?= é☃ \U0001f4ee'
     quoted = odd.replace("\\", "\\\\").replace('"', '\\"')
-    answer = await house.post(
+    answer = await service.post(
         **{"from": f'"{quoted}" <shop@example.com>', "to": f'"{quoted}" <ada@example.net>'},
         reply_to=f'"{quoted}" <shop@example.com>',
         subject=f"Bcc: {odd}",
@@ -93,7 +93,7 @@ async def test_g1_what_may_stand_in_a_member_stays_in_its_field(house: House) ->
         attachments=[{"filename": odd.replace("\\", ""), "content": "aGk=", "content_id": "a"}],
     )
     assert answer.status_code == 202, answer.text
-    (arrived,) = await house.settled()
+    (arrived,) = await service.settled()
     extra = ["Reply-To", "X-Kind", "X-Service-Tag", "Content-Type"]
     assert sorted(arrived.names) == sorted([*PLAIN_FIELDS, *extra])
     assert (arrived.recipients, arrived.taken.recipients) == ([ADA], ["RCPT TO:<ada@example.net>"])
@@ -129,32 +129,32 @@ def written(field: str, evil: str) -> bytes:
     return f"{text}{''.join(kept)}\r\nIt is on its way.\r\n".encode()
 
 
-async def test_g1_what_no_message_may_hold_is_refused_by_smtp(house: House) -> None:
+async def test_g1_what_no_message_may_hold_is_refused_by_smtp(service: WholeService) -> None:
     """G1 over SMTP: bare CR, bare LF, NUL and control characters in a field: 550, nothing queued."""
     for field in WRITTEN:
         for kind in IMPOSSIBLE:
-            reply = await house.hand_in(written(field, EVIL[kind]))
+            reply = await service.hand_in(written(field, EVIL[kind]))
             assert reply.startswith("550 5.6.0 invalid_request: "), (field, kind)
-    assert await house.settled() == []
+    assert await service.settled() == []
 
 
-async def test_g1_what_postroad_reads_is_as_strict_by_smtp(house: House) -> None:
+async def test_g1_what_postroad_reads_is_as_strict_by_smtp(service: WholeService) -> None:
     """G1 over SMTP: line breaks of Unicode and encoded words that hide CRLF, in fields that are ours: 550."""
-    await put_template(house)
+    await put_template(service)
     for field in OURS:
         for kind in POSSIBLE:
-            reply = await house.hand_in(written(field, EVIL[kind]))
+            reply = await service.hand_in(written(field, EVIL[kind]))
             assert reply.startswith("550 5.6.0 invalid_request: "), (field, kind, reply)
-    assert await house.settled() == []
+    assert await service.settled() == []
 
 
-async def test_g1_no_field_by_smtp_becomes_another(house: House) -> None:
+async def test_g1_no_field_by_smtp_becomes_another(service: WholeService) -> None:
     """G1 over SMTP: what the client's own fields may hold arrives in the same field: at the sink no extra one."""
     expected: dict[str, list[str]] = {}
     for field in WRITTEN.keys() - {*OURS, "the name of a field"}:
         for kind in POSSIBLE:
             content = written(field, EVIL[kind])
-            reply = await house.hand_in(content)
+            reply = await service.hand_in(content)
             if reply.startswith("250 "):
                 names = [line.partition(":")[0] for line in content.decode().partition("\r\n\r\n")[0].split("\r\n")]
                 expected[reply.split()[-1]] = ["Received", *names]
@@ -162,7 +162,7 @@ async def test_g1_no_field_by_smtp_becomes_another(house: House) -> None:
                 # A sender whose name cannot be read could be anybody; and an identifier in UTF-8 has no other form.
                 is_unreadable = field.startswith("From") or (field == "Content-ID" and not EVIL[kind].isascii())
                 assert (is_unreadable, reply[:9]) == (True, "550 5.6.0"), (field, kind, reply)
-    arrived = await house.settled()
+    arrived = await service.settled()
     assert {each.message.id: each.names for each in arrived} == expected
     for each in arrived:
         assert (each.recipients, each.taken.recipients) == ([ADA], ["RCPT TO:<ada@example.net>"])
@@ -170,7 +170,7 @@ async def test_g1_no_field_by_smtp_becomes_another(house: House) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
-async def test_n_what_encoded_words_hide_reaches_no_store(house: House) -> None:
+async def test_n_what_encoded_words_hide_reaches_no_store(service: WholeService) -> None:
     """N of G1: encoded words can hide NUL, halves of surrogate pairs and odd charsets: no store gets to see them."""
     broken = "=?utf-8?b?7aCA?="
     words = [
@@ -185,23 +185,23 @@ async def test_n_what_encoded_words_hide_reaches_no_store(house: House) -> None:
             name = field.partition(":")[0].encode()
             kept = b"".join(line for line in HEADER.splitlines(keepends=True) if not line.startswith(name))
             content = f"{field.format(word)}\r\n".encode() + kept + b"\r\nIt is on its way.\r\n"
-            assert (await house.hand_in(content)).startswith("250 "), (field, word)
+            assert (await service.hand_in(content)).startswith("250 "), (field, word)
         if word == broken:
             continue  # what cannot be read is read as U+FFFD, which may stand in a tag or a key
         for field in (f"X-Service-Tag: {word}", f"Idempotency-Key: {word}", f"X-Service-Template: {word}"):
-            reply = await house.hand_in(f"{field}\r\n".encode() + MESSAGE)
+            reply = await service.hand_in(f"{field}\r\n".encode() + MESSAGE)
             assert reply.startswith("550 5.6.0 invalid_request: "), (field, reply)
-    arrived = await house.settled()
+    arrived = await service.settled()
     assert len(arrived) == 4 * len(words)
     assert not {*"".join(each.message.subject for each in arrived)} & {"\0", "\ud800"}
 
 
-async def test_g1_bcc_by_smtp_is_no_recipient_and_leaves_nothing(house: House) -> None:
+async def test_g1_bcc_by_smtp_is_no_recipient_and_leaves_nothing(service: WholeService) -> None:
     """G1 and D11 over SMTP: a client's field is its own, Bcc too: it adds nobody to the envelope and is taken out."""
     for bcc in ("Bcc", "BCC", "bcc", "Resent-Bcc"):
         folded = f"{bcc}: {VICTIM},\r\n\tother-victim@example.net\r\n"
-        assert (await house.hand_in(folded.encode() + MESSAGE)).startswith("250 ")
-    for each in await house.settled():
+        assert (await service.hand_in(folded.encode() + MESSAGE)).startswith("250 ")
+    for each in await service.settled():
         assert each.recipients == [ADA]
         assert b"bcc" not in each.taken.content.lower()
         assert b"victim" not in each.taken.content
@@ -220,22 +220,22 @@ def templated(**fields: str) -> bytes:
     return "".join(f"{name}: {value}\r\n" for name, value in chosen.items()).encode() + b"\r\n"
 
 
-async def test_g1_no_variable_by_smtp_becomes_a_header(house: House) -> None:
+async def test_g1_no_variable_by_smtp_becomes_a_header(service: WholeService) -> None:
     """G1 over SMTP: a template's variable with each of these, in a subject: 550; the good one arrives alone."""
-    await put_template(house)
+    await put_template(service)
     for kind, evil in EVIL.items():
         variables = json.dumps({"name": f"Ada{evil}"})
-        reply = await house.hand_in(templated(**{"X-Service-Variables": variables}))
+        reply = await service.hand_in(templated(**{"X-Service-Variables": variables}))
         assert reply.startswith("550 5.6.0 invalid_request: "), (kind, reply)
-    assert (await house.hand_in(templated())).startswith("250 ")
-    (arrived,) = await house.settled()
+    assert (await service.hand_in(templated())).startswith("250 ")
+    (arrived,) = await service.settled()
     assert b"\r\nSubject: Hello Ada\r\n" in arrived.taken.content
     assert not [name for name in arrived.names if name.startswith("X-Service-")]
 
 
-async def test_n_fields_beside_a_template_are_as_strict_as_by_http(house: House) -> None:
+async def test_n_fields_beside_a_template_are_as_strict_as_by_http(service: WholeService) -> None:
     """N of G1: with a template Postroad writes the fields anew, so an encoded word that hides CRLF is no way round."""
-    await put_template(house)
+    await put_template(service)
     for kind in POSSIBLE:
         evil = EVIL[kind]
         for fields in (
@@ -246,9 +246,9 @@ async def test_n_fields_beside_a_template_are_as_strict_as_by_http(house: House)
             {"Reply-To": f"Shop {evil} <shop@example.com>"},
             {"X-Kind": f"a {evil}"},
         ):
-            reply = await house.hand_in(templated(**fields))
+            reply = await service.hand_in(templated(**fields))
             assert reply.startswith("550 5.6.0 invalid_request: "), (kind, fields, reply)
-    assert await house.settled() == []
+    assert await service.settled() == []
 
 
 # G2: fields that are not the caller's to write.
@@ -261,55 +261,55 @@ RESERVED = [
 ]
 
 
-async def test_g2_no_custom_header_by_http_replaces_one_of_ours(house: House) -> None:
+async def test_g2_no_custom_header_by_http_replaces_one_of_ours(service: WholeService) -> None:
     """G2: From, To, Bcc, Return-Path, Received, DKIM-Signature, Content-*, Message-ID, in any case: 400."""
     for name in RESERVED:
         for spelt in (name, name.lower(), name.upper(), name.swapcase()):
-            await house.refuse(headers={spelt: "eve@example.net"})
+            await service.refuse(headers={spelt: "eve@example.net"})
         for dressed in (f"{name} ", f" {name}", f"{name}\t", f"{name}:", f"{name}\0", f"X-A: 1\r\n{name}"):
-            await house.refuse(headers={dressed: "eve@example.net"})
-    assert (await house.post(headers={"X-From": "a", "In-Reply-To": "<a@example.com>"})).status_code == 202
-    (arrived,) = await house.settled()
+            await service.refuse(headers={dressed: "eve@example.net"})
+    assert (await service.post(headers={"X-From": "a", "In-Reply-To": "<a@example.com>"})).status_code == 202
+    (arrived,) = await service.settled()
     assert sorted(arrived.names[:8]) == sorted([*PLAIN_FIELDS, "X-From", "In-Reply-To"])
 
 
-async def test_g2_fields_that_are_not_the_clients_do_not_leave_by_smtp(house: House) -> None:
+async def test_g2_fields_that_are_not_the_clients_do_not_leave_by_smtp(service: WholeService) -> None:
     """G2 over SMTP: Bcc, Return-Path and what is only for Postroad are taken out; the trace in front is ours."""
     taken_out = "Return-Path: <eve@example.net>\r\nBcc: eve@example.net\r\nResent-Bcc: eve@example.net\r\n"
     content = f"{taken_out}Idempotency-Key: eve@example.net\r\n".encode() + MESSAGE
-    assert (await house.hand_in(content)).startswith("250 ")
-    (arrived,) = await house.settled()
+    assert (await service.hand_in(content)).startswith("250 ")
+    (arrived,) = await service.settled()
     assert arrived.names == ["Received", "From", "To", "Subject", "Date", "Message-ID"]
     assert b"eve@" not in arrived.taken.content
     assert arrived.taken.content.startswith(b"Received: by mail.example.com with ESMTPA id")
 
 
-async def test_g2_unknown_fields_of_ours_are_refused_by_smtp(house: House) -> None:
+async def test_g2_unknown_fields_of_ours_are_refused_by_smtp(service: WholeService) -> None:
     """G2 over SMTP: X-Service-Anything: 550, nothing queued. Two keys, two templates, two subjects: the same."""
     twice = ("Subject: again\r\n", "Idempotency-Key: a\r\nIdempotency-Key: b\r\n", "X-Service-Template: a\r\n" * 2)
     for fields in ("X-Service-Anything: a\r\n", "x-service-: a\r\n", *twice):
-        assert (await house.hand_in(fields.encode() + MESSAGE)).startswith("550 5.6.0 invalid_request: "), fields
-    assert await house.settled() == []
+        assert (await service.hand_in(fields.encode() + MESSAGE)).startswith("550 5.6.0 invalid_request: "), fields
+    assert await service.settled() == []
 
 
-async def test_n_a_template_by_smtp_lets_nobody_write_reserved_fields(house: House) -> None:
+async def test_n_a_template_by_smtp_lets_nobody_write_reserved_fields(service: WholeService) -> None:
     """N of G2: beside a template, fields that a send may not have are refused or left behind, none arrives."""
-    await put_template(house)
+    await put_template(service)
     refused = ("Sender", "Authentication-Results", "Delivered-To", "Errors-To", "ARC-", "Resent-", "X-Service-A")
     for name in {*RESERVED} - {"From", "To", "Subject", "X-Service-Tag"}:
-        reply = await house.hand_in(templated(**{name: "eve@example.org"}))
+        reply = await service.hand_in(templated(**{name: "eve@example.org"}))
         assert reply.startswith("550 5." if name.startswith(refused) else "250 "), (name, reply)
-    for each in await house.settled():
+    for each in await service.settled():
         assert each.recipients == [ADA]
         shown = [line for line in each.taken.content.split(b"\r\n") if b"eve@example.org" in line]
         assert {line.partition(b":")[0] for line in shown} <= {b"Cc", b"Reply-To"}
 
 
-async def test_n_a_header_that_is_split_by_folding_is_one_field(house: House) -> None:
+async def test_n_a_header_that_is_split_by_folding_is_one_field(service: WholeService) -> None:
     """N of G1: a folded line that looks like a field is none, and arrives as it came."""
     folded = f"X-Kind: a\r\n Bcc: {VICTIM}\r\n\tSubject: other\r\n".encode()
-    assert (await house.hand_in(folded + MESSAGE, begin=BEGIN)).startswith("250 ")
-    (arrived,) = await house.settled()
+    assert (await service.hand_in(folded + MESSAGE, begin=BEGIN)).startswith("250 ")
+    (arrived,) = await service.settled()
     assert arrived.names == ["Received", "X-Kind", "From", "To", "Subject", "Date", "Message-ID"]
     assert arrived.recipients == [ADA]
     assert folded in arrived.taken.content

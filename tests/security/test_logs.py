@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cli import operating
+from tests.cli import cli_runner
 from tests.cli.test_dev import credential, handover, start
 
 WRONG = "not the password"
@@ -33,7 +33,7 @@ def talk(told: dict[str, Any]) -> list[str]:
     secret, subject = "the goods are in locker 4711", "Locker 4711"
     content = f"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: {subject}\r\n\r\n{secret}\r\n"
     broken = encoded(f"{username}\0{password}")
-    with smtplib.SMTP(*where, timeout=operating.PATIENCE_SECONDS) as client:
+    with smtplib.SMTP(*where, timeout=cli_runner.TIMEOUT_SECONDS) as client:
         client.ehlo()
         for wrong in (f"AUTH PLAIN {broken}", f"AUTH XOAUTH2 {broken}", f"AUTH {password}", f"{password} {broken}"):
             assert client.docmd(wrong)[0] >= 500
@@ -44,7 +44,7 @@ def talk(told: dict[str, Any]) -> list[str]:
         for bad in (f"{secret}\r\n", f"X-Service-{password}: 1\r\n{content}", content.replace("example.com", secret)):
             with pytest.raises(smtplib.SMTPDataError):
                 client.sendmail("shop@example.com", ["ada@example.net"], bad)
-    with smtplib.SMTP(*where, timeout=operating.PATIENCE_SECONDS) as client:
+    with smtplib.SMTP(*where, timeout=cli_runner.TIMEOUT_SECONDS) as client:
         client.ehlo()
         assert client.docmd("AUTH", "LOGIN")[0] == 334
         assert client.docmd(encoded(username))[0] == 334
@@ -63,7 +63,7 @@ def talk(told: dict[str, Any]) -> list[str]:
 def visit(told: dict[str, Any]) -> list[str]:
     """The same at the doors for HTTP: what is made there, used, mistaken, and put where it does not belong."""
     login = told["login"]
-    with httpx.Client(base_url=told["base_url"], timeout=operating.PATIENCE_SECONDS) as client:
+    with httpx.Client(base_url=told["base_url"], timeout=cli_runner.TIMEOUT_SECONDS) as client:
         token = client.post("/v1/auth/login", json=login).json()["token"]
         mine = {"Authorization": f"Bearer {token}"}
         assert client.post("/v1/auth/login", json={**login, "password": WRONG}).status_code == 401

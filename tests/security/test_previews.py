@@ -14,15 +14,15 @@ import pytest
 import pytest_asyncio
 from playwright import async_api
 
-from postroad.services import previews
-from tests.browser import chromium, left_out
+from postroad.services.messages import previews
+from tests.browser import chromium, skip_report
 from tests.security import hostile_html
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LOOPBACK = "127.0.0.1"
 # For a machine that does much else; a test that waits this long has failed.
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 STYLE = "<!doctype html><style>iframe{width:90px;height:60px;border:0}</style>"
 MIDDLES = (
     "() => [...document.querySelectorAll('iframe')].map(f => f.getBoundingClientRect()).map(r => [r.x+45, r.y+30])"
@@ -63,7 +63,7 @@ class Site:
             await writer.wait_closed()
 
     async def until_asked(self, *paths: str) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while not set(paths) <= set(self.asked):
                 self.news.clear()
                 await self.news.wait()
@@ -113,7 +113,7 @@ class Stage:
 async def browser() -> AsyncIterator[async_api.Browser]:
     program = chromium.find()
     if program is None:
-        left_out.leave_out("previews in a browser", because="no Chromium was found", remedy=chromium.REMEDY)
+        skip_report.skip("previews in a browser", because="no Chromium was found", remedy=chromium.REMEDY)
     async with chromium.running(program) as running:
         yield running
 
@@ -126,7 +126,7 @@ async def stage(browser: async_api.Browser) -> AsyncIterator[Stage]:
             said: list[str] = []
             context.on("console", lambda message: said.append(message.text))
             page = await context.new_page()
-            page.set_default_timeout(PATIENCE_SECONDS * 1000)
+            page.set_default_timeout(TIMEOUT_SECONDS * 1000)
             yield Stage(page, own, outside, said)
         finally:
             await context.close()

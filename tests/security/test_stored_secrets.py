@@ -11,12 +11,13 @@ from typing import Final
 import pytest
 
 import postroad
-from postroad.services import domain_keys, secrets
+from postroad.services.auth import installation_keys
+from postroad.services.dkim import domain_keys
 from tests import contexts
-from tests.dashboard import furnishing
-from tests.security import houses, tenants
-from tests.security.houses import House
+from tests.dashboard import sample_account
+from tests.security import tenants, whole_service
 from tests.security.tenants import Tenant
+from tests.security.whole_service import WholeService
 
 NEW: Final = "another long sentence"
 WRONG: Final = "a sentence that is wrong"
@@ -31,35 +32,35 @@ HARMLESS: Final = {
 }
 
 
-async def told(house: House, tenant: Tenant) -> list[str]:
+async def told(service: WholeService, tenant: Tenant) -> list[str]:
     """A story in which every kind of secret is made, used, mistaken, changed and taken back; all of them."""
-    async with tenants.client(house) as http:
+    async with tenants.client(service) as http:
         link = next(secret for secret in tenant.secrets if len(secret) == 43 and secret.isalnum())
         assert (await http.post(f"/password/{link}", data={"password": NEW})).status_code == 303
-    assert (await tenants.log_in(house, tenant.email, WRONG)).status_code == 401
-    async with house.connect(log_in=False) as session:
-        await session.ask(houses.plain("", house.login[0], WRONG))
-        (reply,) = await session.ask(houses.plain("", *house.login))
+    assert (await tenants.log_in(service, tenant.email, WRONG)).status_code == 401
+    async with service.connect(log_in=False) as session:
+        await session.ask(whole_service.plain("", service.login[0], WRONG))
+        (reply,) = await session.ask(whole_service.plain("", *service.login))
         assert reply.startswith(b"235 ")
     page = await tenant.browser.post("/profile/token", data={"word": tenant.word})
     handed_out = re.findall(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", page.text)
     assert handed_out
     change = {"current_password": tenants.PASSWORD, "new_password": NEW}
     fresh = (await tenant.do("POST", "/v1/auth/password", json=change))["token"]
-    async with tenants.client(house) as http:
+    async with tenants.client(service) as http:
         assert (await http.post("/v1/auth/logout", headers={"Authorization": f"Bearer {fresh}"})).status_code == 204
-    return [*tenant.secrets, NEW, WRONG, fresh, *handed_out, house.password]
+    return [*tenant.secrets, NEW, WRONG, fresh, *handed_out, service.password]
 
 
-async def kept(house: House) -> bytes:
+async def kept(service: WholeService) -> bytes:
     """Everything that the store keeps; of SQLite the octets of its files, with what was written over in the log."""
-    url = house.ctx.settings.database.url
+    url = service.ctx.settings.database.url
     if url.startswith(SQLITE):
         file = Path(url.removeprefix(SQLITE))
         found = sorted(file.parent.glob(f"{file.name}*"))
         assert any(each.name.endswith("-wal") for each in found)
         return b"".join(each.read_bytes() for each in found)
-    rows = (row for rows in (await furnishing.dump(url)).values() for row in rows)
+    rows = (row for rows in (await sample_account.dump(url)).values() for row in rows)
     return b"\n".join(value if isinstance(value, bytes) else str(value).encode() for row in rows for value in row)
 
 
@@ -73,21 +74,21 @@ def written(secret: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
-async def test_e16_a_dump_of_the_store_holds_no_secret(house: House) -> None:
+async def test_e16_a_dump_of_the_store_holds_no_secret(service: WholeService) -> None:
     """E16: no password, key, token, link, secret of a webhook or key of the installation; not even in deleted rows."""
-    async with tenants.settled(house, "north") as north:
-        key = await domain_keys.signing_key(house.ctx, north.account_id, north.domain)
+    async with tenants.settled(service, "north") as north:
+        key = await domain_keys.signing_key(service.ctx, north.account_id, north.domain)
         assert key is not None
-        all_secrets = [each.encode() for each in await told(house, north)]
-        keys = house.ctx.keys
-        all_secrets += [contexts.SECRET_KEY.encode(), keys.token, keys.session, keys.sealing, keys.return_path]
+        all_secrets = [each.encode() for each in await told(service, north)]
+        keys = service.ctx.keys
+        all_secrets += [contexts.SECRET_KEY.encode(), keys.token, keys.session, keys.encryption, keys.return_path]
         all_secrets += [key.private_key, key.private_key[-64:]]
-        store = await kept(house)
+        store = await kept(service)
     assert len(all_secrets) > 18
     for secret in all_secrets:
         assert [form for form in written(secret) if form in store] == []
     # What is there can be found: text that is no secret, the hashes of passwords, and that of the key.
-    (api_key,) = [secret for secret in north.secrets if secret.startswith(secrets.API_KEY_PREFIX)]
+    (api_key,) = [secret for secret in north.secrets if secret.startswith(installation_keys.API_KEY_PREFIX)]
     assert b"north order" in store
     assert b"$argon2id$v=19$" in store
     assert hashlib.sha256(api_key.encode()).digest() in store

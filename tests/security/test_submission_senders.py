@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from postroad.services import accounts, credentials, domains
-from tests import mailing, smtp_peers
-from tests.delivery import engines
-from tests.security.houses import ADA, BEGIN, MESSAGE, House, hand_over, plain
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import credentials
+from postroad.services.domains import registry as domains
+from tests import accepted_mail, smtp_peers
+from tests.delivery import engine_harness
+from tests.security.whole_service import ADA, BEGIN, MESSAGE, WholeService, hand_over, plain
 
 OWN = b"From: Shop <shop@example.com>\r\n"
 REST = MESSAGE.removeprefix(OWN)
@@ -67,21 +69,21 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
-async def test_f11_nobody_sends_as_somebody_else(house: House) -> None:
+async def test_f11_nobody_sends_as_somebody_else(service: WholeService) -> None:
     """F11: From or Sender of a foreign domain, several, repeated, mismatched: 550 5.7.1, nothing queued. J2 as well."""
-    other = await accounts.create(house.ctx, "Theirs")
-    await mailing.allow(house.ctx, other.id, domain="theirs.example")
-    await domains.add(house.ctx, house.account.id, "unproven.example", verified=False)
+    other = await accounts.create(service.ctx, "Theirs")
+    await accepted_mail.allow_sending(service.ctx, other.id, domain="theirs.example")
+    await domains.add(service.ctx, service.account.id, "unproven.example", verified=False)
     for what, fields in FORGED.items():
-        assert (await house.hand_in(fields + REST)).startswith("550 5.7.1 forbidden: "), what
+        assert (await service.hand_in(fields + REST)).startswith("550 5.7.1 forbidden: "), what
     for what, fields in UNREADABLE.items():
-        assert (await house.hand_in(fields + REST)).startswith("550 5.6.0 invalid_request: "), what
-    assert await house.stored() == []
-    assert (await house.hand_in(OWN + b"Sender: Shop <SHOP@example.com>\r\n" + REST)).startswith("250 ")
-    assert len(await house.settled()) == 1
+        assert (await service.hand_in(fields + REST)).startswith("550 5.6.0 invalid_request: "), what
+    assert await service.stored() == []
+    assert (await service.hand_in(OWN + b"Sender: Shop <SHOP@example.com>\r\n" + REST)).startswith("250 ")
+    assert len(await service.settled()) == 1
 
 
-async def test_f11_readers_see_the_sender_that_was_judged(house: House) -> None:
+async def test_f11_readers_see_the_sender_that_was_judged(service: WholeService) -> None:
     """F11: comments, empty elements and forwarders' fields that could show another sender do not arrive."""
     other = b"boss@elsewhere.example"
     for fields in (
@@ -90,45 +92,45 @@ async def test_f11_readers_see_the_sender_that_was_judged(house: House) -> None:
         OWN + b"Sender: (%b) shop@example.com\r\n" % other,
         OWN + b"Resent-From: %b\r\nResent-Sender: %b\r\n" % (other, other),
     ):
-        assert (await house.hand_in(fields + REST)).startswith("250 "), fields
-    arrived = await house.settled()
+        assert (await service.hand_in(fields + REST)).startswith("250 "), fields
+    arrived = await service.settled()
     assert len(arrived) == 4
     assert not any(other in one.taken.content for one in arrived)
 
 
-async def test_f11_nobody_uses_an_envelope_sender_of_somebody_else(house: House) -> None:
+async def test_f11_nobody_uses_an_envelope_sender_of_somebody_else(service: WholeService) -> None:
     """F11: an envelope domain that the account does not own: 550 5.7.1, nothing queued."""
-    other = await accounts.create(house.ctx, "Theirs")
-    await mailing.allow(house.ctx, other.id, domain="theirs.example")
+    other = await accounts.create(service.ctx, "Theirs")
+    await accepted_mail.allow_sending(service.ctx, other.id, domain="theirs.example")
     for domain in (b"elsewhere.example", b"theirs.example", b"mail.example.com", b"notexample.com"):
-        reply = await house.hand_in(MESSAGE, begin=b"MAIL FROM:<boss@%b>\r\n" % domain + TO_ADA)
+        reply = await service.hand_in(MESSAGE, begin=b"MAIL FROM:<boss@%b>\r\n" % domain + TO_ADA)
         assert reply.startswith("550 5.7.1 forbidden: MAIL FROM: "), domain
-    assert await house.settled() == []
+    assert await service.settled() == []
 
 
-async def test_f11_whatever_the_envelope_said_bounces_come_to_us(house: House) -> None:
+async def test_f11_whatever_the_envelope_said_bounces_come_to_us(service: WholeService) -> None:
     """F11: own domains and the null sender pass; the next host sees a return path of ours."""
-    await domains.add(house.ctx, house.account.id, "second.example", verified=True)
+    await domains.add(service.ctx, service.account.id, "second.example", verified=True)
     for sender in (b"", b"other@example.com", b"other@second.example"):
-        assert (await house.hand_in(MESSAGE, begin=b"MAIL FROM:<%b>\r\n" % sender + TO_ADA)).startswith("250 ")
-    for arrived in await house.settled():
+        assert (await service.hand_in(MESSAGE, begin=b"MAIL FROM:<%b>\r\n" % sender + TO_ADA)).startswith("250 ")
+    for arrived in await service.settled():
         assert arrived.taken.mail.startswith("MAIL FROM:<bounces+")
         assert b"other@" not in arrived.taken.content
 
 
-async def test_j2_nobody_sends_from_the_domain_of_another_account_by_either_door(house: House) -> None:
+async def test_j2_nobody_sends_from_the_domain_of_another_account_by_either_door(service: WholeService) -> None:
     """J2: 403 over HTTP, 550 over SMTP; the owner may."""
-    other = await accounts.create(house.ctx, "Theirs")
-    await mailing.allow(house.ctx, other.id, domain="theirs.example")
-    credential, password = await credentials.create(house.ctx, other.id, "main")
-    await house.refuse(403, "forbidden", **{"from": "boss@theirs.example"})
+    other = await accounts.create(service.ctx, "Theirs")
+    await accepted_mail.allow_sending(service.ctx, other.id, domain="theirs.example")
+    credential, password = await credentials.create(service.ctx, other.id, "main")
+    await service.refuse(403, "forbidden", **{"from": "boss@theirs.example"})
     content = MESSAGE.replace(b"@example.com>\r\nTo", b"@theirs.example>\r\nTo")
-    assert (await house.hand_in(content)).startswith("550 5.7.1 forbidden: ")
-    async with house.connect(log_in=False) as connection:
+    assert (await service.hand_in(content)).startswith("550 5.7.1 forbidden: ")
+    async with service.connect(log_in=False) as connection:
         await connection.ask(plain("", credential.username, password))
         await connection.ask(BEGIN.replace(b"example.com", b"theirs.example") + b"DATA\r\n", replies=3)
         assert (await hand_over(connection, content)).startswith("250 ")
-    assert await house.stored() == []
+    assert await service.stored() == []
 
 
 # F10: addresses that are commands.
@@ -152,21 +154,21 @@ EVIL_ADDRESSES = [
 
 
 @pytest.mark.parametrize("member", ["to", "cc", "bcc", "from", "reply_to"])
-async def test_f10_no_address_by_http_is_a_command(house: House, member: str) -> None:
+async def test_f10_no_address_by_http_is_a_command(service: WholeService, member: str) -> None:
     """F10: a recipient (or any address) with CR, LF, NUL or the end of a path in it: 400 at the API."""
     for evil in EVIL_ADDRESSES:
         members: dict[str, Any] = {member: evil}
-        await house.refuse(**members)
+        await service.refuse(**members)
         if member in {"to", "cc", "bcc"}:
             members[member] = [ADA, evil]
-            await house.refuse(**members)
-    assert await house.settled() == []
-    assert house.sink.connections == 0
+            await service.refuse(**members)
+    assert await service.settled() == []
+    assert service.sink.connections == 0
 
 
-async def test_f10_no_address_by_smtp_is_a_command(house: House) -> None:
+async def test_f10_no_address_by_smtp_is_a_command(service: WholeService) -> None:
     """F10, at the door for SMTP: such a path is refused, and its lines are not obeyed."""
-    async with house.connect() as connection:
+    async with service.connect() as connection:
         await connection.ask(b"MAIL FROM:<shop@example.com>\r\n")
         for evil in EVIL_ADDRESSES:
             if "\n" not in evil:
@@ -174,7 +176,7 @@ async def test_f10_no_address_by_smtp_is_a_command(house: House) -> None:
                 assert reply[:1] == b"5", evil
             await connection.ask(b"RSET\r\nMAIL FROM:<shop@example.com>\r\n", replies=2)
         assert (await connection.ask(b"DATA\r\n"))[0][:1] == b"5"
-    assert await house.settled() == []
+    assert await service.settled() == []
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ async def test_f10_the_client_refuses_by_itself_what_no_door_would_have_let_in(
     database_url: str, recipient: str
 ) -> None:
     """F10, outgoing side: such a recipient in the store, whoever put it there, never becomes octets on the wire."""
-    async with smtp_peers.serving() as peer, engines.delivering(database_url, port=peer.port) as post:
+    async with smtp_peers.serving() as peer, engine_harness.running_engine(database_url, port=peer.port) as post:
         seen = await post.settle(await post.send_bytes(MESSAGE, recipient))
         assert seen.recipient.status == "bounced"
         assert (await post.settle(await post.send())).standing == ("delivered", 1, 250)

@@ -13,8 +13,8 @@ import pytest
 
 from postroad.services import templates
 from tests.security import tenants
-from tests.security.houses import House
 from tests.security.tenants import Tenant
+from tests.security.whole_service import WholeService
 
 CODE: Final = "{{ 7*7 }}{{7*7}}${7*7}#{7*7}<%= 7*7 %>{% print(7*7) %}{{name}}{{other}}"
 # What would be evaluated by one renderer or another.
@@ -55,24 +55,24 @@ MARKUP: Final = '<script>alert(1)</script>" onload="x\' javascript:alert(2) & <b
 ESCAPED: Final = "&lt;script&gt;alert(1)&lt;/script&gt;&quot; onload=&quot;x&#x27; javascript:alert(2) &amp; &lt;b&gt;"
 
 
-async def put(house: House, **parts: str | None) -> None:
+async def put(service: WholeService, **parts: str | None) -> None:
     """The house's template `hello`."""
     usual: dict[str, str | None] = {"subject": "For {{name}}", "text": "Hi {{name}}!", "html": "<p>Hi {{name}}!</p>"}
-    await templates.put(house.ctx, house.account.id, "hello", **{**usual, **parts})  # type: ignore[arg-type]
+    await templates.put(service.ctx, service.account.id, "hello", **{**usual, **parts})  # type: ignore[arg-type]
 
 
 class Send(Protocol):
     """A door."""
 
-    async def __call__(self, house: House, /, **variables: object) -> None: ...
+    async def __call__(self, service: WholeService, /, **variables: object) -> None: ...
 
 
-async def by_http(house: House, **variables: object) -> None:
-    answer = await house.post(template="hello", variables=variables, text=None, subject=None)
+async def by_http(service: WholeService, **variables: object) -> None:
+    answer = await service.post(template="hello", variables=variables, text=None, subject=None)
     assert answer.status_code == 202, answer.text
 
 
-async def by_smtp(house: House, **variables: object) -> None:
+async def by_smtp(service: WholeService, **variables: object) -> None:
     fields = {
         "From": "Shop <shop@example.com>",
         "To": "ada@example.net",
@@ -80,12 +80,12 @@ async def by_smtp(house: House, **variables: object) -> None:
         "X-Service-Variables": json.dumps(variables),
     }
     content = "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode() + b"\r\n"
-    assert (await house.hand_in(content)).startswith("250 ")
+    assert (await service.hand_in(content)).startswith("250 ")
 
 
-async def got(house: House) -> tuple[str, str, str]:
+async def got(service: WholeService) -> tuple[str, str, str]:
     """Subject, text and HTML of the one message, as it has arrived."""
-    (arrived,) = await house.settled()
+    (arrived,) = await service.settled()
     parsed = message_from_bytes(arrived.taken.content, policy=policy.default)
     assert isinstance(parsed, EmailMessage)
     bodies = [parsed.get_body((kind,)) for kind in ("plain", "html")]
@@ -94,11 +94,11 @@ async def got(house: House) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("send", [by_http, by_smtp])
-async def test_h1_what_stands_in_a_value_is_sent_as_it_stands(house: House, send: Send) -> None:
+async def test_h1_what_stands_in_a_value_is_sent_as_it_stands(service: WholeService, send: Send) -> None:
     """H1: expressions of several languages, and our own placeholders, in a value: printed, and never read again."""
-    await put(house, subject="For {{name}}{{other}}")
-    await send(house, name=CODE, other="{{name}}")
-    subject, text, html = await got(house)
+    await put(service, subject="For {{name}}{{other}}")
+    await send(service, name=CODE, other="{{name}}")
+    subject, text, html = await got(service)
     escaped = CODE.replace("<", "&lt;").replace(">", "&gt;")
     assert subject == f"For {CODE}{{{{name}}}}"
     assert (text, html) == (f"Hi {CODE}!", f"<p>Hi {escaped}!</p>")
@@ -123,9 +123,9 @@ async def assert_refused(tenant: Tenant, source: str, *, part: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["subject", "text", "html"])
-async def test_h2_no_template_is_a_program(house: House, part: str) -> None:
+async def test_h2_no_template_is_a_program(service: WholeService, part: str) -> None:
     """H2: ways out of the sandbox of a renderer, in each part of a template: refused, so there is no sandbox."""
-    async with tenants.settled(house, "north") as north:
+    async with tenants.settled(service, "north") as north:
         before = await north.do("GET", "/v1/templates")
         for source in ESCAPES:
             await assert_refused(north, source, part=part)
@@ -133,9 +133,9 @@ async def test_h2_no_template_is_a_program(house: House, part: str) -> None:
         assert after["templates"] == before["templates"]
 
 
-async def test_h3_no_template_reaches_anything_of_the_house(house: House) -> None:
+async def test_h3_no_template_reaches_anything_of_the_house(service: WholeService) -> None:
     """H3: files, the environment, settings; and names that mean something elsewhere are values that are missing."""
-    async with tenants.settled(house, "north") as north:
+    async with tenants.settled(service, "north") as north:
         for source in REACHES:
             await assert_refused(north, source, part="text")
         for name in NAMES:
@@ -148,25 +148,25 @@ async def test_h3_no_template_reaches_anything_of_the_house(house: House) -> Non
 
 
 @pytest.mark.parametrize("send", [by_http, by_smtp])
-async def test_h5_markup_in_a_value_is_text_in_every_part(house: House, send: Send) -> None:
+async def test_h5_markup_in_a_value_is_text_in_every_part(service: WholeService, send: Send) -> None:
     """H5: escaped in HTML, also inside an attribute; as it is in the text and in the subject."""
-    await put(house, html='<p title="{{name}}">{{name}}</p>')
-    await send(house, name=MARKUP)
-    assert await got(house) == (f"For {MARKUP}", f"Hi {MARKUP}!", f'<p title="{ESCAPED}">{ESCAPED}</p>')
+    await put(service, html='<p title="{{name}}">{{name}}</p>')
+    await send(service, name=MARKUP)
+    assert await got(service) == (f"For {MARKUP}", f"Hi {MARKUP}!", f'<p title="{ESCAPED}">{ESCAPED}</p>')
 
 
-async def test_h5_a_line_break_in_a_value_ends_no_subject(house: House) -> None:
+async def test_h5_a_line_break_in_a_value_ends_no_subject(service: WholeService) -> None:
     """H5: CR, LF and their relatives make no header: the whole message is refused."""
-    await put(house)
+    await put(service)
     for evil in ("\r\nBcc: eve@example.net", "\n", "\r", "\0", "\u2028", "\x85"):
-        answer = await house.post(template="hello", variables={"name": f"Ada{evil}"}, text=None, subject=None)
+        answer = await service.post(template="hello", variables={"name": f"Ada{evil}"}, text=None, subject=None)
         assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
-    assert await house.settled() == []
+    assert await service.settled() == []
 
 
-async def test_h6_a_template_of_another_account_is_like_an_unknown_one(house: House) -> None:
+async def test_h6_a_template_of_another_account_is_like_an_unknown_one(service: WholeService) -> None:
     """H6: to send with, by both doors and as a test from the dashboard, and to look at."""
-    async with tenants.settled(house, "north") as north, tenants.settled(house, "south") as south:
+    async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
         sentences = []
         for alias in (south.mark, "nothing-here"):
             body = {
@@ -184,7 +184,7 @@ async def test_h6_a_template_of_another_account_is_like_an_unknown_one(house: Ho
             for answer in (sent, seen, shown):
                 tenants.assert_nothing_of(south, answer, asked=alias)
             told = (f"X-Service-Template: {alias}\r\nX-Service-Variables: {{}}\r\n").encode()
-            reply = await house.hand_in(b"From: shop@example.com\r\nTo: ada@example.net\r\n" + told + b"\r\n")
+            reply = await service.hand_in(b"From: shop@example.com\r\nTo: ada@example.net\r\n" + told + b"\r\n")
             sentences.append([answer.json()["error"].replace(alias, "") for answer in (sent, seen, shown)] + [reply])
         assert sentences[0][:3] == sentences[1][:3]
         assert all(each[3].startswith("550 ") for each in sentences)

@@ -13,12 +13,12 @@ import httpx
 import pytest
 
 from tests import raw_http
-from tests.dashboard import furnishing
+from tests.dashboard import sample_account
 from tests.dashboard import test_every_route as pages
 from tests.reliability import profile
-from tests.security import tenants, walks
-from tests.security.houses import House
+from tests.security import all_routes, tenants
 from tests.security.tenants import Tenant
+from tests.security.whole_service import WholeService
 
 BOTH: Final = pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
 UNKNOWN: Final = pages.UNKNOWN
@@ -32,12 +32,12 @@ PAUSE_SECONDS: Final = 0.5 if profile.MINUTES else 0.0
 
 
 @BOTH
-async def test_j1_no_id_of_another_customer_says_more_than_an_unknown_one(house: House) -> None:
+async def test_j1_no_id_of_another_customer_says_more_than_an_unknown_one(service: WholeService) -> None:
     """J1: every id of theirs in every path, parameter and body that takes an id, by both doors; nothing changes."""
-    async with tenants.settled(house, "north") as north, tenants.settled(house, "south") as south:
-        before = await furnishing.dump(house.ctx.settings.database.url)
+    async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
+        before = await sample_account.dump(service.ctx.settings.database.url)
         asked = 0
-        for stop in walks.stops(house, north):
+        for stop in all_routes.route_calls(service, north):
             for place, foreign, unknown in named(stop, south):
                 # One's own template is made where there is none.
                 if (stop.route.method, stop.route.path) == ("PUT", "/v1/templates/{alias}"):
@@ -50,29 +50,29 @@ async def test_j1_no_id_of_another_customer_says_more_than_an_unknown_one(house:
                 tenants.assert_nothing_of(south, answers[0], asked=foreign)
                 asked += 1
         assert asked > 40
-        assert await furnishing.dump(house.ctx.settings.database.url) == before
+        assert await sample_account.dump(service.ctx.settings.database.url) == before
 
 
-def named(stop: walks.Stop, other: Tenant) -> list[tuple[str, str, str]]:
+def named(stop: all_routes.RouteCall, other: Tenant) -> list[tuple[str, str, str]]:
     """Where a route takes an id: the name of the place, the other customer's id for it, and one that nobody has."""
-    kind = pages.kind_of(stop.route) if stop.is_page else walks.KINDS.get(stop.route.path)
+    kind = pages.kind_of(stop.route) if stop.is_page else all_routes.KINDS.get(stop.route.path)
     places = {name: IDS[name] for name in (*stop.parameters, *stop.members) if name in IDS}
     if kind in other.things:
         places[PATH] = kind
     return [(place, other.things[kind], UNKNOWN[kind]) for place, kind in places.items()]
 
 
-async def send(stop: walks.Stop, tenant: Tenant, place: str, value: str) -> httpx.Response:
+async def send(stop: all_routes.RouteCall, tenant: Tenant, place: str, value: str) -> httpx.Response:
     """Ask a route with an id of this value at a place; all else is the customer's own."""
     more: dict[str, Any] = {}
     given = {place: value} if place in stop.members else {}
     if stop.takes_json:
-        more["json"] = {**walks.BODIES[stop.route.method, stop.route.path], **given}
+        more["json"] = {**all_routes.BODIES[stop.route.method, stop.route.path], **given}
     elif stop.is_page and stop.route.method == "POST":
         more["data"] = {**stop.form(tenant), **given}
     if place in stop.parameters:
         more["params"] = {place: value}
-    asked = walks.at(stop, value) if place == PATH else stop
+    asked = all_routes.at(stop, value) if place == PATH else stop
     return await asked.ask(tenant, **more)
 
 
@@ -87,34 +87,38 @@ def words(answer: httpx.Response, values: tuple[str, ...]) -> str:
 STOLEN: Final = ("account_id", "is_admin", "id", "created_at")
 
 
-async def test_j3_nobody_assigns_what_is_ours(house: House) -> None:
+async def test_j3_nobody_assigns_what_is_ours(service: WholeService) -> None:
     """J3: members and fields that are in no form, on every route that makes or changes something, by both doors."""
-    async with tenants.settled(house, "north") as north, tenants.settled(house, "south") as south:
-        before = await furnishing.dump(house.ctx.settings.database.url)
-        walked = [stop for stop in walks.bodies(walks.stops(house, north)) if stop.is_page or stop.takes_json]
+    async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
+        before = await sample_account.dump(service.ctx.settings.database.url)
+        walked = [
+            stop
+            for stop in all_routes.bodies(all_routes.route_calls(service, north))
+            if stop.is_page or stop.takes_json
+        ]
         assert len(walked) > 40
         for stop, name in itertools.product(walked, STOLEN):
             if stop.takes_json:
-                body = {**walks.BODIES[stop.route.method, stop.route.path], name: south.account_id}
+                body = {**all_routes.BODIES[stop.route.method, stop.route.path], name: south.account_id}
                 answer = await stop.ask(north, json=body, headers={"Idempotency-Key": "stolen"})
             else:
                 answer = await stop.ask(north, data={**stop.form(north), name: south.account_id})
-            assert walks.is_refusal(answer, 400), (stop.path, name, answer.text)
+            assert all_routes.is_refusal(answer, 400), (stop.path, name, answer.text)
             assert name in answer.json()["error"], (stop.path, answer.text)
-        assert await furnishing.dump(house.ctx.settings.database.url) == before
+        assert await sample_account.dump(service.ctx.settings.database.url) == before
 
 
 LIMITS: Final = ("-1", "0", "101", "9" * 30, "1e9", "NaN")
 
 
-async def test_j4_no_place_in_a_list_leads_to_rows_of_another_customer(house: House) -> None:
+async def test_j4_no_place_in_a_list_leads_to_rows_of_another_customer(service: WholeService) -> None:
     """J4: their ids, cut and changed, as places of every list, by both doors; and limits that are none."""
-    async with tenants.settled(house, "north") as north, tenants.settled(house, "south") as south:
+    async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
         ids = [south.things[kind] for kind in ("api_key", "credential", "domain", "message", "template")]
         places = [*ids, south.things["message"][:-1] + "f", south.things["suppression"].encode().hex(), "~", "0"]
         lists = [
             (stop, name)
-            for stop in walks.stops(house, north)
+            for stop in all_routes.route_calls(service, north)
             for name in stop.parameters
             if name in {"cursor", "before", "after", "limit"}
         ]
@@ -143,16 +147,16 @@ async def live(tenant: Tenant, other: Tenant, number: int) -> None:
 
 
 @BOTH
-async def test_j6_two_customers_at_once_see_nothing_of_each_other(house: House) -> None:
+async def test_j6_two_customers_at_once_see_nothing_of_each_other(service: WholeService) -> None:
     """J6: both doors and the way out, in one process; `RELIABILITY_MINUTES` makes it longer."""
     until = time.monotonic() + profile.MINUTES * 60
-    async with tenants.settled(house, "north") as north, tenants.settled(house, "south") as south:
+    async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
 
         async def days(tenant: Tenant, other: Tenant) -> None:
             for number in itertools.count():
                 await live(tenant, other, number)
                 # So that no rate is exceeded in a long run, and no token ends.
-                house.clock.pass_seconds(0.1)
+                service.clock.pass_seconds(0.1)
                 if number + 1 >= ROUNDS and time.monotonic() >= until:
                     return
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -165,7 +169,7 @@ async def test_j6_two_customers_at_once_see_nothing_of_each_other(house: House) 
             for row in (await tenant.do("GET", "/v1/messages?limit=100"))["messages"]:
                 await tenants.arrived(tenant, row["id"])
     # The copies that went out: each is of one of them, from the envelope to the last line.
-    for copy in house.sink.transactions:
+    for copy in service.sink.transactions:
         whole = b" ".join([copy.mail.encode(), *(one.encode() for one in copy.recipients), copy.content])
         assert (b"north" in whole) != (b"south" in whole)
 
@@ -188,12 +192,12 @@ OPEN: Final = ("/healthz", "/readyz", "/docs", "/openapi.json", "/login")
 FORWARDED: Final = ("X-Forwarded-For", "X-Real-IP", "Forwarded", "Via", "X-Forwarded-Host", "X-Forwarded-Proto")
 
 
-async def test_j9_what_needs_no_credential_tells_nothing(house: House) -> None:
+async def test_j9_what_needs_no_credential_tells_nothing(service: WholeService) -> None:
     """J9: places where others keep what is for their makers are not there; what is open says nothing of anybody."""
-    async with tenants.settled(house, "north") as north, tenants.client(house) as http:
-        north.secrets.append(house.ctx.settings.database.url)
+    async with tenants.settled(service, "north") as north, tenants.client(service) as http:
+        north.secrets.append(service.ctx.settings.database.url)
         for path in CLOSED:
-            answer = await raw_http.exchange(house.addresses["http"], raw_http.get(path))
+            answer = await raw_http.exchange(service.addresses["http"], raw_http.get(path))
             assert answer.status in {303, 401, 404}, (path, answer.status, answer.body[:200])
             assert b"north" not in answer.body
         for path in OPEN:
@@ -210,6 +214,6 @@ async def test_j9_what_needs_no_credential_tells_nothing(house: House) -> None:
         assert "example.net" not in watched.text
         for method in ("TRACE", "OPTIONS", "CONNECT", "PROPFIND", "DEBUG"):
             request = raw_http.get("/v1/account", "X-Secret: reflected", method=method)
-            answer = await raw_http.exchange(house.addresses["http"], request)
+            answer = await raw_http.exchange(service.addresses["http"], request)
             assert answer.status in {400, 405}, method
             assert b"reflected" not in answer.body

@@ -9,11 +9,11 @@ import gzip
 import pytest
 
 from postroad.model import times
-from postroad.services import webhooks
+from postroad.services.webhooks import endpoints
 from tests.api.webhook_calls import DELIVERIES
 from tests.contexts import SECOND
-from tests.security.scenes import HEAD, RETRY_SECONDS, Saying, Scene, error, status
-from tests.webhook_receivers import OK, Received, ok
+from tests.security.webhook_scenario import HEAD, RETRY_SECONDS, RepeatingResponse, WebhookScenario, error, status
+from tests.webhook_server import OK, ReceivedRequest, ok
 
 KEPT_BYTES = 2048
 # What sockets and TLS hold on both sides at the most; a reader that did not stop would take all there is.
@@ -26,48 +26,50 @@ BUFFERED_BYTES = 32 * 1024 * 1024
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(Saying(HEAD + b"\r\n", b"x" * 65_536), id="B5 no end"),
-        pytest.param(Saying(HEAD + b"Content-Length: 1000000000\r\n\r\n", b"x" * 65_536, times=15_259), id="B5 1 GB"),
-        pytest.param(Saying(HEAD + b"Content-Length: 1000000000000\r\n\r\n", b"x" * 65_536), id="B5 10^12"),
+        pytest.param(RepeatingResponse(HEAD + b"\r\n", b"x" * 65_536), id="B5 no end"),
         pytest.param(
-            Saying(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65_536 + b"\r\n"),
+            RepeatingResponse(HEAD + b"Content-Length: 1000000000\r\n\r\n", b"x" * 65_536, times=15_259), id="B5 1 GB"
+        ),
+        pytest.param(RepeatingResponse(HEAD + b"Content-Length: 1000000000000\r\n\r\n", b"x" * 65_536), id="B5 10^12"),
+        pytest.param(
+            RepeatingResponse(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"10000\r\n" + b"x" * 65_536 + b"\r\n"),
             id="B5 chunks without end",
         ),
     ],
 )
 async def test_of_a_body_without_end_two_kilobytes_are_kept_and_the_connection_is_closed(
-    scene: Scene, answer: Saying
+    scenario: WebhookScenario, answer: RepeatingResponse
 ) -> None:
-    scene.public.answer = answer
-    await scene.subscribe()
-    async with scene.office.telling():
-        for delivery in (await scene.tell(), await scene.ping()):
+    scenario.public.answer = answer
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
+        for delivery in (await scenario.tell(), await scenario.ping()):
             assert (delivery["status"], status(delivery)) == ("succeeded", 200)
             assert delivery["attempts"][0]["response_body"] == "x" * KEPT_BYTES
-            await scene.public.left_alone()
+            await scenario.public.left_alone()
         assert answer.sent < BUFFERED_BYTES
-        await scene.goes_on()
+        await scenario.goes_on()
 
 
-async def test_b5_a_length_that_never_comes_is_no_response(scene: Scene) -> None:
-    scene.public.answer = HEAD + b"Content-Length: 1000000000000\r\nConnection: close\r\n\r\nshort"
-    await scene.subscribe()
-    async with scene.office.telling():
-        assert (error(await scene.tell()) or "").startswith("invalid_response: ")
-        await scene.goes_on()
+async def test_b5_a_length_that_never_comes_is_no_response(scenario: WebhookScenario) -> None:
+    scenario.public.answer = HEAD + b"Content-Length: 1000000000000\r\nConnection: close\r\n\r\nshort"
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
+        assert (error(await scenario.tell()) or "").startswith("invalid_response: ")
+        await scenario.goes_on()
 
 
-async def test_n8_a_compressed_bomb_is_not_unpacked(scene: Scene) -> None:
+async def test_n8_a_compressed_bomb_is_not_unpacked(scenario: WebhookScenario) -> None:
     bomb = gzip.compress(b"\0" * 1_500_000, mtime=0)
     assert len(bomb) < KEPT_BYTES
-    scene.public.answer = ok(200, bomb, "Content-Encoding: gzip", "Content-Type: text/plain")
-    await scene.subscribe()
-    async with scene.office.telling():
-        kept = (await scene.tell())["attempts"][0]["response_body"]
+    scenario.public.answer = ok(200, bomb, "Content-Encoding: gzip", "Content-Type: text/plain")
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
+        kept = (await scenario.tell())["attempts"][0]["response_body"]
         assert kept.startswith("\x1f\ufffd\x08")
         assert len(kept.encode()) <= KEPT_BYTES
-        await scene.goes_on()
-    assert not any("accept-encoding" in request.headers for request in scene.public.requests)
+        await scenario.goes_on()
+    assert not any("accept-encoding" in request.headers for request in scenario.public.requests)
 
 
 # Broken responses.
@@ -94,43 +96,45 @@ async def test_n8_a_compressed_bomb_is_not_unpacked(scene: Scene) -> None:
         pytest.param(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", id="N9 101"),
     ],
 )
-async def test_what_is_no_response_fails_the_attempt_and_the_worker_lives(scene: Scene, answer: bytes) -> None:
-    scene.public.answer = answer
-    await scene.subscribe()
-    async with scene.office.telling():
-        for delivery in (await scene.tell(), await scene.ping()):
+async def test_what_is_no_response_fails_the_attempt_and_the_worker_lives(
+    scenario: WebhookScenario, answer: bytes
+) -> None:
+    scenario.public.answer = answer
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
+        for delivery in (await scenario.tell(), await scenario.ping()):
             assert (status(delivery), delivery["attempts"][0]["response_body"]) == (None, None)
             assert (error(delivery) or "").startswith("invalid_response: ")
-        await scene.goes_on()
+        await scenario.goes_on()
 
 
-async def test_n10_a_second_response_is_not_taken_for_the_answer_to_the_next_request(scene: Scene) -> None:
-    scene.public.answer = OK + ok(200, b"smuggled")
-    await scene.subscribe()
-    async with scene.office.telling():
-        assert (await scene.tell())["attempts"][0]["response_body"] == "ok"
-        scene.public.answer = ok(500, b"the real one")
-        delivery = await scene.tell()
+async def test_n10_a_second_response_is_not_taken_for_the_answer_to_the_next_request(scenario: WebhookScenario) -> None:
+    scenario.public.answer = OK + ok(200, b"smuggled")
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
+        assert (await scenario.tell())["attempts"][0]["response_body"] == "ok"
+        scenario.public.answer = ok(500, b"the real one")
+        delivery = await scenario.tell()
         assert (delivery["attempts"][0]["status_code"], delivery["attempts"][0]["response_body"]) == (
             500,
             "the real one",
         )
-    assert [request.connection for request in scene.public.requests] == [1, 2]
+    assert [request.connection for request in scenario.public.requests] == [1, 2]
 
 
-async def test_n11_a_request_is_never_sent_twice_within_an_attempt(scene: Scene) -> None:
+async def test_n11_a_request_is_never_sent_twice_within_an_attempt(scenario: WebhookScenario) -> None:
     """Also when a kept connection ends under it: it may have been read, and there are seven attempts, not more."""
 
-    async def answer(request: Received) -> bytes:
+    async def answer(request: ReceivedRequest) -> bytes:
         # The second request on a connection meets its end.
-        return OK if [one.connection for one in scene.public.requests].count(request.connection) == 1 else b""
+        return OK if [one.connection for one in scenario.public.requests].count(request.connection) == 1 else b""
 
-    scene.public.answer = answer
-    await scene.subscribe()
-    async with scene.office.telling():
-        first, second = await scene.tell(), await scene.tell()
+    scenario.public.answer = answer
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
+        first, second = await scenario.tell(), await scenario.tell()
         assert [(one["status"], one["attempt_count"]) for one in (first, second)] == [("succeeded", 1), ("pending", 1)]
-    assert [request.connection for request in scene.public.requests] == [1, 1]
+    assert [request.connection for request in scenario.public.requests] == [1, 1]
 
 
 # What is kept, and what follows.
@@ -148,14 +152,14 @@ async def test_n11_a_request_is_never_sent_twice_within_an_attempt(scene: Scene)
         pytest.param(b"\xff" * 4096, "\ufffd" * 682, id="B11 what grows when it is replaced"),
     ],
 )
-async def test_a_body_is_kept_as_text_and_shown_as_json(scene: Scene, body: bytes, kept: str) -> None:
-    scene.public.answer = ok(200, body, "Content-Type: text/html")
-    await scene.subscribe()
-    async with scene.office.telling():
-        delivery = await scene.tell()
+async def test_a_body_is_kept_as_text_and_shown_as_json(scenario: WebhookScenario, body: bytes, kept: str) -> None:
+    scenario.public.answer = ok(200, body, "Content-Type: text/html")
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
+        delivery = await scenario.tell()
     assert delivery["attempts"][0]["response_body"] == kept
     assert len(kept.encode()) <= KEPT_BYTES
-    shown = await scene.call("GET", DELIVERIES)
+    shown = await scenario.call("GET", DELIVERIES)
     assert shown.headers["content-type"] == "application/json"
     assert shown.headers["x-content-type-options"] == "nosniff"
     assert not set(shown.content) & set(range(0x20))
@@ -166,13 +170,15 @@ async def test_a_body_is_kept_as_text_and_shown_as_json(scene: Scene, body: byte
     [(204, "succeeded"), (299, "succeeded"), (300, "pending"), (304, "pending"), (410, "pending"), (429, "pending")],
     ids=lambda value: f"B13 {value}",
 )
-async def test_any_2xx_is_success_and_nothing_stretches_the_schedule(scene: Scene, code: int, state: str) -> None:
-    scene.public.answer = ok(code, b"", "Retry-After: 999999")
-    await scene.subscribe()
-    async with scene.office.telling():
-        delivery = await scene.tell()
+async def test_any_2xx_is_success_and_nothing_stretches_the_schedule(
+    scenario: WebhookScenario, code: int, state: str
+) -> None:
+    scenario.public.answer = ok(code, b"", "Retry-After: 999999")
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
+        delivery = await scenario.tell()
         assert (delivery["status"], status(delivery)) == (state, code)
-        due = times.to_wire(scene.office.clock.now + RETRY_SECONDS * SECOND)
+        due = times.to_wire(scenario.harness.clock.now + RETRY_SECONDS * SECOND)
         assert delivery["next_attempt_at"] == (None if state == "succeeded" else due)
-        assert (await scene.ping())["status"] == ("succeeded" if state == "succeeded" else "failed")
-    assert (await webhooks.find(scene.office.ctx, scene.mine.account_id)) is not None  # 410 removes nothing
+        assert (await scenario.ping())["status"] == ("succeeded" if state == "succeeded" else "failed")
+    assert (await endpoints.find(scenario.harness.ctx, scenario.mine.account_id)) is not None  # 410 removes nothing

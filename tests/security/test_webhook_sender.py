@@ -13,14 +13,23 @@ from collections.abc import Callable
 import pytest
 import trustme
 
-from postroad.model import judging
-from tests import dns_server, mailing, webhook_receivers
+from postroad.model.bounces import disposition
+from tests import accepted_mail, dns_server, webhook_server
 from tests.api.webhook_calls import check_refusal
 from tests.contexts import SECOND
-from tests.security import identities
-from tests.security.scenes import HEAD, INSIDE, PUBLIC, RETRY_SECONDS, Saying, Scene, error, status
-from tests.services import ending
-from tests.webhook_receivers import NAME, ok
+from tests.security import bad_certificates
+from tests.security.webhook_scenario import (
+    HEAD,
+    INSIDE,
+    PUBLIC,
+    RETRY_SECONDS,
+    RepeatingResponse,
+    WebhookScenario,
+    error,
+    status,
+)
+from tests.services import claimed_mail
+from tests.webhook_server import NAME, ok
 
 SENT_HEADERS = {"host", "content-type", "user-agent", "service-signature", "content-length"}
 
@@ -42,77 +51,81 @@ class Rebinding(dict[str, list[str]]):
         return [PUBLIC if self.server.count(NAME, "A") <= self.publicly else INSIDE]
 
 
-async def test_b1_a_rebound_name_is_connected_where_it_was_checked_and_nowhere_else(scene: Scene) -> None:
+async def test_b1_a_rebound_name_is_connected_where_it_was_checked_and_nowhere_else(scenario: WebhookScenario) -> None:
     # Public for the save and for one attempt; a second look within the attempt would lead inside.
-    scene.dns.zones[NAME] = Rebinding(scene.dns, publicly=2)
-    await scene.subscribe(scene.public.url)
-    async with scene.office.telling():
-        assert status(await scene.tell()) == 200
-        assert scene.dns.count(NAME, "A") == 2
+    scenario.dns.zones[NAME] = Rebinding(scenario.dns, publicly=2)
+    await scenario.subscribe(scenario.public.url)
+    async with scenario.harness.delivering():
+        assert status(await scenario.tell()) == 200
+        assert scenario.dns.count(NAME, "A") == 2
         for _ in range(3):
-            assert (error(await scene.tell()) or "").startswith("blocked_destination: ")
-    assert scene.dialled == [PUBLIC]
-    assert (scene.inside.connections, len(scene.public.requests)) == (0, 1)
+            assert (error(await scenario.tell()) or "").startswith("blocked_destination: ")
+    assert scenario.dialled == [PUBLIC]
+    assert (scenario.inside.connections, len(scenario.public.requests)) == (0, 1)
 
 
 @pytest.mark.parametrize("addresses", [[PUBLIC, INSIDE], [INSIDE, PUBLIC]], ids=["B2 first", "B2 last"])
-async def test_one_private_address_among_public_ones_blocks_all(scene: Scene, addresses: list[str]) -> None:
-    scene.dns.zones[NAME] = {"A": addresses}
-    check_refusal(await scene.save(scene.public.url), 400, "invalid_request")
-    await scene.subscribe()
-    await scene.plant(scene.public.url)
-    async with scene.office.telling():
-        for delivery in (await scene.tell(), await scene.ping()):
+async def test_one_private_address_among_public_ones_blocks_all(
+    scenario: WebhookScenario, addresses: list[str]
+) -> None:
+    scenario.dns.zones[NAME] = {"A": addresses}
+    check_refusal(await scenario.save(scenario.public.url), 400, "invalid_request")
+    await scenario.subscribe()
+    await scenario.plant(scenario.public.url)
+    async with scenario.harness.delivering():
+        for delivery in (await scenario.tell(), await scenario.ping()):
             assert (error(delivery) or "").startswith(f"blocked_destination: {NAME} leads to a ")
             assert INSIDE not in (error(delivery) or "")
-    assert scene.dialled == []
+    assert scenario.dialled == []
 
 
-async def test_n1_many_addresses_are_tried_within_the_time_and_none_twice(scene: Scene) -> None:
+async def test_n1_many_addresses_are_tried_within_the_time_and_none_twice(scenario: WebhookScenario) -> None:
     """Nobody listens at the first three; a name with a hundred addresses is no way to scan with."""
-    scene.dns.zones[NAME] = {"TC": [], "A": [f"127.2.0.{last}" for last in range(1, 101)]}
-    await scene.subscribe(scene.public.url)
-    async with scene.office.telling():
-        assert (error(await scene.tell()) or "").startswith("connection_failed: ")
-    assert scene.dialled == ["127.2.0.1", "127.2.0.2", "127.2.0.3"]
+    scenario.dns.zones[NAME] = {"TC": [], "A": [f"127.2.0.{last}" for last in range(1, 101)]}
+    await scenario.subscribe(scenario.public.url)
+    async with scenario.harness.delivering():
+        assert (error(await scenario.tell()) or "").startswith("connection_failed: ")
+    assert scenario.dialled == ["127.2.0.1", "127.2.0.2", "127.2.0.3"]
 
 
-async def test_n2_what_dns_does_not_say_is_a_failed_attempt_and_no_reason_to_guess(scene: Scene) -> None:
+async def test_n2_what_dns_does_not_say_is_a_failed_attempt_and_no_reason_to_guess(scenario: WebhookScenario) -> None:
     """All at once, each the name of another account: silence takes three of the five seconds."""
     names = {f"fault-{number}.example.org": fault for number, fault in enumerate(dns_server.Fault)}
-    endpoints = {name: await scene.office.endpoint(scene.public.at(name)) for name in (*names, "missing.example.org")}
-    scene.dns.zones |= names
-    written = {name: await scene.office.write(endpoint) for name, endpoint in endpoints.items()}
-    await scene.subscribe()
-    async with scene.office.telling():
-        await scene.goes_on()
+    endpoints = {
+        name: await scenario.harness.endpoint(scenario.public.at(name)) for name in (*names, "missing.example.org")
+    }
+    scenario.dns.zones |= names
+    written = {name: await scenario.harness.write(endpoint) for name, endpoint in endpoints.items()}
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
+        await scenario.goes_on()
         for name, endpoint in endpoints.items():
-            [attempt] = (await scene.office.settle(endpoint, written[name])).attempts
+            [attempt] = (await scenario.harness.settle(endpoint, written[name])).attempts
             assert (attempt.error or "").startswith(f"dns_failure: {name}")
-    assert scene.dialled == [PUBLIC]
+    assert scenario.dialled == [PUBLIC]
 
 
 # Redirects, and other ways to send somebody elsewhere.
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308], ids=lambda code: f"B3 {code}")
-async def test_a_redirect_is_not_followed(scene: Scene, code: int) -> None:
-    inside, port = f"https://{INSIDE}:{scene.inside.port}/", scene.inside.port
-    places = (inside, f"http://{INSIDE}:{port}/", f"//{INSIDE}:{port}/", "/elsewhere", scene.public.literal_url)
-    await scene.subscribe()
-    async with scene.office.telling():
+async def test_a_redirect_is_not_followed(scenario: WebhookScenario, code: int) -> None:
+    inside, port = f"https://{INSIDE}:{scenario.inside.port}/", scenario.inside.port
+    places = (inside, f"http://{INSIDE}:{port}/", f"//{INSIDE}:{port}/", "/elsewhere", scenario.public.literal_url)
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
         for number, place in enumerate(places, start=1):
-            scene.public.answer = ok(code, b"moved", f"Location: {place}")
-            delivery = await scene.tell()
+            scenario.public.answer = ok(code, b"moved", f"Location: {place}")
+            delivery = await scenario.tell()
             assert (delivery["status"], status(delivery)) == ("pending", code)
             assert (error(delivery) or "").startswith("redirect_not_followed: ")
-            assert len(scene.public.requests) == number
-        await scene.goes_on()
+            assert len(scenario.public.requests) == number
+        await scenario.goes_on()
 
 
-async def test_n3_no_header_sends_anybody_anywhere_or_is_remembered(scene: Scene) -> None:
-    inside = f"{INSIDE}:{scene.inside.port}"
-    scene.public.answer = ok(
+async def test_n3_no_header_sends_anybody_anywhere_or_is_remembered(scenario: WebhookScenario) -> None:
+    inside = f"{INSIDE}:{scenario.inside.port}"
+    scenario.public.answer = ok(
         200,
         b"ok",
         f"Location: https://{inside}/",
@@ -124,31 +137,33 @@ async def test_n3_no_header_sends_anybody_anywhere_or_is_remembered(scene: Scene
         "Strict-Transport-Security: max-age=31536000",
         f'WWW-Authenticate: Basic realm="{inside}"',
     )
-    await scene.subscribe()
-    async with scene.office.telling():
-        assert (await scene.tell())["status"] == "succeeded"
-        await scene.goes_on()
-    assert [request.path for request in scene.public.requests] == ["/hook", "/hook"]
-    assert [set(request.headers) for request in scene.public.requests] == [SENT_HEADERS] * 2
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
+        assert (await scenario.tell())["status"] == "succeeded"
+        await scenario.goes_on()
+    assert [request.path for request in scenario.public.requests] == ["/hook", "/hook"]
+    assert [set(request.headers) for request in scenario.public.requests] == [SENT_HEADERS] * 2
 
 
 @pytest.mark.parametrize("code, header", [(401, "WWW-Authenticate: Basic"), (407, "Proxy-Authenticate: Negotiate")])
-async def test_n4_a_challenge_is_never_answered(scene: Scene, code: int, header: str) -> None:
-    scene.public.answer = ok(code, b"who are you?", header)
-    await scene.subscribe()
-    async with scene.office.telling():
-        delivery = await scene.tell()
-        scene.office.pass_seconds(RETRY_SECONDS)
-        assert len((await scene.told(delivery["id"], attempts=2))["attempts"]) == 2
-    assert [set(request.headers) for request in scene.public.requests] == [SENT_HEADERS] * 2
+async def test_n4_a_challenge_is_never_answered(scenario: WebhookScenario, code: int, header: str) -> None:
+    scenario.public.answer = ok(code, b"who are you?", header)
+    await scenario.subscribe()
+    async with scenario.harness.delivering():
+        delivery = await scenario.tell()
+        scenario.harness.pass_seconds(RETRY_SECONDS)
+        assert len((await scenario.told(delivery["id"], attempts=2))["attempts"]) == 2
+    assert [set(request.headers) for request in scenario.public.requests] == [SENT_HEADERS] * 2
 
 
-async def test_n5_no_proxy_of_the_environment_is_asked(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_n5_no_proxy_of_the_environment_is_asked(
+    scenario: WebhookScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.setenv(name, f"http://{INSIDE}:{scene.inside.port}")
-    await scene.subscribe(scene.public.url)
-    async with scene.office.telling():
-        await scene.goes_on()
+        monkeypatch.setenv(name, f"http://{INSIDE}:{scenario.inside.port}")
+    await scenario.subscribe(scenario.public.url)
+    async with scenario.harness.delivering():
+        await scenario.goes_on()
 
 
 # Time.
@@ -156,29 +171,29 @@ async def test_n5_no_proxy_of_the_environment_is_asked(scene: Scene, monkeypatch
 
 SLOW = {
     "B4 never answers": None,
-    "B4 headers, then a byte now and then": Saying(HEAD + b"Content-Length: 100\r\n\r\n", b"x", pause=0.4),
-    "B4 a byte every four seconds": Saying(HEAD + b"Content-Length: 100\r\n\r\n", b"x", pause=4),
-    "B4 a head without an end": Saying(HEAD, b"X-Slow: yes\r\n", pause=0.4),
-    "B4 100 Continue again and again": Saying(b"", b"HTTP/1.1 100 Continue\r\n\r\n", pause=0.05),
-    "N6 a letter of the status line now and then": Saying(b"H", b"T", pause=4.5),
+    "B4 headers, then a byte now and then": RepeatingResponse(HEAD + b"Content-Length: 100\r\n\r\n", b"x", pause=0.4),
+    "B4 a byte every four seconds": RepeatingResponse(HEAD + b"Content-Length: 100\r\n\r\n", b"x", pause=4),
+    "B4 a head without an end": RepeatingResponse(HEAD, b"X-Slow: yes\r\n", pause=0.4),
+    "B4 100 Continue again and again": RepeatingResponse(b"", b"HTTP/1.1 100 Continue\r\n\r\n", pause=0.05),
+    "N6 a letter of the status line now and then": RepeatingResponse(b"H", b"T", pause=4.5),
 }
 
 
-async def test_b4_an_attempt_ends_after_five_seconds(scene: Scene, authority: trustme.CA) -> None:
+async def test_b4_an_attempt_ends_after_five_seconds(scenario: WebhookScenario, authority: trustme.CA) -> None:
     """All at once, each the receiver of another account; N7 accepts TCP and never shakes hands."""
     async with contextlib.AsyncExitStack() as stack:
         told = {}
         for case, answer in SLOW.items():
-            receiver = await stack.enter_async_context(webhook_receivers.receiving(authority=authority, answer=answer))
-            told[case] = receiver, await scene.office.endpoint(receiver.literal_url)
-        silent = await stack.enter_async_context(webhook_receivers.receiving(tls=False))
-        told["N7"] = silent, await scene.office.endpoint(f"https://{PUBLIC}:{silent.port}/")
-        written = {case: await scene.office.write(endpoint) for case, (_, endpoint) in told.items()}
-        await scene.subscribe()
-        async with scene.office.telling():
-            await scene.goes_on()  # nobody waits for them
+            receiver = await stack.enter_async_context(webhook_server.running(authority=authority, answer=answer))
+            told[case] = receiver, await scenario.harness.endpoint(receiver.literal_url)
+        silent = await stack.enter_async_context(webhook_server.running(tls=False))
+        told["N7"] = silent, await scenario.harness.endpoint(f"https://{PUBLIC}:{silent.port}/")
+        written = {case: await scenario.harness.write(endpoint) for case, (_, endpoint) in told.items()}
+        await scenario.subscribe()
+        async with scenario.harness.delivering():
+            await scenario.goes_on()  # nobody waits for them
             for case, (receiver, endpoint) in told.items():
-                [attempt] = (await scene.office.settle(endpoint, written[case])).attempts
+                [attempt] = (await scenario.harness.settle(endpoint, written[case])).attempts
                 assert (attempt.error or "").startswith("timeout: "), case
                 # Never early; and late only as far as a busy machine is.
                 assert 4.5 <= attempt.duration / SECOND <= 10, case
@@ -189,25 +204,25 @@ async def test_b4_an_attempt_ends_after_five_seconds(scene: Scene, authority: tr
 # TLS.
 
 
-@pytest.mark.parametrize("identity", identities.ALL, ids=lambda identity: f"B8 {identity.__name__}")
+@pytest.mark.parametrize("identity", bad_certificates.ALL, ids=lambda identity: f"B8 {identity.__name__}")
 async def test_who_does_not_prove_itself_hears_nothing_now_or_later(
-    scene: Scene, authority: trustme.CA, identity: Callable[[trustme.CA], ssl.SSLContext]
+    scenario: WebhookScenario, authority: trustme.CA, identity: Callable[[trustme.CA], ssl.SSLContext]
 ) -> None:
     """Neither a retry nor a ping nor a replay is more trusting, by name or by address."""
-    async with webhook_receivers.receiving(authority=authority, tls=identity(authority)) as impostor:
+    async with webhook_server.running(authority=authority, tls=identity(authority)) as impostor:
         for url in (impostor.url, impostor.literal_url):
-            await scene.subscribe(url)
-            async with scene.office.telling():
-                delivery = await scene.tell()
-                scene.office.pass_seconds(RETRY_SECONDS)
-                again = await scene.told(delivery["id"], attempts=2)
-                for tried in (delivery, again, await scene.ping(), await scene.replay(delivery["id"])):
+            await scenario.subscribe(url)
+            async with scenario.harness.delivering():
+                delivery = await scenario.tell()
+                scenario.harness.pass_seconds(RETRY_SECONDS)
+                again = await scenario.told(delivery["id"], attempts=2)
+                for tried in (delivery, again, await scenario.ping(), await scenario.replay(delivery["id"])):
                     assert (error(tried) or "").startswith("tls_failure: "), error(tried)
         assert impostor.requests == []
-        assert impostor.connections == sum(len(one["attempts"]) for one in await scene.log())
+        assert impostor.connections == sum(len(one["attempts"]) for one in await scenario.log())
 
 
-async def test_n12_nothing_is_said_in_plain_text_to_a_receiver_without_tls(scene: Scene) -> None:
+async def test_n12_nothing_is_said_in_plain_text_to_a_receiver_without_tls(scenario: WebhookScenario) -> None:
     """It answers the handshake in plain HTTP, as web servers do, and would like to be asked again."""
     heard = bytearray()
 
@@ -219,9 +234,9 @@ async def test_n12_nothing_is_said_in_plain_text_to_a_receiver_without_tls(scene
 
     server = await asyncio.start_server(grumble, PUBLIC, 0)
     async with server:
-        await scene.subscribe(f"https://{PUBLIC}:{server.sockets[0].getsockname()[1]}/")
-        async with scene.office.telling():
-            delivery = await scene.tell()
+        await scenario.subscribe(f"https://{PUBLIC}:{server.sockets[0].getsockname()[1]}/")
+        async with scenario.harness.delivering():
+            delivery = await scenario.tell()
             assert (error(delivery) or "").startswith("tls_failure: ")
     assert heard.startswith(b"\x16\x03")
     assert b"POST" not in heard
@@ -230,23 +245,25 @@ async def test_n12_nothing_is_said_in_plain_text_to_a_receiver_without_tls(scene
 # What is said.
 
 
-async def test_b10_what_customers_and_destinations_write_stays_inside_the_body(scene: Scene) -> None:
+async def test_b10_what_customers_and_destinations_write_stays_inside_the_body(scenario: WebhookScenario) -> None:
     evil = "evil\r\nX-Injected: yes\r\n\r\n{}\u2028"
-    await scene.subscribe()
-    await mailing.allow(scene.office.ctx, scene.mine.account_id)
+    await scenario.subscribe()
+    await accepted_mail.allow_sending(scenario.harness.ctx, scenario.mine.account_id)
     for members in ({"subject": evil}, {"to": "a@example.net\r\nX-Injected: yes"}, {"from": f"shop@example.com{evil}"}):
         mail = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Hello", "text": "Hi", **members}
         headers = {"Idempotency-Key": "key"}
-        sent = await scene.mine.owner.post("/emails", json=mail, headers=headers)
+        sent = await scenario.mine.owner.post("/emails", json=mail, headers=headers)
         check_refusal(sent, 400, "invalid_request")
     # The destination's words come from elsewhere, and are not refused.
-    _, [claimed] = await ending.another(scene.office.ctx, scene.mine.account_id, "ada@example.net", subject="é ☃")
-    await scene.office.ctx.record.submit(
-        [ending.outcome(scene.office.ctx, claimed, judging.Verdict.DELIVERED, response=evil)]
+    _, [claimed] = await claimed_mail.another(
+        scenario.harness.ctx, scenario.mine.account_id, "ada@example.net", subject="é ☃"
     )
-    scene.office.ctx.tidings.set()
-    async with scene.office.telling():
-        [request] = await scene.public.received(1)
+    await scenario.harness.ctx.outcome_commits.submit(
+        [claimed_mail.outcome(scenario.harness.ctx, claimed, disposition.Verdict.DELIVERED, response=evil)]
+    )
+    scenario.harness.ctx.webhook_wakeup.set()
+    async with scenario.harness.delivering():
+        [request] = await scenario.public.received(1)
     assert set(request.headers) == SENT_HEADERS
     assert not any("\r" in value or "\n" in value or "evil" in value for value in request.headers.values())
     assert b"\r" not in request.body

@@ -11,8 +11,8 @@ import pytest
 
 from tests import dns_server
 from tests.api.webhook_calls import WEBHOOK, check_refusal
-from tests.security.scenes import INSIDE, OWN_HOST, OWN_NAME, PUBLIC, Scene
-from tests.webhook_receivers import NAME, OK
+from tests.security.webhook_scenario import INSIDE, OWN_HOST, OWN_NAME, PUBLIC, WebhookScenario
+from tests.webhook_server import NAME, OK
 
 CASES = {
     "A1": [
@@ -167,11 +167,11 @@ def blocked(uses: dict[str, str | None]) -> dict[str, str | None]:
     return {use: error for use, error in uses.items() if not (error or "").startswith("blocked_destination: ")}
 
 
-def changing(scene: Scene, addresses: list[str]) -> Callable[[], Awaitable[None]]:
+def changing(scenario: WebhookScenario, addresses: list[str]) -> Callable[[], Awaitable[None]]:
     """What somebody does who owns the name's zone."""
 
     async def change() -> None:
-        scene.dns.zones[NAME] = {
+        scenario.dns.zones[NAME] = {
             "A": [address for address in addresses if ":" not in address],
             "AAAA": [address for address in addresses if ":" in address],
         }
@@ -180,24 +180,24 @@ def changing(scene: Scene, addresses: list[str]) -> Callable[[], Awaitable[None]
 
 
 @pytest.mark.parametrize("url", TABLE)
-async def test_a_url_that_leads_inside_is_refused_and_never_connected(scene: Scene, url: str) -> None:
-    scene.dns.zones |= ZONES
-    bad = url.replace("{port}", str(scene.inside.port))
-    check_refusal(await scene.save(bad), 400, "invalid_request")
-    await scene.subscribe()
-    sentence = check_refusal(await scene.save(bad), 400, "invalid_request")
+async def test_a_url_that_leads_inside_is_refused_and_never_connected(scenario: WebhookScenario, url: str) -> None:
+    scenario.dns.zones |= ZONES
+    bad = url.replace("{port}", str(scenario.inside.port))
+    check_refusal(await scenario.save(bad), 400, "invalid_request")
+    await scenario.subscribe()
+    sentence = check_refusal(await scenario.save(bad), 400, "invalid_request")
     assert sentence.startswith("url: ")
-    assert (await scene.call("GET", WEBHOOK)).json()["webhook"]["url"] == scene.public.literal_url
+    assert (await scenario.call("GET", WEBHOOK)).json()["webhook"]["url"] == scenario.public.literal_url
 
     async def plant() -> None:
-        await scene.plant(bad)
+        await scenario.plant(bad)
 
-    assert blocked(await scene.every_use(plant)) == {}
-    assert scene.dialled == []
-    assert (scene.inside.connections, len(scene.public.requests)) == (0, 1)
+    assert blocked(await scenario.every_use(plant)) == {}
+    assert scenario.dialled == []
+    assert (scenario.inside.connections, len(scenario.public.requests)) == (0, 1)
 
 
-async def test_what_is_not_even_text_is_refused(scene: Scene) -> None:
+async def test_what_is_not_even_text_is_refused(scenario: WebhookScenario) -> None:
     """A9: what JSON can say and no store could keep."""
     for url in (
         b'"https://\\ud800.example.org/"',
@@ -206,9 +206,9 @@ async def test_what_is_not_even_text_is_refused(scene: Scene) -> None:
         b"null",
         b'["https://x"]',
     ):
-        refused = await scene.call("PUT", WEBHOOK, content=b'{"url": %s}' % url)
+        refused = await scenario.call("PUT", WEBHOOK, content=b'{"url": %s}' % url)
         check_refusal(refused, 400, "invalid_request")
-    assert (await scene.call("GET", WEBHOOK)).json()["webhook"] is None
+    assert (await scenario.call("GET", WEBHOOK)).json()["webhook"] is None
 
 
 @pytest.mark.parametrize(
@@ -216,26 +216,28 @@ async def test_what_is_not_even_text_is_refused(scene: Scene) -> None:
     [[INSIDE], ["10.0.0.1"], ["169.254.169.254"], ["::1"], ["fd00::1"], [PUBLIC, INSIDE], [PUBLIC, "::1"]],
     ids=lambda addresses: f"A11 {' '.join(addresses)}",
 )
-async def test_a_name_that_turns_private_is_never_connected_again(scene: Scene, addresses: list[str]) -> None:
+async def test_a_name_that_turns_private_is_never_connected_again(
+    scenario: WebhookScenario, addresses: list[str]
+) -> None:
     """A connection that was kept from before is not used either."""
-    await scene.subscribe(scene.public.url)
-    assert blocked(await scene.every_use(changing(scene, addresses))) == {}
-    assert scene.dialled == []
-    assert (scene.inside.connections, len(scene.public.requests)) == (0, 1)
-    check_refusal(await scene.save(scene.public.url), 400, "invalid_request")
+    await scenario.subscribe(scenario.public.url)
+    assert blocked(await scenario.every_use(changing(scenario, addresses))) == {}
+    assert scenario.dialled == []
+    assert (scenario.inside.connections, len(scenario.public.requests)) == (0, 1)
+    check_refusal(await scenario.save(scenario.public.url), 400, "invalid_request")
     # And when the name is public again, everything goes on.
-    await changing(scene, [PUBLIC])()
-    scene.public.answer = OK
-    assert (await scene.ping())["status"] == "succeeded"
+    await changing(scenario, [PUBLIC])()
+    scenario.public.answer = OK
+    assert (await scenario.ping())["status"] == "succeeded"
 
 
-async def test_what_is_dialled_is_seen(scene: Scene) -> None:
+async def test_what_is_dialled_is_seen(scenario: WebhookScenario) -> None:
     """The control: with a URL that may be used, the same uses reach the receiver, over TCP that is noticed."""
-    await scene.subscribe(scene.public.url)
+    await scenario.subscribe(scenario.public.url)
 
     async def close_connections() -> None:
-        scene.public.answer = b"HTTP/1.1 500 Broken\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        scenario.public.answer = b"HTTP/1.1 500 Broken\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
-    assert set((await scene.every_use(close_connections)).values()) == {None}
-    assert set(scene.dialled) == {PUBLIC}
-    assert len(scene.public.requests) == 5
+    assert set((await scenario.every_use(close_connections)).values()) == {None}
+    assert set(scenario.dialled) == {PUBLIC}
+    assert len(scenario.public.requests) == 5

@@ -8,10 +8,11 @@ from hypothesis import strategies
 
 from postroad import errors
 from postroad.model import mail
-from postroad.services import accounts, context, templates
+from postroad.services import context, templates
+from postroad.services.accounts import registry as accounts
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import templates as stored_templates
-from tests import contexts, mailing
+from tests import accepted_mail, contexts
 
 
 def template(subject: str = "Hello", text: str | None = None, html: str | None = None) -> stored_templates.Template:
@@ -127,8 +128,10 @@ def test_rendering_gives_text_or_a_refusal(values: dict[str, str]) -> None:
 async def test_a_saved_template_is_found_and_sent(ctx: context.Context, account: stored_accounts.Account) -> None:
     saved = await templates.put(ctx, account.id, "welcome", subject="Hi {{name}}", text="{{name}}!", html=None)
     assert saved == await templates.find(ctx, account.id, "welcome")
-    await mailing.allow(ctx, account.id)
-    assert await mailing.accept(ctx, account.id, subject=None, text=None, template="welcome", variables={"name": "Ada"})
+    await accepted_mail.allow_sending(ctx, account.id)
+    assert await accepted_mail.accept(
+        ctx, account.id, subject=None, text=None, template="welcome", variables={"name": "Ada"}
+    )
 
 
 async def test_saving_again_replaces_and_keeps_the_id(

@@ -4,19 +4,21 @@ import inspect
 
 from postroad.network import smtp_session
 from postroad.protocol.smtp import values
-from postroad.services import inbox
+from postroad.services.messages import dev_inbox
 from postroad.simulator import mailbox
 
 
-def new_inbox() -> inbox.Inbox:
-    return inbox.Inbox(clock=lambda: 1_800_000_000_000_000, entropy=bytes)
+def new_inbox() -> dev_inbox.Inbox:
+    return dev_inbox.Inbox(clock=lambda: 1_800_000_000_000_000, entropy=bytes)
 
 
-def new_policy(mail: inbox.Inbox | None = None, deferrals: mailbox.Deferrals | None = None) -> mailbox.MailboxPolicy:
+def new_policy(
+    mail: dev_inbox.Inbox | None = None, deferrals: mailbox.Deferrals | None = None
+) -> mailbox.MailboxPolicy:
     return mailbox.MailboxPolicy(mail or new_inbox(), deferrals or mailbox.Deferrals(), slow_seconds=0)
 
 
-def code(verdict: smtp_session.Verdict) -> int:
+def code(verdict: smtp_session.PolicyDecision) -> int:
     assert isinstance(verdict, values.Reply)
     return verdict.code
 
@@ -47,21 +49,21 @@ def test_what_was_taken_is_put_off_anew_the_next_time() -> None:
         for _ in range(3):
             policy.mail("same@example.org", {})
             codes.append(code(policy.recipient("Defer@example.net", {})))
-        taken = policy.message(values.Envelope("same@example.org", ("Defer@example.net",), (b"x\r\n",)))
+        taken = policy.message(values.MailTransaction("same@example.org", ("Defer@example.net",), (b"x\r\n",)))
         codes.append(code(taken))
     assert codes == [451, 451, 250, 250] * 2
 
 
 def test_the_memory_of_deferrals_is_bounded() -> None:
-    deferrals = mailbox.Deferrals(most=2)
+    deferrals = mailbox.Deferrals(max_entries=2)
     for _ in range(2):
-        assert deferrals.is_due("a", "x")
-    assert deferrals.is_due("b", "x")
-    assert not deferrals.is_due("a", "x")
-    assert deferrals.is_due("c", "x")
-    assert not deferrals.is_due("a", "x")
-    assert deferrals.is_due("b", "x")
-    assert deferrals.is_due("b", "x")
+        assert deferrals.should_defer("a", "x")
+    assert deferrals.should_defer("b", "x")
+    assert not deferrals.should_defer("a", "x")
+    assert deferrals.should_defer("c", "x")
+    assert not deferrals.should_defer("a", "x")
+    assert deferrals.should_defer("b", "x")
+    assert deferrals.should_defer("b", "x")
 
 
 async def test_a_slow_recipient_is_answered_late_and_lands_in_the_inbox_then() -> None:
@@ -69,7 +71,7 @@ async def test_a_slow_recipient_is_answered_late_and_lands_in_the_inbox_then() -
     policy = new_policy(mail)
     policy.mail("a@example.org", {})
     policy.recipient("slow@example.net", {})
-    verdict = policy.message(values.Envelope("a@example.org", ("slow@example.net",), (b"x\r\n",)))
+    verdict = policy.message(values.MailTransaction("a@example.org", ("slow@example.net",), (b"x\r\n",)))
     assert mail.newest_first() == []
     assert inspect.isawaitable(verdict)
     assert code(await verdict) == 250
@@ -82,7 +84,7 @@ def test_dropping_ends_with_its_transaction() -> None:
     policy.mail("a@example.org", {})
     assert code(policy.recipient("drop@example.net", {})) == 250
     assert policy.data() is None
-    assert policy.message(values.Envelope("a@example.org", ("drop@example.net",), (b"x\r\n",))) is None
+    assert policy.message(values.MailTransaction("a@example.org", ("drop@example.net",), (b"x\r\n",))) is None
     policy.mail("a@example.org", {})
     assert code(policy.recipient("jo@example.net", {})) == 250
     assert code(policy.data()) == 354

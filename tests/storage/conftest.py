@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from postroad.storage import opening, sqlite
+from postroad.storage import open_store, sqlite
 from postroad.storage.store import Store
 from tests.contexts import database_url
-from tests.storage import gathering
+from tests.storage import group_commits
 
 __all__ = ["database_url"]
 
@@ -30,7 +30,7 @@ def new_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def store(database_url: str) -> AsyncIterator[Store]:
-    opened = await opening.open_current(database_url, migrate=True)
+    opened = await open_store.open_current(database_url, migrate=True)
     yield opened
     await opened.close()
 
@@ -40,7 +40,7 @@ async def reopen(database_url: str) -> AsyncIterator[Reopen]:
     async with contextlib.AsyncExitStack() as stack:
 
         async def reopen() -> Store:
-            opened = await opening.open_store(database_url)
+            opened = await open_store.open_store(database_url)
             stack.push_async_callback(opened.close)
             return opened
 
@@ -49,17 +49,17 @@ async def reopen(database_url: str) -> AsyncIterator[Reopen]:
 
 @pytest.fixture
 async def sqlite_store(clean_sqlite_url: str) -> AsyncIterator[sqlite.SqliteStore]:
-    opened = await opening.open_current(clean_sqlite_url, migrate=True)
+    opened = await open_store.open_current(clean_sqlite_url, migrate=True)
     assert isinstance(opened, sqlite.SqliteStore)
     yield opened
     await opened.close()
 
 
 @pytest.fixture
-def ledger() -> gathering.Ledger:
-    return gathering.Ledger()
+def ledger() -> group_commits.Ledger:
+    return group_commits.Ledger()
 
 
 @pytest.fixture
-def gate(store: Store) -> gathering.Gate:
-    return gathering.Gate(store)
+def gate(store: Store) -> group_commits.Gate:
+    return group_commits.Gate(store)

@@ -87,10 +87,10 @@ async def test_the_latest_refusals_of_an_account_come_newest_first_with_their_ad
     async with store.transaction() as tx:
         known = [samples.recipient("em_1", place, id=f"rcp_{place}") for place in range(len(verdicts))]
         await recipients.insert(tx, known)
-        found = await attempts.latest_refused(tx, "acc_1", most=3)
-        assert await attempts.latest_refused(tx, "acc_3", most=3) == []
+        found = await attempts.latest_refused(tx, "acc_1", limit=3)
+        assert await attempts.latest_refused(tx, "acc_3", limit=3) == []
     assert [one.recipient_id for one in found] == ["rcp_5", "rcp_4", "rcp_2"]
     response, reason = "nobody here: Grüße 🌍", "unknown_address"
-    assert found[2] == attempts.Refused(
+    assert found[2] == attempts.FinalRefusal(
         "em_1", "rcp_2", "Person2@example.org", NOW + 2, "failed", "address", reason, 550, response
     )

@@ -88,14 +88,14 @@ async def test_domains_that_are_due_are_claimed_once_the_most_patient_first(stor
             await domains.insert(tx, domain(f"dom_{at}", f"{at}.example"))
             await domains.checked(tx, "acc_1", f"dom_{at}", check_at=10 * (5 - at), failing_since=None)
     async with store.transaction() as tx:
-        first = await domains.claim_due(tx, now=30, until=100, most=2)
-        second = await domains.claim_due(tx, now=30, until=100, most=2)
-        third = await domains.claim_due(tx, now=30, until=100, most=2)
+        first = await domains.claim_due(tx, now=30, until=100, limit=2)
+        second = await domains.claim_due(tx, now=30, until=100, limit=2)
+        third = await domains.claim_due(tx, now=30, until=100, limit=2)
     assert {one.id for one in first} == {"dom_4", "dom_3"}
     assert [(one.id, one.check_at) for one in second] == [("dom_2", 100)]
     assert third == []
     async with store.transaction() as tx:
-        assert len(await domains.claim_due(tx, now=100, until=200, most=10)) == 4
+        assert len(await domains.claim_due(tx, now=100, until=200, limit=10)) == 4
         assert not await domains.checked(tx, "acc_2", "dom_1", check_at=0, failing_since=None)
 
 

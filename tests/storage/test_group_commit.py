@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from postroad import errors
-from postroad.storage import access
+from postroad.storage import access_version
 from postroad.storage.store import ConstraintViolated, Store, Transaction
 from tests.storage import samples
-from tests.storage.gathering import (
+from tests.storage.group_commits import (
     HOPELESS,
     MISCOUNTED,
     POISON,
@@ -124,16 +124,16 @@ async def test_a_store_that_fails_is_told_to_everyone_and_tried_again_by_the_nex
 async def test_a_store_that_failed_is_tried_with_a_small_transaction_until_it_works(gate: Gate, ledger: Ledger) -> None:
     gate.opened.set()
     commit = commit_on(gate, ledger)
-    await commit.recover(access.bump)
+    await commit.recover(access_version.bump)
     assert gate.transactions == 0  # as long as nothing failed, there is nothing to try
     gate.trouble = errors.ServiceUnavailable("away")
     with pytest.raises(errors.ServiceUnavailable):
         await commit.submit(1)
     with pytest.raises(errors.ServiceUnavailable):
-        await commit.recover(access.bump)
+        await commit.recover(access_version.bump)
     gate.trouble = None
-    await commit.recover(access.bump)
-    await commit.recover(access.bump)
+    await commit.recover(access_version.bump)
+    await commit.recover(access_version.bump)
     assert gate.transactions == 3
     assert await commit.submit(1) == 10
 

@@ -7,7 +7,7 @@ import pytest
 
 from postroad.storage import group_commit
 from postroad.storage.store import Store
-from tests.storage.gathering import Commit, Gate, Ledger, commit_on, results, submit_all
+from tests.storage.group_commits import Commit, Gate, Ledger, commit_on, results, submit_all
 
 # Longer than any test runs: what waits for it does not end by itself.
 LONG = 1000.0
@@ -19,7 +19,7 @@ async def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     loop = asyncio.get_running_loop()
     real, passed = loop.time, [0.0]
     monkeypatch.setattr(loop, "time", lambda: real() + passed[0])
-    monkeypatch.setattr(group_commit, "MOST_GATHERING_SECONDS", LONG)
+    monkeypatch.setattr(group_commit, "MAX_GATHERING_SECONDS", LONG)
     return lambda: passed.append(passed.pop() + LONG)
 
 

@@ -9,7 +9,7 @@ import pytest
 from postroad import errors
 from postroad.storage.store import Store, Transaction
 from tests.storage import samples
-from tests.storage.gathering import STOPPED, Gate, Ledger, commit_on, hold_first, results, submit_all
+from tests.storage.group_commits import STOPPED, Gate, Ledger, commit_on, hold_first, results, submit_all
 
 
 async def test_whoever_goes_away_while_waiting_is_not_stored(gate: Gate, ledger: Ledger, store: Store) -> None:

@@ -12,12 +12,13 @@ from postroad.storage.store import Store
 from tests.storage import samples
 
 INDEXES = {
-    messages.Walk.TIME: "sqlite_autoindex_messages_1 (account_id=? AND id>? AND id<?)",
-    messages.Walk.SENDER: "messages_by_sender (account_id=? AND sender_key=? AND id>? AND id<?)",
-    messages.Walk.STATUS: "messages_by_status (account_id=? AND status=? AND id>? AND id<?)",
-    messages.Walk.QUEUE: "queue USING PRIMARY KEY (account_id=? AND message_id>? AND message_id<?)",
-    messages.Walk.TAG: "message_tags USING PRIMARY KEY (account_id=? AND tag=? AND message_id>? AND message_id<?)",
-    messages.Walk.RECIPIENT: "recipients_by_email (account_id=? AND email_key=? AND message_id>? AND message_id<?)",
+    messages.ListIndex.TIME: "sqlite_autoindex_messages_1 (account_id=? AND id>? AND id<?)",
+    messages.ListIndex.SENDER: "messages_by_sender (account_id=? AND sender_key=? AND id>? AND id<?)",
+    messages.ListIndex.STATUS: "messages_by_status (account_id=? AND status=? AND id>? AND id<?)",
+    messages.ListIndex.QUEUE: "queue USING PRIMARY KEY (account_id=? AND message_id>? AND message_id<?)",
+    messages.ListIndex.TAG: "message_tags USING PRIMARY KEY (account_id=? AND tag=? AND message_id>? AND message_id<?)",
+    messages.ListIndex.RECIPIENT: "recipients_by_email "
+    "(account_id=? AND email_key=? AND message_id>? AND message_id<?)",
 }
 SENDERS = ("shop@example.com", "news@example.com")
 STATES = ("queued", "delivered", "failed")
@@ -94,8 +95,8 @@ async def test_all_filters_hold_on_whatever_way(full: Store) -> None:
     async with full.scanning() as tx:
         for chosen in combinations():
             expected = [m.id for m in reversed(MESSAGES) if passes(m, chosen)]
-            for walk in messages._ways(chosen):
-                found = await messages.page(tx, "acc_1", chosen, limit=99, walk=walk)
+            for walk in messages._usable_indexes(chosen):
+                found = await messages.page(tx, "acc_1", chosen, limit=99, index=walk)
                 assert [message.id for message in found] == expected, (walk, chosen)
 
 
@@ -107,9 +108,9 @@ async def test_what_is_read_from_the_reach_on_down_is_all_there_is(full: Store) 
             before = chosen.before
             while True:
                 rest = dataclasses.replace(chosen, before=before)
-                reach = await messages.reach(tx, "acc_1", rest, most=7)
+                reach = await messages.plan_scan(tx, "acc_1", rest, limit=7)
                 part = dataclasses.replace(rest, after=reach.floor or rest.after)
-                seen += [m.id for m in await messages.page(tx, "acc_1", part, limit=99, walk=reach.walk)]
+                seen += [m.id for m in await messages.page(tx, "acc_1", part, limit=99, index=reach.index)]
                 if reach.floor is None:
                     break
                 before = reach.floor
@@ -119,8 +120,8 @@ async def test_what_is_read_from_the_reach_on_down_is_all_there_is(full: Store) 
 async def reach_of(store: Store, *, most: int, **filters: object) -> tuple[str, str | None]:
     chosen = messages.Filter(after="", before="em_~", **filters)  # type: ignore[arg-type]
     async with store.scanning() as tx:
-        reach = await messages.reach(tx, "acc_1", chosen, most=most)
-    return reach.walk, reach.floor
+        reach = await messages.plan_scan(tx, "acc_1", chosen, limit=most)
+    return reach.index, reach.floor
 
 
 async def test_the_way_that_leads_furthest_back_is_taken(full: Store) -> None:
@@ -165,8 +166,8 @@ async def test_words_are_plain_text_whatever_they_hold(full: Store, word: str, c
         assert len(await messages.page(tx, "acc_1", chosen, limit=99)) == count
 
 
-@pytest.mark.parametrize("walk", messages.Walk)
-def test_each_way_walks_along_its_own_index(sqlite_store: SqliteStore, walk: messages.Walk) -> None:
+@pytest.mark.parametrize("walk", messages.ListIndex)
+def test_each_way_walks_along_its_own_index(sqlite_store: SqliteStore, walk: messages.ListIndex) -> None:
     for query in ("floor", "page"):
         statement = sqlite_store._statements[f"messages_listed.{query}_by_{walk}"]
         places = max(int(place) for place in re.findall(r"\?(\d+)", statement))

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from postroad.storage import (
-    access,
-    audit,
+    access_version,
+    consistency,
     domains,
     ledger,
     messages,
     migrations,
-    opening,
+    open_store,
     queue,
     recipients,
     retention,
@@ -77,12 +77,12 @@ async def test_an_empty_database_gets_everything_once(empty: Store) -> None:
     assert await migrations.apply(empty) == known
     await migrations.require_current(empty)
     async with empty.transaction() as tx:
-        await access.bump(tx)
+        await access_version.bump(tx)
     assert await migrations.apply(empty) == []
     await migrations.require_current(empty)
     assert await samples.count(empty, "schema_migrations") == len(known)
     async with empty.reading() as tx:
-        assert await access.version(tx) == 1
+        assert await access_version.version(tx) == 1
 
 
 async def test_hosts_that_start_together_migrate_once(database_url: str, reopen: Reopen) -> None:
@@ -108,7 +108,7 @@ async def test_an_empty_database_is_refused_without_leave_to_migrate_and_left_as
     database_url: str, empty: Store
 ) -> None:
     with pytest.raises(migrations.SchemaError, match=r"version 0.*postroad migrate"):
-        await opening.open_current(database_url, migrate=False)
+        await open_store.open_current(database_url, migrate=False)
     assert await tables(empty) == set()
 
 
@@ -117,9 +117,9 @@ async def test_a_pending_migration_is_refused_without_leave_to_migrate(
 ) -> None:
     add_migration(monkeypatch, "CREATE TABLE more (x INTEGER); CREATE TABLE yet_more (x INTEGER);")
     with pytest.raises(migrations.SchemaError, match="run 'postroad migrate'"):
-        await opening.open_current(database_url, migrate=False)
+        await open_store.open_current(database_url, migrate=False)
     assert "more" not in await tables(store)
-    migrated = await opening.open_current(database_url, migrate=True)
+    migrated = await open_store.open_current(database_url, migrate=True)
     assert {"more", "yet_more"} <= await tables(migrated)
     await migrated.close()
 
@@ -129,7 +129,7 @@ async def test_a_newer_schema_is_refused_and_left_as_it_is(database_url: str, st
     async with store.transaction() as tx:
         await tx.execute("migrations.record", 999, "from_the_future")
     with pytest.raises(migrations.SchemaError, match=r"version 999.*newer Postroad"):
-        await opening.open_current(database_url, migrate=migrate)
+        await open_store.open_current(database_url, migrate=migrate)
     async with store.reading() as tx:
         assert await migrations._version(tx) == 999
 
@@ -147,7 +147,7 @@ async def test_a_migration_that_fails_leaves_nothing_of_itself_or_of_those_befor
         await migrations.apply(store)
     assert await tables(store) == before
     async with store.transaction() as tx:
-        await access.bump(tx)
+        await access_version.bump(tx)
 
 
 async def test_a_database_without_webhooks_gets_them_and_keeps_what_it_has(
@@ -172,7 +172,7 @@ async def test_a_database_without_webhooks_gets_them_and_keeps_what_it_has(
     await webhook_samples.add(empty, webhook_samples.webhook(), webhook_samples.secret(), webhook_samples.delivery(1))
     assert len(await webhook_samples.claim(empty)) == 1
     async with empty.scanning() as tx:
-        assert await audit.findings(tx) == []
+        assert await consistency.findings(tx) == []
 
 
 async def test_domains_that_were_verified_before_the_guards_need_no_warm_up(

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from postroad.storage import opening, postgres, queries
+from postroad.storage import open_store, postgres, queries
 
 # What messages and their events go through, and what finds rows of the queue by their names. The rest is asked for by
 # people, and planned with what the tables hold by then.
@@ -42,7 +42,7 @@ ROWS = 2000
 @pytest.fixture
 async def connection(postgres_url: str) -> AsyncIterator[asyncpg.Connection]:
     """In a transaction as the service begins it, on a new database, with plans that are kept from the first on."""
-    store = await opening.open_current(postgres_url, migrate=True)
+    store = await open_store.open_current(postgres_url, migrate=True)
     await store.close()
     opened = await asyncpg.connect(postgres_url)
     await opened.execute(f"{postgres._BEGIN}; SET LOCAL plan_cache_mode = force_generic_plan")

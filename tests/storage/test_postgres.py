@@ -8,9 +8,9 @@ import asyncpg
 import pytest
 
 from postroad import errors
-from postroad.storage import access, accounts, opening, postgres, queue
+from postroad.storage import access_version, accounts, open_store, postgres, queue
 from postroad.storage.postgres import PostgresStore
-from postroad.storage.store import Store, Transaction, Undone
+from postroad.storage.store import Store, Transaction, TransactionAborted
 from tests.postgres_server import PostgresServer
 from tests.storage import samples
 
@@ -22,7 +22,7 @@ KILL_THE_OTHERS = (
 
 @pytest.fixture
 async def store(clean_postgres_url: str) -> AsyncIterator[PostgresStore]:
-    opened = await opening.open_current(clean_postgres_url, migrate=True)
+    opened = await open_store.open_current(clean_postgres_url, migrate=True)
     assert isinstance(opened, PostgresStore)
     yield opened
     await opened.close()
@@ -30,18 +30,18 @@ async def store(clean_postgres_url: str) -> AsyncIterator[PostgresStore]:
 
 async def bump(store: Store) -> None:
     async with store.transaction() as tx:
-        await access.bump(tx)
+        await access_version.bump(tx)
 
 
 async def version(store: Store) -> int:
     async with store.reading() as tx:
-        return await access.version(tx)
+        return await access_version.version(tx)
 
 
 async def ask_in_each_kind(store: Store) -> None:
     for kind in ("transaction", "reading", "scanning"):
         async with getattr(store, kind)() as tx:
-            await access.version(tx)
+            await access_version.version(tx)
 
 
 async def administer(url: str, statement: str) -> None:
@@ -63,14 +63,14 @@ async def recovers(store: Store) -> None:
 
 async def test_an_outage_is_told_as_such_and_survived_without_a_restart() -> None:
     with PostgresServer() as server:
-        store = await opening.open_current(server.create_database(), migrate=True)
+        store = await open_store.open_current(server.create_database(), migrate=True)
         await bump(store)
         for _ in range(2):
             await asyncio.to_thread(server.stop)
             for kind in ("transaction", "reading", "scanning"):
                 with pytest.raises(errors.ServiceUnavailable):
                     async with getattr(store, kind)() as tx:
-                        await access.version(tx)
+                        await access_version.version(tx)
             await asyncio.to_thread(server.start)
             await recovers(store)
         await bump(store)
@@ -80,14 +80,14 @@ async def test_an_outage_is_told_as_such_and_survived_without_a_restart() -> Non
 
 async def test_an_outage_in_the_middle_of_a_transaction_undoes_it() -> None:
     with PostgresServer() as server:
-        store = await opening.open_current(server.create_database(), migrate=True)
+        store = await open_store.open_current(server.create_database(), migrate=True)
 
         async def write(*, statement_after: bool) -> None:
             async with store.transaction() as tx:
-                await access.bump(tx)
+                await access_version.bump(tx)
                 await asyncio.to_thread(server.stop)
                 if statement_after:
-                    await access.bump(tx)
+                    await access_version.bump(tx)
 
         # Without a statement after it, it is the commit that fails, and that could have gone either way.
         for statement_after, told in ((True, "nothing was accepted"), (False, "did not confirm")):
@@ -103,17 +103,17 @@ async def test_a_server_that_is_not_there_cannot_be_reached() -> None:
     with PostgresServer() as server:
         url = server.url()
     with pytest.raises(errors.ServiceUnavailable):
-        await opening.open_store(url)
+        await open_store.open_store(url)
 
 
 async def test_a_database_that_is_not_there_cannot_be_reached(postgres_server: PostgresServer) -> None:
     with pytest.raises(errors.ServiceUnavailable):
-        await opening.open_store(postgres_server.url("no_such_database"))
+        await open_store.open_store(postgres_server.url("no_such_database"))
 
 
 async def test_a_mistake_in_the_url_is_told_as_such() -> None:
     with pytest.raises(ValueError, match="sslmode"):
-        await opening.open_store("postgresql://localhost/postroad?sslmode=perhaps")
+        await open_store.open_store("postgresql://localhost/postroad?sslmode=perhaps")
 
 
 async def test_killed_connections_are_replaced(store: PostgresStore, clean_postgres_url: str) -> None:
@@ -130,9 +130,9 @@ async def test_a_connection_killed_within_a_transaction_undoes_it(
 ) -> None:
     async def write() -> None:
         async with store.transaction() as tx:
-            await access.bump(tx)
+            await access_version.bump(tx)
             await administer(clean_postgres_url, KILL_THE_OTHERS)
-            await access.bump(tx)
+            await access_version.bump(tx)
 
     with pytest.raises(errors.ServiceUnavailable):
         await write()
@@ -145,7 +145,7 @@ async def test_the_first_error_is_the_one_that_is_told_when_the_connection_is_go
 ) -> None:
     async def fail() -> None:
         async with store.transaction() as tx:
-            await access.bump(tx)
+            await access_version.bump(tx)
             await administer(clean_postgres_url, KILL_THE_OTHERS)
             raise KeyError
 
@@ -174,12 +174,12 @@ async def test_a_transaction_that_the_server_has_given_up_is_not_taken_for_commi
 
     async def write() -> None:
         async with store.transaction() as tx:
-            await access.bump(tx)
+            await access_version.bump(tx)
             assert isinstance(tx, postgres.PostgresTransaction)
             with contextlib.suppress(asyncpg.PostgresSyntaxError):
                 await tx._connection.execute("SELEKT")  # without the adapter's knowledge
 
-    with pytest.raises(Undone):
+    with pytest.raises(TransactionAborted):
         await write()
     assert await version(store) == 0
 
@@ -270,7 +270,7 @@ async def test_a_dead_lock_is_a_temporary_failure_for_one_and_none_for_the_other
 async def test_too_few_connections_are_a_temporary_failure(
     clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = await opening.open_store(clean_postgres_url, connections=1)
+    store = await open_store.open_store(clean_postgres_url, connections=1)
 
     async def enter(kind: str) -> None:
         async with getattr(store, kind)():
@@ -291,17 +291,17 @@ async def test_a_connection_in_use_does_not_keep_a_store_open_for_ever(
     clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "CLOSE_SECONDS", 0.1)
-    store = await opening.open_current(clean_postgres_url, migrate=True)
+    store = await open_store.open_current(clean_postgres_url, migrate=True)
 
     async def hold() -> None:
         async with store.transaction() as tx:
-            await access.bump(tx)
+            await access_version.bump(tx)
             await store.close()
-            await access.bump(tx)
+            await access_version.bump(tx)
 
     with pytest.raises(errors.ServiceUnavailable):
         await hold()
-    again = await opening.open_store(clean_postgres_url)
+    again = await open_store.open_store(clean_postgres_url)
     assert await version(again) == 0
     await again.close()
 
@@ -356,7 +356,7 @@ async def test_a_service_runs_with_rights_that_do_not_allow_it_to_change_the_sch
     )
     try:
         for migrate in (False, True):
-            clerk = await opening.open_current(clean_postgres_url.replace("postgres@", f"{role}@"), migrate=migrate)
+            clerk = await open_store.open_current(clean_postgres_url.replace("postgres@", f"{role}@"), migrate=migrate)
             await bump(clerk)
             await clerk.close()
     finally:
@@ -395,9 +395,9 @@ async def turn_over(store: Store, times: int) -> None:
             rows = [samples.recipient("em_1", number) for number in range(3)]
             await queue.insert(tx, rows, {"em_1": 1}, now=1)
             await queue.is_due(tx, now=5)
-            await queue.promote(tx, now=5, most=5)
-            lanes = await queue.lanes(tx, after="", most=5)
-            claimed = await queue.claim(tx, [queue.Wanted(lane, 5) for lane in lanes], lease_until=9, worker="w")
+            await queue.promote(tx, now=5, limit=5)
+            lanes = await queue.lanes(tx, after="", limit=5)
+            claimed = await queue.claim(tx, [queue.ClaimRequest(lane, 5) for lane in lanes], lease_until=9, worker="w")
             keys = [one.key for one in claimed]
             await queue.extend(tx, keys, lease_until=10, worker="w")
             await queue.hand_back(tx, keys[:1], now=1, worker="w")

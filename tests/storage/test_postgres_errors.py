@@ -5,7 +5,7 @@ import pytest
 
 from postroad import errors
 from postroad.storage import postgres_errors
-from postroad.storage.store import ConstraintViolated, Undone
+from postroad.storage.store import ConstraintViolated, TransactionAborted
 
 
 def translate(failure: Exception) -> BaseException:
@@ -34,7 +34,7 @@ def translate(failure: Exception) -> BaseException:
         ("25P03", errors.TemporaryFailure),  # idle in transaction
         ("23505", ConstraintViolated),
         ("23514", ConstraintViolated),
-        ("25P02", Undone),
+        ("25P02", TransactionAborted),
         ("22021", errors.InvalidRequest),  # NUL
         ("42601", asyncpg.PostgresSyntaxError),  # bugs stay bugs
         ("42P01", asyncpg.UndefinedTableError),

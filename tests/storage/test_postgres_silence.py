@@ -6,7 +6,7 @@ import random
 import pytest
 
 from postroad import errors
-from postroad.storage import access, opening, postgres
+from postroad.storage import access_version, open_store, postgres
 from postroad.storage.store import Store
 from tests.chaos import networks
 
@@ -19,7 +19,7 @@ async def all_ask_at_once(store: Store) -> None:
 
     async def ask() -> None:
         async with store.transaction() as tx:
-            await access.version(tx)
+            await access_version.version(tx)
             await together.wait()
 
     await asyncio.gather(*(ask() for _ in range(CONNECTIONS)))
@@ -29,7 +29,7 @@ async def test_when_connections_have_fallen_silent_one_failure_replaces_them_all
     clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with networks.between(clean_postgres_url, random.Random(1)) as (network, url):
-        store = await opening.open_store(url, connections=CONNECTIONS)
+        store = await open_store.open_store(url, connections=CONNECTIONS)
         await all_ask_at_once(store)
         for link in network.links:
             link.flows.clear()

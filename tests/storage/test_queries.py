@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 import postroad
-from postroad.storage import audit, messages, opening, queries
+from postroad.storage import consistency, messages, open_store, queries
 from postroad.storage.sqlite import SqliteStore
 from postroad.storage.store import ConstraintViolated, Store
 
@@ -22,9 +22,9 @@ ENGINES = {SOURCE / "storage" / f"{name}.py" for name in ("sqlite", "sqlite_conn
 ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many"}
 # A name that is put together in the code, and what it can become.
 COMPOSED = {
-    "audit.{}": [f"audit.{check}" for check in audit.CHECKS],
-    "messages_listed.floor_by_{}": [f"messages_listed.floor_by_{walk}" for walk in messages.Walk],
-    "messages_listed.page_by_{}": [f"messages_listed.page_by_{walk}" for walk in messages.Walk],
+    "audit.{}": [f"audit.{check}" for check in consistency.CHECKS],
+    "messages_listed.floor_by_{}": [f"messages_listed.floor_by_{walk}" for walk in messages.ListIndex],
+    "messages_listed.page_by_{}": [f"messages_listed.page_by_{walk}" for walk in messages.ListIndex],
 }
 # Once in the life of a database: the `store` of these tests has lived through it.
 RUN_ELSEWHERE = {"migrations.create_table"}
@@ -112,7 +112,7 @@ def test_overrides_belong_to_an_engine_that_exists() -> None:
 @pytest.fixture
 async def arguments(postgres_url: str) -> dict[str, list[Any]]:
     """An argument of the right type for every placeholder, as PostgreSQL says; batches are of one row."""
-    store = await opening.open_current(postgres_url, migrate=True)
+    store = await open_store.open_current(postgres_url, migrate=True)
     await store.close()
     connection = await asyncpg.connect(postgres_url)
     found = {}

@@ -21,31 +21,33 @@ async def fill(store: Store, rows: Sequence[recipients.NewRecipient], *, now: in
         await queue.insert(tx, rows, {row.message_id: 1234 for row in rows}, now=now)
 
 
-async def claim(store: Store, *wanted: queue.Wanted, worker: str = "w1", until: int = LEASE) -> list[queue.Claimed]:
+async def claim(
+    store: Store, *wanted: queue.ClaimRequest, worker: str = "w1", until: int = LEASE
+) -> list[queue.Claimed]:
     async with store.transaction() as tx:
         return await queue.claim(tx, wanted, lease_until=until, worker=worker)
 
 
 async def promote(store: Store, now: int, *, most: int = 100) -> int:
     async with store.transaction() as tx:
-        return await queue.promote(tx, now=now, most=most)
+        return await queue.promote(tx, now=now, limit=most)
 
 
 async def lanes(store: Store, *, after: str = "", most: int = 100) -> list[str]:
     async with store.reading() as tx:
-        return await queue.lanes(tx, after=after, most=most)
+        return await queue.lanes(tx, after=after, limit=most)
 
 
 async def test_what_is_accepted_is_ready_at_once_and_claimed_oldest_first(store: Store) -> None:
     await fill(store, [recipient(number) for number in (3, 1, 2)])
-    lane = queue.lane_of("example.org", "acc_1")
-    claimed = await claim(store, queue.Wanted(lane, 2))
+    lane = queue.queue_key_of("example.org", "acc_1")
+    claimed = await claim(store, queue.ClaimRequest(lane, 2))
     assert [one.recipient_id for one in claimed] == ["rcp_0001", "rcp_0002"]
     assert claimed[0] == queue.Claimed(
         "acc_1", "em_acc_1_1", "rcp_0001", lane, "Person1@example.org", "person1@example.org", 1234, 0, 0, NOW
     )
-    assert [one.recipient_id for one in await claim(store, queue.Wanted(lane, 2))] == ["rcp_0003"]
-    assert await claim(store, queue.Wanted(lane, 2)) == []
+    assert [one.recipient_id for one in await claim(store, queue.ClaimRequest(lane, 2))] == ["rcp_0003"]
+    assert await claim(store, queue.ClaimRequest(lane, 2)) == []
 
 
 async def test_lanes_are_domains_of_accounts_and_each_shows_once(store: Store) -> None:
@@ -67,7 +69,7 @@ async def test_lanes_are_domains_of_accounts_and_each_shows_once(store: Store) -
 async def test_a_claim_takes_so_many_of_each_lane(store: Store) -> None:
     await fill(store, [recipient(n, domain="a.example") for n in range(5)])
     await fill(store, [recipient(n, domain="b.example") for n in range(5, 10)])
-    claimed = await claim(store, queue.Wanted("a.example acc_1", 1), queue.Wanted("b.example acc_1", 3))
+    claimed = await claim(store, queue.ClaimRequest("a.example acc_1", 1), queue.ClaimRequest("b.example acc_1", 3))
     assert [one.recipient_id for one in claimed] == ["rcp_0000", "rcp_0005", "rcp_0006", "rcp_0007"]
     assert await claim(store) == []
 
@@ -76,39 +78,39 @@ async def test_recipients_of_one_message_are_claimed_together(store: Store) -> N
     rows = [msgspec.structs.replace(recipient(n), message_id="em_1") for n in range(5)]
     await fill(store, [*rows, recipient(7)])
     await fill(store, [msgspec.structs.replace(recipient(9, domain="other.example"), message_id="em_1")])
-    claimed = await claim(store, queue.Wanted("example.org acc_1", 1))
+    claimed = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     assert [one.recipient_id for one in claimed] == [row.id for row in rows]
 
 
 async def test_only_what_was_queued_before_a_time_is_claimed_when_asked_so(store: Store) -> None:
     await fill(store, [recipient(1)], now=NOW)
     await fill(store, [recipient(2)], now=NOW + 10)
-    lane = queue.lane_of("example.org", "acc_1")
-    claimed = await claim(store, queue.Wanted(lane, 5, queued_before=NOW))
+    lane = queue.queue_key_of("example.org", "acc_1")
+    claimed = await claim(store, queue.ClaimRequest(lane, 5, queued_before=NOW))
     assert [one.recipient_id for one in claimed] == ["rcp_0001"]
 
 
 async def test_a_claim_comes_back_when_its_lease_ends_and_that_is_counted(store: Store) -> None:
     await fill(store, [recipient(1)])
-    lane = queue.lane_of("example.org", "acc_1")
-    await claim(store, queue.Wanted(lane, 1))
+    lane = queue.queue_key_of("example.org", "acc_1")
+    await claim(store, queue.ClaimRequest(lane, 1))
     assert await promote(store, LEASE - 1) == 0
     async with store.reading() as tx:
         assert not await queue.is_due(tx, now=LEASE - 1)
         assert await queue.is_due(tx, now=LEASE)
     assert await promote(store, LEASE) == 1
-    (again,) = await claim(store, queue.Wanted(lane, 1), worker="w2")
+    (again,) = await claim(store, queue.ClaimRequest(lane, 1), worker="w2")
     assert again.lost_leases == 1
     assert again.attempt_count == 0
 
 
 async def test_a_lease_can_be_renewed_by_its_holder_alone(store: Store) -> None:
     await fill(store, [recipient(1)])
-    (held,) = await claim(store, queue.Wanted("example.org acc_1", 1))
+    (held,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     async with store.transaction() as tx:
         assert await queue.extend(tx, [held.key], lease_until=LEASE * 2, worker="somebody else") == []
     assert await promote(store, LEASE) == 1
-    (held,) = await claim(store, queue.Wanted("example.org acc_1", 1))
+    (held,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     async with store.transaction() as tx:
         assert await queue.extend(tx, [held.key], lease_until=LEASE * 2, worker="w1") == [held.key]
     assert await promote(store, LEASE) == 0
@@ -116,33 +118,33 @@ async def test_a_lease_can_be_renewed_by_its_holder_alone(store: Store) -> None:
 
 async def test_what_is_handed_back_is_ready_and_nothing_is_counted(store: Store) -> None:
     await fill(store, [recipient(1)])
-    (held,) = await claim(store, queue.Wanted("example.org acc_1", 1))
+    (held,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     async with store.transaction() as tx:
         await queue.hand_back(tx, [held.key], now=NOW, worker="somebody else")
     assert await lanes(store) == []
     async with store.transaction() as tx:
         await queue.hand_back(tx, [held.key], now=NOW, worker="w1")
-    (again,) = await claim(store, queue.Wanted("example.org acc_1", 1))
+    (again,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     assert again == held
 
 
 async def test_a_postponed_recipient_waits_and_its_attempt_is_counted(store: Store) -> None:
     await fill(store, [recipient(1)])
-    (held,) = await claim(store, queue.Wanted("example.org acc_1", 1))
+    (held,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     async with store.transaction() as tx:
         await queue.postpone(tx, [(held.key, NOW + 5)], worker="w1")
     assert await lanes(store) == []
     assert await promote(store, NOW + 4) == 0
     assert await promote(store, NOW + 5) == 1
-    (again,) = await claim(store, queue.Wanted("example.org acc_1", 1))
+    (again,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     assert (again.attempt_count, again.lost_leases) == (1, 0)
 
 
 async def test_a_worker_that_lost_its_lease_postpones_nothing(store: Store) -> None:
     await fill(store, [recipient(1)])
-    (held,) = await claim(store, queue.Wanted("example.org acc_1", 1))
+    (held,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     await promote(store, LEASE)
-    await claim(store, queue.Wanted("example.org acc_1", 1), worker="w2", until=LEASE * 2)
+    await claim(store, queue.ClaimRequest("example.org acc_1", 1), worker="w2", until=LEASE * 2)
     async with store.transaction() as tx:
         await queue.postpone(tx, [(held.key, NOW + 5)], worker="w1")
     assert await promote(store, NOW + 5) == 0
@@ -150,20 +152,20 @@ async def test_a_worker_that_lost_its_lease_postpones_nothing(store: Store) -> N
 
 async def test_what_is_final_is_gone(store: Store) -> None:
     await fill(store, [recipient(1), recipient(2)])
-    (held,) = await claim(store, queue.Wanted("example.org acc_1", 1))
+    (held,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     async with store.transaction() as tx:
         await queue.remove(tx, [held.key])
     await promote(store, LEASE * 2)
-    assert [one.recipient_id for one in await claim(store, queue.Wanted("example.org acc_1", 9))] == ["rcp_0002"]
+    assert [one.recipient_id for one in await claim(store, queue.ClaimRequest("example.org acc_1", 9))] == ["rcp_0002"]
 
 
 async def test_so_many_are_promoted_at_a_time_the_longest_due_first(store: Store) -> None:
     await fill(store, [recipient(number) for number in range(3)])
-    held = await claim(store, queue.Wanted("example.org acc_1", 3))
+    held = await claim(store, queue.ClaimRequest("example.org acc_1", 3))
     async with store.transaction() as tx:
         await queue.postpone(tx, [(one.key, NOW + 10 - n) for n, one in enumerate(held)], worker="w1")
     assert await promote(store, NOW + 10, most=2) == 2
-    assert [one.recipient_id for one in await claim(store, queue.Wanted("example.org acc_1", 9))] == [
+    assert [one.recipient_id for one in await claim(store, queue.ClaimRequest("example.org acc_1", 9))] == [
         "rcp_0001",
         "rcp_0002",
     ]
@@ -171,8 +173,8 @@ async def test_so_many_are_promoted_at_a_time_the_longest_due_first(store: Store
 
 async def test_two_workers_never_claim_the_same(store: Store) -> None:
     await fill(store, [recipient(number) for number in range(20)])
-    first = await claim(store, queue.Wanted("example.org acc_1", 15), worker="w1")
-    second = await claim(store, queue.Wanted("example.org acc_1", 15), worker="w2")
+    first = await claim(store, queue.ClaimRequest("example.org acc_1", 15), worker="w1")
+    second = await claim(store, queue.ClaimRequest("example.org acc_1", 15), worker="w2")
     assert len(first) == 15
     assert len(second) == 5
     assert not {one.key for one in first} & {one.key for one in second}

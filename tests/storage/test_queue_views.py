@@ -11,7 +11,7 @@ from tests.storage.conftest import Reopen
 
 NOW = samples.NOW
 ALL = queue_views.Filter()
-LANE = queue.lane_of("example.org", "acc_1")
+QUEUE_KEY = queue.queue_key_of("example.org", "acc_1")
 
 
 async def add(store: Store, *recipient_ids: str, account_id: str = "acc_1", message_id: str = "em_1") -> None:
@@ -26,7 +26,7 @@ async def add(store: Store, *recipient_ids: str, account_id: str = "acc_1", mess
 
 async def claim(store: Store, most: int = 1) -> list[queue.Key]:
     async with store.transaction() as tx:
-        claimed = await queue.claim(tx, [queue.Wanted(LANE, most)], lease_until=NOW + 60, worker="w")
+        claimed = await queue.claim(tx, [queue.ClaimRequest(QUEUE_KEY, most)], lease_until=NOW + 60, worker="w")
         # Recipients of one message come together; these tests want so many and no more.
         await queue.hand_back(tx, [one.key for one in claimed[most:]], now=NOW, worker="w")
     return [one.key for one in claimed[:most]]
@@ -50,8 +50,8 @@ async def test_domains_are_ranked_and_bounded(store: Store) -> None:
     await add(store, "rcp_1", "rcp_2")
     await add(store, "rcp_3", account_id="acc_2", message_id="em_2")
     async with store.scanning() as tx:
-        assert await queue_views.domains(tx, ALL, most=1) == [("example.org", 3)]
-        assert await queue_views.domains(tx, queue_views.Filter(account_id="acc_2"), most=9) == [("example.org", 1)]
+        assert await queue_views.domains(tx, ALL, limit=1) == [("example.org", 3)]
+        assert await queue_views.domains(tx, queue_views.Filter(account_id="acc_2"), limit=9) == [("example.org", 1)]
 
 
 async def test_only_what_waits_without_a_lease_is_made_ready_and_no_more_than_asked_for(store: Store) -> None:
@@ -62,7 +62,7 @@ async def test_only_what_waits_without_a_lease_is_made_ready_and_no_more_than_as
     ready: list[int] = []
     for _ in range(3):
         async with store.transaction() as tx:
-            ready.append(await queue_views.make_ready(tx, ALL, now=NOW + 1, most=1))
+            ready.append(await queue_views.make_ready(tx, ALL, now=NOW + 1, limit=1))
     assert ready == [1, 1, 0]
     async with store.scanning() as tx:
         rows = await queue_views.page(tx, ALL, state=None, limit=10)
@@ -98,17 +98,17 @@ async def test_to_be_made_ready_gives_one_step_of_the_schedule_back(store: Store
     places: list[list[int]] = []
     for _ in range(3):
         async with store.transaction() as tx:
-            claimed = await queue.claim(tx, [queue.Wanted(LANE, 2)], lease_until=NOW + 60, worker="w")
+            claimed = await queue.claim(tx, [queue.ClaimRequest(QUEUE_KEY, 2)], lease_until=NOW + 60, worker="w")
             await queue.postpone(tx, [(one.key, NOW + 300) for one in claimed], worker="w")
             places.append([one.attempt_count for one in claimed])
             assert await queue_views.make_named_ready(tx, [("acc_1", "em_1", "rcp_1")], now=NOW) == 1
-            await queue.promote(tx, now=NOW + 300, most=10)
+            await queue.promote(tx, now=NOW + 300, limit=10)
     assert places == [[0, 0], [0, 1], [0, 2]]
     async with store.transaction() as tx:
-        claimed = await queue.claim(tx, [queue.Wanted(LANE, 2)], lease_until=NOW + 60, worker="w")
+        claimed = await queue.claim(tx, [queue.ClaimRequest(QUEUE_KEY, 2)], lease_until=NOW + 60, worker="w")
         await queue.postpone(tx, [(one.key, NOW + 300) for one in claimed], worker="w")
-        assert await queue_views.make_ready(tx, ALL, now=NOW, most=10) == 2
-        again = await queue.claim(tx, [queue.Wanted(LANE, 2)], lease_until=NOW + 60, worker="w")
+        assert await queue_views.make_ready(tx, ALL, now=NOW, limit=10) == 2
+        again = await queue.claim(tx, [queue.ClaimRequest(QUEUE_KEY, 2)], lease_until=NOW + 60, worker="w")
     assert {one.recipient_id: one.attempt_count for one in again} == {"rcp_1": 0, "rcp_2": 3}
 
 
@@ -116,7 +116,7 @@ async def test_what_nobody_holds_is_found_among_what_is_held(store: Store) -> No
     await add(store, "rcp_1", "rcp_2", "rcp_3")
     (held,) = await claim(store)
     async with store.scanning() as tx:
-        free = await queue_views.free(tx, ALL, most=10)
+        free = await queue_views.free(tx, ALL, limit=10)
     assert sorted(one.recipient_id for one in free) == ["rcp_2", "rcp_3"]
     async with store.transaction() as tx:
         still = await queue_views.still_free(tx, [held, *(one.key for one in free)])

@@ -4,12 +4,12 @@ from postroad.model import throttle
 from postroad.storage import rates
 from postroad.storage.store import Store
 
-ONE = rates.Rate("cred_1", "acc_1", throttle.Shared(full_at=2_000, seen_at=1_000))
-TWO = rates.Rate("cred_2", "acc_1", throttle.Shared(full_at=3_000, seen_at=1_500))
+ONE = rates.Rate("cred_1", "acc_1", throttle.SharedBucket(full_at=2_000, seen_at=1_000))
+TWO = rates.Rate("cred_2", "acc_1", throttle.SharedBucket(full_at=3_000, seen_at=1_500))
 
 
 async def test_a_bucket_is_found_as_it_was_last_written(store: Store) -> None:
-    later = rates.Rate("cred_1", "acc_1", throttle.Shared(full_at=9_000, seen_at=8_000))
+    later = rates.Rate("cred_1", "acc_1", throttle.SharedBucket(full_at=9_000, seen_at=8_000))
     async with store.transaction() as tx:
         await rates.put(tx, [TWO, ONE])
     async with store.transaction() as tx:
@@ -22,7 +22,7 @@ async def test_a_bucket_is_found_as_it_was_last_written(store: Store) -> None:
 
 async def test_a_sweep_takes_what_was_full_before_and_no_more_than_its_share(store: Store) -> None:
     many = [
-        rates.Rate(f"cred_{number}", "acc_1", throttle.Shared(full_at=10, seen_at=1))
+        rates.Rate(f"cred_{number}", "acc_1", throttle.SharedBucket(full_at=10, seen_at=1))
         for number in range(100, 101 + rates.SWEEP_ROWS)
     ]
     async with store.transaction() as tx:

@@ -2,16 +2,16 @@
 
 import asyncio
 
-from postroad.storage import attempts, late_bounces, messages, recipients, retention
+from postroad.storage import async_bounces, attempts, messages, recipients, retention
 from postroad.storage.store import Store
 from tests.storage import samples
 
 TABLES = ("messages", "bodies", "recipients", "attempts", "message_tags", "late_bounces")
 
 
-def bounce(message_id: str, received_at: int = 1) -> late_bounces.LateBounce:
+def bounce(message_id: str, received_at: int = 1) -> async_bounces.LateBounce:
     place = ("acc_1", message_id, f"rcp_{message_id}_0", received_at)
-    return late_bounces.LateBounce(*place, "failed", "5.1.1", "address", "no such user")
+    return async_bounces.LateBounce(*place, "failed", "5.1.1", "address", "no such user")
 
 
 def attempt(message_id: str) -> attempts.Attempt:
@@ -25,7 +25,7 @@ async def write(store: Store, message_id: str, *, ended_at: int | None, account_
         await recipients.insert(tx, [samples.recipient(message_id, 0, account_id)])
         if account_id == "acc_1":
             await attempts.insert(tx, [attempt(message_id)])
-            await late_bounces.insert(tx, [bounce(message_id)])
+            await async_bounces.insert(tx, [bounce(message_id)])
         if ended_at is not None:
             await messages.finish(tx, [(account_id, message_id, "delivered", "settled", ended_at)])
 
@@ -73,10 +73,10 @@ async def test_a_report_that_comes_while_its_message_goes_is_not_left_behind(sto
             await retention.remove_messages(tx, ended_before=10)
 
     async with store.transaction() as tx:
-        assert len(await late_bounces.addressees(tx, "acc_1", "em_1")) == 1
+        assert len(await async_bounces.addressees(tx, "acc_1", "em_1")) == 1
         removing = asyncio.create_task(remove())
         # It has to wait for us. Were it not to, this would be time enough for it to end.
         await asyncio.wait([removing], timeout=0.3)
-        await late_bounces.insert(tx, [bounce("em_1", received_at=2)])
+        await async_bounces.insert(tx, [bounce("em_1", received_at=2)])
     await removing
     assert await left(store) == [0] * len(TABLES)

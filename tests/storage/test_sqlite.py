@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from postroad import errors
-from postroad.storage import access, messages, opening, sqlite, sqlite_connection
+from postroad.storage import access_version, messages, open_store, sqlite, sqlite_connection
 from postroad.storage.sqlite import SqliteStore
 from tests.storage import samples
 
@@ -96,12 +96,12 @@ def file_of(store: SqliteStore) -> Path:
 
 async def bump(store: SqliteStore) -> None:
     async with store.transaction() as tx:
-        await access.bump(tx)
+        await access_version.bump(tx)
 
 
 async def version(store: SqliteStore) -> int:
     async with store.reading() as tx:
-        return await access.version(tx)
+        return await access_version.version(tx)
 
 
 async def test_settings_are_in_force_on_every_connection(sqlite_store: SqliteStore) -> None:
@@ -118,7 +118,7 @@ async def test_settings_are_in_force_on_every_connection(sqlite_store: SqliteSto
             assert await view.fetch("test.journal") == [("wal",)]
             assert await view.fetch("test.flush") == [(2,)]  # FULL
             assert await view.fetch("test.checkpoint") == [(sqlite_connection.CHECKPOINT_PAGES,)]
-            assert await view.fetch("test.size") == [(sqlite_connection.LOG_BYTES,)]
+            assert await view.fetch("test.size") == [(sqlite_connection.WAL_BYTES,)]
         # What runs on the event loop must not sleep there.
         assert [(await view.fetch("test.busy"))[0][0] for view in (tx, look, scan)] == [0, 100, 5000]
 
@@ -236,7 +236,7 @@ async def test_a_scan_that_takes_too_long_is_interrupted(
             with pytest.raises(errors.TemporaryFailure):
                 await scan()
     async with sqlite_store.scanning() as tx:
-        assert await access.version(tx) == 0
+        assert await access_version.version(tx) == 0
 
 
 async def test_a_cancelled_scan_keeps_its_connection_until_its_thread_is_done(sqlite_store: SqliteStore) -> None:
@@ -255,13 +255,13 @@ async def test_a_cancelled_scan_keeps_its_connection_until_its_thread_is_done(sq
         # All of them at once: whichever connection comes back, no thread may still be at work on it.
         async with contextlib.AsyncExitStack() as stack:
             views = [await stack.enter_async_context(sqlite_store.scanning()) for _ in range(sqlite.SCANS)]
-            assert await asyncio.gather(*[access.version(view) for view in views]) == [0] * sqlite.SCANS
+            assert await asyncio.gather(*[access_version.version(view) for view in views]) == [0] * sqlite.SCANS
 
 
 async def test_whoever_waits_too_long_for_a_turn_is_told_so(
     sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "SLOT_WAIT_SECONDS", 0.05)
     async with sqlite_store.transaction():
         with pytest.raises(errors.TemporaryFailure):
             await bump(sqlite_store)
@@ -277,7 +277,7 @@ async def test_whoever_waits_too_long_for_a_turn_is_told_so(
 async def test_a_connection_on_which_a_view_failed_is_not_used_again(sqlite_store: SqliteStore) -> None:
     samples.teach(sqlite_store, wrong="SELEKT")
     async with sqlite_store.reading() as tx:
-        await access.version(tx)
+        await access_version.version(tx)
     (connection,) = sqlite_store._lookups.idle
     with pytest.raises(apsw.SQLError):
         async with sqlite_store.reading() as tx:
@@ -294,8 +294,8 @@ async def test_what_is_still_in_use_when_a_store_is_closed_may_end_and_is_let_go
     monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.05)
     async with sqlite_store.transaction() as tx, sqlite_store.reading() as look, sqlite_store.scanning() as scan:
         await asyncio.wait_for(sqlite_store.close(), 60)
-        await access.bump(tx)
-        assert await access.version(look) == await access.version(scan) == 0
+        await access_version.bump(tx)
+        assert await access_version.version(look) == await access_version.version(scan) == 0
     assert sqlite_store._lookups.idle == sqlite_store._scans.idle == []
     with pytest.raises(errors.ServiceUnavailable):
         await bump(sqlite_store)
@@ -316,13 +316,13 @@ async def test_scans_that_overlap_without_end_do_not_let_the_log_grow_without_en
     sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each scan outlasts some writes, so there is always one. Only our own doing can shorten a log this small."""
-    monkeypatch.setattr(sqlite, "MOST_LOG_BYTES", 2_000_000)
+    monkeypatch.setattr(sqlite, "MAX_WAL_BYTES", 2_000_000)
     writes, written = 0, asyncio.Condition()
 
     async def scan() -> None:
         while True:
             async with sqlite_store.scanning() as tx:
-                await access.version(tx)
+                await access_version.version(tx)
                 for _ in range(3):
                     async with written:
                         await written.wait()
@@ -335,7 +335,7 @@ async def test_scans_that_overlap_without_end_do_not_let_the_log_grow_without_en
         async with written:
             writes += 1
             written.notify_all()
-        before, size = size, sqlite_store._log_bytes()
+        before, size = size, sqlite_store._wal_bytes()
         times_shorter += size < before
     for task in scans:
         task.cancel()
@@ -350,14 +350,14 @@ async def test_commits_in_their_thread_and_look_ups_on_the_loop_do_not_disturb_e
 ) -> None:
     async def write(number: int) -> None:
         async with sqlite_store.transaction() as tx:
-            await access.bump(tx)
+            await access_version.bump(tx)
             await messages.insert(tx, [samples.message(f"em_{number}")])
 
     async def look() -> None:
         async with sqlite_store.reading() as tx:
-            before = await access.version(tx)
+            before = await access_version.version(tx)
             await asyncio.sleep(0)
-            assert await access.version(tx) == before
+            assert await access_version.version(tx) == before
 
     async def scan() -> None:
         samples.teach(sqlite_store, both="SELECT version, (SELECT COUNT(*) FROM messages) FROM access_version")
@@ -386,7 +386,7 @@ async def test_after_a_kill_every_acknowledged_commit_is_there_and_no_other_is_h
     for attempt in range(3):
         path.unlink(missing_ok=True)
         acknowledged = acknowledged_before_a_kill(path, 5 + 7 * attempt)
-        store = await opening.open_current(f"sqlite:///{path}", migrate=False)
+        store = await open_store.open_current(f"sqlite:///{path}", migrate=False)
         stored = await samples.count(store, "messages")
         assert stored % 3 == 0
         assert stored // 3 in (acknowledged + 1, acknowledged + 2)  # the last commit may not have been told any more

@@ -9,15 +9,15 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from postroad import errors
-from postroad.storage import access, accounts, ledger, messages
-from postroad.storage.store import ConstraintViolated, Store, Transaction, Undone
+from postroad.storage import access_version, accounts, ledger, messages
+from postroad.storage.store import ConstraintViolated, Store, Transaction, TransactionAborted
 from tests.storage import samples
 from tests.storage.conftest import Reopen
 
 
 async def version(store: Store) -> int:
     async with store.reading() as tx:
-        return await access.version(tx)
+        return await access_version.version(tx)
 
 
 async def test_a_transaction_is_seen_by_others_after_its_end_and_not_before(store: Store) -> None:
@@ -40,7 +40,7 @@ async def test_an_error_of_the_block_undoes_it_and_passes_through_unchanged(stor
         async with getattr(store, kind)() as tx:
             if kind == "transaction":
                 await samples.add_account(tx)
-            await access.version(tx)
+            await access_version.version(tx)
             raise failure
 
     for failure in (ValueError(), TimeoutError(), OSError(), ConnectionResetError(), KeyError(), errors.NotFound("")):
@@ -94,7 +94,7 @@ async def test_transactions_cancelled_anywhere_are_whole_or_nothing_and_leak_no_
 
     async def read() -> None:
         async with store.reading() as tx:
-            await access.version(tx)
+            await access_version.version(tx)
         async with store.scanning() as tx:
             await accounts.page(tx, after="", limit=10)
 
@@ -123,7 +123,7 @@ async def test_transactions_cancelled_anywhere_are_whole_or_nothing_and_leak_no_
 async def test_transactions_of_one_process_come_one_after_the_other_on_the_same_row(store: Store) -> None:
     async def bump() -> None:
         async with store.transaction() as tx:
-            await access.bump(tx)
+            await access_version.bump(tx)
 
     await asyncio.gather(*[bump() for _ in range(40)])
     assert await version(store) == 40
@@ -135,7 +135,7 @@ async def test_a_violated_rule_undoes_its_transaction_and_does_not_kill_the_stor
 
     async def violate() -> None:
         async with store.transaction() as tx:
-            await access.bump(tx)
+            await access_version.bump(tx)
             await tx.execute("test.wrong")
 
     for statement in (
@@ -151,7 +151,7 @@ async def test_a_violated_rule_undoes_its_transaction_and_does_not_kill_the_stor
     assert await version(store) == 0
     assert await samples.count(store, "accounts") == 1
     async with store.transaction() as tx:
-        await access.bump(tx)
+        await access_version.bump(tx)
     assert await version(store) == 1
 
 
@@ -181,12 +181,12 @@ async def test_an_overlooked_failure_is_never_committed(store: Store) -> None:
 
     async def overlook(mistake: Callable[[Transaction], Awaitable[None]]) -> None:
         async with store.transaction() as tx:
-            await access.bump(tx)
+            await access_version.bump(tx)
             with contextlib.suppress(Exception):
                 await mistake(tx)
 
     for mistake in (violate_a_rule, write_wrong_sql, send_too_large_a_number, name_an_unknown_query):
-        with pytest.raises(Undone):
+        with pytest.raises(TransactionAborted):
             await overlook(mistake)
         assert await version(store) == 0
         assert await samples.count(store, "ledger") == 0
@@ -208,13 +208,13 @@ async def test_closing_waits_for_what_is_under_way(store: Store, reopen: Reopen)
         async with store.transaction() as tx:
             await entered.wait()
             await go_on.wait()
-            await access.bump(tx)
+            await access_version.bump(tx)
 
     async def look(kind: str) -> int:
         async with getattr(store, kind)() as view:
             await entered.wait()
             await go_on.wait()
-            return await access.version(view)
+            return await access_version.version(view)
 
     tasks = [asyncio.create_task(write()), *[asyncio.create_task(look(kind)) for kind in ("reading", "scanning")]]
     await entered.wait()
@@ -230,7 +230,7 @@ async def test_a_closed_store_leaves_nothing_behind_to_be_reported(
     store: Store, recwarn: pytest.WarningsRecorder
 ) -> None:
     async with store.scanning() as tx:
-        await access.version(tx)
+        await access_version.version(tx)
     await store.close()
     gc.collect()
     assert not recwarn.list

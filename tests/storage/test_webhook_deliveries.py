@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from postroad.storage import opening, webhook_deliveries, webhooks
+from postroad.storage import open_store, webhook_deliveries, webhooks
 from postroad.storage.store import Store
 from tests.storage.conftest import Reopen
 from tests.storage.webhook_samples import (
@@ -32,7 +32,7 @@ async def change(store: Store, endpoint: webhooks.Webhook) -> None:
 
 async def endpoints(store: Store, *, after: str = "", most: int = 100) -> list[str]:
     async with store.reading() as tx:
-        return await webhook_deliveries.endpoints(tx, after=after, most=most)
+        return await webhook_deliveries.endpoints(tx, after=after, limit=most)
 
 
 async def is_due(store: Store, now: int) -> bool:
@@ -129,8 +129,8 @@ async def test_workers_that_claim_at_the_same_time_share_what_there_is(store: St
 
 
 async def test_on_postgres_what_another_host_is_taking_is_passed_over_without_waiting(clean_postgres_url: str) -> None:
-    one = await opening.open_current(clean_postgres_url, migrate=True)
-    other = await opening.open_store(clean_postgres_url)
+    one = await open_store.open_current(clean_postgres_url, migrate=True)
+    other = await open_store.open_store(clean_postgres_url)
     await add(one, webhook(), *(delivery(number) for number in range(5)))
     try:
         async with one.transaction() as taking:
@@ -139,7 +139,7 @@ async def test_on_postgres_what_another_host_is_taking_is_passed_over_without_wa
         assert [claimed.id for claimed in first] == [delivery(number).id for number in (0, 1, 2)]
         assert [claimed.id for claimed in second] == [delivery(number).id for number in (3, 4)]
         async with one.transaction() as promoting:
-            held = await webhook_deliveries.promote(promoting, now=LEASE, attempts=7, most=2)
+            held = await webhook_deliveries.promote(promoting, now=LEASE, attempts=7, limit=2)
             rest = await promote(other, LEASE)
         assert (len(held), len(rest)) == (2, 3)
         assert not {promoted.id for promoted in held} & {promoted.id for promoted in rest}

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from postroad.model import cursors, identifiers
-from postroad.storage import opening, webhook_attempts, webhook_deliveries, webhooks
+from postroad.storage import open_store, webhook_attempts, webhook_deliveries, webhooks
 from postroad.storage.store import ConstraintViolated, Store
 from tests.storage import samples
 from tests.storage.webhook_samples import LAST, NOW, add, attempt, claim, delivery, log, record, result, webhook
@@ -177,19 +177,19 @@ async def test_what_removed_endpoints_have_left_is_swept_with_them(store: Store)
 
 
 async def test_a_sweep_on_postgres_waits_for_nobody_and_leaves_no_attempt_behind(clean_postgres_url: str) -> None:
-    one = await opening.open_current(clean_postgres_url, migrate=True)
-    other = await opening.open_store(clean_postgres_url)
+    one = await open_store.open_current(clean_postgres_url, migrate=True)
+    other = await open_store.open_store(clean_postgres_url)
     try:
         await add(one, webhook(), delivery(1), delivery(2))
         held, _ = await claim(one)
-        async with one.transaction() as recording:
-            await webhook_deliveries.record(recording, [result(held)])
+        async with one.transaction() as recorder:
+            await webhook_deliveries.record(recorder, [result(held)])
             async with asyncio.timeout(20):
                 assert await sweep_removed(other) == 1
             async with other.transaction() as tx:
                 await webhooks.remove(tx, "whk_1", now=NOW)
                 await webhooks.forget(tx, "whk_1")
-            await webhook_attempts.insert(recording, [attempt(delivery(1))])
+            await webhook_attempts.insert(recorder, [attempt(delivery(1))])
         assert await samples.count(one, "webhooks") == 1
         assert await sweep_removed(other) == 1
         assert await samples.count(one, "webhook_attempts") == 0
@@ -218,5 +218,5 @@ async def test_the_newest_tell_how_they_stand(store: Store) -> None:
     foreign = [delivery(9, "whk_2", "acc_2"), delivery(8, "whk_3")]
     await add(store, webhook(), *(delivery(number) for number in (1, 2, 3)), *foreign)
     async with store.reading() as tx:
-        found = await webhook_deliveries.newest(tx, "acc_1", "whk_1", most=2)
+        found = await webhook_deliveries.newest(tx, "acc_1", "whk_1", limit=2)
     assert [tuple(row) for row in found] == [(delivery(n).id, "ready", 0, NOW + n) for n in (3, 2)]

@@ -29,7 +29,7 @@ async def signing(store: Store, *webhook_ids: str, now: int = NOW) -> list[tuple
 
 async def removed(store: Store, *, most: int = 10) -> list[str]:
     async with store.reading() as tx:
-        return [one.id for one in await webhooks.removed(tx, most=most)]
+        return [one.id for one in await webhooks.removed(tx, limit=most)]
 
 
 async def test_an_endpoint_is_read_as_it_was_written_and_only_by_its_account(store: Store) -> None:

@@ -78,7 +78,7 @@ def attempt(of: webhook_deliveries.Delivery, number: int = 1, **changes: Any) ->
     return webhook_attempts.Attempt(**(values | changes))
 
 
-def result(of: webhook_deliveries.Claimed, *, worker: str = "w1", **changes: Any) -> webhook_deliveries.Result:
+def result(of: webhook_deliveries.Claimed, *, worker: str = "w1", **changes: Any) -> webhook_deliveries.DeliveryUpdate:
     """That it was told."""
     values: dict[str, Any] = {
         "key": of.key,
@@ -89,7 +89,7 @@ def result(of: webhook_deliveries.Claimed, *, worker: str = "w1", **changes: Any
         "due_at": NOW,
         "ended_at": NOW + SECOND,
     }
-    return webhook_deliveries.Result(**(values | changes))
+    return webhook_deliveries.DeliveryUpdate(**(values | changes))
 
 
 async def add(store: Store, *rows: Any) -> None:
@@ -113,10 +113,10 @@ async def claim(
 
 async def promote(store: Store, now: int, *, attempts: int = 7, most: int = 100) -> list[webhook_deliveries.Promoted]:
     async with store.transaction() as tx:
-        return await webhook_deliveries.promote(tx, now=now, attempts=attempts, most=most)
+        return await webhook_deliveries.promote(tx, now=now, attempts=attempts, limit=most)
 
 
-async def record(store: Store, *results: webhook_deliveries.Result) -> set[webhook_deliveries.Key]:
+async def record(store: Store, *results: webhook_deliveries.DeliveryUpdate) -> set[webhook_deliveries.Key]:
     async with store.transaction() as tx:
         return await webhook_deliveries.record(tx, results)
 

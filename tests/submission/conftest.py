@@ -8,12 +8,13 @@ import pytest_asyncio
 import trustme
 
 from postroad import config
-from postroad.services import context, credentials
+from postroad.services import context
+from postroad.services.auth import credentials
 from postroad.storage import accounts
-from tests import contexts, mailing
-from tests.api import door
+from tests import accepted_mail, contexts
+from tests.api import app_server
 from tests.contexts import account, clock, ctx, database_url
-from tests.submission import opening
+from tests.submission import submission_server
 
 __all__ = ["account", "clock", "ctx", "database_url"]
 
@@ -24,13 +25,13 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture
-def certificate(authority: trustme.CA, tmp_path: Path) -> opening.Files:
+def certificate(authority: trustme.CA, tmp_path: Path) -> submission_server.Files:
     """Files of a certificate for this host."""
-    return opening.issue(authority, tmp_path)
+    return submission_server.issue(authority, tmp_path)
 
 
 @pytest.fixture
-def settings(database_url: str, certificate: opening.Files) -> config.Settings:
+def settings(database_url: str, certificate: submission_server.Files) -> config.Settings:
     return config.load(
         environment={},
         overrides={
@@ -49,19 +50,19 @@ def settings(database_url: str, certificate: opening.Files) -> config.Settings:
 
 
 @pytest.fixture
-def lines() -> door.Lines:
-    return door.Lines()
+def lines() -> app_server.CapturedLog:
+    return app_server.CapturedLog()
 
 
 @pytest_asyncio.fixture
-async def opened(
-    ctx: context.Context, account: accounts.Account, lines: door.Lines, authority: trustme.CA
-) -> AsyncIterator[opening.Opened]:
+async def server(
+    ctx: context.Context, account: accounts.Account, lines: app_server.CapturedLog, authority: trustme.CA
+) -> AsyncIterator[submission_server.SubmissionServer]:
     """The door, and an account that may send through it."""
-    await mailing.allow(ctx, account.id)
+    await accepted_mail.allow_sending(ctx, account.id)
     credential, password = await credentials.create(ctx, account.id, "main")
-    async with opening.opened(ctx, lines=lines) as addresses:
-        yield opening.Opened(
+    async with submission_server.running(ctx, lines=lines) as addresses:
+        yield submission_server.SubmissionServer(
             ctx=ctx,
             account=account,
             credential=credential,

@@ -20,9 +20,9 @@ import pytest
 import trustme
 
 from benchmarks.peers import postfix, process
-from tests.cli import operating
+from tests.cli import cli_runner
 from tests.cli.test_dev import handover
-from tests.submission import opening
+from tests.submission import submission_server
 
 SENDER = "shop@example.com"
 SUBJECT = "Grüße aus Köln"
@@ -55,7 +55,7 @@ transport.sendMail({
 class Running:
     """A service whose SMTP door has a certificate, and the authority that has issued it."""
 
-    service: operating.Service
+    service: cli_runner.Service
     told: dict[str, Any]
     authority: pathlib.Path
 
@@ -82,14 +82,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("clients")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "authority.pem"))
-    files = opening.issue(authority, folder)
+    files = submission_server.issue(authority, folder)
     environment = {
         "POSTROAD_SUBMISSION__TLS_CERTIFICATE": str(files.chain),
         "POSTROAD_SUBMISSION__TLS_KEY": str(files.key),
         "POSTROAD_SUBMISSION__AUTH_WITHOUT_TLS": "false",
     }
     words = ("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0")
-    with operating.Service(*words, folder=folder, environment=environment) as service:
+    with cli_runner.Service(*words, folder=folder, environment=environment) as service:
         yield Running(service, handover(service, folder), folder / "authority.pem")
         assert service.stop()[0] == 0
 
@@ -104,7 +104,7 @@ def run(*command: str, environment: dict[str, str] | None = None) -> str:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=operating.PATIENCE_SECONDS,
+        timeout=cli_runner.TIMEOUT_SECONDS,
     )
     assert ended.returncode == 0, ended.stdout
     return ended.stdout
@@ -165,7 +165,7 @@ def test_postfix_as_a_relay(running: Running) -> None:
         instance = _relay(pathlib.Path(parent, "instance"), running.smtp)
         instance.start()
         try:
-            with smtplib.SMTP("127.0.0.1", instance.port, timeout=operating.PATIENCE_SECONDS) as client:
+            with smtplib.SMTP("127.0.0.1", instance.port, timeout=cli_runner.TIMEOUT_SECONDS) as client:
                 content = f"From: {SENDER}\r\nTo: postfix@clients.test\r\nSubject: {SUBJECT}\r\n\r\nIt works.\r\n"
                 client.sendmail(SENDER, ["postfix@clients.test"], content.encode(), mail_options=["SMTPUTF8"])
             arrived = running.arrived("postfix@clients.test")

@@ -11,7 +11,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from tests.cli import operating
+from tests.cli import cli_runner
 from tests.submission.test_clients import SENDER, SUBJECT, Running, run, running
 
 __all__ = ["running"]
@@ -67,7 +67,7 @@ def test_python(running: Running, mechanism: str) -> None:
     message.add_alternative(f"<p>{TEXT}</p>", subtype="html")
     trusting = ssl.create_default_context(cafile=str(running.authority))
     smtp = running.smtp
-    with smtplib.SMTP(smtp["host"], smtp["port"], timeout=operating.PATIENCE_SECONDS) as client:
+    with smtplib.SMTP(smtp["host"], smtp["port"], timeout=cli_runner.TIMEOUT_SECONDS) as client:
         client.starttls(context=trusting)
         client.ehlo()
         client.user, client.password = smtp["username"], smtp["password"]

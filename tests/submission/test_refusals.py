@@ -11,26 +11,30 @@ import trustme
 
 from postroad import config, errors
 from postroad.model import limits, mail
-from postroad.services import accounts, context, credentials, domains, submit, submit_raw
-from postroad.submission import listening
-from tests import mailing
-from tests.api import door
+from postroad.services import context
+from postroad.services.acceptance import submit, submit_mime
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import credentials
+from postroad.services.domains import registry as domains
+from postroad.submission import listeners
+from tests import accepted_mail
+from tests.api import app_server
 from tests.contexts import Clock
-from tests.submission import opening
-from tests.submission.opening import ADA, MESSAGE, SENDER, Opened, send
-from tests.submission.test_saying import kinds
+from tests.submission import submission_server
+from tests.submission.submission_server import ADA, MESSAGE, SENDER, SubmissionServer, send
+from tests.submission.test_replies import kinds
 
 
-async def refusal(opened: Opened, content: bytes = MESSAGE, *to: str, sender: str = SENDER) -> str:
+async def refusal(server: SubmissionServer, content: bytes = MESSAGE, *to: str, sender: str = SENDER) -> str:
     """The reply to a message that has to be refused, which leaves nothing and spoils nothing."""
-    before = len(await opened.stored())
-    async with opened.client() as client:
+    before = len(await server.stored())
+    async with server.client() as client:
         with pytest.raises(aiosmtplib.SMTPDataError) as refused:
             await send(client, content, *to, sender=sender)
         if refused.value.code != 421:
             assert (await client.noop()).code == 250
-    assert len(await opened.stored()) == before
-    line = opened.told("DATA")[-1]
+    assert len(await server.stored()) == before
+    line = server.told("DATA")[-1]
     assert line["request_id"] in refused.value.message
     assert line["code"] in refused.value.message
     return f"{refused.value.code} {refused.value.message}"
@@ -38,37 +42,37 @@ async def refusal(opened: Opened, content: bytes = MESSAGE, *to: str, sender: st
 
 @pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
 async def test_each_error_is_said_with_its_reply(
-    opened: Opened, kind: type[errors.PostroadError], monkeypatch: pytest.MonkeyPatch
+    server: SubmissionServer, kind: type[errors.PostroadError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = {"allowed": ("GET",)} if kind is errors.MethodNotAllowed else {}
 
     async def fail(*_arguments: object, **_named: object) -> None:
         raise kind("no such luck", **arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(submit_raw, "submit_raw", fail)
-    told = await refusal(opened)
+    monkeypatch.setattr(submit_mime, "submit_mime", fail)
+    told = await refusal(server)
     assert told.startswith(f"{kind.smtp_reply} {kind.code}: no such luck")
 
 
-async def test_what_is_no_message_is_invalid(opened: Opened) -> None:
-    told = await refusal(opened, b"no field at all\r\n" + MESSAGE)
+async def test_what_is_no_message_is_invalid(server: SubmissionServer) -> None:
+    told = await refusal(server, b"no field at all\r\n" + MESSAGE)
     assert told.startswith("550 5.6.0 invalid_request: ")
 
 
-async def test_a_domain_of_nobody_is_forbidden(opened: Opened) -> None:
-    told = await refusal(opened, MESSAGE.replace(b"shop@example.com", b"shop@elsewhere.example"))
+async def test_a_domain_of_nobody_is_forbidden(server: SubmissionServer) -> None:
+    told = await refusal(server, MESSAGE.replace(b"shop@example.com", b"shop@elsewhere.example"))
     assert told.startswith("550 5.7.1 forbidden: ")
     assert "elsewhere.example" in told
 
 
-async def test_a_domain_that_is_not_verified_is_forbidden(opened: Opened) -> None:
-    await domains.add(opened.ctx, opened.account.id, "unproven.example", verified=False)
-    told = await refusal(opened, MESSAGE.replace(b"shop@example.com", b"shop@unproven.example"), sender="")
+async def test_a_domain_that_is_not_verified_is_forbidden(server: SubmissionServer) -> None:
+    await domains.add(server.ctx, server.account.id, "unproven.example", verified=False)
+    told = await refusal(server, MESSAGE.replace(b"shop@example.com", b"shop@unproven.example"), sender="")
     assert told.startswith("550 5.7.1 forbidden: ")
 
 
-async def test_an_envelope_sender_of_somebody_else_is_forbidden(opened: Opened) -> None:
-    told = await refusal(opened, sender="boss@elsewhere.example")
+async def test_an_envelope_sender_of_somebody_else_is_forbidden(server: SubmissionServer) -> None:
+    told = await refusal(server, sender="boss@elsewhere.example")
     assert told.startswith("550 5.7.1 forbidden: ")
 
 
@@ -79,29 +83,29 @@ async def test_an_envelope_sender_of_somebody_else_is_forbidden(opened: Opened) 
         (b"Subject: x\r\n\r\nHello\r\n", "550 5.6.0 invalid_request: "),
     ],
 )
-async def test_a_message_has_one_sender(opened: Opened, content: bytes, reply: str) -> None:
-    assert (await refusal(opened, content)).startswith(reply)
+async def test_a_message_has_one_sender(server: SubmissionServer, content: bytes, reply: str) -> None:
+    assert (await refusal(server, content)).startswith(reply)
 
 
-async def test_a_message_that_goes_in_circles_is_refused(opened: Opened) -> None:
-    told = await refusal(opened, b"Received: by somewhere; Mon, 1 Jan 2024 00:00:00 +0000\r\n" * 101 + MESSAGE)
+async def test_a_message_that_goes_in_circles_is_refused(server: SubmissionServer) -> None:
+    told = await refusal(server, b"Received: by somewhere; Mon, 1 Jan 2024 00:00:00 +0000\r\n" * 101 + MESSAGE)
     assert told.startswith("554 5.4.6 invalid_request: ")
 
 
-async def test_more_recipients_than_credits_are_refused(opened: Opened) -> None:
-    poor = await accounts.create(opened.ctx, "Poor")
-    await mailing.allow(opened.ctx, poor.id, domain="poor.example", amount=1)
-    credential, password = await credentials.create(opened.ctx, poor.id, "main")
-    opened = dataclasses.replace(opened, account=poor, credential=credential, password=password)
+async def test_more_recipients_than_credits_are_refused(server: SubmissionServer) -> None:
+    poor = await accounts.create(server.ctx, "Poor")
+    await accepted_mail.allow_sending(server.ctx, poor.id, domain="poor.example", amount=1)
+    credential, password = await credentials.create(server.ctx, poor.id, "main")
+    server = dataclasses.replace(server, account=poor, credential=credential, password=password)
     told = await refusal(
-        opened, MESSAGE.replace(b"@example.com", b"@poor.example"), ADA, "bob@example.net", sender="shop@poor.example"
+        server, MESSAGE.replace(b"@example.com", b"@poor.example"), ADA, "bob@example.net", sender="shop@poor.example"
     )
     assert told.startswith("550 5.7.1 insufficient_credits: ")
 
 
-async def test_a_suspended_account_is_told_why(opened: Opened) -> None:
-    await accounts.suspend(opened.ctx, opened.account.id, "unpaid")
-    told = await refusal(opened)
+async def test_a_suspended_account_is_told_why(server: SubmissionServer) -> None:
+    await accounts.suspend(server.ctx, server.account.id, "unpaid")
+    told = await refusal(server)
     assert told.startswith("550 5.7.1 account_suspended: ")
     assert "unpaid" in told
 
@@ -112,65 +116,69 @@ def padded(size: int) -> bytes:
     return MESSAGE + (b"x" * 998 + b"\r\n") * lines + b"x" * rest + b"\r\n"
 
 
-async def test_a_message_that_is_too_large_once_it_is_composed_is_refused(opened: Opened) -> None:
-    told = await refusal(opened, padded(limits.MIME_BYTES))
+async def test_a_message_that_is_too_large_once_it_is_composed_is_refused(server: SubmissionServer) -> None:
+    told = await refusal(server, padded(limits.MIME_BYTES))
     assert told.startswith("552 5.3.4 payload_too_large: ")
 
 
-async def test_a_message_that_is_larger_than_announced_is_refused_without_being_kept(opened: Opened) -> None:
-    told = await refusal(opened, padded(listening.MESSAGE_OCTETS + 1))
+async def test_a_message_that_is_larger_than_announced_is_refused_without_being_kept(server: SubmissionServer) -> None:
+    told = await refusal(server, padded(listeners.MAX_MESSAGE_BYTES + 1))
     assert told.startswith("552 5.3.4 payload_too_large: ")
-    assert opened.ctx.metrics.refused.values["smtp", "payload_too_large"] == 1
+    assert server.ctx.metrics.refused.values["smtp", "payload_too_large"] == 1
 
 
-async def test_what_is_too_large_is_said_before_it_is_sent(opened: Opened) -> None:
-    async with opened.client() as client:
-        assert client.esmtp_extensions["size"] == str(listening.MESSAGE_OCTETS)
+async def test_what_is_too_large_is_said_before_it_is_sent(server: SubmissionServer) -> None:
+    async with server.client() as client:
+        assert client.esmtp_extensions["size"] == str(listeners.MAX_MESSAGE_BYTES)
         with pytest.raises(aiosmtplib.SMTPSenderRefused) as refused:
-            await client.mail(SENDER, options=[f"SIZE={listening.MESSAGE_OCTETS + 1}"])
+            await client.mail(SENDER, options=[f"SIZE={listeners.MAX_MESSAGE_BYTES + 1}"])
     assert refused.value.code == 552
     assert refused.value.message.startswith("5.3.4 payload_too_large: ")
 
 
-async def test_a_message_as_large_as_may_be_is_taken_however_much_of_it_is_left_out(opened: Opened) -> None:
+async def test_a_message_as_large_as_may_be_is_taken_however_much_of_it_is_left_out(server: SubmissionServer) -> None:
     added = 1000
     bcc = b"Bcc: hidden@example.net\r\n" * 100
     content = bcc + padded(limits.MIME_BYTES - added)
     assert len(content) > limits.MIME_BYTES
-    async with opened.client() as client:
+    async with server.client() as client:
         await send(client, content)
-    (stored,) = await opened.stored()
+    (stored,) = await server.stored()
     assert limits.MIME_BYTES - added < len(stored.body) <= limits.MIME_BYTES
 
 
 @pytest.mark.parametrize("end", [b"\n.\n", b"\r\n.\n", b"\n.\r\n", b"\r.\r", b"\r\n.\r"])
-async def test_a_bare_line_end_is_refused_and_makes_no_second_message(opened: Opened, end: bytes) -> None:
+async def test_a_bare_line_end_is_refused_and_makes_no_second_message(server: SubmissionServer, end: bytes) -> None:
     begin = b"MAIL FROM:<shop@example.com>\r\nRCPT TO:<ada@example.net>\r\nDATA\r\n"
-    async with opened.raw() as connection:
+    async with server.raw() as connection:
         await connection.say(begin, replies=3)
         reply = await connection.say(MESSAGE + end + begin + MESSAGE + b".\r\n")
         assert (await connection.say(b"NOOP\r\n")).startswith(b"250 ")
     assert reply.startswith(b"550 5.6.0 invalid_request: ")
-    assert await opened.stored() == []
-    (line,) = opened.told("DATA")
+    assert await server.stored() == []
+    (line,) = server.told("DATA")
     assert line["request_id"] in reply.decode()
 
 
-async def test_a_queue_over_its_mark_asks_for_another_try(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_queue_over_its_mark_asks_for_another_try(
+    server: SubmissionServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full() -> None:
         raise errors.ServiceUnavailable("the queue is full", retry_after=30)
 
-    monkeypatch.setattr(type(opened.ctx.high_water), "check", lambda _mark: full())
-    told = await refusal(opened)
+    monkeypatch.setattr(type(server.ctx.queue_limit), "check", lambda _mark: full())
+    told = await refusal(server)
     assert told.startswith("421 4.3.2 service_unavailable: ")
 
 
-async def test_a_store_that_is_away_asks_for_another_try(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_is_away_asks_for_another_try(
+    server: SubmissionServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def away(*_arguments: object, **_named: object) -> None:
         raise errors.TemporaryFailure("could not be stored in time")
 
-    monkeypatch.setattr(type(opened.ctx.accept), "submit", away)
-    told = await refusal(opened)
+    monkeypatch.setattr(type(server.ctx.accept_commits), "submit", away)
+    told = await refusal(server)
     assert told.startswith("451 4.3.0 temporary_failure: ")
 
 
@@ -180,18 +188,18 @@ async def guarded(
     settings: config.Settings,
     clock: Clock,
     authority: trustme.CA,
-) -> AsyncIterator[Opened]:
+) -> AsyncIterator[SubmissionServer]:
     """A door whose settings are those of the test's parameter."""
     for section, values in request.param.items():
         changed = msgspec.structs.replace(getattr(settings, section), **values)
         settings = msgspec.structs.replace(settings, **{section: changed})
-    lines = door.Lines()
+    lines = app_server.CapturedLog()
     async with context.open_context(settings, clock=clock) as ctx:
         account = await accounts.create(ctx, "Shop")
-        await mailing.allow(ctx, account.id)
+        await accepted_mail.allow_sending(ctx, account.id)
         credential, password = await credentials.create(ctx, account.id, "main")
-        async with opening.opened(ctx, lines=lines) as addresses:
-            yield Opened(
+        async with submission_server.running(ctx, lines=lines) as addresses:
+            yield SubmissionServer(
                 ctx=ctx,
                 account=account,
                 credential=credential,
@@ -203,10 +211,10 @@ async def guarded(
 
 
 @pytest.mark.parametrize("guarded", [{"limits": {"request_rate": 1, "request_burst": 2}}], indirect=True, ids=["rate"])
-async def test_too_many_messages_by_whatever_door_ask_for_another_try(guarded: Opened) -> None:
-    who = mailing.caller_of(guarded.account.id, credential_id=guarded.credential.id)
+async def test_too_many_messages_by_whatever_door_ask_for_another_try(guarded: SubmissionServer) -> None:
+    who = accepted_mail.caller_of(guarded.account.id, credential_id=guarded.credential.id)
     request = mail.SendRequest(sender=SENDER, to=(ADA,), subject="By HTTP", text="Hello")
-    envelope = submit.Envelope(request_id="req_" + "0" * 28, source=mail.Source.API, key=None)
+    envelope = submit.SubmissionInfo(request_id="req_" + "0" * 28, source=mail.Source.API, key=None)
     await submit.submit(guarded.ctx, who, request, envelope)
     async with guarded.client() as client:
         await send(client)
@@ -217,7 +225,7 @@ async def test_too_many_messages_by_whatever_door_ask_for_another_try(guarded: O
 @pytest.mark.parametrize(
     "guarded", [{"warmup": {"enabled": True, "recipients_per_day": (50,)}}], indirect=True, ids=["warmup"]
 )
-async def test_a_domain_that_warms_up_asks_for_another_try(guarded: Opened) -> None:
+async def test_a_domain_that_warms_up_asks_for_another_try(guarded: SubmissionServer) -> None:
     fifty = [f"to-{number}@example.net" for number in range(50)]
     async with guarded.client() as client:
         await send(client, MESSAGE, *fifty)

@@ -90,7 +90,7 @@ def test_credentials_are_struck_out_of_tracebacks(stream: io.TextIOWrapper, text
     log = logs.configure(form="json", level="info", stream=stream)
     log.error("failed", exc_info=ValueError(f"cannot use '{text}' here"))
     (line,) = lines(stream)
-    assert logs.STRUCK_OUT in line["exception"]
+    assert logs.REDACTED in line["exception"]
     assert line["exception"].endswith("' here\n") or "/postroad' here" in line["exception"]
     for secret in ("4f7dkq", "dGVzdA", "dXNlcj", "abc.def", "c2ln", "hunter2"):
         assert secret not in line["exception"]
@@ -108,7 +108,7 @@ def test_what_libraries_say_takes_the_same_form(stream: io.TextIOWrapper) -> Non
     logging.getLogger("asyncio").error("task failed with %s", "Bearer abc", exc_info=ValueError("whsec_abc"))
     (line,) = lines(stream)
     assert (line["event"], line["logger"], line["level"]) == ("library", "asyncio", "error")
-    assert line["message"] == f"task failed with Bearer {logs.STRUCK_OUT}"
+    assert line["message"] == f"task failed with Bearer {logs.REDACTED}"
     assert "whsec_abc" not in line["exception"]
 
 

@@ -98,7 +98,7 @@ def test_the_process_is_told_of_too() -> None:
     "pool, provider", [("google", "google"), ("smarthost", "smarthost"), ("mx.example.net", "others"), ("", "none")]
 )
 def test_pools_of_strangers_share_a_label(pool: str, provider: str) -> None:
-    assert metrics.provider_of(pool) == provider
+    assert metrics.provider_label(pool) == provider
 
 
 def test_providers_are_those_of_the_settings() -> None:

@@ -13,7 +13,7 @@ from postroad.model import caller
 from postroad.network import http_limits
 from postroad.web import routing
 from tests import raw_http
-from tests.api import door
+from tests.api import app_server
 from tests.raw_http import get, post
 
 MEMBER = "Authorization: Bearer member"
@@ -42,8 +42,8 @@ class Seen(msgspec.Struct, frozen=True):
     request_id: str
 
 
-async def show(_context: object, request: routing.Request) -> routing.Answer:
-    return routing.Answer(
+async def show(_context: object, request: routing.Request) -> routing.Response:
+    return routing.Response(
         200,
         Seen(
             path=dict(request.path),
@@ -58,27 +58,27 @@ async def show(_context: object, request: routing.Request) -> routing.Answer:
     )
 
 
-async def replay(_context: object, _request: routing.Request) -> routing.Answer:
+async def replay(_context: object, _request: routing.Request) -> routing.Response:
     headers = (("Idempotent-Replayed", "true"),)
-    return routing.Answer(202, b'{"id":"em_1","request_id":"req_first"}', headers, request_id="req_first")
+    return routing.Response(202, b'{"id":"em_1","request_id":"req_first"}', headers, request_id="req_first")
 
 
-async def fail(_context: object, _request: routing.Request) -> routing.Answer:
+async def fail(_context: object, _request: routing.Request) -> routing.Response:
     raise ZeroDivisionError("the password is hunter2")
 
 
-async def wait(context: Any, _request: routing.Request) -> routing.Answer:  # noqa: ANN401 - the test's own events
+async def wait(context: Any, _request: routing.Request) -> routing.Response:  # noqa: ANN401 - the test's own events
     context["started"].set()
     await context["go_on"].wait()
-    return routing.Answer(204)
+    return routing.Response(204)
 
 
-async def limited(_context: object, _request: routing.Request) -> routing.Answer:
+async def limited(_context: object, _request: routing.Request) -> routing.Response:
     raise errors.RateLimited("slower, please", retry_after=3)
 
 
-async def download(_context: object, _request: routing.Request) -> routing.Answer:
-    return routing.Answer(200, b"Subject: hi\r\n\r\n", content_type="message/rfc822")
+async def download(_context: object, _request: routing.Request) -> routing.Response:
+    return routing.Response(200, b"Subject: hi\r\n\r\n", content_type="message/rfc822")
 
 
 def route(method: str, path: str, handler: routing.Handler[Any], **fields: Any) -> routing.Route[Any]:
@@ -100,11 +100,11 @@ ROUTES = (
     route("GET", "/notes/{id}", show, permission=caller.Permission.READ),
     route("POST", "/notes/{id}/change", show, permission=caller.Permission.CHANGE),
     route("GET", "/public", show),
-    route("POST", "/replay", replay, answers={202: bytes}),
+    route("POST", "/replay", replay, responses={202: bytes}),
     route("GET", "/fail", fail),
-    route("GET", "/wait", wait, answers={204: None}),
+    route("GET", "/wait", wait, responses={204: None}),
     route("GET", "/limited", limited),
-    route("GET", "/raw", download, answers={200: bytes}, content_type="message/rfc822"),
+    route("GET", "/raw", download, responses={200: bytes}, content_type="message/rfc822"),
 )
 
 
@@ -115,14 +115,14 @@ def assert_refused(response: raw_http.Response, status: int, code: str, about: s
     assert response.json()["code"] == code
     assert about in response.json()["error"]
     assert response.json()["request_id"] == response.headers["x-request-id"]
-    assert re.match(door.REQUEST_ID, response.headers["x-request-id"])
+    assert re.match(app_server.REQUEST_ID, response.headers["x-request-id"])
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["x-content-type-options"] == "nosniff"
     assert response.headers["content-type"] == "application/json"
 
 
 async def test_a_handler_sees_what_was_sent() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         body = b'{"text": "hi", "note": null}'
         response = await raw_http.exchange(opened.address, post("/notes", body, MEMBER, KEY))
         assert response.status == 200
@@ -145,11 +145,11 @@ async def test_a_handler_sees_what_was_sent() -> None:
 
 
 async def test_ids_are_ours_and_new_every_time() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         request = get("/public", "X-Request-ID: req_0000000000000000000000000000")
         ids = {(await raw_http.exchange(opened.address, request)).headers["x-request-id"] for _ in range(10)}
         assert len(ids) == 10
-        assert all(re.match(door.REQUEST_ID, one) and set(one[4:]) != {"0"} for one in ids)
+        assert all(re.match(app_server.REQUEST_ID, one) and set(one[4:]) != {"0"} for one in ids)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ async def test_ids_are_ours_and_new_every_time() -> None:
     ],
 )
 async def test_every_refusal_is_the_error_object(request_bytes: bytes, status: int, code: str, about: str) -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         assert_refused(await raw_http.exchange(opened.address, request_bytes), status, code, about)
 
 
@@ -186,14 +186,14 @@ async def test_every_refusal_is_the_error_object(request_bytes: bytes, status: i
     [b"garbage\r\n\r\n", get("/public", "X: " + "a" * 70_000), b"GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n"],
 )
 async def test_what_never_became_a_request_gets_the_error_object_too(garbage: bytes) -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         response = await raw_http.exchange(opened.address, garbage)
         assert_refused(response, 400, "invalid_request")
         assert opened.lines[-1]["request_id"] == response.headers["x-request-id"]
 
 
 async def test_refusals_carry_what_to_do_next() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         wrong = await raw_http.exchange(opened.address, get("/notes", method="DELETE"))
         assert wrong.headers["allow"] == "GET, HEAD, POST"
         later = await raw_http.exchange(opened.address, get("/limited"))
@@ -228,7 +228,7 @@ def bad_request(*, signed_in: bool, small: bool, typed: bool, keyed: bool) -> by
     ],
 )
 async def test_checks_come_in_their_order(mended: int, status: int, about: str) -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         request = bad_request(signed_in=mended > 0, small=mended > 1, typed=mended > 2, keyed=mended > 3)
         response = await raw_http.exchange(opened.address, request)
         assert response.status == status
@@ -236,13 +236,13 @@ async def test_checks_come_in_their_order(mended: int, status: int, about: str) 
 
 
 async def test_a_length_beyond_the_limit_is_refused_before_the_body_is_sent() -> None:
-    async with door.opened(ROUTES) as opened, raw_http.connect(opened.address) as connection:
+    async with app_server.running(ROUTES) as opened, raw_http.connect(opened.address) as connection:
         await connection.send(post("/notes", b"", MEMBER, KEY, length=10**12))
         assert_refused(await connection.response(), 413, "payload_too_large")
 
 
 async def test_a_stream_is_cut_at_the_limit() -> None:
-    async with door.opened(ROUTES) as opened, raw_http.connect(opened.address) as connection:
+    async with app_server.running(ROUTES) as opened, raw_http.connect(opened.address) as connection:
         await connection.send(CHUNKED + b"64\r\n" + b"x" * 100 + b"\r\n")
         for _ in range(20):
             await connection.send(b"64\r\n" + b"x" * 100 + b"\r\n")
@@ -250,7 +250,7 @@ async def test_a_stream_is_cut_at_the_limit() -> None:
 
 
 async def test_a_body_within_the_limit_may_come_in_chunks() -> None:
-    async with door.opened(ROUTES) as opened, raw_http.connect(opened.address) as connection:
+    async with app_server.running(ROUTES) as opened, raw_http.connect(opened.address) as connection:
         await connection.send(CHUNKED)
         for octet in b'{"text": "hi"}':
             await connection.send(b"1\r\n%c\r\n" % octet)
@@ -260,7 +260,7 @@ async def test_a_body_within_the_limit_may_come_in_chunks() -> None:
 
 
 async def test_a_caller_that_asks_first_is_told_before_it_sends() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         expects = "Expect: 100-continue"
         async with raw_http.connect(opened.address) as connection:
             await connection.send(post("/notes", b"", MEMBER, KEY, expects, length=14))
@@ -276,7 +276,7 @@ async def test_a_caller_that_asks_first_is_told_before_it_sends() -> None:
 
 
 async def test_head_is_get_without_its_body() -> None:
-    async with door.opened(ROUTES) as opened, raw_http.connect(opened.address) as connection:
+    async with app_server.running(ROUTES) as opened, raw_http.connect(opened.address) as connection:
         await connection.send(get("/raw", method="HEAD"))
         head = await connection.response(has_body=False)
         assert head.headers["content-length"] == "15"
@@ -287,7 +287,7 @@ async def test_head_is_get_without_its_body() -> None:
 
 
 async def test_a_replayed_answer_keeps_its_bytes_and_its_id() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         response = await opened.client.post("/replay")
         assert response.content == b'{"id":"em_1","request_id":"req_first"}'
         assert response.headers["x-request-id"] == "req_first"
@@ -295,7 +295,7 @@ async def test_a_replayed_answer_keeps_its_bytes_and_its_id() -> None:
 
 
 async def test_a_bug_is_logged_with_its_id_and_tells_the_caller_nothing() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         response = await opened.client.get("/fail")
         assert response.status_code == 500
         assert "hunter2" not in response.text
@@ -308,7 +308,7 @@ async def test_a_bug_is_logged_with_its_id_and_tells_the_caller_nothing() -> Non
 
 
 async def test_each_request_is_one_line_without_its_words() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         response = await opened.client.get("/notes/secret-id?token=secret-query", headers={"X-Secret": "secret-field"})
         (line,) = opened.lines
         assert line.pop("duration_ms") >= 0
@@ -324,7 +324,7 @@ async def test_each_request_is_one_line_without_its_words() -> None:
 
 
 async def test_refused_requests_are_logged_without_their_words() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         await opened.client.get("/secret-path?x=secret-query")
         await opened.client.post("/notes", content=b'{"secret-member": "secret"}', headers={"Content-Type": "secret/x"})
         await opened.client.get("/notes", headers={"Authorization": "Basic secret"})
@@ -337,10 +337,10 @@ async def test_refused_requests_are_logged_without_their_words() -> None:
 
 
 async def test_a_caller_that_leaves_in_the_middle_leaves_a_line() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         async with raw_http.connect(opened.address) as connection:
             await connection.send(post("/notes", b"half", MEMBER, KEY, length=100))
-        async with asyncio.timeout(raw_http.PATIENCE_SECONDS):
+        async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
             while not opened.lines:
                 await asyncio.sleep(0.01)
         assert opened.lines[0]["status"] is None
@@ -348,7 +348,7 @@ async def test_a_caller_that_leaves_in_the_middle_leaves_a_line() -> None:
 
 async def test_the_end_of_the_grace_time_is_answered_as_unavailable() -> None:
     context = {"started": asyncio.Event(), "go_on": asyncio.Event()}
-    async with door.opened(ROUTES, context=context) as opened, raw_http.connect(opened.address) as connection:
+    async with app_server.running(ROUTES, context=context) as opened, raw_http.connect(opened.address) as connection:
         await connection.send(get("/wait"))
         await context["started"].wait()
         await opened.listener.stop(grace_seconds=0.05)
@@ -359,7 +359,7 @@ async def test_the_end_of_the_grace_time_is_answered_as_unavailable() -> None:
 
 async def test_a_connection_too_many_hears_the_error_object() -> None:
     limits = http_limits.Limits(connections=1)
-    async with door.opened(ROUTES, limits=limits) as opened, raw_http.connect(opened.address) as first:
+    async with app_server.running(ROUTES, limits=limits) as opened, raw_http.connect(opened.address) as first:
         await first.send(get("/public"))
         await first.response()
         async with raw_http.connect(opened.address) as second:
@@ -367,7 +367,7 @@ async def test_a_connection_too_many_hears_the_error_object() -> None:
 
 
 async def test_fifty_callers_at_once_get_their_own_answers() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
 
         async def ask(number: int) -> bool:
             response = await opened.client.get(f"/notes/{number}")
@@ -378,7 +378,7 @@ async def test_fifty_callers_at_once_get_their_own_answers() -> None:
 
 
 async def test_the_lifespan_of_another_server_is_followed() -> None:
-    async with door.opened(ROUTES) as opened:
+    async with app_server.running(ROUTES) as opened:
         messages = iter(["lifespan.startup", "lifespan.shutdown"])
         sent: list[str] = []
 

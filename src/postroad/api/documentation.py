@@ -32,17 +32,17 @@ def routes(
 ) -> tuple[routing.Route[routing.ContextT], ...]:
     """The routes that describe the others."""
     document = msgspec.json.encode(openapi.document(described, version=version))
-    page = routing.Answer(
+    page = routing.Response(
         200,
         _static("page.html"),
         content_type="text/html; charset=utf-8",
         headers=(("Content-Security-Policy", POLICY),),
     )
     return (
-        _fixed("/openapi.json", routing.Answer(200, document), summary="The API as an OpenAPI document"),
+        _fixed("/openapi.json", routing.Response(200, document), summary="The API as an OpenAPI document"),
         _fixed("/docs", page, summary="The API as a page"),
         *(
-            _fixed(path, routing.Answer(200, _static(name), content_type=kind, headers=(CACHE,)), summary="A file")
+            _fixed(path, routing.Response(200, _static(name), content_type=kind, headers=(CACHE,)), summary="A file")
             for path, name, kind in FILES
         ),
     )
@@ -52,10 +52,10 @@ def _static(name: str) -> bytes:
     return resources.files(__package__).joinpath("static", name).read_bytes()
 
 
-def _fixed(path: str, answer: routing.Answer, *, summary: str) -> routing.Route[Any]:
-    async def give(_context: object, _request: routing.Request) -> routing.Answer:
+def _fixed(path: str, answer: routing.Response, *, summary: str) -> routing.Route[Any]:
+    async def give(_context: object, _request: routing.Request) -> routing.Response:
         return answer
 
     return routing.Route(
-        method="GET", path=path, handler=give, summary=summary, tag=TAG, permission=None, answers={200: bytes}
+        method="GET", path=path, handler=give, summary=summary, tag=TAG, permission=None, responses={200: bytes}
     )

@@ -10,13 +10,14 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from postroad.model import identifiers, labels, limits, mail, times
-from postroad.protocol import address, base64_lines, content_types, file_names, header_text, mime
-from postroad.services import rules
+from postroad.protocol import address, file_names
+from postroad.protocol.mime import base64_lines, builder, content_types, header_text
+from postroad.services.acceptance import validation
 from postroad.storage import messages, recipients
 
 # The bound stands in the pattern, not beside it: no address comes near it, and tools that try each bound of a member
 # search for minutes for one that does.
-ADDRESS_PATTERN: Final = rf"^(?![\s\S]{{{address.MAXIMUM_CHARACTERS + 1}}}){address.SCHEMA_PATTERN[1:]}"
+ADDRESS_PATTERN: Final = rf"^(?![\s\S]{{{address.MAX_CHARACTERS + 1}}}){address.SCHEMA_PATTERN[1:]}"
 UNIQUE_RULE: Final = f"`to`, `cc` and `bcc` together may name {limits.UNIQUE_RECIPIENTS} different addresses."
 
 
@@ -27,8 +28,8 @@ def _any_case(word: str) -> str:
 
 RESERVED_PATTERN: Final = "|".join(
     [
-        *(f"{_any_case(name)}$" for name in sorted(rules.RESERVED_HEADERS)),
-        *(_any_case(prefix) for prefix in rules.RESERVED_HEADER_PREFIXES),
+        *(f"{_any_case(name)}$" for name in sorted(validation.RESERVED_HEADERS)),
+        *(_any_case(prefix) for prefix in validation.RESERVED_HEADER_PREFIXES),
     ]
 )
 
@@ -41,8 +42,8 @@ Address = Annotated[
         extra_json_schema={"pattern": ADDRESS_PATTERN},
     ),
 ]
-Addresses = Annotated[list[Address], msgspec.Meta(max_length=rules.MOST_ADDRESSES)]
-SomeAddresses = Annotated[list[Address], msgspec.Meta(min_length=1, max_length=rules.MOST_ADDRESSES)]
+Addresses = Annotated[list[Address], msgspec.Meta(max_length=validation.MAX_ADDRESSES)]
+SomeAddresses = Annotated[list[Address], msgspec.Meta(min_length=1, max_length=validation.MAX_ADDRESSES)]
 # Fit for a header, and for the eye.
 TAG_PATTERN: Final = f"(?={header_text.VALUE_PATTERN}){labels.SCHEMA_PATTERN}"
 Tag = Annotated[
@@ -58,7 +59,7 @@ HeaderValue = Annotated[
     msgspec.Meta(
         extra_json_schema={
             "pattern": header_text.VALUE_PATTERN,
-            "maxLength": limits.HEADER_LINE_OCTETS - header_text.MAXIMUM_NAME_CHARACTERS - 2,
+            "maxLength": limits.HEADER_LINE_OCTETS - header_text.MAX_NAME_CHARACTERS - 2,
         }
     ),
 ]
@@ -86,7 +87,7 @@ class Attachment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 description="Derived from the file extension when not given.",
                 extra_json_schema={
                     "pattern": content_types.SCHEMA_PATTERN,
-                    "maxLength": content_types.MAXIMUM_CHARACTERS,
+                    "maxLength": content_types.MAX_CHARACTERS,
                 },
             ),
         ]
@@ -97,7 +98,7 @@ class Attachment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             str,
             msgspec.Meta(
                 description="Marks an inline image; refer to it in the HTML as `cid:<content_id>`.",
-                extra_json_schema={"pattern": mime.CONTENT_ID_PATTERN},
+                extra_json_schema={"pattern": builder.CONTENT_ID_PATTERN},
             ),
         ]
         | None

@@ -6,34 +6,36 @@ from postroad import errors
 from postroad.api import email_schemas
 from postroad.model import caller, identifiers, mail, receipt
 from postroad.protocol import strict_json
-from postroad.services import accepting, context, messages, submit
+from postroad.services import context
+from postroad.services.acceptance import submit, transaction
+from postroad.services.messages import lookup as messages
 from postroad.web import routing
 
 
-async def send(ctx: context.Context, request: routing.Request) -> routing.Answer:
+async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept a message; the answer leaves after it is on disk."""
-    scope = submit.key_scope(request.caller)
+    scope = submit.sending_identity(request.caller)
     body_hash = hashlib.sha256(strict_json.canonical(request.document)).digest()
-    envelope = submit.Envelope(
+    envelope = submit.SubmissionInfo(
         request_id=request.id,
         source=mail.Source.API,
-        key=accepting.Key(scope, request.idempotency_key, body_hash),
+        key=transaction.Key(scope, request.idempotency_key, body_hash),
     )
     try:
         accepted = await submit.submit(ctx, request.caller, _send_request(request.body), envelope)
     except errors.PostroadError as refusal:
-        refusal.headers = ctx.rates.headers(scope, now=ctx.clock())
+        refusal.headers = ctx.rate_limiter.headers(scope, now=ctx.clock())
         raise
-    headers = ctx.rates.headers(scope, now=ctx.clock())
+    headers = ctx.rate_limiter.headers(scope, now=ctx.clock())
     if accepted.replayed:
         headers = (*headers, ("Idempotent-Replayed", "true"))
-    return routing.Answer(202, accepted.response, headers=headers, request_id=accepted.request_id)
+    return routing.Response(202, accepted.response, headers=headers, request_id=accepted.request_id)
 
 
-async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """A message of the caller's account, with what became of each recipient."""
     message, recipients = await messages.find(ctx, request.caller.account_id, request.path["id"])
-    return routing.Answer(200, email_schemas.message(message, recipients, request_id=request.id))
+    return routing.Response(200, email_schemas.message(message, recipients, request_id=request.id))
 
 
 def _send_request(body: email_schemas.SendRequest) -> mail.SendRequest:
@@ -72,9 +74,9 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         permission=caller.Permission.SEND,
         body=email_schemas.SendRequest,
         body_rules={**email_schemas.SEND_RULES, "examples": email_schemas.SEND_EXAMPLES},
-        body_limit=routing.SEND_BODY_BYTES,
+        body_limit=routing.MAX_SEND_BODY_BYTES,
         idempotent=True,
-        answers={202: receipt.Receipt},
+        responses={202: receipt.Receipt},
         errors=(
             errors.InsufficientCredits,
             errors.Forbidden,
@@ -86,7 +88,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
             errors.ServiceUnavailable,
             errors.TemporaryFailure,
         ),
-        answer_headers={
+        response_headers={
             "RateLimit": "What is left of the credential's rate.",
             "RateLimit-Policy": "The credential's rate.",
             "Idempotent-Replayed": "`true` when an earlier request with this key had made the message.",
@@ -100,7 +102,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         description="A message of another account is reported as not found.",
         tag="Emails",
         permission=caller.Permission.READ,
-        answers={200: email_schemas.Message},
+        responses={200: email_schemas.Message},
         errors=(errors.NotFound,),
         path_patterns={"id": identifiers.pattern(identifiers.MESSAGE)},
     ),

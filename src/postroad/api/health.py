@@ -12,11 +12,11 @@ import msgspec
 
 from postroad import errors
 from postroad.services import context
-from postroad.storage import access
+from postroad.storage import access_version
 from postroad.web import routing
 
 # Load balancers wait a few seconds; a store that takes longer than this for one row is not ready.
-PATIENCE_SECONDS: Final = 2.0
+STORE_TIMEOUT_SECONDS: Final = 2.0
 
 
 class Alive(msgspec.Struct, frozen=True):
@@ -36,11 +36,11 @@ class Ready(msgspec.Struct, frozen=True):
 def routes(draining: Callable[[], bool]) -> tuple[routing.Route[context.Context], ...]:
     """The routes; `draining` tells whether the service is stopping."""
 
-    async def ready(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    async def ready(ctx: context.Context, request: routing.Request) -> routing.Response:
         if draining():
             raise errors.ServiceUnavailable("the service is stopping", retry_after=5)
-        await _ask_store(ctx)
-        return routing.Answer(200, Ready("ready", request.id))
+        await _check_store(ctx)
+        return routing.Response(200, Ready("ready", request.id))
 
     return (
         routing.Route(
@@ -50,7 +50,7 @@ def routes(draining: Callable[[], bool]) -> tuple[routing.Route[context.Context]
             summary="Whether the process is alive",
             tag="Health",
             permission=None,
-            answers={200: Alive},
+            responses={200: Alive},
         ),
         routing.Route(
             method="GET",
@@ -59,24 +59,24 @@ def routes(draining: Callable[[], bool]) -> tuple[routing.Route[context.Context]
             summary="Whether the service takes requests",
             tag="Health",
             permission=None,
-            answers={200: Ready},
+            responses={200: Ready},
             errors=(errors.ServiceUnavailable,),
         ),
     )
 
 
-async def alive(_ctx: context.Context, request: routing.Request) -> routing.Answer:
+async def alive(_ctx: context.Context, request: routing.Request) -> routing.Response:
     """Say so."""
-    return routing.Answer(200, Alive("ok", request.id))
+    return routing.Response(200, Alive("ok", request.id))
 
 
-async def _ask_store(ctx: context.Context) -> None:
+async def _check_store(ctx: context.Context) -> None:
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(STORE_TIMEOUT_SECONDS):
             async with ctx.store.reading() as tx:
-                await access.version(tx)
+                await access_version.version(tx)
             # A store that can be read may refuse to write: a full disk, for one. Tried only after it did, and by the
             # smallest write there is: it costs each process a look-up.
-            await ctx.accept.recover(access.bump)
+            await ctx.accept_commits.recover(access_version.bump)
     except (errors.TemporaryFailure, TimeoutError):
         raise errors.ServiceUnavailable("the store does not answer in time", retry_after=5) from None

@@ -26,13 +26,13 @@ PROXY_FIELDS: Final = (
 )
 
 
-def routes(figures: Callable[[], Awaitable[bytes]]) -> tuple[routing.Route[context.Context], ...]:
+def routes(collect: Callable[[], Awaitable[bytes]]) -> tuple[routing.Route[context.Context], ...]:
     """The route; it stands in no document, because it is not for callers of the API."""
 
-    async def show(ctx: context.Context, request: routing.Request) -> routing.Answer:
+    async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
         if not (_is_local(request) or _has_token(request, ctx.settings.metrics.token)):
-            raise errors.NotFound(routing.NOTHING_THERE)
-        return routing.Answer(200, await figures(), content_type=metrics.CONTENT_TYPE)
+            raise errors.NotFound(routing.UNKNOWN_PATH)
+        return routing.Response(200, await collect(), content_type=metrics.CONTENT_TYPE)
 
     return (
         routing.Route(
@@ -42,7 +42,7 @@ def routes(figures: Callable[[], Awaitable[bytes]]) -> tuple[routing.Route[conte
             summary="What the service counts",
             tag="Health",
             permission=None,
-            answers={200: bytes},
+            responses={200: bytes},
             errors=(errors.NotFound,),
             content_type=metrics.CONTENT_TYPE,
         ),

@@ -14,7 +14,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model import caller, identifiers, limits
-from postroad.web import answering, routing
+from postroad.web import responses, routing
 
 Schema = dict[str, Any]
 
@@ -69,7 +69,7 @@ PATH_PARAMETERS: Final = {
     "alias": "1 to 64 of the characters a-z, 0-9, `_` and `-`.",
 }
 # Who may try again later hears when.
-RETRIED: Final = (
+WITH_RETRY_AFTER: Final = (
     errors.RateLimited,
     errors.WarmupLimited,
     errors.IdempotencyInProgress,
@@ -87,9 +87,9 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
     """The whole document."""
     types = [kind for route in routes for kind in _types(route)]
     references, components = msgspec.json.schema_components(
-        [*types, answering.Error], ref_template="#/components/schemas/{name}"
+        [*types, responses.Error], ref_template="#/components/schemas/{name}"
     )
-    schemas = dict(zip([*types, answering.Error], references, strict=True))
+    schemas = dict(zip([*types, responses.Error], references, strict=True))
     components = _readable(components)
     _add_rules(routes, schemas=schemas, components=components)
     paths: dict[str, Schema] = {}
@@ -132,7 +132,7 @@ def refusals(route: routing.Route[Any]) -> list[type[errors.PostroadError]]:
 
 
 def _types(route: routing.Route[Any]) -> Iterable[type]:
-    for kind in (route.body, route.query, *route.answers.values()):
+    for kind in (route.body, route.query, *route.responses.values()):
         if kind is not None and kind is not bytes:
             yield kind
 
@@ -159,7 +159,7 @@ def _operation(
         "security": _security(route.permission),
         "parameters": _parameters(route, schemas=schemas, components=components),
         "responses": {
-            **{str(status): _success(route, status, schemas=schemas) for status in route.answers},
+            **{str(status): _success(route, status, schemas=schemas) for status in route.responses},
             **_refusals(route),
         },
     }
@@ -205,29 +205,29 @@ def _parameter(name: str, place: str, schema: Schema, *, required: bool) -> Sche
 
 
 def _success(route: routing.Route[Any], status: int, *, schemas: Mapping[type, Schema]) -> Schema:
-    response = _response(http.HTTPStatus(status).phrase, _answer_headers(route))
-    kind = route.answers[status]
+    response = _response(http.HTTPStatus(status).phrase, _response_headers(route))
+    kind = route.responses[status]
     if kind is not None:
         schema = {"type": "string"} if kind is bytes else schemas[kind]
         response["content"] = {route.content_type: {"schema": schema}}
     return response
 
 
-def _answer_headers(route: routing.Route[Any]) -> dict[str, Schema]:
-    return {name: {"description": text, "schema": {"type": "string"}} for name, text in route.answer_headers.items()}
+def _response_headers(route: routing.Route[Any]) -> dict[str, Schema]:
+    return {name: {"description": text, "schema": {"type": "string"}} for name, text in route.response_headers.items()}
 
 
 def _refusals(route: routing.Route[Any]) -> dict[str, Schema]:
     by_status: dict[int, list[type[errors.PostroadError]]] = {}
     for kind in refusals(route):
         by_status.setdefault(kind.status, []).append(kind)
-    rate = {name: header for name, header in _answer_headers(route).items() if name in RATE_FIELDS}
+    rate = {name: header for name, header in _response_headers(route).items() if name in RATE_FIELDS}
     return {str(status): _refusal(by_status[status], rate) for status in sorted(by_status)}
 
 
 def _refusal(kinds: Sequence[type[errors.PostroadError]], rate: Mapping[str, Schema]) -> Schema:
     headers = {} if all(kind in WITHOUT_RATE for kind in kinds) else dict(rate)
-    if any(kind in RETRIED for kind in kinds):
+    if any(kind in WITH_RETRY_AFTER for kind in kinds):
         headers["Retry-After"] = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
     if errors.Unauthorized in kinds:
         headers["WWW-Authenticate"] = {
@@ -254,7 +254,7 @@ def _name(reference: Schema) -> str:
 
 def _readable(components: Mapping[str, Schema]) -> dict[str, Schema]:
     """The components as the document shows them."""
-    return {name: _tidy(schema) for name, schema in _hoist(components).items()}
+    return {name: _simplify(schema) for name, schema in _hoist(components).items()}
 
 
 def _without_null(schema: Schema) -> Schema:
@@ -301,13 +301,13 @@ def _refer(schema: Any, titled: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - 
     return {"$ref": f"#/components/schemas/{title}", **told}
 
 
-def _tidy(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
+def _simplify(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
     """Null as one of a list of types, a type for words to choose from, and no defaults that only say `absent`."""
     if isinstance(schema, list):
-        return [_tidy(part) for part in schema]
+        return [_simplify(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    tidied = {name: _tidy(part) for name, part in schema.items() if not (name == "default" and part is None)}
+    tidied = {name: _simplify(part) for name, part in schema.items() if not (name == "default" and part is None)}
     branches = tidied.get("anyOf", [])
     others = [branch for branch in branches if branch != {"type": "null"}]
     if len(others) == 1 and len(branches) > 1 and isinstance(others[0].get("type"), str) and "enum" not in others[0]:

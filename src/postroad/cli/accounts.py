@@ -4,10 +4,10 @@ import dataclasses
 
 import click
 
-from postroad.cli import command, naming, output, views
+from postroad.cli import account_option, command, output, views
 from postroad.model import cursors, times
-from postroad.services import accounts as services_accounts
 from postroad.services import context as services_context
+from postroad.services.accounts import registry as services_accounts
 from postroad.storage import accounts
 
 NAMED = click.argument("named", metavar="ACCOUNT")
@@ -38,7 +38,7 @@ async def show_list(context: services_context.Context, after: str, limit: int) -
 @NAMED
 async def show(context: services_context.Context, named: str) -> output.Report:
     """Show one account, named by its id or its unique name."""
-    account = await naming.account(context, named)
+    account = await account_option.account(context, named)
     sending = await services_accounts.sending(context, account)
     state = f"{account.status}: {account.suspended_reason}" if account.suspended_reason else account.status
     facts = {
@@ -71,7 +71,7 @@ def _sending(sending: services_accounts.Sending) -> str:
 @click.option("--reason", required=True, help="Why; senders see it in the refusal.")
 async def suspend(context: services_context.Context, named: str, reason: str) -> output.Report:
     """Stop an account from sending. It can still read."""
-    account = await naming.account(context, named)
+    account = await account_option.account(context, named)
     account = await services_accounts.suspend(context, account.id, reason)
     return _report(account, f"Account {account.name!r} ({account.id}) is suspended: {reason}")
 
@@ -80,7 +80,7 @@ async def suspend(context: services_context.Context, named: str, reason: str) ->
 @NAMED
 async def resume(context: services_context.Context, named: str) -> output.Report:
     """Let a suspended account send again."""
-    account = await naming.account(context, named)
+    account = await account_option.account(context, named)
     account = await services_accounts.resume(context, account.id)
     return _report(account, f"Account {account.name!r} ({account.id}) may send again.")
 

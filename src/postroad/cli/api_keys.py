@@ -2,14 +2,14 @@
 
 import click
 
-from postroad.cli import command, naming, output, views
+from postroad.cli import account_option, command, output, views
 from postroad.model import caller, times
-from postroad.services import api_keys, credentials
 from postroad.services import context as services_context
+from postroad.services.auth import api_keys, credentials
 
 
 @click.command("create", cls=command.StoreCommand)
-@naming.account_option
+@account_option.account_option
 @click.option("--name", default="default", show_default=True, help="A name for people.")
 @click.option(
     "--credential", metavar="ID", help="The SMTP credential it belongs to; the account's first one if not given."
@@ -19,7 +19,7 @@ async def create(
     context: services_context.Context, *, account: str | None, name: str, credential: str | None, read: bool
 ) -> output.Report:
     """Make an API key and show it, once."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     scopes = frozenset({caller.Permission.SEND} | ({caller.Permission.READ} if read else set()))
     if credential is None:
         await _ensure_credential(context, found.id)
@@ -29,10 +29,10 @@ async def create(
 
 
 @click.command("list", cls=command.StoreCommand)
-@naming.account_option
+@account_option.account_option
 async def show_list(context: services_context.Context, account: str | None) -> output.Report:
     """List an account's API keys."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     listed = await api_keys.of_account(context, found.id)
     rows = [(one.id, one.name, one.hint, one.scopes, times.optional_to_wire(one.revoked_at)) for one in listed]
     text = output.table(["id", "name", "hint", "scopes", "revoked"], rows, empty="There are no API keys.")
@@ -41,10 +41,10 @@ async def show_list(context: services_context.Context, account: str | None) -> o
 
 @click.command("revoke", cls=command.StoreCommand)
 @click.argument("key_id", metavar="KEY_ID")
-@naming.account_option
+@account_option.account_option
 async def revoke(context: services_context.Context, key_id: str, account: str | None) -> output.Report:
     """Stop an API key within a second."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     await api_keys.revoke(context, found.id, key_id)
     return output.Report(data={"revoked": key_id}, text=f"{key_id} is revoked.")
 

@@ -16,9 +16,9 @@ from typing import Any
 import click
 
 from postroad import config, errors, roles
-from postroad.cli import data_folder, masking, output
+from postroad.cli import data_folder, output, redaction
 from postroad.services import context as services_context
-from postroad.storage import migrations, opening
+from postroad.storage import migrations, open_store
 
 DATA = click.Option(
     ["--data"],
@@ -35,7 +35,7 @@ CONFIG = click.Option(
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
 
 # Besides what callers can cause: what an operator can.
-PLAIN = (
+OPERATOR_ERRORS = (
     config.ConfigError,
     data_folder.FolderError,
     migrations.SchemaError,
@@ -56,14 +56,14 @@ class SettingsCommand(click.Command):
         """Run the function and print its report."""
         arguments = dict(ctx.params)
         data, file, as_json = arguments.pop("data"), arguments.pop("config"), arguments.pop("as_json")
-        with plain_errors():
-            settings = installation(data=data, file=file)
-            with store_named(settings):
-                report = asyncio.run(self.work(settings, arguments))
+        with report_errors():
+            settings = load_settings(data=data, file=file)
+            with name_store_on_error(settings):
+                report = asyncio.run(self.run(settings, arguments))
         output.show(report, as_json=as_json)
         ctx.exit(report.exit_code)
 
-    async def work(self, settings: config.Settings, arguments: dict[str, Any]) -> output.Report:
+    async def run(self, settings: config.Settings, arguments: dict[str, Any]) -> output.Report:
         """What the command does with the settings."""
         assert self.callback is not None  # noqa: S101 - click gives every decorated function
         report: output.Report = await self.callback(settings, **arguments)
@@ -73,16 +73,16 @@ class SettingsCommand(click.Command):
 class StoreCommand(SettingsCommand):
     """A command whose function is `async (context, **arguments) -> Report`."""
 
-    async def work(self, settings: config.Settings, arguments: dict[str, Any]) -> output.Report:
+    async def run(self, settings: config.Settings, arguments: dict[str, Any]) -> output.Report:
         """What the command does with the opened installation."""
-        tell_of_new_file(settings.database.url)
+        announce_new_database(settings.database.url)
         assert self.callback is not None  # noqa: S101 - click gives every decorated function
         async with services_context.open_context(settings) as context:
             report: output.Report = await self.callback(context, **arguments)
         return report
 
 
-def installation(*, data: Path | None, file: Path | None) -> config.Settings:
+def load_settings(*, data: Path | None, file: Path | None) -> config.Settings:
     """The settings of the installation that the options name, or the environment alone."""
     if data and file:
         raise click.UsageError("--data and --config name two installations; give one of them.")
@@ -96,44 +96,44 @@ def installation(*, data: Path | None, file: Path | None) -> config.Settings:
     return config.load(file, environment=os.environ)
 
 
-def same_installation() -> str:
+def installation_option() -> str:
     """The option that named the installation of the command that runs, to be typed again with another one."""
     given = click.get_current_context().params
     return "".join(f" --{name} {shlex.quote(str(given[name]))}" for name in ("data", "config") if given[name])
 
 
 @contextlib.contextmanager
-def plain_errors() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
     """Callers' mistakes as one sentence and exit code 1."""
     try:
         yield
-    except PLAIN as problem:
+    except OPERATOR_ERRORS as problem:
         raise click.ClickException(str(problem)) from problem
     except errors.PostroadError as problem:
         raise click.ClickException(problem.message) from problem
 
 
 @contextlib.contextmanager
-def store_named(settings: config.Settings) -> Iterator[None]:
+def name_store_on_error(settings: config.Settings) -> Iterator[None]:
     """Tell the operator, who may know, which store is away and what it said."""
     try:
         yield
     except errors.ServiceUnavailable as problem:
         reason = f": {problem.__cause__}" if problem.__cause__ else ""
-        message = f"{problem.message} ({masking.address(settings.database.url)}{reason})"
+        message = f"{problem.message} ({redaction.address(settings.database.url)}{reason})"
         raise click.ClickException(message) from problem
 
 
-def tell_of_new_file(url: str) -> None:
+def announce_new_database(url: str) -> None:
     """A mistyped path makes an empty database; the operator should see that it was made, and where."""
     if url.startswith("sqlite:"):
-        path = opening.sqlite_path(url)
+        path = open_store.sqlite_path(url)
         if not path.exists():
             click.echo(f"Making a new database: {path.absolute()}", err=True)
 
 
 @contextlib.contextmanager
-def address_chosen_by(option: str = "", **by_section: str) -> Iterator[None]:
+def name_listen_option(option: str = "", **by_section: str) -> Iterator[None]:
     """Tell where the address is chosen, when nobody can listen there: an option, else the setting."""
     try:
         yield

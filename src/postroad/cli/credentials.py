@@ -2,28 +2,28 @@
 
 import click
 
-from postroad.cli import command, naming, output, views
+from postroad.cli import account_option, command, output, views
 from postroad.model import times
 from postroad.services import context as services_context
-from postroad.services import credentials
+from postroad.services.auth import credentials
 
 
 @click.command("create", cls=command.StoreCommand)
-@naming.account_option
+@account_option.account_option
 @click.option("--name", default="default", show_default=True, help="A name for people.")
 async def create(context: services_context.Context, account: str | None, name: str) -> output.Report:
     """Make an SMTP credential and show its password, once."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     credential, password = await credentials.create(context, found.id, name)
     text = f"username:  {credential.username}\npassword:  {password}\n{output.SHOWN_ONCE} Its id is {credential.id}."
     return output.Report(data={"credential": {**views.credential(credential), "password": password}}, text=text)
 
 
 @click.command("list", cls=command.StoreCommand)
-@naming.account_option
+@account_option.account_option
 async def show_list(context: services_context.Context, account: str | None) -> output.Report:
     """List an account's SMTP credentials."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     listed = await credentials.of_account(context, found.id)
     rows = [(one.id, one.name, one.username, times.optional_to_wire(one.revoked_at)) for one in listed]
     text = output.table(["id", "name", "username", "revoked"], rows, empty="There are no SMTP credentials.")
@@ -32,10 +32,10 @@ async def show_list(context: services_context.Context, account: str | None) -> o
 
 @click.command("revoke", cls=command.StoreCommand)
 @click.argument("credential_id", metavar="CREDENTIAL_ID")
-@naming.account_option
+@account_option.account_option
 async def revoke(context: services_context.Context, credential_id: str, account: str | None) -> output.Report:
     """Stop an SMTP credential, and the API keys under it, within a second."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     await credentials.revoke(context, found.id, credential_id)
     return output.Report(
         data={"revoked": credential_id}, text=f"{credential_id} is revoked, with the API keys under it."

@@ -2,18 +2,18 @@
 
 import click
 
-from postroad.cli import command, naming, output, views
+from postroad.cli import account_option, command, output, views
 from postroad.services import context as services_context
-from postroad.services import credits as services_credits
+from postroad.services.accounts import credits as services_credits
 
 
 @click.command("add", cls=command.StoreCommand)
-@naming.account_option
+@account_option.account_option
 @click.option("--amount", type=int, required=True, help="How many; one pays for one recipient.")
 @click.option("--note", help="A line for the ledger.")
 async def add(context: services_context.Context, account: str | None, amount: int, note: str | None) -> output.Report:
     """Give credits to an account."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     changed = await services_credits.add(context, found.id, amount, note)
     text = f"{amount} credits added to {changed.name!r} ({changed.id}); {changed.available} are available."
     return output.Report(data={"account": views.account(changed)}, text=text)

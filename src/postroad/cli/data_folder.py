@@ -22,7 +22,7 @@ from postroad import config
 PRIVATE_FOLDER: Final = 0o700
 KEY_BYTES: Final = 48
 # What suits a developer; the environment may say otherwise.
-PREFERRED: Final = {
+DEV_DEFAULTS: Final = {
     "POSTROAD_DOMAINS__REQUIRE_VERIFIED": "false",
     # Nobody else's DNS is asked about a domain that is only made up.
     "POSTROAD_DOMAINS__CHECK_HOURS": "0",
@@ -70,7 +70,7 @@ class Login(msgspec.Struct, frozen=True):
     password: str
 
 
-class Handover(msgspec.Struct, frozen=True, kw_only=True):
+class DevInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What `dev.json` tells: where the service is and how to use it."""
 
     base_url: str
@@ -100,12 +100,12 @@ class DataFolder:
         return self.path / "secret.key"
 
     @property
-    def handover(self) -> Path:
+    def info_file(self) -> Path:
         """Addresses and credentials, for people and tests."""
         return self.path / "dev.json"
 
     @property
-    def _aside(self) -> Path:
+    def _backup(self) -> Path:
         return self.path / "dev.json.before"
 
     @property
@@ -154,32 +154,32 @@ class DataFolder:
             "bounce_guard": {"enabled": False},
             **{section: {"listen": where} for section, where in (listen or {}).items()},
         }
-        return config.load(environment={**PREFERRED, **environment}, overrides=fixed)
+        return config.load(environment={**DEV_DEFAULTS, **environment}, overrides=fixed)
 
     @contextlib.contextmanager
-    def last_handover(self) -> Iterator[Handover | None]:
+    def previous_info(self) -> Iterator[DevInfo | None]:
         """What the start before has left; None when it is missing or damaged.
 
         It is out of sight meanwhile: a `dev.json` that can be read never names a service that is not up yet.
         """
         try:
-            if self.handover.exists():
-                self.handover.replace(self._aside)
-            yield _read(self._aside)
+            if self.info_file.exists():
+                self.info_file.replace(self._backup)
+            yield _read(self._backup)
         finally:
-            if self._aside.exists():
-                self._aside.replace(self.handover)
+            if self._backup.exists():
+                self._backup.replace(self.info_file)
 
-    def write_handover(self, handover: Handover) -> None:
+    def write_info(self, info: DevInfo) -> None:
         """Replace `dev.json` in one step, so that a reader never sees half of it."""
-        text = msgspec.json.format(msgspec.json.encode(handover), indent=2).decode() + "\n"
-        _write_new(self.handover, text).replace(self.handover)
-        self._aside.unlink(missing_ok=True)
+        text = msgspec.json.format(msgspec.json.encode(info), indent=2).decode() + "\n"
+        _write_new(self.info_file, text).replace(self.info_file)
+        self._backup.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> Handover | None:
+def _read(path: Path) -> DevInfo | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Handover)
+        return msgspec.json.decode(path.read_bytes(), type=DevInfo)
     except (OSError, msgspec.DecodeError):
         return None
 

@@ -13,14 +13,14 @@ import msgspec
 import uvloop
 
 from postroad import config, roles
-from postroad.cli import command, data_folder, development
+from postroad.cli import command, data_folder, dev_seed
 from postroad.services import context as services_context
-from postroad.services import inbox
-from postroad.simulator import serving
+from postroad.services.messages import dev_inbox
+from postroad.simulator import server
 from postroad.telemetry import logs
 
 # How somebody on this machine reaches a service that listens everywhere.
-REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - a look-up, not an address to listen on
+CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - a look-up, not an address to listen on
 
 WELCOME = """
 Postroad is running for development: {base_url}   (Ctrl-C stops it)
@@ -59,7 +59,7 @@ See webhooks come, signed, for every result (in another terminal):
 Login:          {login_email}  {login_password}
 Documentation:  {base_url}/docs
 Operate it:     {program} account list --data {data}
-All of this is in {handover}.
+All of this is in {info}.
 """
 
 
@@ -108,88 +108,90 @@ def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> con
 def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.Endpoint) -> None:
     """Run everything on this machine. It needs no configuration and has a demo account."""
     folder = data_folder.DataFolder(data)
-    with command.plain_errors():
+    with command.report_errors():
         folder.prepare()
-        with folder.locked(), folder.last_handover() as before:
+        with folder.locked(), folder.previous_info() as before:
             listen = {"http": str(http), "submission": str(smtp)}
             settings = folder.settings(environment=os.environ, listen=listen)
             log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
-            with command.store_named(settings), command.address_chosen_by("--http", submission="--smtp"):
+            with command.name_store_on_error(settings), command.name_listen_option("--http", submission="--smtp"):
                 uvloop.run(_run(folder, before, settings=settings, sink=sink, log=log))
 
 
 async def _run(
     folder: data_folder.DataFolder,
-    before: data_folder.Handover | None,
+    before: data_folder.DevInfo | None,
     *,
     settings: config.Settings,
     sink: config.Endpoint,
     log: logs.Logger,
 ) -> None:
-    prepared: list[data_folder.Handover] = []
-    mail = inbox.Inbox(clock=services_context.system_clock, entropy=os.urandom)
+    prepared: list[data_folder.DevInfo] = []
+    mail = dev_inbox.Inbox(clock=services_context.system_clock, entropy=os.urandom)
 
     async def prepare(context: services_context.Context) -> None:
-        prepared.append(await development.prepare(context, before))
+        prepared.append(await dev_seed.prepare(context, before))
 
     async with _simulator(mail, sink, log=log) as bound:
 
         def announce(addresses: roles.Addresses) -> None:
-            base_url = settings.http.base_url or f"http://{_reached_at(addresses['http'])}"
-            host, port = _reached_at(addresses["submission"])
+            base_url = settings.http.base_url or f"http://{_client_endpoint(addresses['http'])}"
+            host, port = _client_endpoint(addresses["submission"])
             smtp = msgspec.structs.replace(prepared[0].smtp, host=host, port=port)
-            handover = msgspec.structs.replace(prepared[0], base_url=base_url, smtp=smtp, sink=data_folder.Sink(*bound))
-            folder.write_handover(handover)
-            click.echo(_welcome(folder, handover))
+            info = msgspec.structs.replace(prepared[0], base_url=base_url, smtp=smtp, sink=data_folder.Sink(*bound))
+            folder.write_info(info)
+            click.echo(_welcome(folder, info))
 
-        routed = _by_way_of(bound, settings)
+        routed = _with_smarthost(bound, settings)
         await roles.run(routed, list(roles.ROLES), log=log, mail=mail, prepare=prepare, announce=announce)
 
 
 @contextlib.asynccontextmanager
-async def _simulator(mail: inbox.Inbox, where: config.Endpoint, *, log: logs.Logger) -> AsyncIterator[config.Endpoint]:
+async def _simulator(
+    mail: dev_inbox.Inbox, where: config.Endpoint, *, log: logs.Logger
+) -> AsyncIterator[config.Endpoint]:
     """The mailbox simulator, before anybody sends and until all have stopped; gives where it can be reached."""
 
     def failed(problem: Exception) -> None:
         log.error("simulator_failed", exc_info=problem)
 
     async with contextlib.AsyncExitStack() as stack:
-        with command.address_chosen_by("--sink"):
+        with command.name_listen_option("--sink"):
             try:
-                running = serving.serve(mail, host=where.host, port=where.port, failed=failed)
+                running = server.serve(mail, host=where.host, port=where.port, failed=failed)
                 bound = await stack.enter_async_context(running)
             except OSError as problem:
                 raise roles.cannot_listen(where, problem) from problem
-        yield _reached_at(config.Endpoint(*bound))
+        yield _client_endpoint(config.Endpoint(*bound))
 
 
-def _by_way_of(sink: config.Endpoint, settings: config.Settings) -> config.Settings:
+def _with_smarthost(sink: config.Endpoint, settings: config.Settings) -> config.Settings:
     """The settings with the simulator as the next hop of all mail, unless the developer has chosen another."""
     smarthost = settings.delivery.smarthost or str(sink)
     return msgspec.structs.replace(settings, delivery=msgspec.structs.replace(settings.delivery, smarthost=smarthost))
 
 
-def _reached_at(where: config.Endpoint) -> config.Endpoint:
-    return config.Endpoint(REACHED_AT.get(where.host, where.host), where.port)
+def _client_endpoint(where: config.Endpoint) -> config.Endpoint:
+    return config.Endpoint(CLIENT_HOSTS.get(where.host, where.host), where.port)
 
 
-def _welcome(folder: data_folder.DataFolder, handover: data_folder.Handover) -> str:
+def _welcome(folder: data_folder.DataFolder, info: data_folder.DevInfo) -> str:
     return WELCOME.format(
-        base_url=handover.base_url,
-        api_key=handover.api_key,
-        domain=handover.domain,
-        template=handover.template,
-        smtp=config.Endpoint(handover.smtp.host, handover.smtp.port),
-        smtp_host=handover.smtp.host,
-        smtp_port=handover.smtp.port,
-        smtp_username=handover.smtp.username,
-        smtp_password=handover.smtp.password,
-        login=parse.quote(f"{handover.login.email} {handover.login.password}"),
-        login_email=handover.login.email,
-        login_password=handover.login.password,
+        base_url=info.base_url,
+        api_key=info.api_key,
+        domain=info.domain,
+        template=info.template,
+        smtp=config.Endpoint(info.smtp.host, info.smtp.port),
+        smtp_host=info.smtp.host,
+        smtp_port=info.smtp.port,
+        smtp_username=info.smtp.username,
+        smtp_password=info.smtp.password,
+        login=parse.quote(f"{info.login.email} {info.login.password}"),
+        login_email=info.login.email,
+        login_password=info.login.password,
         program=_program(),
         data=shlex.quote(str(folder.path)),
-        handover=folder.handover,
+        info=folder.info_file,
     )
 
 

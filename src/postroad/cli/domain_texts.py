@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad.model import domain_records, times, warmup
-from postroad.protocol import dkim_record
-from postroad.services import domain_checks
+from postroad.protocol.dns import dkim_record
+from postroad.services.domains import checks as domain_checks
 from postroad.storage import domains
 
 TITLES: Final = {
@@ -27,7 +27,7 @@ def standing(domain: domains.Domain) -> str:
     return f"{domain.name} is registered, {state}: {domain.id}"
 
 
-def warming(view: warmup.View | None) -> str:
+def warmup_text(view: warmup.View | None) -> str:
     """How much it may send."""
     if view is None or view.cap is None:
         return "It needs no warm-up."
@@ -35,14 +35,14 @@ def warming(view: warmup.View | None) -> str:
     return f"Warm-up: {view.used} of {view.cap} recipients today, tomorrow {tomorrow}."
 
 
-def records(shown: Sequence[domain_checks.Shown], *, only_open: bool) -> str:
+def records(shown: Sequence[domain_checks.RecordStatus], *, only_incomplete: bool) -> str:
     """The records with what DNS says of them. `only_open`: of those that are fine, the line to copy is left away."""
     return "\n".join(
-        _record(one, with_line=not only_open or one.state != domain_records.RecordState.OK) for one in shown
+        _record(one, with_line=not only_incomplete or one.state != domain_records.RecordState.OK) for one in shown
     )
 
 
-def _record(shown: domain_checks.Shown, *, with_line: bool) -> str:
+def _record(shown: domain_checks.RecordStatus, *, with_line: bool) -> str:
     record = shown.record
     whose = " (in the operator's DNS)" if record.managed else "" if shown.required else " (advice)"
     detail = shown.detail[:1].upper() + shown.detail[1:]
@@ -50,7 +50,7 @@ def _record(shown: domain_checks.Shown, *, with_line: bool) -> str:
     return f"{text}\n    {zone_line(shown)}" if with_line and shown.value is not None else text
 
 
-def zone_line(shown: domain_checks.Shown) -> str:
+def zone_line(shown: domain_checks.RecordStatus) -> str:
     """The record as a line of a zone file (RFC 1035 section 5.1)."""
     value = shown.value or ""
     if shown.record.type == dkim_record.TYPE:

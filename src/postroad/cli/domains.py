@@ -6,34 +6,36 @@ from collections.abc import AsyncIterator
 import click
 
 from postroad import errors
-from postroad.cli import command, domain_texts, naming, output, views
+from postroad.cli import account_option, command, domain_texts, output, views
 from postroad.model import domain_records, times
-from postroad.services import accounts as services_accounts
 from postroad.services import context as services_context
-from postroad.services import domain_checks, domain_keys, warming
-from postroad.services import domains as services_domains
+from postroad.services.accounts import registry as services_accounts
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import checks as domain_checks
+from postroad.services.domains import registry as services_domains
+from postroad.services.domains import warmup_status
 from postroad.storage import domains
 
 
 @click.command("add", cls=command.StoreCommand)
 @click.argument("name", metavar="DOMAIN")
-@naming.account_option
+@account_option.account_option
 @click.option("--verified", is_flag=True, help="Count it as proven, without asking DNS.")
 async def add(context: services_context.Context, *, name: str, account: str | None, verified: bool) -> output.Report:
     """Register a domain that an account may send from."""
-    found = await naming.account(context, account)
-    async with _holder_named(context, found.id, name):
+    found = await account_option.account(context, account)
+    async with _name_owner_on_conflict(context, found.id, name):
         domain = await services_domains.add(context, found.id, name, verified=verified)
     return await _report(context, domain)
 
 
 @click.command("list", cls=command.StoreCommand)
-@naming.account_option
+@account_option.account_option
 async def show_list(context: services_context.Context, account: str | None) -> output.Report:
     """List an account's domains."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     listed = await services_domains.of_account(context, found.id)
-    records = await domain_keys.known_records(context, listed)
+    records = await domain_keys.existing_records(context, listed)
     selectors = {domain_id: record.selector for domain_id, record in records.items()}
     rows = [(one.id, one.name, times.optional_to_wire(one.verified_at), selectors.get(one.id)) for one in listed]
     text = output.table(["id", "domain", "verified", "selector"], rows, empty="There are no domains.")
@@ -42,7 +44,7 @@ async def show_list(context: services_context.Context, account: str | None) -> o
 
 @click.command("show", cls=command.StoreCommand)
 @click.argument("name", metavar="DOMAIN")
-@naming.account_option
+@account_option.account_option
 async def show(context: services_context.Context, name: str, account: str | None) -> output.Report:
     """Show a domain, with the records to publish in its DNS and its warm-up."""
     return await _report(context, await _named(context, account, name))
@@ -50,18 +52,18 @@ async def show(context: services_context.Context, name: str, account: str | None
 
 @click.command("verify", cls=command.StoreCommand)
 @click.argument("name", metavar="DOMAIN")
-@naming.account_option
+@account_option.account_option
 async def verify(context: services_context.Context, name: str, account: str | None) -> output.Report:
     """Count a registered domain as proven, without asking DNS."""
     domain = await _named(context, account, name)
-    async with _holder_named(context, domain.account_id, name):
+    async with _name_owner_on_conflict(context, domain.account_id, name):
         domain = await services_domains.verify(context, domain.account_id, domain.id, by=domains.OPERATOR)
     return await _report(context, domain)
 
 
 @click.command("check", cls=command.StoreCommand)
 @click.argument("name", metavar="DOMAIN")
-@naming.account_option
+@account_option.account_option
 async def check(context: services_context.Context, name: str, account: str | None) -> output.Report:
     """Ask DNS about a domain's records. The exit code is 1 as long as one that mail needs is not right."""
     domain = await _named(context, account, name)
@@ -71,7 +73,7 @@ async def check(context: services_context.Context, name: str, account: str | Non
 
 @click.command("warm", cls=command.StoreCommand)
 @click.argument("name", metavar="DOMAIN")
-@naming.account_option
+@account_option.account_option
 @click.option("--off", is_flag=True, help="It needs its warm-up after all, and goes on where it was.")
 async def warm(context: services_context.Context, *, name: str, account: str | None, off: bool) -> output.Report:
     """Let a domain send without warm-up, because receivers know it already."""
@@ -81,11 +83,11 @@ async def warm(context: services_context.Context, *, name: str, account: str | N
 
 @click.command("remove", cls=command.StoreCommand)
 @click.argument("name", metavar="DOMAIN")
-@naming.account_option
+@account_option.account_option
 @click.option("--yes", is_flag=True, help="Remove one that is verified without asking back.")
 async def remove(context: services_context.Context, *, name: str, account: str | None, yes: bool) -> output.Report:
     """Take a domain and its key from an account. Another account can then prove it."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     domain = await services_domains.by_name(context, found.id, name)
     if domain.verified_at is not None and not yes:
         raise errors.InvalidRequest(
@@ -98,20 +100,20 @@ async def remove(context: services_context.Context, *, name: str, account: str |
 
 async def _named(context: services_context.Context, account: str | None, name: str) -> domains.Domain:
     """The domain that a command is about."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     return await services_domains.by_name(context, found.id, name)
 
 
 @contextlib.asynccontextmanager
-async def _holder_named(context: services_context.Context, account_id: str, name: str) -> AsyncIterator[None]:
+async def _name_owner_on_conflict(context: services_context.Context, account_id: str, name: str) -> AsyncIterator[None]:
     """Tell the operator, who has to settle it, which account has proven the name."""
     try:
         yield
     except errors.Conflict as problem:
-        holder = await services_domains.proven_by(context, name)
-        if holder in (None, account_id):
+        owner_id = await services_domains.verified_owner(context, name)
+        if owner_id in (None, account_id):
             raise
-        account = await services_accounts.find(context, holder)
+        account = await services_accounts.find(context, owner_id)
         msg = f"{problem.message}: {account.name} ({account.id}); 'postroad domain remove' takes it away from there"
         raise errors.Conflict(msg) from problem
 
@@ -122,16 +124,16 @@ async def _report(
     """All of a domain. A check tells by its exit code, too, and shows only the lines that are still to be copied."""
     key = await domain_keys.record(context, domain)
     records = await domain_checks.records(context, domain)
-    warmth = await warming.view(context, domain)
+    warmth = await warmup_status.view(context, domain)
     text = "\n".join(
         [
             domain_texts.standing(domain),
-            domain_texts.warming(warmth),
+            domain_texts.warmup_text(warmth),
             "What its DNS should say:",
-            domain_texts.records(records, only_open=is_check),
+            domain_texts.records(records, only_incomplete=is_check),
         ]
     )
-    shown = {"records": [views.dns_record(one) for one in records], "warmup": views.warming(warmth)}
+    shown = {"records": [views.dns_record(one) for one in records], "warmup": views.warmup_view(warmth)}
     is_open = any(one.required and one.state != domain_records.RecordState.OK for one in records)
     return output.Report(
         data={"domain": views.domain(domain, key) | shown}, text=text, exit_code=1 if is_check and is_open else 0

@@ -1,9 +1,10 @@
 """How `postroad queue` shows the queue: for people, and for programs."""
 
 from postroad.cli import output
-from postroad.model import judging, spans, times
-from postroad.services import queue_reasons, queues
-from postroad.storage import attempts, late_bounces, queue_views
+from postroad.model import durations, times
+from postroad.model.bounces import disposition
+from postroad.services.queue import inspection, wait_reasons
+from postroad.storage import async_bounces, attempts, queue_views
 
 View = dict[str, object]
 TITLES = ("recipient", "address", "state", "attempts", "next attempt", "pool", "why")
@@ -14,7 +15,7 @@ def recipients(number: int) -> str:
     return f"{number} {'recipient' if number == 1 else 'recipients'}"
 
 
-def overview(found: queues.Overview) -> str:
+def overview(found: inspection.Overview) -> str:
     """The list, and the summary below it."""
     rows = [
         (
@@ -24,9 +25,9 @@ def overview(found: queues.Overview) -> str:
             line.waiting.attempt_count,
             _next_attempt(line.waiting, now=found.now),
             line.pool,
-            queue_reasons.last_words(line.waiting.last_smtp_code, line.waiting.last_smtp_response) or line.why,
+            wait_reasons.last_response(line.waiting.last_smtp_code, line.waiting.last_smtp_response) or line.why,
         )
-        for line in found.lines
+        for line in found.entries
     ]
     total = sum(count.recipients for count in found.counts.values())
     if not total:
@@ -37,36 +38,37 @@ def overview(found: queues.Overview) -> str:
     busiest = ", ".join(f"{domain} {number}" for domain, number in found.domains)
     return (
         f"{listed}\n\n{recipients(total)}: {by_state}.\n"
-        f"The oldest was queued at {times.to_wire(oldest)}, {spans.from_now(oldest, now=found.now)}.\n"
+        f"The oldest was queued at {times.to_wire(oldest)}, {durations.relative_time(oldest, now=found.now)}.\n"
         f"Most of them go to: {busiest}"
     )
 
 
-def overview_view(found: queues.Overview) -> View:
+def overview_view(found: inspection.Overview) -> View:
     """The same for programs."""
     oldest = min((count.queued_at for count in found.counts.values()), default=None)
     return {
-        "recipients": [_line_view(line) for line in found.lines],
+        "recipients": [_entry_view(line) for line in found.entries],
         "counts": {state: _number(found, state) for state in queue_views.STATES},
         "oldest_queued_at": times.optional_to_wire(oldest),
         "domains": [{"domain": domain, "recipients": number} for domain, number in found.domains],
     }
 
 
-def story(found: queues.Story) -> str:
+def trace(found: inspection.MessageTrace) -> str:
     """A message with each recipient, and what was tried for it."""
     message = found.message
     head = (
         f"Message {message.id} of account {message.account_id}\n"
         f"  from {message.sender}, {message.subject!r}, {message.size} bytes, by {message.source}\n"
-        f"  accepted at {times.to_wire(message.created_at)}, {spans.from_now(message.created_at, now=found.now)}; "
+        f"  accepted at {times.to_wire(message.created_at)}, "
+        f"{durations.relative_time(message.created_at, now=found.now)}; "
         f"{message.status}, {message.billing_status}, {recipients(message.recipient_count)}; "
         f"request {message.request_id}"
     )
-    return "\n\n".join([head, *(_course(course) for course in found.courses)])
+    return "\n\n".join([head, *(_recipient_trace(recipient_trace) for recipient_trace in found.courses)])
 
 
-def story_view(found: queues.Story) -> View:
+def trace_view(found: inspection.MessageTrace) -> View:
     """The same for programs."""
     message = found.message
     return {
@@ -83,21 +85,21 @@ def story_view(found: queues.Story) -> View:
             "request_id": message.request_id,
             "created_at": times.to_wire(message.created_at),
         },
-        "recipients": [_course_view(course) for course in found.courses],
+        "recipients": [_recipient_trace_view(recipient_trace) for recipient_trace in found.courses],
     }
 
 
-def _number(found: queues.Overview, state: str) -> int:
+def _number(found: inspection.Overview, state: str) -> int:
     return found.counts[state].recipients if state in found.counts else 0
 
 
-def _next_attempt(row: queue_views.Waiting, *, now: int) -> str:
+def _next_attempt(row: queue_views.QueuedRecipient, *, now: int) -> str:
     if row.state != queue_views.WAITING:
         return "now"
-    return f"{times.to_wire(row.due_at)} ({spans.from_now(row.due_at, now=now)})"
+    return f"{times.to_wire(row.due_at)} ({durations.relative_time(row.due_at, now=now)})"
 
 
-def _line_view(line: queues.Line) -> View:
+def _entry_view(line: inspection.QueueEntry) -> View:
     row = line.waiting
     return {
         "id": row.recipient_id,
@@ -117,19 +119,23 @@ def _line_view(line: queues.Line) -> View:
     }
 
 
-def _course(course: queues.Course) -> str:
-    recipient = course.recipient
-    lines = [f"{recipient.id} {recipient.email}: {recipient.status}, {recipient.billing_status}", f"  {course.why}"]
-    if course.line and course.line.waiting.lost_leases:
+def _recipient_trace(recipient_trace: inspection.RecipientTrace) -> str:
+    recipient = recipient_trace.recipient
+    lines = [
+        f"{recipient.id} {recipient.email}: {recipient.status}, {recipient.billing_status}",
+        f"  {recipient_trace.why}",
+    ]
+    if recipient_trace.line and recipient_trace.line.waiting.lost_leases:
         lines.append(
-            f"  a worker vanished while it had this, {course.line.waiting.lost_leases} times: it may have gone twice"
+            f"  a worker vanished while it had this, {recipient_trace.line.waiting.lost_leases} times: "
+            "it may have gone twice"
         )
-    for number, attempt in enumerate(course.attempts, start=1):
+    for number, attempt in enumerate(recipient_trace.attempts, start=1):
         lines += _attempt(number, attempt)
     lines += [
         f"  reported later, at {times.to_wire(report.received_at)}: {f'{report.action} {report.status}'.strip()}, "
-        f"{queue_reasons.shortened(report.response)}"
-        for report in course.late_bounces
+        f"{wait_reasons.shortened(report.response)}"
+        for report in recipient_trace.late_bounces
     ]
     return "\n".join(lines)
 
@@ -141,15 +147,15 @@ def _attempt(number: int, attempt: attempts.Attempt) -> list[str]:
     doubt = "; in doubt: it may have been taken all the same" if attempt.in_doubt else ""
     when = f"{times.to_wire(attempt.started_at)}, {attempt.duration / 1_000_000:.3f} s"
     lines = [
-        f"  {spans.ordinal(number)} attempt at {when}, to {where}, pool {attempt.pool or '-'}, {encryption}",
-        f"    {attempt.stage}: {queue_reasons.last_words(attempt.smtp_code, attempt.response)}",
+        f"  {durations.ordinal(number)} attempt at {when}, to {where}, pool {attempt.pool or '-'}, {encryption}",
+        f"    {attempt.stage}: {wait_reasons.last_response(attempt.smtp_code, attempt.response)}",
         f"    {attempt.verdict} ({attempt.reason}{fault}){doubt}",
     ]
-    return lines if attempt.fault is None else [*lines, f"    {judging.explain(attempt.reason)}"]
+    return lines if attempt.fault is None else [*lines, f"    {disposition.explain(attempt.reason)}"]
 
 
-def _course_view(course: queues.Course) -> View:
-    recipient = course.recipient
+def _recipient_trace_view(recipient_trace: inspection.RecipientTrace) -> View:
+    recipient = recipient_trace.recipient
     return {
         "id": recipient.id,
         "email": recipient.email,
@@ -160,10 +166,10 @@ def _course_view(course: queues.Course) -> View:
         "last_smtp_response": recipient.last_smtp_response,
         "delivered_at": times.optional_to_wire(recipient.delivered_at),
         "bounced_at": times.optional_to_wire(recipient.bounced_at),
-        "why": course.why,
-        "queue": None if course.line is None else _line_view(course.line),
-        "attempts": [_attempt_view(attempt) for attempt in course.attempts],
-        "late_bounces": [_report_view(report) for report in course.late_bounces],
+        "why": recipient_trace.why,
+        "queue": None if recipient_trace.line is None else _entry_view(recipient_trace.line),
+        "attempts": [_attempt_view(attempt) for attempt in recipient_trace.attempts],
+        "late_bounces": [_report_view(report) for report in recipient_trace.late_bounces],
     }
 
 
@@ -179,7 +185,7 @@ def _attempt_view(attempt: attempts.Attempt) -> View:
         "verdict": attempt.verdict,
         "fault": attempt.fault,
         "reason": attempt.reason,
-        "explanation": judging.explain(attempt.reason),
+        "explanation": disposition.explain(attempt.reason),
         "smtp_code": attempt.smtp_code,
         "enhanced_code": attempt.enhanced_code,
         "response": attempt.response,
@@ -187,7 +193,7 @@ def _attempt_view(attempt: attempts.Attempt) -> View:
     }
 
 
-def _report_view(report: late_bounces.LateBounce) -> View:
+def _report_view(report: async_bounces.LateBounce) -> View:
     return {
         "received_at": times.to_wire(report.received_at),
         "action": report.action,

@@ -14,10 +14,10 @@ import click
 import msgspec
 
 from postroad import errors
-from postroad.cli import command, naming, output, sending
+from postroad.cli import account_option, command, output, send_progress
 from postroad.model import caller, identifiers, limits, mail
-from postroad.services import accepting, submit
 from postroad.services import context as services_context
+from postroad.services.acceptance import submit, transaction
 
 Decorated = TypeVar("Decorated")
 STANDARD_INPUT = "-"
@@ -45,7 +45,7 @@ _OPTIONS: tuple[Any, ...] = (
     ),
     click.option("--key", help="An idempotency key: with the same one nothing is sent twice."),
     click.option("--wait", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Wait so long for the result."),
-    naming.account_option,
+    account_option.account_option,
 )
 
 
@@ -61,18 +61,18 @@ async def send(
     context: services_context.Context, *, account: str | None, key: str | None, wait: int | None, **fields: Any
 ) -> output.Report:
     """Send a message, as a test. A running service delivers it."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     who = caller.Caller(found.id, None, caller.Scheme.TOKEN, caller.EVERYTHING)
     request = _request(fields)
-    envelope = submit.Envelope(
+    envelope = submit.SubmissionInfo(
         request_id=context.new_id(identifiers.REQUEST, now=context.clock()),
         source=mail.Source.TEST,
-        key=None if key is None else _key(submit.key_scope(who), key, request),
+        key=None if key is None else _key(submit.sending_identity(who), key, request),
     )
     accepted = await submit.submit(context, who, request, envelope)
     if wait is None:
-        return await sending.queued(context, found.id, accepted)
-    return await sending.result(context, found.id, accepted, seconds=wait)
+        return await send_progress.queued(context, found.id, accepted)
+    return await send_progress.result(context, found.id, accepted, seconds=wait)
 
 
 def _request(fields: dict[str, Any]) -> mail.SendRequest:
@@ -93,11 +93,11 @@ def _request(fields: dict[str, Any]) -> mail.SendRequest:
     )
 
 
-def _key(scope: str, text: str, request: mail.SendRequest) -> accepting.Key:
+def _key(scope: str, text: str, request: mail.SendRequest) -> transaction.Key:
     if not 1 <= len(text) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
         raise errors.InvalidRequest(f"--key: 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
     body = msgspec.json.encode(request, order="deterministic")
-    return accepting.Key(scope, text, hashlib.sha256(body).digest())
+    return transaction.Key(scope, text, hashlib.sha256(body).digest())
 
 
 def _text(given: str | None) -> str | None:

@@ -8,8 +8,8 @@ import click
 import uvloop
 
 from postroad import config, roles
-from postroad.cli import command, interpreter
-from postroad.roles import door_processes
+from postroad.cli import command, gc_tuning
+from postroad.roles import frontends as roles_frontends
 from postroad.telemetry import logs
 
 
@@ -24,12 +24,12 @@ from postroad.telemetry import logs
 )
 def serve(file: Path | None, names: tuple[str, ...]) -> None:
     """Run the service until SIGTERM or Ctrl-C. Settings come from the file and from POSTROAD_… variables."""
-    with command.plain_errors():
+    with command.report_errors():
         settings = config.load(file, environment=os.environ)
         config.secret_key(settings.security)
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
-        interpreter.settle()
-        with command.store_named(settings), command.address_chosen_by():
+        gc_tuning.tune_gc()
+        with command.name_store_on_error(settings), command.name_listen_option():
             chosen = list(dict.fromkeys(names)) or list(roles.ROLES)
-            apart = door_processes.start(settings, chosen, run=uvloop.run, log=log)
-            uvloop.run(roles.run(settings, chosen, apart=apart, log=log))
+            frontends = roles_frontends.start(settings, chosen, run=uvloop.run, log=log)
+            uvloop.run(roles.run(settings, chosen, frontends=frontends, log=log))

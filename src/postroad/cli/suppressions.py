@@ -8,18 +8,20 @@ from typing import BinaryIO
 
 import click
 
-from postroad.cli import command, naming, output, views
+from postroad.cli import account_option, command, output, views
 from postroad.model import cursors, times
 from postroad.protocol import address
 from postroad.services import context as services_context
-from postroad.services import queue_reasons, suppression_files, suppressions
+from postroad.services.queue import wait_reasons
+from postroad.services.suppressions import registry as suppressions
+from postroad.services.suppressions import suppression_csv
 from postroad.storage import suppressions as stored
 
 TITLES = ("address", "since", "source", "reason")
 
 
 @click.command("list", cls=command.StoreCommand)
-@naming.account_option
+@account_option.account_option
 @click.option("--after", default="", metavar="EMAIL", help="Start behind this address.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at the most.")
 @click.option(
@@ -29,12 +31,12 @@ async def show_list(
     context: services_context.Context, account: str | None, *, after: str, limit: int, source: str | None
 ) -> output.Report:
     """List the addresses that get no mail of an account, and why."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     place = address.key_of(after)
     listed = await suppressions.page(context, found.id, after=place, limit=limit + 1, source=source)
     page, following = listed[:limit], cursors.following([one.email_key for one in listed], limit=limit)
     rows = [
-        (one.email_key, times.to_wire(one.created_at), one.source, queue_reasons.shortened(one.reason)) for one in page
+        (one.email_key, times.to_wire(one.created_at), one.source, wait_reasons.shortened(one.reason)) for one in page
     ]
     text = output.table(TITLES, rows, empty="There are no suppressed addresses.")
     data = {"suppressions": [views.suppression(one) for one in page], "next_after": following}
@@ -43,39 +45,39 @@ async def show_list(
 
 @click.command("add", cls=command.StoreCommand)
 @click.argument("email")
-@naming.account_option
+@account_option.account_option
 @click.option("--reason", default="put there by the operator", show_default=True, help="Why; senders see it.")
 async def add(context: services_context.Context, *, email: str, account: str | None, reason: str) -> output.Report:
     """Let an address get no more mail of an account."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     one, _ = await suppressions.add(context, found.id, email, reason=reason, source=stored.Source.OPERATOR)
-    text = f"{one.email_key} gets no mail of this account: {queue_reasons.shortened(one.reason)}"
+    text = f"{one.email_key} gets no mail of this account: {wait_reasons.shortened(one.reason)}"
     return output.Report(data={"suppression": views.suppression(one)}, text=text)
 
 
 @click.command("remove", cls=command.StoreCommand)
 @click.argument("email")
-@naming.account_option
+@account_option.account_option
 async def remove(context: services_context.Context, email: str, account: str | None) -> output.Report:
     """Let an address get mail of an account again."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     removed = await suppressions.remove(context, found.id, email, is_operator=True)
     return output.Report(data={"removed": removed}, text=f"{removed} can get mail of this account again.")
 
 
 @click.command("import", cls=command.StoreCommand)
 @click.argument("file", type=click.File("rb"))
-@naming.account_option
+@account_option.account_option
 async def import_file(context: services_context.Context, file: BinaryIO, account: str | None) -> output.Report:
     """Let the addresses of a CSV file get no more mail of an account.
 
     The first line of FILE names the columns, with email and perhaps reason among them; or FILE is a bare list of
     addresses. When anything is wrong with it, nothing is stored. A FILE of - is the standard input.
     """
-    found = await naming.account(context, account)
-    bounds = suppression_files.OF_OPERATORS
-    content = file.read(bounds.most_bytes + 1)
-    imported = await suppression_files.read(context, found.id, content, bounds=bounds)
+    found = await account_option.account(context, account)
+    bounds = suppression_csv.OPERATOR_LIMITS
+    content = file.read(bounds.max_bytes + 1)
+    imported = await suppression_csv.import_csv(context, found.id, content, limits=bounds)
     data = {"added": imported.added, "already": imported.already}
     return output.Report(
         data=data, text=f"{imported.added} are new on the list; {imported.already} were there already."
@@ -84,14 +86,14 @@ async def import_file(context: services_context.Context, file: BinaryIO, account
 
 @click.command("export", cls=command.StoreCommand)
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
-@naming.account_option
+@account_option.account_option
 async def export_file(context: services_context.Context, file: Path | None, account: str | None) -> output.Report:
     """Write all addresses that get no mail of an account as CSV, to FILE or to the standard output."""
     if file is None and click.get_current_context().params["as_json"]:
         raise click.UsageError("--json tells which file was written; give a FILE with it.")
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     with _written(file) as target:
-        async for part in suppression_files.export(context, found.id):
+        async for part in suppression_csv.export(context, found.id):
             target.write(part)
     return output.Report(data={"file": str(file)}, text=f"Written: {file}" if file else "")
 

@@ -5,7 +5,7 @@ from typing import TextIO
 import click
 
 from postroad import errors
-from postroad.cli import command, naming, output, views
+from postroad.cli import account_option, command, output, views
 from postroad.model import cursors, times
 from postroad.services import context as services_context
 from postroad.services import templates
@@ -15,7 +15,7 @@ FILE = click.File("r", encoding="utf-8")
 
 @click.command("put", cls=command.StoreCommand)
 @click.argument("alias")
-@naming.account_option
+@account_option.account_option
 @click.option("--subject", required=True, help="The subject, with {{placeholders}}.")
 @click.option("--text", help="The plain text, with {{placeholders}}.")
 @click.option("--text-file", type=FILE, help="Read the plain text from a file; - is standard input.")
@@ -33,7 +33,7 @@ async def put(
     html_file: TextIO | None,
 ) -> output.Report:
     """Make a template, or replace the one with this alias."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     plain = _content(text, text_file, name="text")
     rich = _content(html, html_file, name="html")
     template = await templates.put(context, found.id, alias, subject=subject, text=plain, html=rich)
@@ -41,12 +41,12 @@ async def put(
 
 
 @click.command("list", cls=command.StoreCommand)
-@naming.account_option
+@account_option.account_option
 @click.option("--after", default="", metavar="ALIAS", help="Start behind this template.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at the most.")
 async def show_list(context: services_context.Context, account: str | None, *, after: str, limit: int) -> output.Report:
     """List an account's templates by alias."""
-    found = await naming.account(context, account)
+    found = await account_option.account(context, account)
     listed = await templates.page(context, found.id, after, limit + 1)
     page, following = listed[:limit], cursors.following([one.alias for one in listed], limit=limit)
     rows = [(one.alias, one.subject, times.to_wire(one.updated_at)) for one in page]

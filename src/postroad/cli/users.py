@@ -6,10 +6,11 @@ from typing import Final
 import click
 
 from postroad import errors
-from postroad.cli import command, naming, output, views
+from postroad.cli import account_option, command, output, views
 from postroad.model import caller, times
-from postroad.services import access, password_links, people, secrets
 from postroad.services import context as services_context
+from postroad.services.auth import authentication, installation_keys, password_links
+from postroad.services.auth import users as account_users
 from postroad.storage import users
 
 ROLES: Final = [role.value for role in caller.Role]
@@ -19,7 +20,7 @@ LINE_CHARACTERS: Final = 5_000
 
 @click.command("create", cls=command.StoreCommand)
 @click.argument("email")
-@naming.account_option
+@account_option.account_option
 @click.option(
     "--role", type=click.Choice(ROLES), default=caller.Role.OWNER.value, show_default=True, help="What they may do."
 )
@@ -28,19 +29,19 @@ async def create(
     context: services_context.Context, *, email: str, account: str | None, role: str, password_stdin: bool
 ) -> output.Report:
     """Make a login for a person, and show its password if one was made."""
-    found = await naming.account(context, account)
-    given = _given() if password_stdin else None
-    user, password = await people.create(context, found.id, email=email, password=given, role=caller.Role(role))
+    found = await account_option.account(context, account)
+    given = _read_password() if password_stdin else None
+    user, password = await account_users.create(context, found.id, email=email, password=given, role=caller.Role(role))
     text = f"{user.email} may log in to {found.name!r} as {user.role}."
     return _report(user, text, made=None if password_stdin else password)
 
 
 @click.command("list", cls=command.StoreCommand)
-@naming.account_option
+@account_option.account_option
 async def show_list(context: services_context.Context, account: str | None) -> output.Report:
     """List the people of an account."""
-    found = await naming.account(context, account)
-    listed = await people.of_account(context, found.id)
+    found = await account_option.account(context, account)
+    listed = await account_users.of_account(context, found.id)
     rows = [
         (one.id, one.email, one.role, *map(times.optional_to_wire, (one.disabled_at, one.joined_at, one.last_login_at)))
         for one in listed
@@ -52,14 +53,14 @@ async def show_list(context: services_context.Context, account: str | None) -> o
 
 @click.command("invite", cls=command.StoreCommand)
 @click.argument("email")
-@naming.account_option
+@account_option.account_option
 @click.option(
     "--role", type=click.Choice(ROLES), default=caller.Role.MEMBER.value, show_default=True, help="What they may do."
 )
 async def invite(context: services_context.Context, email: str, account: str | None, role: str) -> output.Report:
     """Make a login for a person who chooses the password by a link, and show the link."""
-    found = await naming.account(context, account)
-    invited = await people.invite(context, found.id, email=email, role=caller.Role(role))
+    found = await account_option.account(context, account)
+    invited = await account_users.invite(context, found.id, email=email, role=caller.Role(role))
     text = f"{invited.user.email} may join {found.name!r} as {invited.user.role}, by this link:"
     return _link_report(context, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
 
@@ -69,7 +70,7 @@ async def invite(context: services_context.Context, email: str, account: str | N
 async def link(context: services_context.Context, email: str) -> output.Report:
     """Show a link by which a person chooses a new password. The link before it does not work any more."""
     user = await _find(context, email)
-    made = await people.make_link(context, user.account_id, user.id)
+    made = await account_users.create_password_link(context, user.account_id, user.id)
     text = f"{user.email} chooses a new password by this link:"
     return _link_report(context, user, text, token=made.token, expires_at=made.expires_at)
 
@@ -80,7 +81,7 @@ async def link(context: services_context.Context, email: str) -> output.Report:
 async def set_role(context: services_context.Context, email: str, role: str) -> output.Report:
     """Give a person another role: owner, member or read_only."""
     user = await _find(context, email)
-    changed = await people.change_role(context, user.account_id, user.id, role=caller.Role(role))
+    changed = await account_users.change_role(context, user.account_id, user.id, role=caller.Role(role))
     return _report(changed, f"{changed.email} is {changed.role} now.")
 
 
@@ -89,7 +90,7 @@ async def set_role(context: services_context.Context, email: str, role: str) -> 
 async def remove(context: services_context.Context, email: str) -> output.Report:
     """Remove a person. Everything they are logged in with ends."""
     user = await _find(context, email)
-    return _report(await people.remove(context, user.account_id, user.id), f"{user.email} is removed.")
+    return _report(await account_users.remove(context, user.account_id, user.id), f"{user.email} is removed.")
 
 
 @click.command("password", cls=command.StoreCommand)
@@ -98,8 +99,8 @@ async def remove(context: services_context.Context, email: str) -> output.Report
 async def set_password(context: services_context.Context, email: str, *, password_stdin: bool) -> output.Report:
     """Give a person a new password. Everything they are logged in with ends."""
     user = await _find(context, email)
-    password = _given() if password_stdin else secrets.random_text(people.GENERATED_CHARACTERS)
-    user = await people.set_password(context, user.account_id, user.id, password=password)
+    password = _read_password() if password_stdin else installation_keys.random_text(account_users.GENERATED_CHARACTERS)
+    user = await account_users.set_password(context, user.account_id, user.id, password=password)
     return _report(user, f"{user.email} has a new password.", made=None if password_stdin else password)
 
 
@@ -108,7 +109,7 @@ async def set_password(context: services_context.Context, email: str, *, passwor
 async def disable(context: services_context.Context, email: str) -> output.Report:
     """Lock a person out, within a second."""
     user = await _find(context, email)
-    return _report(await people.disable(context, user.account_id, user.id), f"{user.email} is locked out.")
+    return _report(await account_users.disable(context, user.account_id, user.id), f"{user.email} is locked out.")
 
 
 @click.command("enable", cls=command.StoreCommand)
@@ -116,12 +117,12 @@ async def disable(context: services_context.Context, email: str) -> output.Repor
 async def enable(context: services_context.Context, email: str) -> output.Report:
     """Let a person log in again."""
     user = await _find(context, email)
-    return _report(await people.enable(context, user.account_id, user.id), f"{user.email} may log in again.")
+    return _report(await account_users.enable(context, user.account_id, user.id), f"{user.email} may log in again.")
 
 
 @click.command("token", cls=command.StoreCommand)
 @click.argument("email", required=False)
-@naming.account_option
+@account_option.account_option
 async def token(context: services_context.Context, email: str | None, account: str | None) -> output.Report:
     """Issue a token (JWT) for a person. Without an email it is for the account's first owner."""
     user = await _find(context, email) if email else await _first_owner(context, account)
@@ -129,28 +130,28 @@ async def token(context: services_context.Context, email: str | None, account: s
         raise errors.Conflict(f"{user.email} is locked out and may not have a token")
     if user.joined_at is None:
         raise errors.Conflict(f"{user.email} has not joined yet and may not have a token")
-    session = await access.issue_token(context, user)
+    session = await authentication.issue_token(context, user)
     data = {"token": session.token, "expires_at": times.to_wire(session.expires_at), "user": views.user(user)}
     return output.Report(data=data, text=session.token)
 
 
 async def _find(context: services_context.Context, email: str) -> users.User:
     """The person behind an email; no two people have the same one."""
-    user = await people.by_email(context, email)
+    user = await account_users.by_email(context, email)
     if user is None:
         raise errors.NotFound(f"nobody logs in as {email!r}")
     return user
 
 
 async def _first_owner(context: services_context.Context, named: str | None) -> users.User:
-    account = await naming.account(context, named)
-    for user in await people.of_account(context, account.id):
+    account = await account_option.account(context, named)
+    for user in await account_users.of_account(context, account.id):
         if user.role == caller.Role.OWNER and user.disabled_at is None and user.joined_at is not None:
             return user
     raise errors.NotFound(f"account {account.name!r} has no owner; make one with 'postroad user create'")
 
 
-def _given() -> str:
+def _read_password() -> str:
     return sys.stdin.readline(LINE_CHARACTERS).rstrip("\r\n")
 
 

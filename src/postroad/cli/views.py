@@ -3,9 +3,10 @@
 import dataclasses
 
 from postroad.model import times, warmup
-from postroad.services import domain_checks, domain_keys
-from postroad.services import journal as services_journal
-from postroad.storage import accounts, api_keys, credentials, domains, journal, suppressions, templates, users
+from postroad.services import audit_log as services_audit_log
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import checks as domain_checks
+from postroad.storage import accounts, api_keys, audit_log, credentials, domains, suppressions, templates, users
 
 View = dict[str, object]
 
@@ -37,7 +38,7 @@ def user(record: users.User) -> View:
     }
 
 
-def journal_entry(record: journal.Entry) -> View:
+def audit_log_entry(record: audit_log.Entry) -> View:
     """Something that somebody did."""
     return {
         "id": record.id,
@@ -47,7 +48,7 @@ def journal_entry(record: journal.Entry) -> View:
         "action": record.action,
         "subject": record.subject,
         "detail": record.detail,
-        "text": services_journal.text(record),
+        "text": services_audit_log.text(record),
         "request_id": record.request_id or None,
         "client_address": record.client_address or None,
     }
@@ -81,7 +82,7 @@ def api_key(record: api_keys.ApiKey) -> View:
     }
 
 
-def domain(record: domains.Domain, dkim: domain_keys.Record | None) -> View:
+def domain(record: domains.Domain, dkim: domain_keys.DkimRecord | None) -> View:
     """A sender domain, and what its DNS should say; `dkim` is missing from lists as long as it was not needed."""
     return {
         "id": record.id,
@@ -97,7 +98,7 @@ def domain(record: domains.Domain, dkim: domain_keys.Record | None) -> View:
     }
 
 
-def dns_record(shown: domain_checks.Shown) -> View:
+def dns_record(shown: domain_checks.RecordStatus) -> View:
     """A record of a sender domain, and what DNS last said of it."""
     return {
         "purpose": shown.record.purpose,
@@ -112,7 +113,7 @@ def dns_record(shown: domain_checks.Shown) -> View:
     }
 
 
-def warming(view: warmup.View | None) -> View | None:
+def warmup_view(view: warmup.View | None) -> View | None:
     """How the warm-up of a domain stands; None when it needs none."""
     if view is None:
         return None

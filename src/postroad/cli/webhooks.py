@@ -16,10 +16,11 @@ from typing import Final
 import click
 
 from postroad import config, errors, roles
-from postroad.cli import command, data_folder, dev, development, webhook_receiver
+from postroad.cli import command, data_folder, dev, dev_seed, webhook_listener
 from postroad.network import http_limits, http_listener
 from postroad.services import context as services_context
-from postroad.services import people, webhook_secrets, webhooks
+from postroad.services.auth import users
+from postroad.services.webhooks import endpoints, signing_secrets
 from postroad.storage import webhooks as stored_webhooks
 
 VARIABLE: Final = "POSTROAD_WEBHOOK_SECRET"
@@ -30,7 +31,7 @@ GRACE_SECONDS: Final = 1.0
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 # Serves with the secrets it is given, and gives its URL and what ends when it is to stop.
-Door = Callable[[webhook_receiver.Secrets], contextlib.AbstractAsyncContextManager[tuple[str, asyncio.Future[None]]]]
+Serve = Callable[[webhook_listener.Secrets], contextlib.AbstractAsyncContextManager[tuple[str, asyncio.Future[None]]]]
 
 
 @click.command("listen")
@@ -66,62 +67,66 @@ def listen(*, port: int, host: str, secret: str | None, data: Path | None, statu
     """Receive webhooks on this machine, verify them, and print one line for each, until Ctrl-C."""
     if secret is not None and data is not None:
         raise click.UsageError("--data knows its own secret; give that or --secret.")
-    with command.plain_errors(), command.address_chosen_by("--host and --port"):
+    with command.report_errors(), command.name_listen_option("--host and --port"):
         where = config.endpoint(str(config.Endpoint(host, port)), name="--host")
-        door = functools.partial(_serving, where, status=status, as_json=as_json)
+        serve = functools.partial(_serve, where, status=status, as_json=as_json)
         if data is not None:
-            asyncio.run(_listen_for_demo(data, door))
+            asyncio.run(_listen_for_demo(data, serve))
         else:
             given = _secrets(os.environ.get(VARIABLE, "") if secret is None else secret)
-            asyncio.run(_listen(given, door))
+            asyncio.run(_listen(given, serve))
 
 
-async def _listen(given: Sequence[str], door: Door) -> None:
+async def _listen(given: Sequence[str], serve: Serve) -> None:
     """Without an installation: with the secrets that were given, or with none."""
 
     async def secrets() -> Sequence[str]:
         return given
 
-    async with door(secrets) as (url, stopped):
-        _say(f"Listening on {url} for webhooks. Ctrl-C stops it.")
+    async with serve(secrets) as (url, stopped):
+        _print_status(f"Listening on {url} for webhooks. Ctrl-C stops it.")
         if not given:
-            _say(f"Nothing is verified: give the endpoint's secret in the variable {VARIABLE}, or --data.")
+            _print_status(f"Nothing is verified: give the endpoint's secret in the variable {VARIABLE}, or --data.")
         await stopped
 
 
-async def _listen_for_demo(data: Path, door: Door) -> None:
+async def _listen_for_demo(data: Path, serve: Serve) -> None:
     """For the demo account of `postroad dev`. A secret may be rotated meanwhile, so each request asks for it."""
     settings = data_folder.DataFolder(data).settings(environment=os.environ)
-    with command.store_named(settings):
+    with command.name_store_on_error(settings):
         async with services_context.open_context(settings) as ctx:
             account_id = await _demo_account(ctx, data)
-            before = await webhooks.find(ctx, account_id)
-            async with door(functools.partial(_stored_secrets, ctx, account_id)) as (url, stopped):
-                await webhooks.save(ctx, account_id, url=url)
+            before = await endpoints.find(ctx, account_id)
+            async with serve(functools.partial(_stored_secrets, ctx, account_id)) as (url, stopped):
+                await endpoints.save(ctx, account_id, url=url)
                 try:
-                    _say(f"Listening on {url}. The webhook of the demo account points here until Ctrl-C stops it.")
+                    _print_status(
+                        f"Listening on {url}. The webhook of the demo account points here until Ctrl-C stops it."
+                    )
                     await stopped
                 finally:
-                    _say(await _put_back(ctx, account_id, before, url=url))
+                    _print_status(await _restore_webhook(ctx, account_id, before, url=url))
 
 
 @contextlib.asynccontextmanager
-async def _serving(
-    where: config.Endpoint, secrets: webhook_receiver.Secrets, *, status: int, as_json: bool
+async def _serve(
+    where: config.Endpoint, secrets: webhook_listener.Secrets, *, status: int, as_json: bool
 ) -> AsyncIterator[tuple[str, asyncio.Future[None]]]:
     stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    shown = webhook_receiver.json_line if as_json else webhook_receiver.line
+    shown = webhook_listener.json_line if as_json else webhook_listener.line
 
-    def tell(arrival: webhook_receiver.Arrival) -> None:
+    def report(received: webhook_listener.ReceivedWebhook) -> None:
         try:
-            click.echo(shown(arrival))
+            click.echo(shown(received))
         except OSError as problem:
             # Nobody reads any more, as after `| head`.
             if not stopped.done():
                 stopped.set_exception(problem)
 
-    receiver = webhook_receiver.Receiver(secrets=secrets, status=status, clock=services_context.system_clock, tell=tell)
-    listener = http_listener.HttpListener(receiver, refuse=webhook_receiver.refusal, limits=LIMITS)
+    receiver = webhook_listener.WebhookListener(
+        secrets=secrets, status=status, clock=services_context.system_clock, report=report
+    )
+    listener = http_listener.HttpListener(receiver, refuse=webhook_listener.refusal, limits=LIMITS)
     try:
         await listener.start(where.host, where.port)
     except OSError as problem:
@@ -129,7 +134,7 @@ async def _serving(
     host, port = listener.address
     try:
         with _stopped_by_signals(stopped):
-            yield f"http://{config.Endpoint(dev.REACHED_AT.get(host, host), port)}/", stopped
+            yield f"http://{config.Endpoint(dev.CLIENT_HOSTS.get(host, host), port)}/", stopped
     finally:
         await listener.stop(grace_seconds=GRACE_SECONDS)
 
@@ -139,12 +144,12 @@ def _stopped_by_signals(stopped: asyncio.Future[None]) -> Iterator[None]:
     """The first signal ends the wait; from then on signals do what they always do."""
     loop = asyncio.get_running_loop()
 
-    def let_go() -> None:
+    def remove_handlers() -> None:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
 
     def stop() -> None:
-        let_go()
+        remove_handlers()
         if not stopped.done():
             stopped.set_result(None)
 
@@ -153,18 +158,18 @@ def _stopped_by_signals(stopped: asyncio.Future[None]) -> Iterator[None]:
     try:
         yield
     finally:
-        let_go()
+        remove_handlers()
 
 
 def _secrets(text: str) -> list[str]:
     secrets = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(secret.startswith(webhook_secrets.PREFIX) for secret in secrets):
-        raise errors.InvalidRequest(f"a secret of a webhook begins with {webhook_secrets.PREFIX}; this one does not")
+    if not all(secret.startswith(signing_secrets.PREFIX) for secret in secrets):
+        raise errors.InvalidRequest(f"a secret of a webhook begins with {signing_secrets.PREFIX}; this one does not")
     return secrets
 
 
 async def _demo_account(ctx: services_context.Context, data: Path) -> str:
-    person = await people.by_email(ctx, development.EMAIL)
+    person = await users.by_email(ctx, dev_seed.EMAIL)
     if person is None:
         raise errors.NotFound(f"there is no demo account in {data}; start 'postroad dev --data {data}' first")
     return person.account_id
@@ -176,24 +181,24 @@ async def _stored_secrets(ctx: services_context.Context, account_id: str) -> Seq
         rows = await stored_webhooks.secrets(tx, [webhook.id], now=ctx.clock()) if webhook else []
     if not rows:
         raise errors.InvalidRequest("the webhook of the demo account is gone, and its secret with it")
-    return [webhook_secrets.unseal(ctx, row) for row in rows]
+    return [signing_secrets.decrypt(ctx, row) for row in rows]
 
 
-async def _put_back(
+async def _restore_webhook(
     ctx: services_context.Context, account_id: str, before: stored_webhooks.Webhook | None, *, url: str
 ) -> str:
     """Leave the endpoint as it was found. One that this run has made is disabled, with its secret and its log."""
-    now = await webhooks.find(ctx, account_id)
+    now = await endpoints.find(ctx, account_id)
     if now is None or now.url != url:
         return "The webhook of the demo account was changed meanwhile, and is left as it is."
     if before is None or before.id != now.id:
-        await webhooks.save(ctx, account_id, url=url, wanted=now.events.split(), enabled=False)
+        await endpoints.save(ctx, account_id, url=url, wanted=now.events.split(), enabled=False)
         return "The webhook of the demo account is disabled now; its log is kept."
-    await webhooks.save(ctx, account_id, url=before.url, wanted=before.events.split(), enabled=bool(before.enabled))
+    await endpoints.save(ctx, account_id, url=before.url, wanted=before.events.split(), enabled=bool(before.enabled))
     return "The webhook of the demo account is as it was before."
 
 
-def _say(text: str) -> None:
+def _print_status(text: str) -> None:
     click.echo(text, err=True)
 
 

@@ -29,7 +29,7 @@ from postroad.config.sources import ConfigError as ConfigError
 SECRET_KEY_BYTES: Final = 32
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
-HIGHEST_PORT: Final = 65_535
+MAX_PORT: Final = 65_535
 DNS_PORT: Final = 53
 _TOKEN = re.compile(r"[!-~]{16,1000}")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
@@ -54,14 +54,14 @@ def load(
     """The settings from the defaults, a file, the environment and overrides, in this order."""
     tables = defaults()
     if file is not None:
-        sources.lay_over(tables, sources.read(file), source=str(file))
-    sources.lay_over(tables, sources.from_environment(environment, tables), source="environment")
-    sources.lay_over(tables, overrides or {}, source="command line")
+        sources.merge(tables, sources.read(file), source=str(file))
+    sources.merge(tables, sources.from_environment(environment, tables), source="environment")
+    sources.merge(tables, overrides or {}, source="command line")
     try:
         settings = msgspec.convert(tables, Settings)
     except msgspec.ValidationError as problem:
         raise ConfigError(_explain(str(problem), tables)) from None
-    _refuse_impossible(settings)
+    _validate(settings)
     return settings
 
 
@@ -82,8 +82,8 @@ def endpoint(text: str, *, name: str) -> Endpoint:
     if not (_is_ipv6(host[1:-1]) if bracketed else _HOST_NAME.fullmatch(host)):
         msg = f"{name}: {text!r} is not an address; write host:port, for example 127.0.0.1:8025 or [::1]:8025"
         raise ConfigError(msg)
-    if not (port.isascii() and port.isdigit() and int(port) <= HIGHEST_PORT):
-        msg = f"{name}: {text!r} has no port between 0 and {HIGHEST_PORT}; write host:port, for example 127.0.0.1:8025"
+    if not (port.isascii() and port.isdigit() and int(port) <= MAX_PORT):
+        msg = f"{name}: {text!r} has no port between 0 and {MAX_PORT}; write host:port, for example 127.0.0.1:8025"
         raise ConfigError(msg)
     return Endpoint(host[1:-1] if bracketed else host, int(port))
 
@@ -111,24 +111,24 @@ def secret_key(settings: Security) -> bytes:
     return key
 
 
-def _refuse_impossible(settings: Settings) -> None:
+def _validate(settings: Settings) -> None:
     """What a type cannot say."""
     if not settings.database.url.startswith(DATABASE_SCHEMES) or settings.database.url == "sqlite:///":
         # The value is not repeated: it may hold a password.
         raise ConfigError("database.url: write sqlite:///path/to/file.db or postgresql://user:password@host/name")
-    _refuse_impossible_http(settings.http)
-    _refuse_impossible_metrics(settings.metrics)
-    _refuse_impossible_delivery(settings.delivery)
-    _refuse_impossible_webhooks(settings.webhooks)
-    _refuse_impossible_submission(settings.submission)
-    _refuse_impossible_guards(settings)
+    _validate_http(settings.http)
+    _validate_metrics(settings.metrics)
+    _validate_delivery(settings.delivery)
+    _validate_webhooks(settings.webhooks)
+    _validate_submission(settings.submission)
+    _validate_guards(settings)
     if settings.inbound.listen:
         endpoint(settings.inbound.listen, name="inbound.listen")
     if settings.security.secret_key and settings.security.secret_key_file:
         raise ConfigError("security: secret_key and secret_key_file are both set; keep one of them")
 
 
-def _refuse_impossible_http(http: sections.Http) -> None:
+def _validate_http(http: sections.Http) -> None:
     endpoint(http.listen, name="http.listen")
     address = http.base_url
     if address and not _is_base_url(address):
@@ -145,7 +145,7 @@ def _refuse_impossible_http(http: sections.Http) -> None:
             raise ConfigError(msg)
 
 
-def _refuse_impossible_metrics(metrics: sections.Metrics) -> None:
+def _validate_metrics(metrics: sections.Metrics) -> None:
     if metrics.listen:
         endpoint(metrics.listen, name="metrics.listen")
     # What it is compared with is a token of RFC 6750; the value is not repeated, because it is a secret.
@@ -153,7 +153,7 @@ def _refuse_impossible_metrics(metrics: sections.Metrics) -> None:
         raise ConfigError("metrics.token: write at least 16 printable ASCII characters without blanks, or nothing")
 
 
-def _refuse_impossible_delivery(delivery: Delivery) -> None:
+def _validate_delivery(delivery: Delivery) -> None:
     if delivery.smarthost:
         _remote(delivery.smarthost, name="delivery.smarthost")
     for resolver in delivery.resolvers:
@@ -169,7 +169,7 @@ def _refuse_impossible_delivery(delivery: Delivery) -> None:
         raise ConfigError("delivery.retry_seconds: empty; give at least one delay, in seconds")
 
 
-def _refuse_impossible_webhooks(webhooks: sections.Webhooks) -> None:
+def _validate_webhooks(webhooks: sections.Webhooks) -> None:
     for entry in webhooks.allow_private:
         if not _is_network(entry) and not _HOST_NAME.fullmatch(entry.removeprefix("*.")):
             msg = (
@@ -179,7 +179,7 @@ def _refuse_impossible_webhooks(webhooks: sections.Webhooks) -> None:
             raise ConfigError(msg)
 
 
-def _refuse_impossible_submission(submission: sections.Submission) -> None:
+def _validate_submission(submission: sections.Submission) -> None:
     for name in ("listen", "tls_listen"):
         if getattr(submission, name):
             endpoint(getattr(submission, name), name=f"submission.{name}")
@@ -196,7 +196,7 @@ def _refuse_impossible_submission(submission: sections.Submission) -> None:
         raise ConfigError(msg)
 
 
-def _refuse_impossible_guards(settings: Settings) -> None:
+def _validate_guards(settings: Settings) -> None:
     guard = settings.bounce_guard
     for kind in ("", "complaint_"):
         if getattr(guard, f"{kind}warn_percent") > getattr(guard, f"{kind}suspend_percent"):

@@ -4,8 +4,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-MOST: Final = 1_000_000_000
-Positive = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
+MAX_INTEGER: Final = 1_000_000_000
+Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
 Percent = Annotated[float, msgspec.Meta(gt=0, le=100)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 
@@ -162,7 +162,7 @@ class Warmup(Section, frozen=True):
     enabled: bool
     # A message may have 50 recipients: a day's cap below that would hold some back for ever.
     recipients_per_day: Annotated[
-        tuple[Annotated[int, msgspec.Meta(ge=50, le=MOST)], ...], msgspec.Meta(min_length=1, max_length=100)
+        tuple[Annotated[int, msgspec.Meta(ge=50, le=MAX_INTEGER)], ...], msgspec.Meta(min_length=1, max_length=100)
     ]
 
 

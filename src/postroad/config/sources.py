@@ -69,7 +69,7 @@ def _inline_table(value: str, *, name: str) -> object:
         raise ConfigError(msg) from None
 
 
-def lay_over(tables: dict[str, dict[str, Any]], changes: Mapping[str, Any], *, source: str) -> None:
+def merge(tables: dict[str, dict[str, Any]], changes: Mapping[str, Any], *, source: str) -> None:
     """Replace what the changes name; a section or a key that is not there is refused."""
     for section, values in changes.items():
         if section not in tables:

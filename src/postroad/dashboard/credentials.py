@@ -1,9 +1,10 @@
 """`/credentials`: the SMTP credentials of the account. A password is shown once, on the page that answers its form."""
 
-from postroad.dashboard import forms, lists, snippets, visits
+from postroad.dashboard import forms, lists, requests, snippets
 from postroad.dashboard import site as sites
 from postroad.model import identifiers
-from postroad.services import context, credentials
+from postroad.services import context
+from postroad.services.auth import credentials
 from postroad.web import routing
 
 
@@ -13,33 +14,37 @@ class NewCredential(forms.Form, frozen=True, kw_only=True):
     name: str
 
 
-async def show(visit: visits.Visit) -> routing.Answer:
+async def show(page_request: requests.PageRequest) -> routing.Response:
     """The list, the form, and how to connect an application."""
-    where = await snippets.place(visit)
-    listed = await lists.part(visit, credentials.of_account, prefix=identifiers.CREDENTIAL)
-    return visit.page("credentials.html", listed=listed, made=None, place=where, snippets=snippets.over_smtp(where))
+    where = await snippets.place(page_request)
+    listed = await lists.page(page_request, credentials.of_account, prefix=identifiers.CREDENTIAL)
+    return page_request.page(
+        "credentials.html", listed=listed, made=None, place=where, snippets=snippets.over_smtp(where)
+    )
 
 
-async def create(visit: visits.Visit) -> routing.Answer:
+async def create(page_request: requests.PageRequest) -> routing.Response:
     """Make a credential and show its password, this once, with everything that an application needs."""
-    form: NewCredential = visit.form
-    made, password = await credentials.create(visit.ctx, visit.account_id, form.name)
-    where = await snippets.place(visit)
+    form: NewCredential = page_request.form
+    made, password = await credentials.create(page_request.ctx, page_request.account_id, form.name)
+    where = await snippets.place(page_request)
     shown = snippets.over_smtp(where, username=made.username, password=password)
-    return visit.page("credentials.html", status=201, made=made, password=password, place=where, snippets=shown)
+    return page_request.page("credentials.html", status=201, made=made, password=password, place=where, snippets=shown)
 
 
-async def revoke(visit: visits.Visit) -> routing.Answer:
+async def revoke(page_request: requests.PageRequest) -> routing.Response:
     """Stop a credential."""
-    credential = await credentials.find(visit.ctx, visit.account_id, visit.request.path["id"])
-    await credentials.revoke(visit.ctx, visit.account_id, credential.id)
-    return visit.go("/credentials", notice=f"{credential.name} is revoked, and so are the API keys under it.")
+    credential = await credentials.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
+    await credentials.revoke(page_request.ctx, page_request.account_id, credential.id)
+    return page_request.redirect(
+        "/credentials", notice=f"{credential.name} is revoked, and so are the API keys under it."
+    )
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """The page and what can be done on it."""
     return (
-        visits.look(site, "/credentials", show, query=lists.Query),
-        visits.change(site, "/credentials", create, form=NewCredential),
-        visits.change(site, "/credentials/{id}/revoke", revoke),
+        requests.get(site, "/credentials", show, query=lists.Query),
+        requests.post(site, "/credentials", create, form=NewCredential),
+        requests.post(site, "/credentials/{id}/revoke", revoke),
     )

@@ -4,9 +4,10 @@ from typing import Final
 
 import msgspec
 
+from postroad.dashboard import requests
 from postroad.dashboard import site as sites
-from postroad.dashboard import visits
-from postroad.services import context, credits, ledger_files
+from postroad.services import context
+from postroad.services.accounts import credits, ledger_csv
 from postroad.storage import ledger
 from postroad.web import routing
 
@@ -27,11 +28,11 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before: str | None = None
 
 
-async def index(visit: visits.Visit) -> routing.Answer:
+async def index(page_request: requests.PageRequest) -> routing.Response:
     """The balances and a part of the ledger."""
-    query: Query = visit.query
-    entries = await credits.ledger(visit.ctx, visit.account_id, query.before, ROWS + 1)
-    return visit.page(
+    query: Query = page_request.query
+    entries = await credits.ledger(page_request.ctx, page_request.account_id, query.before, ROWS + 1)
+    return page_request.page(
         "credits.html",
         rows=entries[:ROWS],
         following=entries[ROWS - 1].id if len(entries) > ROWS else None,
@@ -40,16 +41,16 @@ async def index(visit: visits.Visit) -> routing.Answer:
     )
 
 
-async def export_file(visit: visits.Visit) -> routing.Answer:
+async def export_file(page_request: requests.PageRequest) -> routing.Response:
     """The whole ledger as a file."""
-    parts = ledger_files.export(visit.ctx, visit.account_id)
+    parts = ledger_csv.export(page_request.ctx, page_request.account_id)
     disposition = ("Content-Disposition", 'attachment; filename="ledger.csv"')
-    return routing.Answer(200, parts, headers=(disposition,), content_type=CSV)
+    return routing.Response(200, parts, headers=(disposition,), content_type=CSV)
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """Nothing here can be changed: whoever runs the service adds credits."""
     return (
-        visits.look(site, "/credits", index, query=Query),
-        visits.look(site, "/credits/ledger.csv", export_file),
+        requests.get(site, "/credits", index, query=Query),
+        requests.get(site, "/credits/ledger.csv", export_file),
     )

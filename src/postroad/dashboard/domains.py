@@ -4,16 +4,20 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.dashboard import forms, lists, visits
+from postroad.dashboard import forms, lists, requests
 from postroad.dashboard import site as sites
-from postroad.model import domain_proof, domain_records, identifiers, times, warmup
-from postroad.services import context, domain_checks, domain_keys, domains, warming
+from postroad.model import domain_records, domain_verification, identifiers, times, warmup
+from postroad.services import context
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import checks as domain_checks
+from postroad.services.domains import registry as domains
+from postroad.services.domains import warmup_status
 from postroad.storage import domains as stored
 from postroad.web import routing
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class RecordGuide:
     """What a record is for, in plain words, and what happens without it (docs/domains.md)."""
 
     title: str
@@ -21,23 +25,23 @@ class Meaning:
     without: str
 
 
-MEANINGS: Final = {
-    domain_records.RecordPurpose.DKIM: Meaning(
+RECORD_GUIDES: Final = {
+    domain_records.RecordPurpose.DKIM: RecordGuide(
         "DKIM",
         "Receivers check the signature of your mail by it. It proves that the domain is yours.",
         "The domain is not verified, and its signatures count for nothing.",
     ),
-    domain_records.RecordPurpose.SPF: Meaning(
+    domain_records.RecordPurpose.SPF: RecordGuide(
         "SPF",
         "Tells receivers that this service may send for the domain.",
         "Much of your mail ends as spam, or is refused.",
     ),
-    domain_records.RecordPurpose.RETURN_PATH: Meaning(
+    domain_records.RecordPurpose.RETURN_PATH: RecordGuide(
         "Return path",
         "Brings bounces that come late back to this service.",
         "Mail is delivered; late bounces are not noticed.",
     ),
-    domain_records.RecordPurpose.DMARC: Meaning(
+    domain_records.RecordPurpose.DMARC: RecordGuide(
         "DMARC",
         "Says what receivers shall do with mail that only pretends to be yours.",
         "Large receivers trust you less.",
@@ -56,7 +60,7 @@ class Row:
     """A domain in the list. `records` is empty before its key was made: nobody has asked DNS yet."""
 
     domain: stored.Domain
-    records: list[domain_checks.Shown]
+    records: list[domain_checks.RecordStatus]
     warmth: warmup.View | None
 
     @property
@@ -72,79 +76,81 @@ def standing(domain: stored.Domain) -> str:
     return "verified" if domain.failing_since is None else "failing"
 
 
-def right_of(records: list[domain_checks.Shown]) -> tuple[int, int]:
+def right_of(records: list[domain_checks.RecordStatus]) -> tuple[int, int]:
     """How many records are as they should be, and of how many; those in the operator's DNS are not the account's."""
     own = [shown for shown in records if not shown.record.managed]
     return sum(shown.state is domain_records.RecordState.OK for shown in own), len(own)
 
 
-async def index(visit: visits.Visit) -> routing.Answer:
+async def index(page_request: requests.PageRequest) -> routing.Response:
     """The list, and the form that begins with a domain."""
-    listed = await lists.part(visit, domains.of_account, prefix=identifiers.DOMAIN)
+    listed = await lists.page(page_request, domains.of_account, prefix=identifiers.DOMAIN)
     # Only of those that have a key: making fifty of them would take a quarter of a minute.
-    keyed = await domain_keys.known_records(visit.ctx, listed.rows)
+    keyed = await domain_keys.existing_records(page_request.ctx, listed.rows)
     rows = [
         Row(
             domain,
-            await domain_checks.records(visit.ctx, domain) if domain.id in keyed else [],
-            await warming.view(visit.ctx, domain),
+            await domain_checks.records(page_request.ctx, domain) if domain.id in keyed else [],
+            await warmup_status.view(page_request.ctx, domain),
         )
         for domain in listed.rows
     ]
-    return visit.page("domains.html", rows=rows, right_of=right_of, listed=listed)
+    return page_request.page("domains.html", rows=rows, right_of=right_of, listed=listed)
 
 
-async def create(visit: visits.Visit) -> routing.Answer:
+async def create(page_request: requests.PageRequest) -> routing.Response:
     """Register a domain; its page says what to do next."""
-    form: NewDomain = visit.form
-    made = await domains.add(visit.ctx, visit.account_id, form.name, verified=False)
-    return visit.go(f"/domains/{made.id}", notice=f"{made.name} is registered. Now add its records to DNS.")
+    form: NewDomain = page_request.form
+    made = await domains.add(page_request.ctx, page_request.account_id, form.name, verified=False)
+    return page_request.redirect(
+        f"/domains/{made.id}", notice=f"{made.name} is registered. Now add its records to DNS."
+    )
 
 
-async def show(visit: visits.Visit) -> routing.Answer:
+async def show(page_request: requests.PageRequest) -> routing.Response:
     """One domain with all that DNS should say of it."""
-    domain = await domains.find(visit.ctx, visit.account_id, visit.request.path["id"])
-    records = await domain_checks.records(visit.ctx, domain)
-    asked = [shown.checked_at for shown in records if shown.checked_at is not None]
-    calendar = await warming.calendar(visit.ctx, domain)
-    return visit.page(
+    domain = await domains.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
+    records = await domain_checks.records(page_request.ctx, domain)
+    checked_times = [shown.checked_at for shown in records if shown.checked_at is not None]
+    calendar = await warmup_status.calendar(page_request.ctx, domain)
+    return page_request.page(
         "domain.html",
         domain=domain,
         standing=standing(domain),
         records=records,
-        meanings=MEANINGS,
+        meanings=RECORD_GUIDES,
         right=right_of(records),
-        asked_at=max(asked, default=None),
-        is_watched=visit.ctx.settings.domains.check_hours > 0,
-        patience_hours=domain_proof.PATIENCE // times.HOUR,
+        asked_at=max(checked_times, default=None),
+        is_watched=page_request.ctx.settings.domains.check_hours > 0,
+        patience_hours=domain_verification.GRACE_PERIOD // times.HOUR,
         calendar=calendar,
         today=next((day for day in calendar or () if day.state is warmup.Step.TODAY), None),
         date_of=date_of,
-        is_warmed_here=visit.ctx.settings.warmup.enabled,
+        is_warmed_here=page_request.ctx.settings.warmup.enabled,
     )
 
 
-async def check(visit: visits.Visit) -> routing.Answer:
+async def check(page_request: requests.PageRequest) -> routing.Response:
     """Ask DNS now."""
-    checked = await domain_checks.check_now(visit.ctx, visit.account_id, visit.request.path["id"])
+    checked = await domain_checks.check_now(page_request.ctx, page_request.account_id, page_request.request.path["id"])
     name = checked.domain.name
     match checked.change:
-        case domain_proof.Change.PROVEN:
+        case domain_verification.Change.VERIFIED:
             told, kind = f"{name} is verified: you can send from it.", "good"
-        case domain_proof.Change.LOST:
+        case domain_verification.Change.LOST:
             told, kind = f"{name} is not verified any more: its DKIM record is gone from DNS.", "bad"
         case _:
-            right, all_of_them = right_of(await domain_checks.records(visit.ctx, checked.domain))
+            right, all_of_them = right_of(await domain_checks.records(page_request.ctx, checked.domain))
             told = f"DNS was asked: {right} of {all_of_them} records are as they should be."
             kind = "good" if right == all_of_them else "warn"
-    return visit.go(f"/domains/{checked.domain.id}", notice=told, kind=kind)
+    return page_request.redirect(f"/domains/{checked.domain.id}", notice=told, kind=kind)
 
 
-async def remove(visit: visits.Visit) -> routing.Answer:
+async def remove(page_request: requests.PageRequest) -> routing.Response:
     """Forget a domain."""
-    domain = await domains.find(visit.ctx, visit.account_id, visit.request.path["id"])
-    await domains.remove(visit.ctx, visit.account_id, domain.id)
-    return visit.go("/domains", notice=f"{domain.name} is removed. Nothing can be sent from it any more.")
+    domain = await domains.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
+    await domains.remove(page_request.ctx, page_request.account_id, domain.id)
+    return page_request.redirect("/domains", notice=f"{domain.name} is removed. Nothing can be sent from it any more.")
 
 
 def date_of(day: int) -> str:
@@ -156,9 +162,9 @@ def date_of(day: int) -> str:
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """The pages and what can be done on them."""
     return (
-        visits.look(site, "/domains", index, query=lists.Query),
-        visits.change(site, "/domains", create, form=NewDomain),
-        visits.look(site, "/domains/{id}", show),
-        visits.change(site, "/domains/{id}/check", check),
-        visits.change(site, "/domains/{id}/remove", remove),
+        requests.get(site, "/domains", index, query=lists.Query),
+        requests.post(site, "/domains", create, form=NewDomain),
+        requests.get(site, "/domains/{id}", show),
+        requests.post(site, "/domains/{id}/check", check),
+        requests.post(site, "/domains/{id}/remove", remove),
     )

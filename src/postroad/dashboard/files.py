@@ -57,11 +57,11 @@ def routes(files: Files) -> tuple[routing.Route[context.Context], ...]:
 
 
 def _route(path: str, content: bytes, kind: str) -> routing.Route[Any]:
-    answer = routing.Answer(200, content, headers=(FOREVER,), content_type=kind)
+    answer = routing.Response(200, content, headers=(FOREVER,), content_type=kind)
 
-    async def give(_context: object, _request: routing.Request) -> routing.Answer:
+    async def give(_context: object, _request: routing.Request) -> routing.Response:
         return answer
 
     return routing.Route(
-        method="GET", path=path, handler=give, summary="A file", tag="Files", permission=None, answers={200: bytes}
+        method="GET", path=path, handler=give, summary="A file", tag="Files", permission=None, responses={200: bytes}
     )

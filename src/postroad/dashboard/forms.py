@@ -12,7 +12,7 @@ from postroad import errors
 from postroad.dashboard import site as sites
 from postroad.web import routing
 
-_OURS: Final = (b"same-origin", b"none")
+_SAME_ORIGIN: Final = (b"same-origin", b"none")
 
 
 class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -21,24 +21,24 @@ class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     word: str | None = None
 
 
-def refuse_foreign(site: sites.Site, headers: routing.Headers) -> None:
+def refuse_cross_origin(site: sites.Site, headers: routing.Headers) -> None:
     """Refuse what a page of somebody else has started."""
     came_from = headers.get(b"sec-fetch-site")
-    if came_from is not None and came_from not in _OURS:
-        raise _foreign()
+    if came_from is not None and came_from not in _SAME_ORIGIN:
+        raise _cross_origin()
     origin = headers.get(b"origin")
     # A page that tells nobody where it is (Referrer-Policy) sends its forms from the origin `null`, as Fetch has it.
     if origin is None or (origin == b"null" and came_from == b"same-origin"):
         return
     host = (headers.get(b"host") or b"").decode("latin-1").lower()
     if origin.decode("latin-1").lower() not in {sites.origin_of(site.base_url), f"http://{host}", f"https://{host}"}:
-        raise _foreign()
+        raise _cross_origin()
 
 
-def refuse_wordless() -> errors.Forbidden:
+def missing_csrf_token() -> errors.Forbidden:
     """What to say to a form without the session's word."""
     return errors.Forbidden("this form is not valid any more; open the page again and repeat what you did")
 
 
-def _foreign() -> errors.Forbidden:
+def _cross_origin() -> errors.Forbidden:
     return errors.Forbidden("this request was started by another site, so nothing was done")

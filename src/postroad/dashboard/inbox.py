@@ -8,10 +8,10 @@ from urllib import parse
 
 import msgspec
 
-from postroad.dashboard import previews, visits
+from postroad.dashboard import previews, requests
 from postroad.dashboard import site as sites
 from postroad.services import context
-from postroad.services import inbox as received
+from postroad.services.messages import dev_inbox as received
 from postroad.web import routing
 
 PATH: Final = "/inbox"
@@ -28,13 +28,13 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def routes(site: sites.Site, mail: received.Inbox) -> tuple[routing.Route[context.Context], ...]:
     """The list, each message, and emptying it all."""
 
-    async def index(visit: visits.Visit) -> routing.Answer:
-        query: Query = visit.query
+    async def index(page_request: requests.PageRequest) -> routing.Response:
+        query: Query = page_request.query
         to = (query.to or "").strip()
         found = mail.newest_first(to=to or None)
         rows = [one for one in found if query.before is None or one.id < query.before]
         following = {"to": to, "before": rows[ROWS - 1].id} if len(rows) > ROWS else None
-        return visit.page(
+        return page_request.page(
             "inbox.html",
             rows=rows[:ROWS],
             to=to,
@@ -42,22 +42,22 @@ def routes(site: sites.Site, mail: received.Inbox) -> tuple[routing.Route[contex
             following=f"{PATH}?{parse.urlencode(following)}" if following else "",
         )
 
-    async def show(visit: visits.Visit) -> routing.Answer:
-        query: previews.Query = visit.query
-        one = mail.find(visit.request.path["id"])
-        shown = await previews.shown(f"{PATH}/{one.id}", one.content, query.view)
-        return visit.page("received.html", one=one, shown=shown)
+    async def show(page_request: requests.PageRequest) -> routing.Response:
+        query: previews.Query = page_request.query
+        one = mail.find(page_request.request.path["id"])
+        shown = await previews.preview_page(f"{PATH}/{one.id}", one.content, query.view)
+        return page_request.page("received.html", one=one, shown=shown)
 
-    async def clear(visit: visits.Visit) -> routing.Answer:
+    async def clear(page_request: requests.PageRequest) -> routing.Response:
         mail.clear()
-        return visit.go(PATH, notice="The inbox is empty.")
+        return page_request.redirect(PATH, notice="The inbox is empty.")
 
-    async def content(visit: visits.Visit) -> bytes:
-        return mail.find(visit.request.path["id"]).content
+    async def content(page_request: requests.PageRequest) -> bytes:
+        return mail.find(page_request.request.path["id"]).content
 
     return (
-        visits.look(site, PATH, index, query=Query),
-        visits.change(site, f"{PATH}/clear", clear),
-        visits.look(site, f"{PATH}/{{id}}", show, query=previews.Query),
+        requests.get(site, PATH, index, query=Query),
+        requests.post(site, f"{PATH}/clear", clear),
+        requests.get(site, f"{PATH}/{{id}}", show, query=previews.Query),
         *previews.parts(site, f"{PATH}/{{id}}", content),
     )

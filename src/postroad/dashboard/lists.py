@@ -6,7 +6,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from postroad.dashboard import visits
+from postroad.dashboard import requests
 from postroad.model import cursors
 
 ROWS: Final = 50
@@ -30,7 +30,7 @@ AnyRow = TypeVar("AnyRow", bound=Row)
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[AnyRow]):
+class ListPage(Generic[AnyRow]):
     """Some rows; `following` is the place behind which the next part begins, if there is one."""
 
     rows: list[AnyRow]
@@ -38,9 +38,11 @@ class Part(Generic[AnyRow]):
     is_first: bool = True
 
 
-async def part(visit: visits.Visit, read: Callable[..., Awaitable[list[AnyRow]]], *, prefix: str) -> Part[AnyRow]:
+async def page(
+    page_request: requests.PageRequest, read: Callable[..., Awaitable[list[AnyRow]]], *, prefix: str
+) -> ListPage[AnyRow]:
     """The part that the address names; `read` is the service that reads the list."""
-    query: Query = visit.query
+    query: Query = page_request.query
     after = cursors.after(query.after, prefix)
-    found = await read(visit.ctx, visit.account_id, after=after, limit=ROWS + 1)
-    return Part(found[:ROWS], cursors.following([row.id for row in found], limit=ROWS), not after)
+    found = await read(page_request.ctx, page_request.account_id, after=after, limit=ROWS + 1)
+    return ListPage(found[:ROWS], cursors.following([row.id for row in found], limit=ROWS), not after)

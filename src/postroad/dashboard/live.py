@@ -12,30 +12,31 @@ from collections.abc import AsyncGenerator
 from typing import Final
 
 from postroad import errors
+from postroad.dashboard import requests
 from postroad.dashboard import site as sites
-from postroad.dashboard import visits
-from postroad.services import context, statistics, turns
+from postroad.services import context, quota
+from postroad.services.accounts import statistics
 from postroad.web import routing
 
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 # Shorter than what most proxies bear, long enough that opening a new one costs nothing.
 STREAM_SECONDS: Final = 300
 # Open pages of one account, and of all, in a process. Each holds a connection.
-STREAMS: Final = turns.Kind("live updates", of_account=20, of_process=500, retry_seconds=10)
+STREAMS: Final = quota.Quota("live updates", per_account=20, per_process=500, retry_seconds=10)
 # One person leaves places for the others of the account.
-OF_PERSON: Final = turns.Kind("live updates of a person", of_account=10, of_process=500, retry_seconds=10)
+STREAMS_PER_USER: Final = quota.Quota("live updates of a person", per_account=10, per_process=500, retry_seconds=10)
 # Accounts whose last pulse is kept; beyond it all are forgotten, which costs each a look.
-MOST_ACCOUNTS: Final = 1_000
+MAX_ACCOUNTS: Final = 1_000
 KIND: Final = "text/event-stream"
 # nginx would otherwise collect what is to come at once.
 UNBUFFERED: Final = ("X-Accel-Buffering", "no")
-HELLO: Final = b"retry: 3000\n\n"
+RETRY_FIELD: Final = b"retry: 3000\n\n"
 CHANGED: Final = b"event: changed\ndata:\n\n"
 # A comment with every look. Only by sending something is it noticed that the browser has gone, and its place is free.
-STILL_HERE: Final = b":\n\n"
+KEEP_ALIVE: Final = b":\n\n"
 
 
-class Pulses:
+class FingerprintCache:
     """The last look at each account."""
 
     def __init__(self) -> None:
@@ -44,38 +45,41 @@ class Pulses:
     async def of(self, ctx: context.Context, account_id: str) -> bytes:
         """The account's pulse, a second old at the most."""
         seen = self._seen.get(account_id)
-        if seen is not None and time.monotonic() - seen[0] < LOOK_SECONDS:
+        if seen is not None and time.monotonic() - seen[0] < POLL_SECONDS:
             return seen[1]
-        pulse = await statistics.pulse(ctx, account_id)
-        if len(self._seen) >= MOST_ACCOUNTS:
+        fingerprint = await statistics.change_fingerprint(ctx, account_id)
+        if len(self._seen) >= MAX_ACCOUNTS:
             self._seen.clear()
-        self._seen[account_id] = time.monotonic(), pulse
-        return pulse
+        self._seen[account_id] = time.monotonic(), fingerprint
+        return fingerprint
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """The stream."""
-    pulses = Pulses()
+    fingerprints = FingerprintCache()
 
-    async def show(visit: visits.Visit) -> routing.Answer:
-        return routing.Answer(200, _stream(visit, pulses), headers=(UNBUFFERED,), content_type=KIND)
+    async def show(page_request: requests.PageRequest) -> routing.Response:
+        return routing.Response(200, _stream(page_request, fingerprints), headers=(UNBUFFERED,), content_type=KIND)
 
-    return (visits.look(site, "/live", show),)
+    return (requests.get(site, "/live", show),)
 
 
-async def _stream(visit: visits.Visit, pulses: Pulses) -> AsyncGenerator[bytes, None]:
-    ctx, end = visit.ctx, time.monotonic() + STREAM_SECONDS
-    with turns.taken(ctx, STREAMS, visit.account_id), turns.taken(ctx, OF_PERSON, visit.user.id):
+async def _stream(page_request: requests.PageRequest, fingerprints: FingerprintCache) -> AsyncGenerator[bytes, None]:
+    ctx, end = page_request.ctx, time.monotonic() + STREAM_SECONDS
+    with (
+        quota.acquire(ctx, STREAMS, page_request.account_id),
+        quota.acquire(ctx, STREAMS_PER_USER, page_request.user.id),
+    ):
         # Before the page hears that the stream is there: whatever it then reads is not older than this.
-        before = await pulses.of(ctx, visit.account_id)
-        yield HELLO
-        while time.monotonic() < end and not visit.site.is_stopping():
-            await asyncio.sleep(LOOK_SECONDS)
+        before = await fingerprints.of(ctx, page_request.account_id)
+        yield RETRY_FIELD
+        while time.monotonic() < end and not page_request.site.is_stopping():
+            await asyncio.sleep(POLL_SECONDS)
             try:
-                await visits.recognise(visit.site, ctx, visit.request.headers)
-                pulse = await pulses.of(ctx, visit.account_id)
+                await requests.authenticate(page_request.site, ctx, page_request.request.headers)
+                fingerprint = await fingerprints.of(ctx, page_request.account_id)
             except errors.PostroadError:
                 # The session is over, or the store is away: the browser asks again and is told.
                 return
-            yield CHANGED if pulse != before else STILL_HERE
-            before = pulse
+            yield CHANGED if fingerprint != before else KEEP_ALIVE
+            before = fingerprint

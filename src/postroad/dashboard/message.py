@@ -4,18 +4,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import errors
-from postroad.dashboard import forms, previews, timelines, visits
+from postroad.dashboard import forms, previews, requests, timelines
 from postroad.dashboard import site as sites
-from postroad.model import judging, mail
-from postroad.services import context, messages, queues, webhook_log
-from postroad.storage import attempts, late_bounces, queue_views, recipients
+from postroad.model import mail
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.messages import lookup as messages
+from postroad.services.queue import inspection
+from postroad.services.webhooks import delivery_log
+from postroad.storage import async_bounces, attempts, queue_views, recipients
 from postroad.web import routing
 
 # A message has at most 50 recipients, each with an event or two; further ones are in the log.
-TOLD: Final = 100
+MAX_DELIVERIES: Final = 100
 # More than this many recipients are folded, so that the page can be surveyed.
-OPEN_RECIPIENTS: Final = 3
-BILLED: Final = {
+MAX_EXPANDED_RECIPIENTS: Final = 3
+BILLING_LABELS: Final = {
     mail.BillingStatus.RESERVED: "reserved until the results are final",
     mail.BillingStatus.SETTLED: "spent",
     mail.BillingStatus.RELEASED: "given back",
@@ -29,13 +33,13 @@ class Retry(forms.Form, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RecipientView:
     """One recipient: its line in the queue while it has one, what was tried, and what came back later."""
 
     recipient: recipients.Recipient
-    line: queues.Line | None
+    line: inspection.QueueEntry | None
     attempts: list[attempts.Attempt]
-    late_bounces: list[late_bounces.LateBounce]
+    late_bounces: list[async_bounces.LateBounce]
 
     @property
     def is_waiting(self) -> bool:
@@ -52,42 +56,44 @@ class Course:
     @property
     def explanation(self) -> str:
         """In plain words what the last attempt has come to."""
-        return judging.explain(self.attempts[-1].reason) if self.attempts else ""
+        return disposition.explain(self.attempts[-1].reason) if self.attempts else ""
 
 
-async def show(visit: visits.Visit) -> routing.Answer:
+async def show(page_request: requests.PageRequest) -> routing.Response:
     """Everything that is known of a message."""
-    query: previews.Query = visit.query
-    ctx, account_id, message_id = visit.ctx, visit.account_id, visit.request.path["id"]
+    query: previews.Query = page_request.query
+    ctx, account_id, message_id = page_request.ctx, page_request.account_id, page_request.request.path["id"]
     found = await messages.details(ctx, account_id, message_id)
-    lines = await queues.lines_of_message(ctx, account_id, message_id)
-    told = await webhook_log.page(ctx, account_id, message_id=message_id, limit=TOLD)
-    courses = [_course(found, one, lines.get(one.id)) for one in found.recipients]
-    courses.sort(key=lambda course: course.rank)
-    can_retry = sum(course.is_waiting for course in courses)
-    return visit.page(
+    queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
+    told = await delivery_log.page(ctx, account_id, message_id=message_id, limit=MAX_DELIVERIES)
+    courses = [_recipient_view(found, one, queue_entries.get(one.id)) for one in found.recipients]
+    courses.sort(key=lambda view: view.rank)
+    can_retry = sum(view.is_waiting for view in courses)
+    return page_request.page(
         "message.html",
         found=found,
         message=found.message,
         courses=courses,
         can_retry=can_retry,
-        are_open=len(courses) <= OPEN_RECIPIENTS,
-        are_waiting_open=can_retry <= OPEN_RECIPIENTS,
-        timeline=timelines.of(found, [line.waiting for line in lines.values()], told),
+        are_open=len(courses) <= MAX_EXPANDED_RECIPIENTS,
+        are_waiting_open=can_retry <= MAX_EXPANDED_RECIPIENTS,
+        timeline=timelines.build(found, [line.waiting for line in queue_entries.values()], told),
         told=told,
         names={one.id: one.email for one in found.recipients},
         # Who watches a message that has ended would ask for all of it again with every other result of the account.
-        is_live=bool(lines) or any(entry.status == "pending" for entry in told),
-        shown=await _shown(visit, message_id, query.view),
-        came=timelines.CAME,
-        billed=BILLED,
-        faults=judging.FAULT_WORDS,
-        explain=judging.explain,
+        is_live=bool(queue_entries) or any(entry.status == "pending" for entry in told),
+        shown=await _shown(page_request, message_id, query.view),
+        came=timelines.SOURCE_LABELS,
+        billed=BILLING_LABELS,
+        faults=disposition.FAULT_LABELS,
+        explain=disposition.explain,
     )
 
 
-def _course(found: messages.Details, recipient: recipients.Recipient, line: queues.Line | None) -> Course:
-    return Course(
+def _recipient_view(
+    found: messages.Details, recipient: recipients.Recipient, line: inspection.QueueEntry | None
+) -> RecipientView:
+    return RecipientView(
         recipient,
         line,
         [one for one in found.attempts if one.recipient_id == recipient.id],
@@ -95,29 +101,31 @@ def _course(found: messages.Details, recipient: recipients.Recipient, line: queu
     )
 
 
-async def _shown(visit: visits.Visit, message_id: str, view: previews.View | None) -> previews.Shown | None:
+async def _shown(
+    page_request: requests.PageRequest, message_id: str, view: previews.View | None
+) -> previews.PreviewPage | None:
     """What is in the message; None when its body is not kept any more, and for scripts that only look for results."""
-    if visit.request.headers.get(visits.REFRESHED) is not None:
+    if page_request.request.headers.get(requests.REFRESH_HEADER) is not None:
         return None
     try:
-        raw = await messages.raw(visit.ctx, visit.account_id, message_id)
+        raw = await messages.raw(page_request.ctx, page_request.account_id, message_id)
     except errors.NotFound:
         return None
-    return await previews.shown(f"/messages/{message_id}", raw, view)
+    return await previews.preview_page(f"/messages/{message_id}", raw, view)
 
 
-async def retry(visit: visits.Visit) -> routing.Answer:
+async def retry(page_request: requests.PageRequest) -> routing.Response:
     """Try what waits now."""
-    form: Retry = visit.form
-    message_id = visit.request.path["id"]
-    done = await queues.retry_of_account(visit.ctx, visit.account_id, message_id, form.recipient_id)
+    form: Retry = page_request.form
+    message_id = page_request.request.path["id"]
+    done = await inspection.retry_of_account(page_request.ctx, page_request.account_id, message_id, form.recipient_id)
     counted = "1 recipient is" if done.changed == 1 else f"{done.changed} recipients are"
-    return visit.go(f"/messages/{message_id}", notice=f"{counted} tried now.")
+    return page_request.redirect(f"/messages/{message_id}", notice=f"{counted} tried now.")
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """The page, and trying again."""
     return (
-        visits.look(site, "/messages/{id}", show, query=previews.Query),
-        visits.change(site, "/messages/{id}/retry", retry, form=Retry),
+        requests.get(site, "/messages/{id}", show, query=previews.Query),
+        requests.post(site, "/messages/{id}/retry", retry, form=Retry),
     )

@@ -1,4 +1,4 @@
-"""`/messages`: the account's mail, newest first, found by the words of the search box (model/queries.py)."""
+"""`/messages`: the account's mail, newest first, found by the words of the search box (model/search_query.py)."""
 
 import dataclasses
 from typing import Final
@@ -6,10 +6,11 @@ from urllib import parse
 
 import msgspec
 
+from postroad.dashboard import requests
 from postroad.dashboard import site as sites
-from postroad.dashboard import visits
-from postroad.model import mail, queries
-from postroad.services import context, messages
+from postroad.model import mail, search_query
+from postroad.services import context
+from postroad.services.messages import lookup as messages
 from postroad.web import routing
 
 PATH: Final = "/messages"
@@ -33,28 +34,28 @@ class Choice(msgspec.Struct, frozen=True):
     is_chosen: bool
 
 
-async def index(visit: visits.Visit) -> routing.Answer:
+async def index(page_request: requests.PageRequest) -> routing.Response:
     """A part of what the words find, or what is wrong with them."""
-    query: Query = visit.query
+    query: Query = page_request.query
     text = (query.search or "").strip()
     try:
-        found = await messages.search(visit.ctx, visit.account_id, text, limit=ROWS, cursor=query.cursor)
-    except queries.QueryError as problem:
-        return _page(visit, queries.Query(), text=text, status=400, problem=problem)
-    return _page(visit, found.query, text=text, found=found)
+        found = await messages.search(page_request.ctx, page_request.account_id, text, limit=ROWS, cursor=query.cursor)
+    except search_query.QueryError as problem:
+        return _page(page_request, search_query.Query(), text=text, status=400, problem=problem)
+    return _page(page_request, found.query, text=text, found=found)
 
 
 def _page(
-    visit: visits.Visit,
-    query: queries.Query,
+    page_request: requests.PageRequest,
+    query: search_query.Query,
     *,
     text: str,
     status: int = 200,
-    found: messages.Found | None = None,
-    problem: queries.QueryError | None = None,
-) -> routing.Answer:
-    asked: Query = visit.query
-    return visit.page(
+    found: messages.SearchPage | None = None,
+    problem: search_query.QueryError | None = None,
+) -> routing.Response:
+    asked: Query = page_request.query
+    return page_request.page(
         "messages.html",
         status=status,
         text=text,
@@ -64,9 +65,9 @@ def _page(
         choices={"Status": _statuses(query), "Accepted": _periods(query)},
         is_first=asked.cursor is None,
         following=path_of(text, found.next_cursor) if found and found.next_cursor else "",
-        wider=path_of(queries.format(dataclasses.replace(query, after=None, before=None, status=None))),
-        examples=[(name, finds, example, path_of(example)) for name, finds, example in queries.HELP],
-        most_characters=queries.MOST_CHARACTERS,
+        wider=path_of(search_query.format(dataclasses.replace(query, after=None, before=None, status=None))),
+        examples=[(name, finds, example, path_of(example)) for name, finds, example in search_query.HELP],
+        most_characters=search_query.MAX_CHARACTERS,
     )
 
 
@@ -76,7 +77,7 @@ def path_of(text: str, cursor: str | None = None) -> str:
     return f"{PATH}?{parse.urlencode(wanted)}" if wanted else PATH
 
 
-def _statuses(query: queries.Query) -> list[Choice]:
+def _statuses(query: search_query.Query) -> list[Choice]:
     """The same search for messages in every state, and in each."""
     everything = _choice("All", query, dataclasses.replace(query, status=None))
     return [
@@ -85,7 +86,7 @@ def _statuses(query: queries.Query) -> list[Choice]:
     ]
 
 
-def _periods(query: queries.Query) -> list[Choice]:
+def _periods(query: search_query.Query) -> list[Choice]:
     anytime = _choice("Any time", query, dataclasses.replace(query, after=None, before=None))
     recent = [
         _choice(f"Last {text}", query, dataclasses.replace(query, after=span, before=None)) for span, text in PERIODS
@@ -93,10 +94,10 @@ def _periods(query: queries.Query) -> list[Choice]:
     return [anytime, *recent]
 
 
-def _choice(text: str, query: queries.Query, changed: queries.Query) -> Choice:
-    return Choice(text, path_of(queries.format(changed)), changed == query)
+def _choice(text: str, query: search_query.Query, changed: search_query.Query) -> Choice:
+    return Choice(text, path_of(search_query.format(changed)), changed == query)
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """The list; there is nothing to change on it."""
-    return (visits.look(site, PATH, index, query=Query),)
+    return (requests.get(site, PATH, index, query=Query),)

@@ -6,10 +6,16 @@ from typing import Final
 
 import msgspec
 
-from postroad.dashboard import attention, visits, welcome
+from postroad.dashboard import attention, requests, welcome
 from postroad.dashboard import site as sites
-from postroad.model import judging, times
-from postroad.services import accounts, context, messages, statistics, trying_out, webhook_log
+from postroad.model import times
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.acceptance import test_message
+from postroad.services.accounts import registry as accounts
+from postroad.services.accounts import statistics
+from postroad.services.messages import lookup as messages
+from postroad.services.webhooks import delivery_log
 from postroad.web import routing
 
 PERIODS: Final = {
@@ -18,7 +24,7 @@ PERIODS: Final = {
     statistics.Period.MONTH: "30 days",
 }
 # Enough to find one that was tried, while new ones come in.
-TOLD: Final = 20
+MAX_DELIVERIES: Final = 20
 PROVIDERS: Final = {
     "google": "Google",
     "microsoft": "Microsoft",
@@ -28,8 +34,8 @@ PROVIDERS: Final = {
     "others": "All others",
 }
 # What is beyond the last line still has to be seen; what is far beyond it must not push the lines together.
-METER_ROOM: Final = 1.25
-METER_MOST: Final = 2
+METER_HEADROOM: Final = 1.25
+METER_MAX_RATIO: Final = 2
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,7 +75,7 @@ class Meter:
 
     def place(self, percent: float) -> float:
         """Where a share is drawn, in percent of the width."""
-        end = METER_ROOM * max(self.suspend, min(self.percent, METER_MOST * self.suspend))
+        end = METER_HEADROOM * max(self.suspend, min(self.percent, METER_MAX_RATIO * self.suspend))
         return round(min(100.0, 100 * percent / end), 2)
 
     @property
@@ -80,50 +86,50 @@ class Meter:
         return "warn" if self.percent >= self.warn else "good"
 
 
-async def show(visit: visits.Visit) -> routing.Answer:
+async def show(page_request: requests.PageRequest) -> routing.Response:
     """The overview of a period."""
-    query: Query = visit.query
-    ctx, account_id = visit.ctx, visit.account_id
+    query: Query = page_request.query
+    ctx, account_id = page_request.ctx, page_request.account_id
     found = await statistics.overview(ctx, account_id, query.period or statistics.Period.WEEK)
-    guard = await accounts.sending(ctx, visit.account)
-    sender = await trying_out.default_sender(ctx, account_id)
-    facts = attention.Facts(
-        account=visit.account,
+    guard = await accounts.sending(ctx, page_request.account)
+    sender = await test_message.default_sender(ctx, account_id)
+    facts = attention.AlertFacts(
+        account=page_request.account,
         guard=guard,
         cooldown_hours=ctx.settings.bounce_guard.cooldown_hours,
         sender=sender,
-        pace=_pace(found),
-        told=await webhook_log.page(ctx, account_id, limit=TOLD),
+        daily_recipients=_daily_recipients(found),
+        told=await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES),
     )
-    has_sent = await _has_sent(visit, found)
-    return visit.page(
+    has_sent = await _has_sent(page_request, found)
+    return page_request.page(
         "overview.html",
         found=found,
         periods=PERIODS,
         matters=attention.matters(facts),
         sender=sender,
         has_sent=has_sent,
-        offers_receiver=not has_sent and await welcome.offers_receiver(visit),
-        tiles=_tiles(found, visit.account.available),
+        offers_receiver=not has_sent and await welcome.offers_receiver(page_request),
+        tiles=_tiles(found, page_request.account.available),
         charts=_charts(found.series),
         days=_days(found),
         seconds=statistics.SHAPES[found.period].hours * 3_600,
         guard=guard,
         meters=_meters(guard),
         names=PROVIDERS,
-        least_results=statistics.LEAST_RESULTS,
-        faults=judging.FAULT_WORDS,
+        least_results=statistics.MIN_RESULTS,
+        faults=disposition.FAULT_LABELS,
     )
 
 
-async def _has_sent(visit: visits.Visit, found: statistics.Overview) -> bool:
+async def _has_sent(page_request: requests.PageRequest, found: statistics.Overview) -> bool:
     if found.totals.messages or found.queued:
         return True
-    newest = await messages.page(visit.ctx, visit.account_id, messages.Filters(), limit=1, cursor=None)
+    newest = await messages.page(page_request.ctx, page_request.account_id, messages.Filters(), limit=1, cursor=None)
     return bool(newest.messages)
 
 
-def _pace(found: statistics.Overview) -> float:
+def _daily_recipients(found: statistics.Overview) -> float:
     """Recipients a day."""
     shape = statistics.SHAPES[found.period]
     return found.totals.recipients * 24 / (shape.buckets * shape.hours)
@@ -155,10 +161,10 @@ def _growth(now: int, before: int) -> tuple[str, str]:
 def _rate(label: str, name: str, now: statistics.Totals, before: statistics.Totals) -> Tile:
     share, share_before = _share(now, name), _share(before, name)
     count = getattr(now, name)
-    detail = f"{count:,} of {_ended(now):,}"
+    detail = f"{count:,} of {_final_count(now):,}"
     if share is None:
         return Tile(label, "\N{EN DASH}", "no results yet")
-    figure = f"{share:.1f} %" if 0 < count < _ended(now) else f"{share:.0f} %"
+    figure = f"{share:.1f} %" if 0 < count < _final_count(now) else f"{share:.0f} %"
     points = 0.0 if share_before is None else round(share - share_before, 1)
     if not points:
         return Tile(label, figure, detail)
@@ -166,12 +172,12 @@ def _rate(label: str, name: str, now: statistics.Totals, before: statistics.Tota
     return Tile(label, figure, detail, f"{points:+.1f} points".replace("-", "\N{MINUS SIGN}"), tone)
 
 
-def _ended(totals: statistics.Totals) -> int:
+def _final_count(totals: statistics.Totals) -> int:
     return totals.delivered + totals.bounced + totals.failed
 
 
 def _share(totals: statistics.Totals, name: str) -> float | None:
-    ended = _ended(totals)
+    ended = _final_count(totals)
     count: int = getattr(totals, name)
     return 100 * count / ended if ended else None
 
@@ -214,4 +220,4 @@ def _meters(guard: accounts.Sending) -> Sequence[Meter]:
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """The page; there is nothing to change on it."""
-    return (visits.look(site, "/", show, query=Query),)
+    return (requests.get(site, "/", show, query=Query),)

@@ -20,7 +20,7 @@ _HIDDEN: Final = re.compile(
 )
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _KIBIBYTE: Final = 1_024
-_SPANS: Final = ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second"))
+_UNITS: Final = ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second"))
 
 
 class Pages:
@@ -83,7 +83,7 @@ def since(moment: int, now: int) -> str:
 
 def span(seconds: float) -> str:
     """So many seconds, in the largest unit that fits."""
-    for size, name in _SPANS:
+    for size, name in _UNITS:
         if seconds >= size:
             count = int(seconds // size)
             return f"{count} {name}" if count == 1 else f"{count} {name}s"

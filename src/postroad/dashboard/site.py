@@ -7,7 +7,7 @@ from urllib import parse
 
 from postroad import config
 from postroad.dashboard import files, rendering
-from postroad.services import inbox
+from postroad.services.messages import dev_inbox
 
 # Only what comes from here runs, is shown, or is asked; nobody may frame our pages (CSP level 3).
 POLICY: Final = (
@@ -28,7 +28,7 @@ class Site:
     pages: rendering.Pages
     files: files.Files
     base_url: str
-    mail: inbox.Inbox | None
+    mail: dev_inbox.Inbox | None
     is_stopping: Callable[[], bool]
 
     @property
@@ -45,7 +45,7 @@ class Site:
         return *guards, ("Strict-Transport-Security", f"max-age={_YEAR_SECONDS}")
 
 
-def build(settings: config.Settings, *, mail: inbox.Inbox | None, is_stopping: Callable[[], bool]) -> Site:
+def build(settings: config.Settings, *, mail: dev_inbox.Inbox | None, is_stopping: Callable[[], bool]) -> Site:
     """The dashboard of an installation."""
     loaded = files.load()
     return Site(

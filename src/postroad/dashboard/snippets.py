@@ -12,8 +12,8 @@ from typing import Final
 from urllib import parse
 
 from postroad import config
-from postroad.dashboard import http_snippets, literals, smtp_snippets, visits
-from postroad.services import trying_out
+from postroad.dashboard import http_snippets, literals, requests, smtp_snippets
+from postroad.services.acceptance import test_message
 
 API_KEY: Final = "YOUR_API_KEY"
 USERNAME: Final = "YOUR_USERNAME"
@@ -31,7 +31,7 @@ class Security(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SmtpDoor:
+class SmtpListener:
     """Where applications hand in mail over SMTP."""
 
     host: str
@@ -40,11 +40,11 @@ class SmtpDoor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SnippetContext:
     """What all texts say: where the service is, between whom a first mail goes. `smtp` is None if nobody listens."""
 
     base_url: str
-    smtp: SmtpDoor | None
+    smtp: SmtpListener | None
     sender: str
     recipient: str
     # Whether the sender is of a domain of the account; else it is an example, and would be refused.
@@ -68,19 +68,19 @@ _PIECES: Final[Mapping[Security, Mapping[str, str]]] = {
 }
 
 
-async def place(visit: visits.Visit) -> Place:
+async def place(page_request: requests.PageRequest) -> SnippetContext:
     """Where this installation is, and a first mail from the account's own domain to whoever looks at the page."""
-    sender = await trying_out.default_sender(visit.ctx, visit.account_id)
-    return Place(
-        base_url=visit.base_url.rstrip("/"),
-        smtp=smtp_door(visit.ctx.settings, base_url=visit.base_url),
+    sender = await test_message.default_sender(page_request.ctx, page_request.account_id)
+    return SnippetContext(
+        base_url=page_request.base_url.rstrip("/"),
+        smtp=smtp_listener(page_request.ctx.settings, base_url=page_request.base_url),
         sender=sender or SENDER,
-        recipient=visit.user.email,
+        recipient=page_request.user.email,
         is_sender_own=sender is not None,
     )
 
 
-def smtp_door(settings: config.Settings, *, base_url: str) -> SmtpDoor | None:
+def smtp_listener(settings: config.Settings, *, base_url: str) -> SmtpListener | None:
     """Where the settings have mail handed in; STARTTLS first, as most applications expect it."""
     chosen = settings.submission
     if chosen.listen:
@@ -91,10 +91,10 @@ def smtp_door(settings: config.Settings, *, base_url: str) -> SmtpDoor | None:
     else:
         return None
     host = where.host if _is_this_machine(where.host) else settings.delivery.hostname
-    return SmtpDoor(host or parse.urlsplit(base_url).hostname or where.host, where.port, security)
+    return SmtpListener(host or parse.urlsplit(base_url).hostname or where.host, where.port, security)
 
 
-def over_http(where: Place, *, api_key: str = API_KEY) -> tuple[Snippet, ...]:
+def over_http(where: SnippetContext, *, api_key: str = API_KEY) -> tuple[Snippet, ...]:
     """How to send with an API key."""
     message = {"from": where.sender, "to": where.recipient, "subject": "Hello", "text": "It works."}
     values = {
@@ -109,24 +109,24 @@ def over_http(where: Place, *, api_key: str = API_KEY) -> tuple[Snippet, ...]:
     return tuple(_filled(source, values, {}) for source in http_snippets.SOURCES)
 
 
-def over_smtp(where: Place, *, username: str = USERNAME, password: str = PASSWORD) -> tuple[Snippet, ...]:
+def over_smtp(where: SnippetContext, *, username: str = USERNAME, password: str = PASSWORD) -> tuple[Snippet, ...]:
     """How to send with an SMTP credential; nothing where nobody listens."""
     if where.smtp is None:
         return ()
-    door = where.smtp
-    pieces = _PIECES[door.security]
+    listener = where.smtp
+    pieces = _PIECES[listener.security]
     values = {
-        "smtp_url": f"{pieces['scheme']}://{config.Endpoint(door.host, door.port)}",
+        "smtp_url": f"{pieces['scheme']}://{config.Endpoint(listener.host, listener.port)}",
         "login": f"{username}:{password}",
         "username": username,
         "password": password,
-        "host": door.host,
+        "host": listener.host,
         "sender": where.sender,
         "recipient": where.recipient,
         "from_field": f"From: {where.sender}",
         "to_field": f"To: {where.recipient}",
     }
-    pieces = {**pieces, "port": str(door.port)}
+    pieces = {**pieces, "port": str(listener.port)}
     return tuple(_filled(source, values, pieces) for source in smtp_snippets.SOURCES)
 
 

@@ -5,9 +5,11 @@ from typing import Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.dashboard import forms, visits
+from postroad.dashboard import forms, requests
 from postroad.dashboard import site as sites
-from postroad.services import context, suppression_files, suppressions
+from postroad.services import context
+from postroad.services.suppressions import registry as suppressions
+from postroad.services.suppressions import suppression_csv
 from postroad.storage import suppressions as stored
 from postroad.web import routing
 
@@ -55,19 +57,21 @@ class File(forms.Form, frozen=True, kw_only=True):
     content: str
 
 
-async def index(visit: visits.Visit) -> routing.Answer:
+async def index(page_request: requests.PageRequest) -> routing.Response:
     """A part of the list, or one address of it."""
-    query: Query = visit.query
+    query: Query = page_request.query
     email, source = (query.email or "").strip(), query.source or None
     if email:
         # One address is shown whatever put it there.
         source = None
-        found = await _only(visit, email)
+        found = await _only(page_request, email)
     else:
         # PostgreSQL keeps no NUL, and no address has one.
         after = (query.after or "").replace("\0", "")
-        found = await suppressions.page(visit.ctx, visit.account_id, after=after, limit=ROWS + 1, source=source)
-    return visit.page(
+        found = await suppressions.page(
+            page_request.ctx, page_request.account_id, after=after, limit=ROWS + 1, source=source
+        )
+    return page_request.page(
         "suppressions.html",
         rows=found[:ROWS],
         following=found[ROWS - 1].email_key if len(found) > ROWS else None,
@@ -78,52 +82,54 @@ async def index(visit: visits.Visit) -> routing.Answer:
     )
 
 
-async def _only(visit: visits.Visit, email: str) -> list[stored.Suppression]:
+async def _only(page_request: requests.PageRequest, email: str) -> list[stored.Suppression]:
     try:
-        return [await suppressions.find(visit.ctx, visit.account_id, email)]
+        return [await suppressions.find(page_request.ctx, page_request.account_id, email)]
     except errors.NotFound:
         return []
 
 
-async def add(visit: visits.Visit) -> routing.Answer:
+async def add(page_request: requests.PageRequest) -> routing.Response:
     """Put an address onto the list."""
-    form: Addition = visit.form
+    form: Addition = page_request.form
     reason, source = form.reason or REASON, stored.Source.ACCOUNT
-    row, is_new = await suppressions.add(visit.ctx, visit.account_id, form.email, reason=reason, source=source)
+    row, is_new = await suppressions.add(
+        page_request.ctx, page_request.account_id, form.email, reason=reason, source=source
+    )
     if not is_new:
         raise errors.Conflict(f"email: {row.email_key} is on the list already; to change the reason, remove it first")
-    return visit.go(PATH, notice=f"{row.email_key} gets no more mail of this account.")
+    return page_request.redirect(PATH, notice=f"{row.email_key} gets no more mail of this account.")
 
 
-async def remove(visit: visits.Visit) -> routing.Answer:
+async def remove(page_request: requests.PageRequest) -> routing.Response:
     """Take an address off the list."""
-    form: Removal = visit.form
-    email = await suppressions.remove(visit.ctx, visit.account_id, form.email)
-    return visit.go(PATH, notice=f"{email} may get mail again.")
+    form: Removal = page_request.form
+    email = await suppressions.remove(page_request.ctx, page_request.account_id, form.email)
+    return page_request.redirect(PATH, notice=f"{email} may get mail again.")
 
 
-async def import_file(visit: visits.Visit) -> routing.Answer:
+async def import_file(page_request: requests.PageRequest) -> routing.Response:
     """Put the addresses of a file onto the list."""
-    form: File = visit.form
-    read = await suppression_files.read(visit.ctx, visit.account_id, form.content.encode())
+    form: File = page_request.form
+    read = await suppression_csv.import_csv(page_request.ctx, page_request.account_id, form.content.encode())
     counted = "1 address was" if read.added == 1 else f"{read.added:,} addresses were"
     already = f" {read.already:,} of the file changed nothing: they were there already." if read.already else ""
-    return visit.go(PATH, notice=f"{counted} added.{already}")
+    return page_request.redirect(PATH, notice=f"{counted} added.{already}")
 
 
-async def export_file(visit: visits.Visit) -> routing.Answer:
+async def export_file(page_request: requests.PageRequest) -> routing.Response:
     """The whole list as a file."""
-    parts = suppression_files.export(visit.ctx, visit.account_id)
+    parts = suppression_csv.export(page_request.ctx, page_request.account_id)
     disposition = ("Content-Disposition", 'attachment; filename="suppressions.csv"')
-    return routing.Answer(200, parts, headers=(disposition,), content_type=CSV)
+    return routing.Response(200, parts, headers=(disposition,), content_type=CSV)
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """The list and what can be done with it."""
     return (
-        visits.look(site, PATH, index, query=Query),
-        visits.change(site, PATH, add, form=Addition),
-        visits.change(site, f"{PATH}/remove", remove, form=Removal),
-        visits.change(site, f"{PATH}/import", import_file, form=File, body_limit=FILE_BYTES),
-        visits.look(site, f"{PATH}/export", export_file),
+        requests.get(site, PATH, index, query=Query),
+        requests.post(site, PATH, add, form=Addition),
+        requests.post(site, f"{PATH}/remove", remove, form=Removal),
+        requests.post(site, f"{PATH}/import", import_file, form=File, body_limit=FILE_BYTES),
+        requests.get(site, f"{PATH}/export", export_file),
     )

@@ -3,10 +3,12 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from postroad.dashboard import forms, visits
+from postroad.dashboard import forms, requests
 from postroad.dashboard import site as sites
 from postroad.model import caller
-from postroad.services import context, password_links, people
+from postroad.services import context
+from postroad.services.auth import password_links
+from postroad.services.auth import users as account_users
 from postroad.storage import users
 from postroad.web import routing
 
@@ -36,61 +38,67 @@ class RoleChange(forms.Form, frozen=True, kw_only=True):
     role: caller.Role
 
 
-async def index(visit: visits.Visit) -> routing.Answer:
+async def index(page_request: requests.PageRequest) -> routing.Response:
     """The people."""
-    return await _page(visit)
+    return await _page(page_request)
 
 
-async def invite(visit: visits.Visit) -> routing.Answer:
+async def invite(page_request: requests.PageRequest) -> routing.Response:
     """Somebody new, and the link by which they choose a password: shown once."""
-    form: Invitation = visit.form
-    invited = await people.invite(visit.ctx, visit.account_id, email=form.email, role=form.role)
-    return await _page(visit, status=201, link=_link(visit, invited.user, invited.link_token, invited.expires_at))
+    form: Invitation = page_request.form
+    invited = await account_users.invite(page_request.ctx, page_request.account_id, email=form.email, role=form.role)
+    return await _page(
+        page_request, status=201, link=_link(page_request, invited.user, invited.link_token, invited.expires_at)
+    )
 
 
-async def make_link(visit: visits.Visit) -> routing.Answer:
+async def make_link(page_request: requests.PageRequest) -> routing.Response:
     """A link by which somebody chooses a new password: shown once."""
-    user = await people.find(visit.ctx, visit.account_id, visit.request.path["id"])
-    made = await people.make_link(visit.ctx, visit.account_id, user.id)
-    return await _page(visit, status=201, link=_link(visit, user, made.token, made.expires_at))
+    user = await account_users.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
+    made = await account_users.create_password_link(page_request.ctx, page_request.account_id, user.id)
+    return await _page(page_request, status=201, link=_link(page_request, user, made.token, made.expires_at))
 
 
-async def change_role(visit: visits.Visit) -> routing.Answer:
+async def change_role(page_request: requests.PageRequest) -> routing.Response:
     """Another role."""
-    form: RoleChange = visit.form
-    user = await people.change_role(visit.ctx, visit.account_id, visit.request.path["id"], role=form.role)
-    return visit.go(PATH, notice=f"{user.email} is {_with_article(form.role)} now.")
+    form: RoleChange = page_request.form
+    user = await account_users.change_role(
+        page_request.ctx, page_request.account_id, page_request.request.path["id"], role=form.role
+    )
+    return page_request.redirect(PATH, notice=f"{user.email} is {_with_article(form.role)} now.")
 
 
-async def lock_out(visit: visits.Visit) -> routing.Answer:
+async def disable(page_request: requests.PageRequest) -> routing.Response:
     """Nobody may log in as this person."""
-    return await _done(visit, people.disable, "{} is locked out.")
+    return await _done(page_request, account_users.disable, "{} is locked out.")
 
 
-async def let_in(visit: visits.Visit) -> routing.Answer:
+async def enable(page_request: requests.PageRequest) -> routing.Response:
     """This person may log in again."""
-    return await _done(visit, people.enable, "{} may log in again.")
+    return await _done(page_request, account_users.enable, "{} may log in again.")
 
 
-async def remove(visit: visits.Visit) -> routing.Answer:
+async def remove(page_request: requests.PageRequest) -> routing.Response:
     """Somebody leaves the team."""
-    return await _done(visit, people.remove, "{} is not in the team any more.")
+    return await _done(page_request, account_users.remove, "{} is not in the team any more.")
 
 
 async def _done(
-    visit: visits.Visit, verb: Callable[[context.Context, str, str], Awaitable[users.User]], notice: str
-) -> routing.Answer:
-    user = await verb(visit.ctx, visit.account_id, visit.request.path["id"])
-    return visit.go(PATH, notice=notice.format(user.email))
+    page_request: requests.PageRequest, verb: Callable[[context.Context, str, str], Awaitable[users.User]], notice: str
+) -> routing.Response:
+    user = await verb(page_request.ctx, page_request.account_id, page_request.request.path["id"])
+    return page_request.redirect(PATH, notice=notice.format(user.email))
 
 
-async def _page(visit: visits.Visit, *, status: int = 200, link: dict[str, Any] | None = None) -> routing.Answer:
-    members = await people.of_account(visit.ctx, visit.account_id)
-    return visit.page("team.html", status=status, people=members, roles=ROLES, link=link)
+async def _page(
+    page_request: requests.PageRequest, *, status: int = 200, link: dict[str, Any] | None = None
+) -> routing.Response:
+    members = await account_users.of_account(page_request.ctx, page_request.account_id)
+    return page_request.page("team.html", status=status, people=members, roles=ROLES, link=link)
 
 
-def _link(visit: visits.Visit, user: users.User, token: str, expires_at: int) -> dict[str, Any]:
-    url = password_links.url(visit.ctx.settings, token)
+def _link(page_request: requests.PageRequest, user: users.User, token: str, expires_at: int) -> dict[str, Any]:
+    url = password_links.url(page_request.ctx.settings, token)
     return {"user": user, "url": url, "expires_at": expires_at}
 
 
@@ -101,11 +109,11 @@ def _with_article(role: caller.Role) -> str:
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """The people, and what owners do with them."""
     return (
-        visits.look(site, PATH, index),
-        visits.change(site, PATH, invite, form=Invitation, permission=MANAGE),
-        visits.change(site, f"{PATH}/{{id}}/role", change_role, form=RoleChange, permission=MANAGE),
-        visits.change(site, f"{PATH}/{{id}}/link", make_link, permission=MANAGE),
-        visits.change(site, f"{PATH}/{{id}}/lock-out", lock_out, permission=MANAGE),
-        visits.change(site, f"{PATH}/{{id}}/let-in", let_in, permission=MANAGE),
-        visits.change(site, f"{PATH}/{{id}}/remove", remove, permission=MANAGE),
+        requests.get(site, PATH, index),
+        requests.post(site, PATH, invite, form=Invitation, permission=MANAGE),
+        requests.post(site, f"{PATH}/{{id}}/role", change_role, form=RoleChange, permission=MANAGE),
+        requests.post(site, f"{PATH}/{{id}}/link", make_link, permission=MANAGE),
+        requests.post(site, f"{PATH}/{{id}}/lock-out", disable, permission=MANAGE),
+        requests.post(site, f"{PATH}/{{id}}/let-in", enable, permission=MANAGE),
+        requests.post(site, f"{PATH}/{{id}}/remove", remove, permission=MANAGE),
     )

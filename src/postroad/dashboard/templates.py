@@ -1,7 +1,7 @@
 """`/templates`: the list, and the editor, in whose frame somebody sees what they write as it would be sent.
 
-What is written is shown by the guards of `services/previews.py`: a frame without any right, filled by an answer with a
-policy of its own. An alias may be any word, so pages that are of no template stand under `/template`.
+What is written is shown by the guards of `services/messages/previews.py`: a frame without any right, filled by an
+answer with a policy of its own. An alias may be any word, so pages that are of no template stand under `/template`.
 """
 
 import asyncio
@@ -12,11 +12,13 @@ from typing import Any, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.dashboard import forms, visits
+from postroad.dashboard import forms, requests
 from postroad.dashboard import site as sites
 from postroad.model import caller, limits, mail
 from postroad.protocol import strict_json
-from postroad.services import context, previews, templates, trying_out, turns
+from postroad.services import context, quota, templates
+from postroad.services.acceptance import test_message
+from postroad.services.messages import previews
 from postroad.storage import templates as stored
 from postroad.web import routing
 
@@ -25,9 +27,9 @@ ROWS: Final = 50
 # Text and HTML as long as they may be, each of the four octets of each character percent-encoded; and values.
 FORM_BYTES: Final = 2 * 12 * templates.BODY_CHARACTERS + 512 * 1024
 # Whoever writes has one under way, and each takes some hundredths of a second.
-PREVIEWS: Final = turns.Kind("previews", of_account=4, of_process=8, retry_seconds=1)
+PREVIEWS: Final = quota.Quota("previews", per_account=4, per_process=8, retry_seconds=1)
 # Whoever has more domains than this knows from which to send.
-MOST_SENDERS: Final = 20
+MAX_SENDERS: Final = 20
 # In the example, for an account that has no domain to send from yet.
 SENDER: Final = "hello@example.com"
 RECIPIENT: Final = "ada@example.net"
@@ -76,85 +78,85 @@ class Draft(forms.Form, frozen=True, kw_only=True):
         return templates.render_draft(subject=self.subject or "", text=self.text, html=self.html, variables=variables)
 
 
-async def index(visit: visits.Visit) -> routing.Answer:
+async def index(page_request: requests.PageRequest) -> routing.Response:
     """A part of the list."""
-    query: Query = visit.query
+    query: Query = page_request.query
     # PostgreSQL keeps no NUL, and no alias has one.
     after = (query.after or "").replace("\0", "")
-    found = await templates.summaries(visit.ctx, visit.account_id, after, ROWS + 1)
+    found = await templates.summaries(page_request.ctx, page_request.account_id, after, ROWS + 1)
     following = found[ROWS - 1].alias if len(found) > ROWS else None
-    return visit.page("templates.html", rows=found[:ROWS], following=following, is_first=not after)
+    return page_request.page("templates.html", rows=found[:ROWS], following=following, is_first=not after)
 
 
-async def begin(visit: visits.Visit) -> routing.Answer:
+async def new(page_request: requests.PageRequest) -> routing.Response:
     """The editor with an example in it."""
-    draft = Draft(subject=SUBJECT, text=TEXT, html=HTML, values=_samples(["name"]))
-    return visit.page("template.html", **await _editor(visit, draft, saved=None))
+    draft = Draft(subject=SUBJECT, text=TEXT, html=HTML, values=_sample_json(["name"]))
+    return page_request.page("template.html", **await _editor(page_request, draft, saved=None))
 
 
-async def make(visit: visits.Visit) -> routing.Answer:
+async def create(page_request: requests.PageRequest) -> routing.Response:
     """Save a new one; one that is there already is not replaced from here."""
-    draft: Draft = visit.form
+    draft: Draft = page_request.form
     alias = draft.alias or ""
-    if await _is_taken(visit, alias):
+    if await _is_taken(page_request, alias):
         raise errors.Conflict(f"alias: there is a template '{alias}' already; choose another alias, or change that one")
-    return await _save(visit, alias, draft)
+    return await _save(page_request, alias, draft)
 
 
-async def show(visit: visits.Visit) -> routing.Answer:
+async def show(page_request: requests.PageRequest) -> routing.Response:
     """The editor with a template in it."""
-    saved = await _found(visit)
-    draft = Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_samples(templates.names(saved)))
-    return visit.page("template.html", **await _editor(visit, draft, saved=saved))
+    saved = await _found(page_request)
+    draft = Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_sample_json(templates.names(saved)))
+    return page_request.page("template.html", **await _editor(page_request, draft, saved=saved))
 
 
-async def save(visit: visits.Visit) -> routing.Answer:
+async def save(page_request: requests.PageRequest) -> routing.Response:
     """Replace a template."""
-    saved = await _found(visit)
-    return await _save(visit, saved.alias, visit.form)
+    saved = await _found(page_request)
+    return await _save(page_request, saved.alias, page_request.form)
 
 
-async def remove(visit: visits.Visit) -> routing.Answer:
+async def remove(page_request: requests.PageRequest) -> routing.Response:
     """Forget a template."""
-    alias = visit.request.path["alias"]
-    await templates.remove(visit.ctx, visit.account_id, alias)
-    return visit.go(PATH, notice=f"The template {alias} is removed.")
+    alias = page_request.request.path["alias"]
+    await templates.remove(page_request.ctx, page_request.account_id, alias)
+    return page_request.redirect(PATH, notice=f"The template {alias} is removed.")
 
 
-async def send_test(visit: visits.Visit) -> routing.Answer:
+async def send_test(page_request: requests.PageRequest) -> routing.Response:
     """Send what is in the editor, saved or not; the editor stays as it is."""
-    saved, draft = await _found(visit), visit.form
-    accepted = await trying_out.send_rendered(
-        visit.ctx,
-        visit.request.caller,
+    saved, draft = await _found(page_request), page_request.form
+    accepted = await test_message.send_rendered(
+        page_request.ctx,
+        page_request.request.caller,
         await asyncio.to_thread(draft.render),
         sender=draft.sender or "",
-        to=draft.to or visit.user.email,
-        request_id=visit.request.id,
+        to=draft.to or page_request.user.email,
+        request_id=page_request.request.id,
     )
-    values = await _editor(visit, draft, saved=saved)
-    return visit.page("template.html", status=202, **{**values, "sent": accepted.message_id})
+    values = await _editor(page_request, draft, saved=saved)
+    return page_request.page("template.html", status=202, **{**values, "sent": accepted.message_id})
 
 
-async def show_saved(visit: visits.Visit) -> routing.Answer:
+async def show_saved(page_request: requests.PageRequest) -> routing.Response:
     """What fills the frame at first: the saved template with made-up values."""
-    saved = await _found(visit)
-    draft = Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_samples(templates.names(saved)))
-    return await _document(visit, draft, visit.query.part)
+    saved = await _found(page_request)
+    draft = Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_sample_json(templates.names(saved)))
+    return await _document(page_request, draft, page_request.query.part)
 
 
-async def show_draft(visit: visits.Visit) -> routing.Answer:
+async def show_draft(page_request: requests.PageRequest) -> routing.Response:
     """What fills the frame later: what is in the editor, or the sentence of what is wrong with it."""
-    draft: Draft = visit.form
-    return await _document(visit, draft, draft.part)
+    draft: Draft = page_request.form
+    return await _document(page_request, draft, draft.part)
 
 
-async def _document(visit: visits.Visit, draft: Draft, part: Part | None) -> routing.Answer:
-    with turns.taken(visit.ctx, PREVIEWS, visit.account_id):
-        return await _shown(visit, draft, part)
+async def _document(page_request: requests.PageRequest, draft: Draft, part: Part | None) -> routing.Response:
+    with quota.acquire(page_request.ctx, PREVIEWS, page_request.account_id):
+        return await _shown(page_request, draft, part)
 
 
-async def _shown(visit: visits.Visit, draft: Draft, part: Part | None) -> routing.Answer:
+async def _shown(page_request: requests.PageRequest, draft: Draft, part: Part | None) -> routing.Response:
     try:
         rendered, problem = await asyncio.to_thread(draft.render), None
     except errors.PostroadError as refusal:
@@ -162,56 +164,60 @@ async def _shown(visit: visits.Visit, draft: Draft, part: Part | None) -> routin
     wants_text = part == "text" or (part is None and not rendered.html)
     text = (rendered.text or "")[: previews.TEXT_CHARACTERS] if wants_text else None
     values = {"problem": problem, "subject": rendered.subject, "text": text, "has_html": rendered.html is not None}
-    head = visit.site.pages.render("parts/template_preview.html", values)
+    head = page_request.site.pages.render("parts/template_preview.html", values)
     body = b"" if wants_text or rendered.html is None else await previews.of_html(rendered.html)
-    return routing.Answer(200, head + body, headers=previews.DOCUMENT_HEADERS, content_type=previews.DOCUMENT_TYPE)
+    return routing.Response(200, head + body, headers=previews.DOCUMENT_HEADERS, content_type=previews.DOCUMENT_TYPE)
 
 
-async def _editor(visit: visits.Visit, draft: Draft, *, saved: stored.Template | None) -> dict[str, Any]:
-    may_send = visit.may(caller.Permission.SEND)
-    senders = await trying_out.senders(visit.ctx, visit.account_id, most=MOST_SENDERS) if may_send and saved else []
+async def _editor(page_request: requests.PageRequest, draft: Draft, *, saved: stored.Template | None) -> dict[str, Any]:
+    may_send = page_request.may(caller.Permission.SEND)
+    senders = (
+        await test_message.senders(page_request.ctx, page_request.account_id, limit=MAX_SENDERS)
+        if may_send and saved
+        else []
+    )
     example = _example(saved, sender=senders[0] if senders else SENDER) if saved else ""
     return {"draft": draft, "saved": saved, "senders": senders, "example": example, "sent": None}
 
 
-async def _save(visit: visits.Visit, alias: str, draft: Draft) -> routing.Answer:
+async def _save(page_request: requests.PageRequest, alias: str, draft: Draft) -> routing.Response:
     await templates.put(
-        visit.ctx, visit.account_id, alias, subject=draft.subject or "", text=draft.text, html=draft.html
+        page_request.ctx, page_request.account_id, alias, subject=draft.subject or "", text=draft.text, html=draft.html
     )
-    return visit.go(f"{PATH}/{alias}", notice=f"The template {alias} is saved.")
+    return page_request.redirect(f"{PATH}/{alias}", notice=f"The template {alias} is saved.")
 
 
-async def _found(visit: visits.Visit) -> stored.Template:
-    return await templates.find(visit.ctx, visit.account_id, visit.request.path["alias"])
+async def _found(page_request: requests.PageRequest) -> stored.Template:
+    return await templates.find(page_request.ctx, page_request.account_id, page_request.request.path["alias"])
 
 
-async def _is_taken(visit: visits.Visit, alias: str) -> bool:
+async def _is_taken(page_request: requests.PageRequest, alias: str) -> bool:
     try:
-        await templates.find(visit.ctx, visit.account_id, alias)
+        await templates.find(page_request.ctx, page_request.account_id, alias)
     except errors.NotFound:
         return False
     return True
 
 
-def _samples(names: list[str]) -> str:
-    return json.dumps(_made_up(names), indent=2)
+def _sample_json(names: list[str]) -> str:
+    return json.dumps(_sample_values(names), indent=2)
 
 
-def _made_up(names: list[str]) -> dict[str, str]:
+def _sample_values(names: list[str]) -> dict[str, str]:
     """A value for each name, so that there is something to see: the name itself, as words."""
     return {name: _SEPARATORS.sub(" ", name).strip() or name for name in names}
 
 
 def _example(saved: stored.Template, *, sender: str) -> str:
     message = {"from": sender, "to": RECIPIENT, "template": saved.alias}
-    variables = _made_up(templates.names(saved)[: limits.VARIABLES])
+    variables = _sample_values(templates.names(saved)[: limits.VARIABLES])
     return json.dumps({**message, "variables": variables} if variables else message, indent=2)
 
 
 def _variables(text: str | None) -> dict[str, mail.TemplateValue]:
     try:
         return msgspec.convert(strict_json.read((text or "{}").encode()), dict[str, mail.TemplateValue])
-    except strict_json.NotJson as problem:
+    except strict_json.JsonError as problem:
         raise errors.InvalidRequest(f"values: {problem}") from None
     except msgspec.ValidationError:
         raise errors.InvalidRequest("values: give a JSON object of texts, numbers, true and false") from None
@@ -221,15 +227,17 @@ def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """The list, the editor and its frame."""
     one = f"{PATH}/{{alias}}"
     return (
-        visits.look(site, PATH, index, query=Query),
-        visits.change(site, PATH, make, form=Draft, body_limit=FORM_BYTES),
-        visits.look(site, "/template/new", begin, permission=caller.Permission.CHANGE),
-        visits.change(site, "/template/preview", show_draft, form=Draft, permission=visits.VIEW, body_limit=FORM_BYTES),
-        visits.look(site, one, show),
-        visits.change(site, one, save, form=Draft, body_limit=FORM_BYTES),
-        visits.look(site, f"{one}/preview", show_saved, query=PartQuery),
-        visits.change(site, f"{one}/remove", remove),
-        visits.change(
+        requests.get(site, PATH, index, query=Query),
+        requests.post(site, PATH, create, form=Draft, body_limit=FORM_BYTES),
+        requests.get(site, "/template/new", new, permission=caller.Permission.CHANGE),
+        requests.post(
+            site, "/template/preview", show_draft, form=Draft, permission=requests.VIEW, body_limit=FORM_BYTES
+        ),
+        requests.get(site, one, show),
+        requests.post(site, one, save, form=Draft, body_limit=FORM_BYTES),
+        requests.get(site, f"{one}/preview", show_saved, query=PartQuery),
+        requests.post(site, f"{one}/remove", remove),
+        requests.post(
             site, f"{one}/test", send_test, form=Draft, permission=caller.Permission.SEND, body_limit=FORM_BYTES
         ),
     )

@@ -7,38 +7,40 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.model import judging, mail
-from postroad.services import messages, webhook_log
+from postroad.model import mail
+from postroad.model.bounces import disposition
+from postroad.services.messages import lookup as messages
+from postroad.services.webhooks import delivery_log
 from postroad.storage import attempts, queue_views, recipients
 
 # What can be read at a glance. Fifty recipients have far more, and their own tables have every attempt.
-MOST_STEPS: Final = 30
+MAX_STEPS: Final = 30
 # In a longer story the webhook has one step at most, if it was not told something; its own table has the rest.
-SHORT_STORY: Final = 10
+MAX_UNABRIDGED_STEPS: Final = 10
 # Failures stay however long the story is. Each of 50 recipients ends once; the rest is room for later reports.
-MOST_FAILURES: Final = 100
+MAX_FAILURES: Final = 100
 # How a message came in.
-CAME: Final = {
+SOURCE_LABELS: Final = {
     mail.Source.API: "over HTTP",
     mail.Source.SMTP: "over SMTP",
     mail.Source.TEST: "as a test from this dashboard",
 }
-_VERDICTS: Final = {
-    judging.Verdict.DELIVERED: "Delivered to {}",
-    judging.Verdict.RETRY: "Put off for {}",
-    judging.Verdict.BOUNCED: "Refused for {}",
-    judging.Verdict.FAILED: "Given up for {}",
+_ATTEMPT_TITLES: Final = {
+    disposition.Verdict.DELIVERED: "Delivered to {}",
+    disposition.Verdict.RETRY: "Put off for {}",
+    disposition.Verdict.BOUNCED: "Refused for {}",
+    disposition.Verdict.FAILED: "Given up for {}",
 }
-_ENDS: Final = {
+_FINAL_TITLES: Final = {
     mail.RecipientStatus.DELIVERED: "Delivered to {}",
     mail.RecipientStatus.BOUNCED: "Not sent to {}",
     mail.RecipientStatus.FAILED: "Given up for {}",
 }
-_TONES: Final = {
-    judging.Verdict.DELIVERED: "good",
-    judging.Verdict.RETRY: "wait",
-    judging.Verdict.BOUNCED: "bad",
-    judging.Verdict.FAILED: "bad",
+_ATTEMPT_TONES: Final = {
+    disposition.Verdict.DELIVERED: "good",
+    disposition.Verdict.RETRY: "wait",
+    disposition.Verdict.BOUNCED: "bad",
+    disposition.Verdict.FAILED: "bad",
 }
 
 
@@ -62,31 +64,36 @@ class Timeline:
     left_out: int
 
 
-def of(found: messages.Details, waiting: Iterable[queue_views.Waiting], told: list[webhook_log.Entry]) -> Timeline:
+def build(
+    found: messages.Details, waiting: Iterable[queue_views.QueuedRecipient], told: list[delivery_log.Entry]
+) -> Timeline:
     """What is known, in order; of a long story what matters most."""
     names = {one.id: one.email for one in found.recipients}
     past = [
-        *(_attempted(one, names) for one in found.attempts),
-        *_ended_unattempted(found),
-        *(_reported(one.received_at, names.get(one.recipient_id, ""), one.response) for one in found.late_bounces),
+        *(_attempt_step(one, names) for one in found.attempts),
+        *_steps_without_attempt(found),
+        *(
+            _async_bounce_step(one.received_at, names.get(one.recipient_id, ""), one.response)
+            for one in found.late_bounces
+        ),
     ]
-    tellings = [_told(entry, names) for entry in told if entry.attempts]
-    kept = [*past, *tellings]
-    if len(kept) > SHORT_STORY:
-        kept = _most_telling([*past, *_untold(tellings)])
-    ahead = sorted(_ahead(waiting), key=_place)
-    shown = [*sorted(kept, key=_place), *ahead[:SHORT_STORY]]
-    return Timeline([_accepted(found), *shown], len(past) + len(tellings) + len(ahead) - len(shown))
+    webhook_steps = [_webhook_step(entry, names) for entry in told if entry.attempts]
+    kept = [*past, *webhook_steps]
+    if len(kept) > MAX_UNABRIDGED_STEPS:
+        kept = _most_relevant([*past, *_failed_webhook_steps(webhook_steps)])
+    ahead = sorted(_upcoming_steps(waiting), key=_sort_key)
+    shown = [*sorted(kept, key=_sort_key), *ahead[:MAX_UNABRIDGED_STEPS]]
+    return Timeline([_accepted_step(found), *shown], len(past) + len(webhook_steps) + len(ahead) - len(shown))
 
 
-def _place(step: Step) -> tuple[bool, int]:
+def _sort_key(step: Step) -> tuple[bool, int]:
     """What has no time comes last."""
     return step.at is None, step.at or 0
 
 
-def _untold(tellings: list[Step]) -> list[Step]:
+def _failed_webhook_steps(webhook_steps: list[Step]) -> list[Step]:
     """What the webhook was not told, as one step: a receiver that is down misses everything."""
-    missed = sorted((step for step in tellings if step.tone == "bad"), key=_place)
+    missed = sorted((step for step in webhook_steps if step.tone == "bad"), key=_sort_key)
     if len(missed) <= 1:
         return missed
     last = missed[-1]
@@ -94,53 +101,53 @@ def _untold(tellings: list[Step]) -> list[Step]:
     return [Step(last.at, f"Webhook not told: {len(missed)} events", "bad", detail, last.quoted)]
 
 
-def _most_telling(steps: list[Step]) -> list[Step]:
+def _most_relevant(steps: list[Step]) -> list[Step]:
     """Every failure, and of the others the newest that there is room for."""
-    newest = sorted(steps, key=_place, reverse=True)
-    failures = [step for step in newest if step.tone == "bad"][:MOST_FAILURES]
+    newest = sorted(steps, key=_sort_key, reverse=True)
+    failures = [step for step in newest if step.tone == "bad"][:MAX_FAILURES]
     others = [step for step in newest if step.tone != "bad"]
-    return [*failures, *others[: max(MOST_STEPS - len(failures), 0)]]
+    return [*failures, *others[: max(MAX_STEPS - len(failures), 0)]]
 
 
-def _accepted(found: messages.Details) -> Step:
+def _accepted_step(found: messages.Details) -> Step:
     message = found.message
     to = "1 recipient" if message.recipient_count == 1 else f"{message.recipient_count} recipients"
-    return Step(message.created_at, f"Accepted {CAME[mail.Source(message.source)]}, for {to}", "wait")
+    return Step(message.created_at, f"Accepted {SOURCE_LABELS[mail.Source(message.source)]}, for {to}", "wait")
 
 
-def _attempted(one: attempts.Attempt, names: Mapping[str, str]) -> Step:
-    verdict = judging.Verdict(one.verdict)
-    title = _VERDICTS[verdict].format(names.get(one.recipient_id, "a recipient"))
-    where = f"{one.host} took it." if verdict is judging.Verdict.DELIVERED and one.host else ""
+def _attempt_step(one: attempts.Attempt, names: Mapping[str, str]) -> Step:
+    verdict = disposition.Verdict(one.verdict)
+    title = _ATTEMPT_TITLES[verdict].format(names.get(one.recipient_id, "a recipient"))
+    where = f"{one.host} took it." if verdict is disposition.Verdict.DELIVERED and one.host else ""
     return Step(
         one.started_at,
         title,
-        _TONES[verdict],
-        where if verdict is judging.Verdict.DELIVERED else judging.explain(one.reason),
-        "" if verdict is judging.Verdict.DELIVERED else _reply(one.smtp_code, one.response),
+        _ATTEMPT_TONES[verdict],
+        where if verdict is disposition.Verdict.DELIVERED else disposition.explain(one.reason),
+        "" if verdict is disposition.Verdict.DELIVERED else _reply(one.smtp_code, one.response),
     )
 
 
-def _ended_unattempted(found: messages.Details) -> Iterator[Step]:
+def _steps_without_attempt(found: messages.Details) -> Iterator[Step]:
     """Results that no attempt tells: of suppressed addresses, and of what was cancelled."""
-    ends = {judging.Verdict.DELIVERED, judging.Verdict.BOUNCED, judging.Verdict.FAILED}
+    ends = {disposition.Verdict.DELIVERED, disposition.Verdict.BOUNCED, disposition.Verdict.FAILED}
     told = {one.recipient_id for one in found.attempts if one.verdict in ends}
     for one in found.recipients:
         if one.status in mail.FINAL and one.id not in told:
             status = mail.RecipientStatus(one.status)
             tone = "good" if status is mail.RecipientStatus.DELIVERED else "bad"
-            yield Step(_ended_at(one), _ENDS[status].format(one.email), tone, "", one.last_smtp_response or "")
+            yield Step(_final_at(one), _FINAL_TITLES[status].format(one.email), tone, "", one.last_smtp_response or "")
 
 
-def _ended_at(one: recipients.Recipient) -> int | None:
+def _final_at(one: recipients.Recipient) -> int | None:
     return one.delivered_at or one.bounced_at
 
 
-def _reported(at: int, email: str, response: str) -> Step:
+def _async_bounce_step(at: int, email: str, response: str) -> Step:
     return Step(at, f"A bounce came back later for {email}", "bad", "The final result stays as it is.", response)
 
 
-def _told(entry: webhook_log.Entry, names: Mapping[str, str]) -> Step:
+def _webhook_step(entry: delivery_log.Entry, names: Mapping[str, str]) -> Step:
     """One step for a delivery, however often it was tried: the latest answer counts."""
     last, event = entry.attempts[-1], entry.delivery.event_type
     email = names.get(entry.delivery.recipient_id or "", "")
@@ -154,7 +161,7 @@ def _told(entry: webhook_log.Entry, names: Mapping[str, str]) -> Step:
     return Step(last.started_at, f"Webhook not told: {about}", "bad", detail, last.error or "")
 
 
-def _ahead(waiting: Iterable[queue_views.Waiting]) -> Iterator[Step]:
+def _upcoming_steps(waiting: Iterable[queue_views.QueuedRecipient]) -> Iterator[Step]:
     for one in waiting:
         if one.state == queue_views.WAITING:
             yield Step(one.due_at, f"Next attempt for {one.email}", "wait", is_ahead=True)

@@ -5,10 +5,13 @@ from typing import Any, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.dashboard import deliveries, forms, verifying, visits
+from postroad.dashboard import deliveries, forms, requests, verification_snippets
 from postroad.dashboard import site as sites
 from postroad.model import events, times
-from postroad.services import context, inbox, pinging, webhook_log, webhook_replays, webhooks
+from postroad.services import context
+from postroad.services.messages import dev_inbox
+from postroad.services.webhooks import delivery_log, endpoints, replays
+from postroad.services.webhooks import ping as webhooks_ping
 from postroad.storage import webhooks as stored
 from postroad.web import routing
 
@@ -20,7 +23,7 @@ EVENTS: Final = {
     events.EventType.BOUNCED: "The destination has refused it for good.",
     events.EventType.FAILED: "All attempts are over, and none succeeded.",
 }
-PERIODS: Final = {"24h": times.DAY, "7d": webhook_log.LOG_SECONDS * times.SECOND}
+PERIODS: Final = {"24h": times.DAY, "7d": delivery_log.LOG_SECONDS * times.SECOND}
 _EXAMPLE: Final = events.body(
     "evt_06604ca5a09e5ac3bf30764dc163",
     events.EventType.BOUNCED,
@@ -76,63 +79,75 @@ class Replay(forms.Form, frozen=True, kw_only=True):
         return _day("from_day", self.from_day), _day("to_day", self.to_day) + times.DAY
 
 
-async def show(visit: visits.Visit) -> routing.Answer:
+async def show(page_request: requests.PageRequest) -> routing.Response:
     """The endpoint and a part of the log; without an endpoint, what it is good for."""
-    webhook = await webhooks.find(visit.ctx, visit.account_id)
-    return visit.page("webhook.html", **_values(visit, webhook), **await _log(visit, visit.query))
+    webhook = await endpoints.find(page_request.ctx, page_request.account_id)
+    return page_request.page(
+        "webhook.html", **_values(page_request, webhook), **await _log(page_request, page_request.query)
+    )
 
 
-async def save(visit: visits.Visit) -> routing.Answer:
+async def save(page_request: requests.PageRequest) -> routing.Response:
     """Make the endpoint, and show its secret once; or change it."""
-    form: Endpoint = visit.form
+    form: Endpoint = page_request.form
     if not form.events:
         raise errors.InvalidRequest("events: tick at least one; to be told nothing, disable the webhook")
     enabled = form.enabled is True
-    saved = await webhooks.save(visit.ctx, visit.account_id, url=form.url, wanted=form.events, enabled=enabled)
+    saved = await endpoints.save(
+        page_request.ctx, page_request.account_id, url=form.url, wanted=form.events, enabled=enabled
+    )
     if saved.secret is None:
-        return visit.go(PATH, notice="The webhook is saved." if enabled else "The webhook is saved, and disabled.")
-    return await _with_secret(visit, saved.webhook, saved.secret, "The webhook is saved")
+        return page_request.redirect(
+            PATH, notice="The webhook is saved." if enabled else "The webhook is saved, and disabled."
+        )
+    return await _with_secret(page_request, saved.webhook, saved.secret, "The webhook is saved")
 
 
-async def rotate(visit: visits.Visit) -> routing.Answer:
+async def rotate(page_request: requests.PageRequest) -> routing.Response:
     """A new secret, shown once."""
-    form: Rotation = visit.form
-    secret = await webhooks.rotate(visit.ctx, visit.account_id, overlap_hours=form.overlap_hours)
-    webhook = await webhooks.find(visit.ctx, visit.account_id)
-    return await _with_secret(visit, webhook, secret, "There is a new secret")
+    form: Rotation = page_request.form
+    secret = await endpoints.rotate(page_request.ctx, page_request.account_id, overlap_hours=form.overlap_hours)
+    webhook = await endpoints.find(page_request.ctx, page_request.account_id)
+    return await _with_secret(page_request, webhook, secret, "There is a new secret")
 
 
-async def ping(visit: visits.Visit) -> routing.Answer:
+async def ping(page_request: requests.PageRequest) -> routing.Response:
     """A test event, sent once and now; the page of its delivery shows what came of it."""
-    sent = await pinging.ping(visit.ctx, visit.account_id)
+    sent = await webhooks_ping.ping(page_request.ctx, page_request.account_id)
     is_taken = sent.status == "succeeded"
     notice = "The test event was taken." if is_taken else "The test event was not taken. Below is why."
-    return visit.go(f"{PATH}/deliveries/{sent.delivery.id}", notice=notice, kind="good" if is_taken else "bad")
+    return page_request.redirect(
+        f"{PATH}/deliveries/{sent.delivery.id}", notice=notice, kind="good" if is_taken else "bad"
+    )
 
 
-async def remove(visit: visits.Visit) -> routing.Answer:
+async def remove(page_request: requests.PageRequest) -> routing.Response:
     """Forget the endpoint."""
-    await webhooks.remove(visit.ctx, visit.account_id)
-    return visit.go(PATH, notice="The webhook is removed, with its secret and its log.")
+    await endpoints.remove(page_request.ctx, page_request.account_id)
+    return page_request.redirect(PATH, notice="The webhook is removed, with its secret and its log.")
 
 
-async def replay_failed(visit: visits.Visit) -> routing.Answer:
+async def replay_failed(page_request: requests.PageRequest) -> routing.Response:
     """Tell again what failed in a period."""
-    form: Replay = visit.form
-    after, before = form.bounds(visit.ctx.clock())
-    done = await webhook_replays.replay_failed(visit.ctx, visit.account_id, after=after, before=before)
+    form: Replay = page_request.form
+    after, before = form.bounds(page_request.ctx.clock())
+    done = await replays.replay_failed(page_request.ctx, page_request.account_id, after=after, before=before)
     counted = "1 event is told again." if done.count == 1 else f"{done.count:,} events are told again."
     if not done.count:
         counted = "There was nothing to tell again: what failed then has been told since, or is about to be."
-    return visit.go(PATH, notice=f"{counted} There are more; do the same again to go on." if done.has_more else counted)
+    return page_request.redirect(
+        PATH, notice=f"{counted} There are more; do the same again to go on." if done.has_more else counted
+    )
 
 
-async def _with_secret(visit: visits.Visit, webhook: stored.Webhook | None, secret: str, title: str) -> routing.Answer:
-    values = {**_values(visit, webhook), "secret": secret, "secret_title": title}
-    return visit.page("webhook.html", status=201, **values, **await _log(visit, Query()))
+async def _with_secret(
+    page_request: requests.PageRequest, webhook: stored.Webhook | None, secret: str, title: str
+) -> routing.Response:
+    values = {**_values(page_request, webhook), "secret": secret, "secret_title": title}
+    return page_request.page("webhook.html", status=201, **values, **await _log(page_request, Query()))
 
 
-def _values(visit: visits.Visit, webhook: stored.Webhook | None) -> dict[str, Any]:
+def _values(page_request: requests.PageRequest, webhook: stored.Webhook | None) -> dict[str, Any]:
     return {
         "webhook": webhook,
         "chosen": webhook.events.split() if webhook else list(events.SUBSCRIBABLE),
@@ -140,17 +155,22 @@ def _values(visit: visits.Visit, webhook: stored.Webhook | None) -> dict[str, An
         "secret": None,
         "secret_title": "",
         "example": EXAMPLE,
-        "verifying": verifying.SNIPPETS,
-        "retries": visit.ctx.settings.webhooks.retry_seconds,
-        "most_hours": webhooks.OVERLAP_HOURS,
-        "built_in": f"{visit.base_url}{inbox.WEBHOOK_PATH}" if visit.site.mail is not None else None,
+        "verifying": verification_snippets.SNIPPETS,
+        "retries": page_request.ctx.settings.webhooks.retry_seconds,
+        "most_hours": endpoints.MAX_OVERLAP_HOURS,
+        "built_in": f"{page_request.base_url}{dev_inbox.WEBHOOK_PATH}" if page_request.site.mail is not None else None,
     }
 
 
-async def _log(visit: visits.Visit, query: Query) -> dict[str, Any]:
+async def _log(page_request: requests.PageRequest, query: Query) -> dict[str, Any]:
     message, status = (query.message or "").strip(), query.status or None
-    part = await webhook_log.part(
-        visit.ctx, visit.account_id, message_id=message or None, status=status, before=query.before, limit=ROWS
+    part = await delivery_log.part(
+        page_request.ctx,
+        page_request.account_id,
+        message_id=message or None,
+        status=status,
+        before=query.before,
+        limit=ROWS,
     )
     return {
         "rows": [deliveries.told(entry) for entry in part.entries],
@@ -173,10 +193,10 @@ def _day(field: str, text: str | None) -> int:
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """The endpoint, what can be done with it, and its log."""
     return (
-        visits.look(site, PATH, show, query=Query),
-        visits.change(site, PATH, save, form=Endpoint),
-        visits.change(site, f"{PATH}/rotate", rotate, form=Rotation),
-        visits.change(site, f"{PATH}/ping", ping),
-        visits.change(site, f"{PATH}/remove", remove),
-        visits.change(site, f"{PATH}/replay", replay_failed, form=Replay),
+        requests.get(site, PATH, show, query=Query),
+        requests.post(site, PATH, save, form=Endpoint),
+        requests.post(site, f"{PATH}/rotate", rotate, form=Rotation),
+        requests.post(site, f"{PATH}/ping", ping),
+        requests.post(site, f"{PATH}/remove", remove),
+        requests.post(site, f"{PATH}/replay", replay_failed, form=Replay),
     )

@@ -11,27 +11,29 @@ import random
 import secrets
 from typing import Final
 
+from postroad.concurrency import poll_loop
 from postroad.delivery import (
-    dispatching,
+    attempter,
+    dispatcher,
     hosts,
     leases,
+    message_loader,
     permits,
-    pool,
-    preparing,
-    recording,
-    reporting,
+    provider_queue,
+    recorder,
     routing,
-    trying,
+    status_reporter,
 )
-from postroad.network import resolver, smtp_connection, this_host
-from postroad.services import context, signing, walking
+from postroad.network import hostname, resolver, smtp_connection
+from postroad.services import context
+from postroad.services.dkim import signing
 from postroad.storage import group_commit
 from postroad.telemetry import logs
 
 # After a round in which nothing could be taken, this many times as long as it took: a long list of blocked lanes does
 # not become a busy loop.
-REST: Final = 4
-TROUBLE_SECONDS: Final = 1.0
+IDLE_FACTOR: Final = 4
+ERROR_BACKOFF_SECONDS: Final = 1.0
 
 
 class Engine:
@@ -56,75 +58,77 @@ class Engine:
             own_names=(hello_name,),
             log=log,
         )
-        self._signing = signing.Signing(ctx) if settings.sign else None
-        worker = f"{this_host.process_name()}:{secrets.token_hex(4)}"
+        self._signing = signing.DkimSigner(ctx) if settings.sign else None
+        worker = f"{hostname.process_name()}:{secrets.token_hex(4)}"
         self._held = leases.Leases(ctx.store, worker=worker, seconds=settings.lease_seconds, clock=ctx.clock, log=log)
-        self._recording = recording.Recording(ctx, self._held, log)
-        tools = pool.Tools(
+        self._recorder = recorder.Recorder(ctx, self._held, log)
+        services = provider_queue.DeliveryServices(
             ctx=ctx,
             held=self._held,
-            preparing=preparing.Preparing(ctx, self._signing, log),
-            trying=trying.Trying(self._hosts, self._connect),
-            recording=self._recording,
+            message_loader=message_loader.MessageLoader(ctx, self._signing, log),
+            attempter=attempter.Attempter(self._hosts, self._connect),
+            recorder=self._recorder,
             permits=permits.Permits(settings.connections),
             log=log,
             clock=loop.time,
-            wake=ctx.arrivals.set,
+            wake=ctx.mail_wakeup.set,
         )
-        self._dispatching = dispatching.Dispatching(ctx, self._router, self._hosts, tools)
-        self._reporting = reporting.Reporting(ctx, self._dispatching, self._hosts, self._held, log)
+        self._dispatcher = dispatcher.Dispatcher(ctx, self._router, self._hosts, services)
+        self._status_reporter = status_reporter.PoolStatusReporter(ctx, self._dispatcher, self._hosts, self._held, log)
         self._is_stopping = False
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Deliver until told to stop; then finish in order."""
-        walk = asyncio.create_task(self._walk())
+        walk = asyncio.create_task(self._run())
         renewals = asyncio.create_task(self._held.renew_forever())
-        reports = asyncio.create_task(self._reporting.run_forever())
+        reports = asyncio.create_task(self._status_reporter.run_forever())
         stop = asyncio.create_task(stopping.wait())
         try:
             done, _ = await asyncio.wait([walk, renewals, reports, stop], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()  # one that ended by itself ended by a bug, which is for the role to tell
         finally:
-            grace = walking.Grace(self._ctx.settings.delivery.grace_seconds)
+            grace = poll_loop.GracePeriod(self._ctx.settings.delivery.grace_seconds)
             self._is_stopping = True
-            self._ctx.arrivals.set()
-            await walking.end(walk, grace)
-            await walking.cancel(stop)
-            await walking.cancel(reports)
+            self._ctx.mail_wakeup.set()
+            await poll_loop.stop(walk, grace)
+            await poll_loop.cancel(stop)
+            await poll_loop.cancel(reports)
             try:
                 await self._stop(grace)
             finally:
-                await walking.cancel(renewals)
+                await poll_loop.cancel(renewals)
 
-    async def _walk(self) -> None:
+    async def _run(self) -> None:
         """Take work again and again. A store that is away is asked again a little later."""
         loop = asyncio.get_running_loop()
         while not self._is_stopping:
             began = loop.time()
             try:
-                while await self._dispatching.step() and not self._is_stopping:
-                    await asyncio.sleep(walking.CLAIM_SECONDS)
-                    if self._dispatching.is_round_over:
+                while await self._dispatcher.step() and not self._is_stopping:
+                    await asyncio.sleep(poll_loop.MIN_PAUSE_SECONDS)
+                    if self._dispatcher.is_round_over:
                         began = loop.time()
-            except group_commit.TROUBLE as trouble:
-                self._log.warning("queue_not_reached", error=trouble.message)
-                await asyncio.sleep(TROUBLE_SECONDS)
+            except group_commit.TROUBLE as error:
+                self._log.warning("queue_not_reached", error=error.message)
+                await asyncio.sleep(ERROR_BACKOFF_SECONDS)
                 continue
-            await walking.rest(REST * (loop.time() - began))
-            await walking.wait(self._ctx.arrivals, milliseconds=self._ctx.settings.delivery.poll_milliseconds)
+            await poll_loop.pause(IDLE_FACTOR * (loop.time() - began))
+            await poll_loop.wait_for_work(
+                self._ctx.mail_wakeup, milliseconds=self._ctx.settings.delivery.poll_milliseconds
+            )
 
-    async def _stop(self, grace: walking.Grace) -> None:
-        stop = asyncio.create_task(self._dispatching.stop())
-        await asyncio.wait([stop], timeout=grace.left)
+    async def _stop(self, grace: poll_loop.GracePeriod) -> None:
+        stop = asyncio.create_task(self._dispatcher.stop())
+        await asyncio.wait([stop], timeout=grace.remaining)
         if not stop.done():
             self._log.warning("grace_time_over", recipients=len(self._held))
-            for one in self._dispatching.pools.values():
-                one.cut()
-            self._recording.let_through()
+            for one in self._dispatcher.pools.values():
+                one.abort()
+            self._recorder.lift_limit()
         await stop
-        await self._recording.close(seconds=grace.left_for_recording)
-        await self._reporting.close()
+        await self._recorder.close(seconds=grace.remaining_for_recording)
+        await self._status_reporter.close()
         await self._router.close()
         if self._signing is not None:
             await self._signing.close()
@@ -146,4 +150,4 @@ class Engine:
 
 async def open_engine(ctx: context.Context, *, log: logs.Logger) -> Engine:
     """An engine that is ready to run."""
-    return Engine(ctx, hello_name=ctx.settings.delivery.hostname or await this_host.name(), log=log)
+    return Engine(ctx, hello_name=ctx.settings.delivery.hostname or await hostname.name(), log=log)

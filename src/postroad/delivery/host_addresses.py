@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad import config
+from postroad.concurrency import ttl_cache
 from postroad.model import destinations
 from postroad.network import resolver
-from postroad.services import expiring
 
 # Some 20 MB.
-MOST_HOSTS: Final = 50_000
+MAX_HOSTS: Final = 50_000
 # A record without a lifetime is asked for once a second, not once a message; one that lives for weeks is still asked
 # for once an hour, since mail that goes to the wrong place is worse than a question.
-LEAST_SECONDS: Final = 1.0
-MOST_SECONDS: Final = 3600.0
+MIN_TTL_SECONDS: Final = 1.0
+MAX_TTL_SECONDS: Final = 3600.0
 # RFC 9520 section 3.2: a failure is remembered for at least a second, so that name servers in trouble get no storm.
 FAILURE_SECONDS: Final = 5.0
-MOST_ADDRESSES: Final = 4
+MAX_ADDRESSES: Final = 4
 
 SMTP_PORT: Final = 25
 
@@ -34,7 +34,7 @@ class Addresses:
     published: tuple[str, ...]
     to_try: tuple[str, ...]
     valid_until: float
-    trouble: str = ""
+    detail: str = ""
     is_known: bool = True  # DNS answered, be it that there is nothing
     is_authentic: bool = False
 
@@ -42,62 +42,64 @@ class Addresses:
 class HostAddresses:
     """Finds and remembers addresses."""
 
-    def __init__(self, settings: config.Delivery, asking: resolver.Resolver, *, clock: Callable[[], float]) -> None:
-        self._asking = asking
+    def __init__(
+        self, settings: config.Delivery, dns_resolver: resolver.Resolver, *, clock: Callable[[], float]
+    ) -> None:
+        self._resolver = dns_resolver
         self._clock = clock
         self._families = {_version(address) for address in settings.source_addresses}
         # Destinations on another port are those of tests, and those are on loopback.
-        self._takes_any = settings.mx_port != SMTP_PORT
-        self._known: expiring.Expiring[Addresses] = expiring.Expiring(most=MOST_HOSTS, clock=clock)
+        self._allows_any = settings.mx_port != SMTP_PORT
+        self._known: ttl_cache.TtlCache[Addresses] = ttl_cache.TtlCache(max_entries=MAX_HOSTS, clock=clock)
 
     async def find(self, host: str) -> Addresses:
         """The addresses of a host."""
-        return await self._known.recall(host, self._ask)
+        return await self._known.get_or_fetch(host, self._look_up)
 
     def of_literals(self, addresses: tuple[str, ...]) -> Addresses:
         """The same for a host that is given by its addresses."""
-        return self._judge(addresses, valid_until=self.until(MOST_SECONDS))
+        return self._filter(addresses, valid_until=self.until(MAX_TTL_SECONDS))
 
     def until(self, ttl: float) -> float:
         """When something is to be asked again that DNS lends for this many seconds."""
-        return self._clock() + min(max(ttl, LEAST_SECONDS), MOST_SECONDS)
+        return self._clock() + min(max(ttl, MIN_TTL_SECONDS), MAX_TTL_SECONDS)
 
     def after_failure(self) -> float:
         """When something is to be asked again that failed."""
         return self._clock() + FAILURE_SECONDS
 
-    def trusting(self, found: Addresses) -> Addresses:
+    def as_trusted(self, found: Addresses) -> Addresses:
         """The same addresses for a host that the operator has named: none of them is forbidden."""
         if not found.published:
             return found
-        return self._judge(found.published, valid_until=found.valid_until, is_trusted=True)
+        return self._filter(found.published, valid_until=found.valid_until, is_trusted=True)
 
     async def close(self) -> None:
         """End the look-ups under way."""
         await self._known.close()
 
-    async def _ask(self, host: str) -> Addresses:
-        answer = await self._asking.addresses(host)
+    async def _look_up(self, host: str) -> Addresses:
+        answer = await self._resolver.addresses(host)
         if isinstance(answer, resolver.Failure):
-            trouble = f"DNS does not answer for {host}: {answer.trouble}"
-            return Addresses((), (), self.after_failure(), trouble=trouble, is_known=False)
+            detail = f"DNS does not answer for {host}: {answer.detail}"
+            return Addresses((), (), self.after_failure(), detail=detail, is_known=False)
         valid_until = self.until(answer.ttl)
         if not answer.records:
-            trouble = f"{host} has no address" if answer.exists else f"the host {host} does not exist"
-            return Addresses((), (), valid_until, trouble=trouble, is_authentic=answer.is_authentic)
-        return self._judge(answer.records, valid_until=valid_until, is_authentic=answer.is_authentic)
+            detail = f"{host} has no address" if answer.exists else f"the host {host} does not exist"
+            return Addresses((), (), valid_until, detail=detail, is_authentic=answer.is_authentic)
+        return self._filter(answer.records, valid_until=valid_until, is_authentic=answer.is_authentic)
 
-    def _judge(
+    def _filter(
         self, published: tuple[str, ...], *, valid_until: float, is_trusted: bool = False, is_authentic: bool = False
     ) -> Addresses:
-        allowed, trouble = published, ""
-        if not (is_trusted or self._takes_any):
+        allowed, detail = published, ""
+        if not (is_trusted or self._allows_any):
             allowed = tuple(address for address in published if destinations.why_forbidden(address) is None)
-            trouble = "" if allowed else f"no mail may go there: {destinations.why_forbidden(published[0])}"
-        to_try = tuple(self._of_our_families(allowed))[:MOST_ADDRESSES]
+            detail = "" if allowed else f"no mail may go there: {destinations.why_forbidden(published[0])}"
+        to_try = tuple(self._of_our_families(allowed))[:MAX_ADDRESSES]
         if allowed and not to_try:
-            trouble = f"none of delivery.source_addresses can reach {allowed[0]}"
-        return Addresses(published, to_try, valid_until, trouble=trouble, is_authentic=is_authentic)
+            detail = f"none of delivery.source_addresses can reach {allowed[0]}"
+        return Addresses(published, to_try, valid_until, detail=detail, is_authentic=is_authentic)
 
     def _of_our_families(self, addresses: Iterable[str]) -> Iterable[str]:
         if not self._families:

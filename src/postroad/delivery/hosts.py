@@ -12,7 +12,7 @@ from postroad.delivery import routing
 from postroad.model import breaker
 
 # Enough for every host that a busy installation speaks to in an hour; the one that was used longest ago goes first.
-MOST_HOSTS: Final = 20_000
+MAX_HOSTS: Final = 20_000
 
 
 class Hosts:
@@ -59,5 +59,5 @@ class Hosts:
         known = self._breakers.setdefault(key, breaker.Breaker())
         self._breakers.move_to_end(key)
         known.failed(self._clock())
-        while len(self._breakers) > MOST_HOSTS:
+        while len(self._breakers) > MAX_HOSTS:
             self._breakers.popitem(last=False)

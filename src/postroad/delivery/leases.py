@@ -14,7 +14,7 @@ from postroad.storage import group_commit, queue, store
 from postroad.telemetry import logs
 
 # A renewal may fail twice before a lease runs out.
-RENEWALS_A_LEASE: Final = 3
+RENEWALS_PER_LEASE: Final = 3
 
 
 class Leases:
@@ -47,7 +47,7 @@ class Leases:
 
     def are_safe(self, keys: Iterable[queue.Key]) -> bool:
         """Whether something may be begun with these: a renewal is not overdue, so nobody else has them."""
-        soon = self._clock() + self._seconds * times.SECOND // RENEWALS_A_LEASE
+        soon = self._clock() + self._seconds * times.SECOND // RENEWALS_PER_LEASE
         return all(self._held.get(key, 0) > soon for key in keys)
 
     def drop(self, keys: Iterable[queue.Key]) -> None:
@@ -61,18 +61,18 @@ class Leases:
         try:
             async with self._database.transaction() as tx:
                 await queue.hand_back(tx, keys, now=self._clock(), worker=self.worker)
-        except group_commit.TROUBLE as trouble:
+        except group_commit.TROUBLE as error:
             # Then they come back by time.
-            self._log.warning("leases_not_handed_back", recipients=len(keys), error=trouble.message)
+            self._log.warning("leases_not_handed_back", recipients=len(keys), error=error.message)
 
     async def renew_forever(self) -> None:
         """Renew what is held, again and again, until cancelled."""
         while True:
-            await asyncio.sleep(self._seconds / RENEWALS_A_LEASE)
+            await asyncio.sleep(self._seconds / RENEWALS_PER_LEASE)
             try:
                 await self._renew()
-            except errors.PostroadError as trouble:
-                self._log.warning("leases_not_renewed", recipients=len(self._held), error=trouble.message)
+            except errors.PostroadError as error:
+                self._log.warning("leases_not_renewed", recipients=len(self._held), error=error.message)
 
     async def _renew(self) -> None:
         if not self._held:

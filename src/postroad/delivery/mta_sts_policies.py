@@ -9,23 +9,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from postroad.concurrency import ttl_cache
 from postroad.delivery import host_addresses
 from postroad.network import https_get, resolver
-from postroad.protocol import mta_sts
-from postroad.services import expiring
+from postroad.protocol.dns import mta_sts
 from postroad.telemetry import logs
 
 # Some 10 MB of ordinary policies.
-MOST_POLICIES: Final = 20_000
+MAX_POLICIES: Final = 20_000
 # A policy that forbids to be kept would be fetched for every message; a fetch that failed is not repeated sooner.
-LEAST_SECONDS: Final = 300.0
+MIN_AGE_SECONDS: Final = 300.0
 FAILURE_SECONDS: Final = 300.0
 REFRESH_SECONDS: Final = 86_400.0
 _OK: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Cached:
     policy: mta_sts.Policy
     id: str
     refresh_at: float
@@ -33,65 +33,65 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class _Failed:
+class _FailedFetch:
     valid_until: float
 
 
-class Policies:
+class PolicyCache:
     """The policies that this process knows."""
 
     def __init__(
         self,
-        asking: resolver.Resolver,
+        dns_resolver: resolver.Resolver,
         addresses: host_addresses.HostAddresses,
         *,
         https: https_get.Client,
         clock: Callable[[], float],
         log: logs.Logger | None = None,
     ) -> None:
-        self._asking = asking
+        self._resolver = dns_resolver
         self._addresses = addresses
         self._https = https
         self._clock = clock
         self._log = log
-        self._kept: expiring.Expiring[_Kept] = expiring.Expiring(most=MOST_POLICIES, clock=clock)
-        self._failed: expiring.Expiring[_Failed] = expiring.Expiring(most=MOST_POLICIES, clock=clock)
+        self._cached: ttl_cache.TtlCache[_Cached] = ttl_cache.TtlCache(max_entries=MAX_POLICIES, clock=clock)
+        self._failed: ttl_cache.TtlCache[_FailedFetch] = ttl_cache.TtlCache(max_entries=MAX_POLICIES, clock=clock)
 
     async def announced(self, domain: str) -> str | None:
         """The id of the policy that DNS announces now, if it does."""
-        answer = await self._asking.txt(f"_mta-sts.{domain}")
+        answer = await self._resolver.txt(f"_mta-sts.{domain}")
         return mta_sts.policy_id(answer.records) if isinstance(answer, resolver.Answer) else None
 
     async def policy(self, domain: str, policy_id: str | None) -> mta_sts.Policy | None:
         """The policy that holds, given the id that is announced."""
-        kept = self._kept.get(domain)
-        if policy_id is None or (kept is not None and kept.id == policy_id and self._clock() < kept.refresh_at):
-            return kept.policy if kept is not None else None
+        cached = self._cached.get(domain)
+        if policy_id is None or (cached is not None and cached.id == policy_id and self._clock() < cached.refresh_at):
+            return cached.policy if cached is not None else None
         attempt = f"{policy_id} {domain}"
         if self._failed.get(attempt) is None:
             fetched = await self._fetch(domain)
             if isinstance(fetched, mta_sts.Policy):
-                self._keep(domain, fetched, policy_id=policy_id)
+                self._store(domain, fetched, policy_id=policy_id)
                 return fetched
-            self._failed.put(attempt, _Failed(self._clock() + FAILURE_SECONDS))
+            self._failed.put(attempt, _FailedFetch(self._clock() + FAILURE_SECONDS))
             if self._log is not None:
-                self._log.warning("mta_sts_not_fetched", domain=domain, trouble=fetched, kept=kept is not None)
-        return kept.policy if kept is not None else None
+                self._log.warning("mta_sts_not_fetched", domain=domain, detail=fetched, cached=cached is not None)
+        return cached.policy if cached is not None else None
 
-    def _keep(self, domain: str, policy: mta_sts.Policy, *, policy_id: str) -> None:
-        now, seconds = self._clock(), max(policy.max_age, LEAST_SECONDS)
+    def _store(self, domain: str, policy: mta_sts.Policy, *, policy_id: str) -> None:
+        now, seconds = self._clock(), max(policy.max_age, MIN_AGE_SECONDS)
         refresh_at = now + min(REFRESH_SECONDS, seconds)
-        self._kept.put(domain, _Kept(policy, policy_id, refresh_at=refresh_at, valid_until=now + seconds))
+        self._cached.put(domain, _Cached(policy, policy_id, refresh_at=refresh_at, valid_until=now + seconds))
 
     async def _fetch(self, domain: str) -> mta_sts.Policy | str:
         """The policy, or why there is none."""
         host = f"mta-sts.{domain}"
         found = await self._addresses.find(host)
         if not found.to_try:
-            return found.trouble
+            return found.detail
         response = await self._https.get(host, mta_sts.WELL_KNOWN_PATH, addresses=found.to_try)
         if isinstance(response, https_get.Failure):
-            return response.trouble
+            return response.detail
         if response.status != _OK or response.media_type != mta_sts.MEDIA_TYPE:
             return f"{host}: status {response.status}, {response.media_type or 'no media type'}"
         return mta_sts.parse_policy(response.body) or f"{host}: not a policy"

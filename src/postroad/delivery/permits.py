@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator
 class Permits:
     """The right to hold a connection."""
 
-    def __init__(self, most: int) -> None:
-        self._all = asyncio.Semaphore(most)
-        self._unproven = asyncio.Semaphore(max(1, most // 2))
+    def __init__(self, max_connections: int) -> None:
+        self._all = asyncio.Semaphore(max_connections)
+        self._unproven = asyncio.Semaphore(max(1, max_connections // 2))
 
     @contextlib.asynccontextmanager
-    async def one(self, *, proven: bool) -> AsyncIterator[None]:
+    async def acquire(self, *, proven: bool) -> AsyncIterator[None]:
         """Hold a permit, when there is one."""
         if proven:
             async with self._all:

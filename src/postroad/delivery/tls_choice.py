@@ -12,7 +12,7 @@ from typing import Final
 from postroad import config
 from postroad.model import tls_policy
 from postroad.network import resolver
-from postroad.protocol import mta_sts
+from postroad.protocol.dns import mta_sts
 
 BY_SETTING: Final = {
     "off": tls_policy.TlsPolicy(tls_policy.Mode.PLAIN),
@@ -24,8 +24,8 @@ BY_SETTING: Final = {
 class TlsChoice:
     """Chooses the policy for a host."""
 
-    def __init__(self, settings: config.Delivery, asking: resolver.Resolver) -> None:
-        self._asking = asking
+    def __init__(self, settings: config.Delivery, dns_resolver: resolver.Resolver) -> None:
+        self._resolver = dns_resolver
         self._setting = BY_SETTING[settings.tls]
         self._port = settings.mx_port
         self._asks_for_tlsa = settings.dane and settings.tls != "off"
@@ -51,9 +51,9 @@ class TlsChoice:
 
     async def _by_tlsa(self, host: str, *, domain: str) -> tls_policy.TlsPolicy | str | None:
         name = f"_{self._port}._tcp.{host}"
-        answer = await self._asking.tlsa(name)
+        answer = await self._resolver.tlsa(name)
         if isinstance(answer, resolver.Failure):
-            return f"DNS does not answer for {name}: {answer.trouble}"
+            return f"DNS does not answer for {name}: {answer.detail}"
         if not answer.records or not answer.is_authentic:
             return None
         usable = tuple(record for record in answer.records if record.is_usable)

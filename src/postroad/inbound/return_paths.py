@@ -11,86 +11,87 @@ from typing import Final
 
 from postroad import errors
 from postroad.network import smtp_listener, smtp_session
-from postroad.protocol import feedback_report
+from postroad.protocol.reports import arf
 from postroad.protocol.smtp import server_commands, server_events, values
-from postroad.services import complaints, context, guarding, late_bounces, return_path
+from postroad.services import context, return_path
+from postroad.services.results import async_bounces, bounce_guard, complaints
 from postroad.telemetry import logs
 
 # A report may carry all of the original, in base64 on its way: twice the largest message that can be sent.
-MESSAGE_OCTETS: Final = 20 * 1024 * 1024
+MAX_MESSAGE_BYTES: Final = 20 * 1024 * 1024
 # Reports go to one return path; another one can have its own transaction.
-RECIPIENTS: Final = 1
-_TOLD: Final = frozenset({late_bounces.Fate.RECORDED, late_bounces.Fate.NOT_FINAL})
+MAX_RECIPIENTS: Final = 1
+_LOGGED_AT_INFO: Final = frozenset({async_bounces.ReportResult.RECORDED, async_bounces.ReportResult.NOT_FINAL})
 
 
-class ReturnPaths(smtp_session.Policy):
+class ReturnPathPolicy(smtp_session.SessionPolicy):
     """Decides for one session; it remembers nothing between verbs."""
 
     def __init__(self, ctx: context.Context, log: logs.Logger) -> None:
         self._ctx = ctx
         self._log = log
 
-    def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_session.Verdict:
+    def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:
         """Only a token that we have made, and the address for complaints."""
         if self._message_id(address) is None and not complaints.is_ours(self._ctx, address):
             return values.Reply(550, "there is no such address here", "5.1.1")
         return super().recipient(address, parameters)
 
-    async def message(self, envelope: values.Envelope) -> values.Reply:
+    async def message(self, transaction: values.MailTransaction) -> values.Reply:
         """Read it, keep what it says, and take the responsibility for it then."""
-        content = b"".join(envelope.content)
-        for address in envelope.recipients:
+        content = b"".join(transaction.content)
+        for address in transaction.recipients:
             try:
-                await self._take(address, content)
+                await self._process(address, content)
             except errors.PostroadError as problem:
                 message_id = self._message_id(address)
                 self._log.warning("report_not_kept", message_id=message_id, problem=problem.message)
                 return values.Reply(451, "the report cannot be kept now; try again later", "4.3.0")
         return values.Reply(250, "taken", "2.0.0")
 
-    async def _take(self, address: str, content: bytes) -> None:
+    async def _process(self, address: str, content: bytes) -> None:
         message_id = self._message_id(address)
-        report = feedback_report.read(content)
-        notices: Sequence[guarding.Notice] = ()
+        report = arf.read(content)
+        notices: Sequence[bounce_guard.Notice] = ()
         if report is not None:
             complained = await complaints.receive(self._ctx, report, sent_to=address)
-            self._tell_complaints(report, complained.handled)
+            self._log_complaints(report, complained.handled)
             notices = complained.notices
         elif message_id is not None:
-            bounced = await late_bounces.receive(self._ctx, message_id, content)
-            self._tell(message_id, bounced.handled)
+            bounced = await async_bounces.receive(self._ctx, message_id, content)
+            self._log_reports(message_id, bounced.handled)
             notices = bounced.notices
         else:
             self._log.debug("mail_to_complaints_dropped")
-        guarding.tell(notices, log=self._log, counted=self._ctx.metrics)
+        bounce_guard.report_notices(notices, log=self._log, counted=self._ctx.metrics)
 
     def _message_id(self, address: str) -> str | None:
         return return_path.read(self._ctx.keys.return_path, address)
 
-    def _tell(self, message_id: str, handled: Sequence[late_bounces.Handled]) -> None:
+    def _log_reports(self, message_id: str, handled: Sequence[async_bounces.Handled]) -> None:
         if not handled:
             self._log.debug("mail_to_return_path_dropped", message_id=message_id)
         for each in handled:
-            tell = self._log.info if each.fate in _TOLD else self._log.debug
+            tell = self._log.info if each.result in _LOGGED_AT_INFO else self._log.debug
             tell(
                 "delivery_report",
                 message_id=message_id,
-                recipient_id=each.addressee.id if each.addressee else None,
-                fate=each.fate,
+                recipient_id=each.recipient.id if each.recipient else None,
+                result=each.result,
                 action=each.outcome.action,
                 status=each.outcome.reply.enhanced,
-                reason=each.judgement.reason if each.judgement else None,
+                reason=each.disposition.reason if each.disposition else None,
                 is_gone=each.is_gone,
             )
 
-    def _tell_complaints(self, report: feedback_report.FeedbackReport, handled: Sequence[complaints.Handled]) -> None:
+    def _log_complaints(self, report: arf.FeedbackReport, handled: Sequence[complaints.Handled]) -> None:
         for each in handled:
-            tell = self._log.info if each.fate is complaints.Fate.RECORDED else self._log.debug
+            tell = self._log.info if each.result is complaints.ReportResult.RECORDED else self._log.debug
             tell(
                 "complaint",
                 message_id=each.message_id,
                 recipient_id=each.recipient_id,
-                fate=each.fate,
+                result=each.result,
                 feedback_type=report.kind,
             )
 
@@ -101,14 +102,14 @@ def listener(ctx: context.Context, *, name: str, log: logs.Logger) -> smtp_liste
     def failed(problem: Exception) -> None:
         log.error("inbound_failed", exc_info=problem)
 
-    def make_policy(_session: server_events.Session) -> ReturnPaths:
-        return ReturnPaths(ctx, log)
+    def make_policy(_session: server_events.Session) -> ReturnPathPolicy:
+        return ReturnPathPolicy(ctx, log)
 
     return smtp_listener.SmtpListener(
         make_policy,
-        features=server_events.Features(name=name, message_octets=MESSAGE_OCTETS, recipients=RECIPIENTS),
+        features=server_events.Features(name=name, message_octets=MAX_MESSAGE_BYTES, recipients=MAX_RECIPIENTS),
         failed=failed,
-        limits=smtp_session.Limits(
+        limits=smtp_session.ListenerLimits(
             connections=ctx.settings.inbound.connections,
             connections_per_address=ctx.settings.inbound.connections_per_address,
         ),

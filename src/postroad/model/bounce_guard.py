@@ -13,7 +13,7 @@ import msgspec
 
 # Of a few hundred recipients one is more than any threshold for complaints. One alone may be a slip of the finger, or
 # somebody's ill will, so it only warns.
-FEWEST_COMPLAINTS: Final = 2
+MIN_COMPLAINTS: Final = 2
 
 
 class Level(StrEnum):
@@ -63,7 +63,7 @@ class Thresholds(msgspec.Struct, frozen=True):
 
     warn: Fraction
     suspend: Fraction
-    fewest: int = 1
+    min_count: int = 1
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -79,31 +79,31 @@ class Rules(msgspec.Struct, frozen=True):
         return self.bounces if cause is Cause.BOUNCES else self.complaints
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class Assessment(msgspec.Struct, frozen=True):
     """How an account stands, and because of what; None when it stands well."""
 
     level: Level
     cause: Cause | None
 
 
-FINE: Final = Judgement(Level.OK, None)
+HEALTHY: Final = Assessment(Level.OK, None)
 
 
-def judge(counts: Counts, rules: Rules) -> Judgement:
+def assess(counts: Counts, rules: Rules) -> Assessment:
     """What follows from the counts of the last days: the worse of bounces and complaints."""
     if counts.recipients < rules.recipients:
-        return FINE
+        return HEALTHY
     levels = {cause: _level(counts.of(cause), counts.recipients, rules.thresholds(cause)) for cause in Cause}
     for level in (Level.SUSPENDED, Level.WARNED):
         for cause in Cause:
             if levels[cause] is level:
-                return Judgement(level, cause)
-    return FINE
+                return Assessment(level, cause)
+    return HEALTHY
 
 
 def _level(count: int, recipients: int, thresholds: Thresholds) -> Level:
     share = Fraction(100 * count, recipients)
-    if share >= thresholds.suspend and count >= thresholds.fewest:
+    if share >= thresholds.suspend and count >= thresholds.min_count:
         return Level.SUSPENDED
     return Level.WARNED if share >= thresholds.warn else Level.OK
 

@@ -14,7 +14,7 @@ from typing import Final
 # One refused connection may be a restart, two a coincidence.
 FAILURES_TO_OPEN: Final = 3
 FIRST_OPEN_SECONDS: Final = 30.0
-LONGEST_OPEN_SECONDS: Final = 600.0
+MAX_OPEN_SECONDS: Final = 600.0
 # A probe that never reports, because its task was cancelled, gives its place back after this long: a connection attempt
 # of 30 seconds is over by then.
 PROBE_SECONDS: Final = 60.0
@@ -45,7 +45,7 @@ class Breaker:
         self._failures += 1
         if self._failures < FAILURES_TO_OPEN or now < self._until:
             return
-        self._open_seconds = min(max(FIRST_OPEN_SECONDS, 2 * self._open_seconds), LONGEST_OPEN_SECONDS)
+        self._open_seconds = min(max(FIRST_OPEN_SECONDS, 2 * self._open_seconds), MAX_OPEN_SECONDS)
         self._until = now + self._open_seconds
         self._probe_until = 0.0
 

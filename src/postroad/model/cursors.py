@@ -10,10 +10,10 @@ from typing import Final
 from postroad import errors
 from postroad.model import identifiers
 
-MOST: Final = 100
-USUAL: Final = 25
+MAX_LIMIT: Final = 100
+DEFAULT_LIMIT: Final = 25
 # Sorts behind every digit of an id.
-_BEHIND: Final = "~"
+_AFTER_ALL: Final = "~"
 _TIME_DIGITS: Final = 14
 # The last microsecond that an id can tell.
 _LAST: Final = 16**_TIME_DIGITS - 1
@@ -31,7 +31,7 @@ def time_of(cursor: str, prefix: str) -> int:
 
 def end(prefix: str) -> str:
     """The place behind everything."""
-    return prefix + _BEHIND
+    return prefix + _AFTER_ALL
 
 
 def after(cursor: str | None, prefix: str) -> str:

@@ -11,11 +11,11 @@ from typing import Final
 
 from postroad.model import special_addresses
 
-MOST_POOL_CHARACTERS: Final = 200
+MAX_QUEUE_NAME_CHARACTERS: Final = 200
 # 64 bits: too many to find a second set by trying.
 DIGEST_DIGITS: Final = 16
 
-_MOST_NAME: Final = 253
+_MAX_NAME_CHARACTERS: Final = 253
 # Letters, digits and hyphens, and the underscore, which is forbidden and found. A last label of digits only is an
 # address (RFC 3696 section 2).
 _HOST_NAME: Final = re.compile(
@@ -27,7 +27,7 @@ _THIS_NETWORK: Final = ipaddress.IPv4Network("0.0.0.0/8")
 
 def is_host_name(name: str) -> bool:
     """Whether a name, in lower case and without a final dot, can be that of a host."""
-    return len(name) <= _MOST_NAME and _HOST_NAME.fullmatch(name) is not None
+    return len(name) <= _MAX_NAME_CHARACTERS and _HOST_NAME.fullmatch(name) is not None
 
 
 def literal(domain: str) -> special_addresses.IpAddress | None:
@@ -55,7 +55,7 @@ def why_forbidden(address: str) -> str | None:
     return None
 
 
-def pool_name(hosts: Collection[str]) -> str:
+def provider_queue_name(hosts: Collection[str]) -> str:
     """The same name for the same set of mail hosts, and for no other.
 
     A long one is the first host, the number of the others, and a digest of them all: nobody can slip into the pool of
@@ -63,7 +63,7 @@ def pool_name(hosts: Collection[str]) -> str:
     """
     names = sorted(set(hosts))
     name = ",".join(names)
-    if len(name) <= MOST_POOL_CHARACTERS:
+    if len(name) <= MAX_QUEUE_NAME_CHARACTERS:
         return name
     others = f"+{len(names) - 1}#{hashlib.sha256(name.encode()).hexdigest()[:DIGEST_DIGITS]}"
-    return names[0][: MOST_POOL_CHARACTERS - len(others)] + others
+    return names[0][: MAX_QUEUE_NAME_CHARACTERS - len(others)] + others

@@ -13,10 +13,10 @@ from enum import StrEnum
 from typing import Final, Literal
 
 from postroad.model import special_addresses
-from postroad.protocol import dkim_record, dmarc_record, spf_record, tag_lists
+from postroad.protocol.dns import dkim_record, dmarc_record, spf_record, tag_lists
 
 # The preference of the mail host in advice; any other will do.
-PREFERENCE: Final = 10
+MX_PREFERENCE: Final = 10
 # What a sentence quotes of somebody's zone.
 QUOTED_CHARACTERS: Final = 300
 
@@ -96,8 +96,8 @@ def records(domain: str, *, dkim_name: str, dkim_value: str, service: Service) -
     """All records of a domain, the most important first."""
     managed = service.return_path_domain not in {"", domain}
     return_path = service.return_path_domain or domain
-    spf = spf_record.fresh(service.spf) if service.spf else None
-    host = f"{PREFERENCE} {service.host}" if service.host else None
+    spf = spf_record.new_record(service.spf) if service.spf else None
+    host = f"{MX_PREFERENCE} {service.host}" if service.host else None
     return (
         Record(RecordPurpose.DKIM, dkim_name, dkim_record.TYPE, dkim_value),
         Record(RecordPurpose.SPF, return_path, spf_record.TYPE, spf, managed),
@@ -106,7 +106,7 @@ def records(domain: str, *, dkim_name: str, dkim_value: str, service: Service) -
     )
 
 
-def advised(record: Record, finding: Finding, service: Service) -> str | None:
+def recommended_value(record: Record, finding: Finding, service: Service) -> str | None:
     """What the record should say, given what stands there: a domain may have one SPF record only, so it is merged."""
     if record.purpose is not RecordPurpose.SPF or record.value is None or not finding.found:
         return record.value
@@ -115,18 +115,18 @@ def advised(record: Record, finding: Finding, service: Service) -> str | None:
     return spf_record.merged(finding.found, service.spf)
 
 
-def unknown_to_us(record: Record) -> Finding:
+def not_configured(record: Record) -> Finding:
     """The service itself cannot say what should stand there."""
     setting = "domains.spf" if record.purpose is RecordPurpose.SPF else "delivery.hostname"
     return Finding(RecordState.UNKNOWN, f"this service does not know its own part; its operator has to set {setting}")
 
 
-def no_answer(record: Record, trouble: str) -> Finding:
+def no_answer(record: Record, detail: str) -> Finding:
     """DNS did not answer."""
-    return Finding(RecordState.UNKNOWN, f"DNS did not answer for {record.name} ({trouble}); it will be asked again")
+    return Finding(RecordState.UNKNOWN, f"DNS did not answer for {record.name} ({detail}); it will be asked again")
 
 
-def judge_dkim(record: Record, texts: Sequence[str]) -> Finding:
+def check_dkim(record: Record, texts: Sequence[str]) -> Finding:
     """Whether receivers will find the key (RFC 6376 section 3.6.1)."""
     if not texts:
         return Finding(RecordState.MISSING, "there is no TXT record of this name; add it")
@@ -148,7 +148,7 @@ def _unescaped(text: str) -> str:
     return text.replace("\\", "").replace('"', "")
 
 
-def domain_twice(record: Record, domain: str) -> Finding:
+def domain_appended_twice(record: Record, domain: str) -> Finding:
     """The most common slip: a form that adds the domain by itself was given the whole name."""
     short = record.name.removesuffix(f".{domain}")
     return Finding(RecordState.MISSING, f"it stands at {record.name}.{domain}; enter the name as {short} there")
@@ -176,7 +176,7 @@ def _key_problem(tags: dict[str, str], wanted: dict[str, str]) -> str | None:
     return None
 
 
-def judge_return_path(record: Record, hosts: Sequence[tuple[int, str]], *, service: Service) -> Finding:
+def check_return_path(record: Record, hosts: Sequence[tuple[int, str]], *, service: Service) -> Finding:
     """Whether reports of late bounces come here: to the most preferred mail host (RFC 5321 section 5.1)."""
     if not hosts:
         detail = f"there is no MX record at {record.name}; add it, so that bounces can come back"
@@ -196,7 +196,7 @@ def judge_return_path(record: Record, hosts: Sequence[tuple[int, str]], *, servi
     )
 
 
-def judge_dmarc(place: str, texts: Sequence[str]) -> Finding | None:
+def check_dmarc(place: str, texts: Sequence[str]) -> Finding | None:
     """Whether a policy stands at one place; None when there is nothing, and the place above may have one."""
     found = [text for text in texts if dmarc_record.is_dmarc(text)]
     if not found:
@@ -210,7 +210,7 @@ def judge_dmarc(place: str, texts: Sequence[str]) -> Finding | None:
     return Finding(RecordState.OK, f"found p={policy} at {place}")
 
 
-def proven_by_another() -> Finding:
+def verified_by_another_account() -> Finding:
     """The key is there, but the proof is not to be had."""
     return Finding(
         RecordState.OK, "the key is there, but another account has proven this domain; ask the operator to settle it"

@@ -20,7 +20,7 @@ LEDGER: Final = "led_"
 EVENT: Final = "evt_"
 WEBHOOK: Final = "whk_"
 WEBHOOK_DELIVERY: Final = "whd_"
-JOURNAL: Final = "jrn_"
+AUDIT_ENTRY: Final = "jrn_"
 TOKEN: Final = "tok_"  # noqa: S105 - a prefix, not a secret
 
 ENTROPY_BYTES: Final = 7

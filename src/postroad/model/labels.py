@@ -10,22 +10,22 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.protocol import header_text
+from postroad.protocol.mime import header_text
 
-MOST_CHARACTERS: Final = 100
+MAX_CHARACTERS: Final = 100
 _PLAIN: Final = re.compile(rf"[^{header_text.UNSEEN}\ud800-\udfff]+")
 
 SCHEMA_PATTERN: Final = f"^[^{header_text.UNSEEN}]+$"
 NAME: Final = msgspec.Meta(
     min_length=1,
-    max_length=MOST_CHARACTERS,
+    max_length=MAX_CHARACTERS,
     description="A name for people: one plain line.",
     extra_json_schema={"pattern": SCHEMA_PATTERN},
 )
 
 
-def check(field: str, text: str, *, most: int = MOST_CHARACTERS) -> str:
+def check(field: str, text: str, *, limit: int = MAX_CHARACTERS) -> str:
     """The name, or InvalidRequest with the name of the field."""
-    if not 1 <= len(text) <= most or not _PLAIN.fullmatch(text):
-        raise errors.InvalidRequest(f"{field}: 1 to {most} characters on one line, without control characters")
+    if not 1 <= len(text) <= limit or not _PLAIN.fullmatch(text):
+        raise errors.InvalidRequest(f"{field}: 1 to {limit} characters on one line, without control characters")
     return text

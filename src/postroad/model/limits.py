@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from postroad.protocol import file_names, header_fields
+from postroad.protocol import file_names
+from postroad.protocol.mime import header_fields
 
 SUBJECT_CHARACTERS: Final = 500
 UNIQUE_RECIPIENTS: Final = 50
@@ -12,8 +13,8 @@ TAGS: Final = 20
 TAG_CHARACTERS: Final = 128
 VARIABLES: Final = 32
 CUSTOM_HEADERS: Final = 50
-HEADER_LINE_OCTETS: Final = header_fields.MAXIMUM_LINE_OCTETS
-FILENAME_CHARACTERS: Final = file_names.MAXIMUM_CHARACTERS
+HEADER_LINE_OCTETS: Final = header_fields.MAX_LINE_OCTETS
+FILENAME_CHARACTERS: Final = file_names.MAX_CHARACTERS
 IDEMPOTENCY_KEY_CHARACTERS: Final = 255
 IDEMPOTENCY_KEY_SECONDS: Final = 24 * 60 * 60
 TEMPLATE_ALIAS_PATTERN: Final = r"[a-z0-9_-]{1,64}"

@@ -69,7 +69,7 @@ class RawMessage(msgspec.Struct, frozen=True):
     content: bytes
     trace: str
     is_utf8: bool = False
-    is_of_lines: bool = False
+    has_only_crlf: bool = False
 
 
 class SendRequest(msgspec.Struct, frozen=True):

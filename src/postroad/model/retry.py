@@ -14,10 +14,10 @@ from postroad.model import times
 # Messages that failed together do not all come back together.
 JITTER: Final = 0.1
 # The longest wait that a destination can ask for. Greylisting asks for minutes; limits by the hour ask for an hour.
-LONGEST_REQUEST_SECONDS: Final = 4 * 60 * 60
+MAX_RETRY_AFTER_SECONDS: Final = 4 * 60 * 60
 
 
-def delay(schedule: Sequence[int], attempts: int, *, chance: float, retry_after: int | None) -> int | None:
+def delay(schedule: Sequence[int], attempts: int, *, random_fraction: float, retry_after: int | None) -> int | None:
     """How long to wait after the last of `attempts` attempts; None when the schedule is over.
 
     `chance` lies between 0 and 1 and moves the delay of the schedule by up to a tenth, either way. What the destination
@@ -27,10 +27,10 @@ def delay(schedule: Sequence[int], attempts: int, *, chance: float, retry_after:
         raise ValueError("a delay follows an attempt, and none was made")
     if attempts > len(schedule):
         return None
-    scheduled = schedule[attempts - 1] * (1 - JITTER + 2 * JITTER * chance)
+    scheduled = schedule[attempts - 1] * (1 - JITTER + 2 * JITTER * random_fraction)
     if retry_after is None:
         return round(scheduled * times.SECOND)
-    requested = min(retry_after * (1 + JITTER * chance), LONGEST_REQUEST_SECONDS)
+    requested = min(retry_after * (1 + JITTER * random_fraction), MAX_RETRY_AFTER_SECONDS)
     return round(max(scheduled, requested) * times.SECOND)
 
 

@@ -18,11 +18,11 @@ import msgspec
 from postroad.model import times
 
 # Clocks that are looked after differ by milliseconds. A time from further ahead was told by a clock that was wrong.
-MOST_CLOCK_DIFFERENCE: Final = 2 * times.SECOND
+MAX_CLOCK_SKEW: Final = 2 * times.SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RateLimit:
     """So many requests a second in the long run, so many at once."""
 
     rate: int
@@ -37,7 +37,7 @@ class Policy:
         object.__setattr__(self, "window", self.interval * self.burst)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class RateDecision(msgspec.Struct, frozen=True):
     """What became of one request: `full_at` is the bucket's new state, to be kept whether allowed or not."""
 
     allowed: bool
@@ -46,14 +46,14 @@ class Verdict(msgspec.Struct, frozen=True):
     wait: int
 
 
-class Shared(msgspec.Struct, frozen=True):
+class SharedBucket(msgspec.Struct, frozen=True):
     """A bucket that several hosts share: when it is full again, and the latest time that one of them has seen."""
 
     full_at: int = 0
     seen_at: int = 0
 
 
-def take(policy: Policy, *, full_at: int, now: int) -> Verdict:
+def take(policy: RateLimit, *, full_at: int, now: int) -> RateDecision:
     """One request against a bucket that would be full at `full_at`.
 
     No bucket needs longer than its window. One that seems to was kept while the clock was set back: it is empty, no
@@ -64,28 +64,28 @@ def take(policy: Policy, *, full_at: int, now: int) -> Verdict:
     after = start + policy.interval
     room = policy.window - (after - now)
     if room < 0:
-        return Verdict(allowed=False, full_at=full_at, remaining=0, wait=-room)
-    return Verdict(allowed=True, full_at=after, remaining=room // policy.interval, wait=0)
+        return RateDecision(allowed=False, full_at=full_at, remaining=0, wait=-room)
+    return RateDecision(allowed=True, full_at=after, remaining=room // policy.interval, wait=0)
 
 
-def take_shared(policy: Policy, bucket: Shared, *, now: int) -> tuple[Verdict, Shared]:
+def take_shared(policy: RateLimit, bucket: SharedBucket, *, now: int) -> tuple[RateDecision, SharedBucket]:
     """The same against a shared bucket. The verdict is in this host's time, the bucket in its own.
 
     Who is behind waits for that as well: perhaps no other host moves the bucket's time on.
     """
     there = _time_of(bucket, now=now)
-    verdict = take(policy, full_at=bucket.full_at, now=there)
-    after = Shared(full_at=verdict.full_at, seen_at=there)
+    decision = take(policy, full_at=bucket.full_at, now=there)
+    after = SharedBucket(full_at=decision.full_at, seen_at=there)
     if there != now:
-        wait = 0 if verdict.allowed else verdict.wait + (there - now)
-        verdict = msgspec.structs.replace(verdict, full_at=verdict.full_at - (there - now), wait=wait)
-    return verdict, after
+        wait = 0 if decision.allowed else decision.wait + (there - now)
+        decision = msgspec.structs.replace(decision, full_at=decision.full_at - (there - now), wait=wait)
+    return decision, after
 
 
-def full_at(bucket: Shared, *, now: int) -> int:
+def full_at(bucket: SharedBucket, *, now: int) -> int:
     """When a shared bucket is full again, in this host's time."""
     return bucket.full_at - (_time_of(bucket, now=now) - now)
 
 
-def _time_of(bucket: Shared, *, now: int) -> int:
-    return now if bucket.seen_at - now > MOST_CLOCK_DIFFERENCE else max(now, bucket.seen_at)
+def _time_of(bucket: SharedBucket, *, now: int) -> int:
+    return now if bucket.seen_at - now > MAX_CLOCK_SKEW else max(now, bucket.seen_at)

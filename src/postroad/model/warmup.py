@@ -15,7 +15,7 @@ from postroad.model import times
 
 # Hosts may see midnight at different moments. A day from further ahead was written by a clock that was wrong, and would
 # hold the domain back until it comes.
-MOST_DAYS_AHEAD: Final = 1
+MAX_DAYS_AHEAD: Final = 1
 
 
 class State(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ def on_day(state: State | None, *, day: int, caps: Sequence[int]) -> State:
     """The state as it is on a day, before anything is sent."""
     if state is None:
         return State(day, 0, 0)
-    if day < state.day - MOST_DAYS_AHEAD:
+    if day < state.day - MAX_DAYS_AHEAD:
         return State(day, state.step, state.used)
     if day <= state.day:
         return state
@@ -80,8 +80,8 @@ def cap(state: State, caps: Sequence[int]) -> int | None:
 
 def has_room(state: State, recipients: int, *, caps: Sequence[int]) -> bool:
     """Whether so many recipients more are within the day's cap."""
-    most = cap(state, caps)
-    return most is None or state.used + recipients <= most
+    limit = cap(state, caps)
+    return limit is None or state.used + recipients <= limit
 
 
 def use(state: State, recipients: int) -> State:
@@ -100,12 +100,12 @@ def calendar(state: State, caps: Sequence[int]) -> list[Day]:
     if cap(state, caps) is None:
         return []
     days = []
-    for place, most in enumerate(caps):
+    for place, limit in enumerate(caps):
         ahead = place - state.step
         days.append(
             Day(
                 number=place + 1,
-                cap=most,
+                cap=limit,
                 day=state.day + ahead if ahead >= 0 else None,
                 used=state.used if ahead == 0 else None,
                 state=Step.TODAY if ahead == 0 else Step.AHEAD if ahead > 0 else Step.DONE,
@@ -115,5 +115,5 @@ def calendar(state: State, caps: Sequence[int]) -> list[Day]:
 
 
 def _next_step(state: State, caps: Sequence[int]) -> int:
-    most = cap(state, caps)
-    return state.step if most is None or 2 * state.used < most else state.step + 1
+    limit = cap(state, caps)
+    return state.step if limit is None or 2 * state.used < limit else state.step + 1

@@ -21,7 +21,7 @@ def attempts(schedule: Sequence[int]) -> int:
     return len(schedule) + 1
 
 
-def delay(schedule: Sequence[int], made: int, *, chance: float) -> int | None:
+def delay(schedule: Sequence[int], made: int, *, random_fraction: float) -> int | None:
     """How long to wait after the last of `made` attempts; None when the schedule is over.
 
     `chance` lies between 0 and 1 and moves a delay by up to a tenth, either way.
@@ -33,4 +33,4 @@ def delay(schedule: Sequence[int], made: int, *, chance: float) -> int | None:
     seconds = schedule[made - 1]
     if seconds < EXACT_BELOW_SECONDS:
         return seconds * times.SECOND
-    return round(seconds * (1 - JITTER + 2 * JITTER * chance) * times.SECOND)
+    return round(seconds * (1 - JITTER + 2 * JITTER * random_fraction) * times.SECOND)

@@ -14,13 +14,13 @@ import collections
 import contextlib
 from typing import Final
 
-from postroad.network import http_client_connection, http_client_reading
+from postroad.network import http_client_connection, http_response_parser
 
 # What callers need of the two files behind this one.
-Place = http_client_connection.Place
-Response = http_client_reading.Response
-Trouble = http_client_reading.Trouble
-Unreached = http_client_connection.Unreached
+Peer = http_client_connection.Peer
+Response = http_response_parser.Response
+HttpClientError = http_response_parser.HttpClientError
+ConnectError = http_client_connection.ConnectError
 client_context = http_client_connection.client_context
 
 # The loop tells of the end of an aborted transport in its next round.
@@ -30,19 +30,19 @@ ABORT_SECONDS: Final = 1.0
 class Client:
     """Exchanges, over as few connections as are in use at once; so many may stay idle."""
 
-    def __init__(self, *, idle_seconds: float, most_idle: int) -> None:
+    def __init__(self, *, idle_seconds: float, max_idle: int) -> None:
         self._idle_seconds = idle_seconds
-        self._most_idle = most_idle
+        self._max_idle = max_idle
         self._connections: set[http_client_connection.Connection] = set()
         # The idle ones, those that will be closed first in front; and again by place, the newest at the end.
         self._idle: collections.OrderedDict[http_client_connection.Connection, None] = collections.OrderedDict()
-        self._by_place: dict[Place, list[http_client_connection.Connection]] = {}
+        self._by_peer: dict[Peer, list[http_client_connection.Connection]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._all_gone: asyncio.Event | None = None
 
     async def exchange(
-        self, place: Place, request: bytes, *, most_body: int, connect_seconds: float | None = None
+        self, place: Peer, request: bytes, *, max_body: int, connect_seconds: float | None = None
     ) -> Response:
         """The final response, with as much of its body. Raises Trouble. Connecting may have a bound of its own."""
         connection = self._take(place)
@@ -52,8 +52,8 @@ class Client:
                     connection = await self._connect(place)
             except TimeoutError:
                 where = f"{place.host} at {place.address}"
-                raise Unreached("connection_failed", f"{where}: no connection in time") from None
-        response = await connection.exchange(request, most_body=most_body)
+                raise ConnectError("connection_failed", f"{where}: no connection in time") from None
+        response = await connection.exchange(request, max_body=max_body)
         if connection.is_reusable and not self._is_closed:
             self._keep(connection)
         else:
@@ -74,9 +74,9 @@ class Client:
                 async with asyncio.timeout(ABORT_SECONDS):
                     await self._all_gone.wait()
 
-    async def _connect(self, place: Place) -> http_client_connection.Connection:
+    async def _connect(self, place: Peer) -> http_client_connection.Connection:
         self._check_open()
-        connection = await http_client_connection.connect(place, when_lost=self._lose)
+        connection = await http_client_connection.connect(place, when_lost=self._on_lost)
         if connection.is_usable:  # else it is lost already, and was told to `_lose`
             self._connections.add(connection)
         if self._is_closed:
@@ -86,26 +86,26 @@ class Client:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise Trouble("connection_failed", "the client is closed")
+            raise HttpClientError("connection_failed", "the client is closed")
 
     # The idle ones.
 
-    def _take(self, place: Place) -> http_client_connection.Connection | None:
+    def _take(self, place: Peer) -> http_client_connection.Connection | None:
         """The one that was used last, so that those which are not needed run out."""
-        while (waiting := self._by_place.get(place)) is not None:
+        while (waiting := self._by_peer.get(place)) is not None:
             connection = waiting.pop()
             del self._idle[connection]
             if not waiting:
-                del self._by_place[place]
+                del self._by_peer[place]
             if connection.is_usable:
                 return connection
         return None
 
     def _keep(self, connection: http_client_connection.Connection) -> None:
-        self._by_place.setdefault(connection.place, []).append(connection)
+        self._by_peer.setdefault(connection.place, []).append(connection)
         connection.idle_until = asyncio.get_running_loop().time() + self._idle_seconds
         self._idle[connection] = None
-        if len(self._idle) > self._most_idle:
+        if len(self._idle) > self._max_idle:
             self._close_idle(next(iter(self._idle)))
         if self._timer is None and self._idle:
             self._tick()
@@ -117,12 +117,12 @@ class Client:
     def _forget(self, connection: http_client_connection.Connection) -> None:
         """It is no longer idle."""
         del self._idle[connection]
-        waiting = self._by_place[connection.place]
+        waiting = self._by_peer[connection.place]
         waiting.remove(connection)
         if not waiting:
-            del self._by_place[connection.place]
+            del self._by_peer[connection.place]
 
-    def _lose(self, connection: http_client_connection.Connection) -> None:
+    def _on_lost(self, connection: http_client_connection.Connection) -> None:
         """It is gone."""
         if connection in self._idle:
             self._forget(connection)

@@ -15,11 +15,11 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from postroad.network import http_client_reading
+from postroad.network import http_response_parser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Peer:
     """Where to connect; the certificate has to be for `host`, which may be a name or an address."""
 
     host: str
@@ -28,7 +28,7 @@ class Place:
     tls: ssl.SSLContext | None
 
 
-class Unreached(http_client_reading.Trouble):
+class ConnectError(http_response_parser.HttpClientError):
     """No connection came about, so nothing was sent: another address of the same host may be tried."""
 
 
@@ -44,7 +44,7 @@ def client_context(ca_file: str = "") -> ssl.SSLContext:
     return made
 
 
-async def connect(place: Place, *, when_lost: Callable[["Connection"], None] | None = None) -> "Connection":
+async def connect(place: Peer, *, when_lost: Callable[["Connection"], None] | None = None) -> "Connection":
     """A new connection, secured as the place wants it; `when_lost` is called once, when it is gone."""
     ipaddress.ip_address(place.address)  # a name would be looked up, and by whom nobody knows
     try:
@@ -57,18 +57,18 @@ async def connect(place: Place, *, when_lost: Callable[["Connection"], None] | N
             server_hostname=place.host if place.tls is not None else None,
         )
     except UnicodeError:
-        raise http_client_reading.Trouble(
+        raise http_response_parser.HttpClientError(
             "tls_failure", f"{place.host} is not a name that a certificate could be for"
         ) from None
     except OSError as problem:
         # Connecting itself is refused, not reset.
         if place.tls is not None and isinstance(problem, ConnectionResetError):
-            raise http_client_reading.Trouble(
+            raise http_response_parser.HttpClientError(
                 "tls_failure", f"{_where(place)}: the connection was closed in the TLS handshake"
             ) from None
         if isinstance(problem, ssl.SSLError):
-            raise _trouble(place, problem) from None
-        raise Unreached("connection_failed", f"{_where(place)}: {_words(problem)}") from None
+            raise _client_error(place, problem) from None
+        raise ConnectError("connection_failed", f"{_where(place)}: {_describe(problem)}") from None
     return connection
 
 
@@ -79,13 +79,13 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, place: Place, *, when_lost: Callable[["Connection"], None] | None = None) -> None:
+    def __init__(self, place: Peer, *, when_lost: Callable[["Connection"], None] | None = None) -> None:
         self.place = place
         self.idle_until = math.inf
         self._when_lost = when_lost
         self._loop = asyncio.get_running_loop()
-        self._reader = http_client_reading.Reader()
-        self._waiter: asyncio.Future[http_client_reading.Response | http_client_reading.Trouble] | None = None
+        self._reader = http_response_parser.ResponseParser()
+        self._waiter: asyncio.Future[http_response_parser.Response | http_response_parser.HttpClientError] | None = None
         self._is_over = False
 
     @property
@@ -98,12 +98,14 @@ class Connection(asyncio.Protocol):
         """Whether the exchange that has ended leaves it as good as new; an early answer may overtake its request."""
         return self.is_usable and self._reader.is_reusable and not self._transport.get_write_buffer_size()
 
-    async def exchange(self, request: bytes, *, most_body: int) -> http_client_reading.Response:
+    async def exchange(self, request: bytes, *, max_body: int) -> http_response_parser.Response:
         """The response to these bytes, with as much of its body."""
         if not self.is_usable:
             raise self._closed("the connection was closed")
-        self._reader.begin(most_body=most_body)
-        waiter: asyncio.Future[http_client_reading.Response | http_client_reading.Trouble] = self._loop.create_future()
+        self._reader.begin(max_body=max_body)
+        waiter: asyncio.Future[http_response_parser.Response | http_response_parser.HttpClientError] = (
+            self._loop.create_future()
+        )
         self._waiter = waiter
         self._transport.write(request)
         try:
@@ -113,13 +115,15 @@ class Connection(asyncio.Protocol):
             raise
         finally:
             self._waiter = None
-        if isinstance(found, http_client_reading.Trouble):
+        if isinstance(found, http_response_parser.HttpClientError):
             raise found
         return found
 
     def abort(self) -> None:
         """Close at once; an exchange that is under way ends in Trouble."""
-        self._over(http_client_reading.Trouble("connection_failed", "the connection was given up on this side"))
+        self._finish(
+            http_response_parser.HttpClientError("connection_failed", "the connection was given up on this side")
+        )
 
     # What the transport calls.
 
@@ -135,12 +139,12 @@ class Connection(asyncio.Protocol):
             return
         try:
             response = self._reader.feed(data)
-        except http_client_reading.Trouble as trouble:
-            self._over(trouble)
+        except http_response_parser.HttpClientError as error:
+            self._finish(error)
             return
         if response is not None:
             waiter.set_result(response)
-            if response.is_cut:
+            if response.is_truncated:
                 self.abort()
 
     def eof_received(self) -> None:
@@ -160,17 +164,19 @@ class Connection(asyncio.Protocol):
         """The connection ends; so may, without a problem, a response."""
         if self._is_over or self._waiter is None or self._waiter.done():
             self.abort()
-        elif self._reader.is_silent and not isinstance(problem, ssl.SSLError):  # an alert is not silence
-            self._over(self._closed(_words(problem) if problem else "the connection was closed before a response came"))
+        elif self._reader.is_empty and not isinstance(problem, ssl.SSLError):  # an alert is not silence
+            self._finish(
+                self._closed(_describe(problem) if problem else "the connection was closed before a response came")
+            )
         elif problem is not None:
-            self._over(_trouble(self.place, problem))
+            self._finish(_client_error(self.place, problem))
         else:
-            self._over(self._reader.end())
+            self._finish(self._reader.end())
 
-    def _closed(self, words: str) -> http_client_reading.Trouble:
-        return http_client_reading.Trouble("connection_failed", f"{_where(self.place)}: {words}")
+    def _closed(self, words: str) -> http_response_parser.HttpClientError:
+        return http_response_parser.HttpClientError("connection_failed", f"{_where(self.place)}: {words}")
 
-    def _over(self, result: http_client_reading.Response | http_client_reading.Trouble) -> None:
+    def _finish(self, result: http_response_parser.Response | http_response_parser.HttpClientError) -> None:
         if self._is_over:
             return
         self._is_over = True
@@ -179,16 +185,16 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
 
-def _where(place: Place) -> str:
+def _where(place: Peer) -> str:
     return place.host if place.host == place.address else f"{place.host} at {place.address}"
 
 
-def _trouble(place: Place, problem: Exception) -> http_client_reading.Trouble:
+def _client_error(place: Peer, problem: Exception) -> http_response_parser.HttpClientError:
     code = "tls_failure" if isinstance(problem, ssl.SSLError) else "connection_failed"
-    return http_client_reading.Trouble(code, f"{_where(place)}: {_words(problem)}")
+    return http_response_parser.HttpClientError(code, f"{_where(place)}: {_describe(problem)}")
 
 
-def _words(problem: Exception) -> str:
+def _describe(problem: Exception) -> str:
     """What the system says, without the decoration that differs between event loops."""
     if isinstance(problem, ssl.SSLCertVerificationError):
         return f"its certificate is not valid: {problem.verify_message}"

@@ -25,16 +25,16 @@ Application = Callable[
 Refuse = Callable[[errors.PostroadError], tuple[int, list[http_response.Field], bytes]]
 
 
-class Shared:
+class HttpListenerState:
     """What all connections of a listener share, and the listener keeps."""
 
-    __slots__ = ("application", "changed", "date", "refuse", "under_way")
+    __slots__ = ("application", "changed", "date", "in_flight", "refuse")
 
     def __init__(self, application: Application, refuse: Refuse) -> None:
         self.application = application
         self.refuse = refuse
         self.date = b""
-        self.under_way: set[Exchange] = set()
+        self.in_flight: set[Exchange] = set()
         # Only there while the listener stops, and waits for the end of exchanges and connections.
         self.changed: asyncio.Event | None = None
 
@@ -48,7 +48,7 @@ class Connection(Protocol):
     def answered(self, *, keep_alive: bool) -> None:
         """The response is written."""
 
-    def taken(self) -> None:
+    def body_consumed(self) -> None:
         """The application has taken what there was of the body."""
 
 
@@ -56,18 +56,18 @@ class Exchange:
     """A request and its response."""
 
     __slots__ = (
+        "_body_event",
         "_connection",
+        "_expects_continue",
         "_framing",
         "_gone",
+        "_is_body_complete",
+        "_is_body_consumed",
         "_left",
-        "_news",
         "_parts",
         "_shared",
         "_start",
-        "_taken_whole",
         "_task",
-        "_waits",
-        "_whole",
         "answered",
         "begun",
         "buffered",
@@ -76,7 +76,13 @@ class Exchange:
     )
 
     def __init__(
-        self, shared: Shared, connection: Connection, scope: Message, *, keep_alive: bool, waits: bool
+        self,
+        shared: HttpListenerState,
+        connection: Connection,
+        scope: Message,
+        *,
+        keep_alive: bool,
+        expects_continue: bool,
     ) -> None:
         self._shared = shared
         self._connection = connection
@@ -84,13 +90,13 @@ class Exchange:
         self.keep_alive = keep_alive
         self._task: asyncio.Task[None] | None = None
         # The request's body.
-        self._waits = waits
+        self._expects_continue = expects_continue
         self._parts: list[bytes] = []
         self.buffered = 0
-        self._whole = False
-        self._taken_whole = False
+        self._is_body_complete = False
+        self._is_body_consumed = False
         # Only there once somebody has waited: the usual body is complete before the application asks.
-        self._news: asyncio.Event | None = None
+        self._body_event: asyncio.Event | None = None
         # The response.
         self._start: Message | None = None
         self._framing = Framing.NOTHING
@@ -103,28 +109,28 @@ class Exchange:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Hand the request to the application."""
-        self._shared.under_way.add(self)
+        self._shared.in_flight.add(self)
         self._task = loop.create_task(self._run())
 
     def feed(self, part: bytes) -> None:
         """A part of the body."""
         self._parts.append(part)
-        self._waits = False
+        self._expects_continue = False
         self.buffered += len(part)
-        if self._news is not None:
-            self._news.set()
+        if self._body_event is not None:
+            self._body_event.set()
 
     def end_body(self) -> None:
         """The body is complete."""
-        self._whole = True
-        if self._news is not None:
-            self._news.set()
+        self._is_body_complete = True
+        if self._body_event is not None:
+            self._body_event.set()
 
     def disconnect(self) -> None:
         """Nothing more will come, and nothing can be answered."""
         self._gone = True
-        if self._news is not None:
-            self._news.set()
+        if self._body_event is not None:
+            self._body_event.set()
 
     def cancel(self) -> None:
         """The time of the application is over; it may still answer."""
@@ -136,16 +142,16 @@ class Exchange:
     async def receive(self) -> Message:
         """The next part of the body, or, when there is none, the end of the connection."""
         while not (self._gone or self.answered):
-            if self._parts or (self._whole and not self._taken_whole):
+            if self._parts or (self._is_body_complete and not self._is_body_consumed):
                 return self._take()
-            if self._waits:
-                self._waits = False
+            if self._expects_continue:
+                self._expects_continue = False
                 if not self.begun:
                     self._connection.transport.write(http_response.CONTINUE)
-            if self._news is None:
-                self._news = asyncio.Event()
-            self._news.clear()
-            await self._news.wait()
+            if self._body_event is None:
+                self._body_event = asyncio.Event()
+            self._body_event.clear()
+            await self._body_event.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
@@ -177,7 +183,7 @@ class Exchange:
             asyncio.get_running_loop().call_exception_handler(context)
             self._fail(errors.InternalError("something went wrong on our side, and was logged"))
         finally:
-            shared.under_way.discard(self)
+            shared.in_flight.discard(self)
             if shared.changed is not None:
                 shared.changed.set()
 
@@ -198,9 +204,9 @@ class Exchange:
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
         self.buffered = 0
-        self._taken_whole = self._whole
-        self._connection.taken()
-        return {"type": "http.request", "body": body, "more_body": not self._whole}
+        self._is_body_consumed = self._is_body_complete
+        self._connection.body_consumed()
+        return {"type": "http.request", "body": body, "more_body": not self._is_body_complete}
 
     def _write(self, body: bytes, *, more: bool) -> None:
         head = b"" if self.begun else self._head(None if more else len(body))
@@ -216,15 +222,15 @@ class Exchange:
         self._connection.transport.write(head + body)
         if not more:
             self.answered = True
-            if self._news is not None:
-                self._news.set()
+            if self._body_event is not None:
+                self._body_event.set()
             self._connection.answered(keep_alive=self.keep_alive)
 
     def _head(self, size: int | None) -> bytes:
         start, scope = self._start or {}, self.scope
         fields = start.get("headers", ())
         # RFC 9110 section 10.1.1: a body that was never asked for must not be taken for the next request.
-        unasked = self._waits and not self._whole
+        unasked = self._expects_continue and not self._is_body_complete
         content, self._framing, self._left, self.keep_alive = http_response.head(
             start["status"],
             fields if isinstance(fields, list) else [*fields],

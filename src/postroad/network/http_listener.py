@@ -3,10 +3,10 @@
 import email.utils
 import time
 
-from postroad.network import http_exchange, http_limits, http_protocol, listening
+from postroad.network import http_exchange, http_limits, http_protocol, listener
 
 
-class HttpListener(listening.Listener):
+class HttpListener(listener.Listener):
     """One listening address and its connections."""
 
     def __init__(
@@ -15,19 +15,19 @@ class HttpListener(listening.Listener):
         *,
         refuse: http_exchange.Refuse,
         limits: http_limits.Limits | None = None,
-        sweep_seconds: float = listening.SWEEP_SECONDS,
+        sweep_seconds: float = listener.SWEEP_SECONDS,
     ) -> None:
         bounds = limits or http_limits.Limits()
         connections: set[http_protocol.HttpProtocol] = set()
-        self._shared = shared = http_exchange.Shared(application, refuse)
+        self._shared = shared = http_exchange.HttpListenerState(application, refuse)
         super().__init__(
             lambda: http_protocol.HttpProtocol(shared, limits=bounds, connections=connections),
             shared=shared,
             connections=connections,
-            working=shared.under_way,
+            working=shared.in_flight,
             sweep_seconds=sweep_seconds,
         )
 
-    def every_sweep(self) -> None:
+    def on_sweep(self) -> None:
         """Write the date anew (RFC 9110 section 6.6.1)."""
         self._shared.date = b"date: " + email.utils.formatdate(time.time(), usegmt=True).encode()

@@ -17,7 +17,7 @@ from collections import deque
 from typing import Any, Final
 
 from postroad import errors
-from postroad.network import http_exchange, http_limits, http_reading, http_request, http_response
+from postroad.network import http_exchange, http_limits, http_request, http_request_parser, http_response
 
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
@@ -28,13 +28,13 @@ class HttpProtocol(asyncio.Protocol):
     transport: asyncio.Transport
 
     def __init__(
-        self, shared: http_exchange.Shared, *, limits: http_limits.Limits, connections: set["HttpProtocol"]
+        self, shared: http_exchange.HttpListenerState, *, limits: http_limits.Limits, connections: set["HttpProtocol"]
     ) -> None:
         self._shared = shared
         self._limits = limits
         self._connections = connections
         self._loop = asyncio.get_running_loop()
-        self._reader = http_reading.Reader(self, limits)
+        self._reader = http_request_parser.RequestParser(self, limits)
         self._scheme = "http"
         self._client: tuple[str, int] | None = None
         self._server: tuple[str, int] | None = None
@@ -96,23 +96,30 @@ class HttpProtocol(asyncio.Protocol):
             return
         try:
             self._reader.feed(data)
-        except http_request.Refused as why:
+        except http_request.BadRequest as why:
             self._refuse(str(why))
         else:
-            self._regulate()
+            self._update_flow()
 
     # What the reader calls.
 
     def begin(self) -> None:
         """The first byte of a request."""
         if len(self._waiting) >= self._limits.pipelined_requests:
-            raise http_request.Refused("too many requests at once on one connection")
+            raise http_request.BadRequest("too many requests at once on one connection")
         self._began = self._loop.time()
         self._deadline = self._began + self._limits.head_seconds
         self._drained = 0
 
     def request(
-        self, headers: http_request.Headers, *, method: bytes, url: bytes, version: str, keep_alive: bool, waits: bool
+        self,
+        headers: http_request.Headers,
+        *,
+        method: bytes,
+        url: bytes,
+        version: str,
+        keep_alive: bool,
+        expects_continue: bool,
     ) -> None:
         """A head is complete: an exchange begins."""
         path, raw_path, query = http_request.target(url)
@@ -130,7 +137,9 @@ class HttpProtocol(asyncio.Protocol):
             "client": self._client,
             "server": self._server,
         }
-        exchange = http_exchange.Exchange(self._shared, self, scope, keep_alive=keep_alive, waits=waits)
+        exchange = http_exchange.Exchange(
+            self._shared, self, scope, keep_alive=keep_alive, expects_continue=expects_continue
+        )
         self._deadline = self._began + self._limits.body_seconds
         self._newest = exchange
         if self._active is None:
@@ -165,16 +174,16 @@ class HttpProtocol(asyncio.Protocol):
         if self._waiting:
             self._active = self._waiting.popleft()
             self._active.start(self._loop)
-        self.taken()
+        self.body_consumed()
         if self._active is None and self._reader.stage != "head":
             limits = self._limits
             seconds = limits.drain_seconds if self._reader.stage == "body" else limits.idle_seconds
             self._deadline = self._loop.time() + seconds
 
-    def taken(self) -> None:
+    def body_consumed(self) -> None:
         """What was read has been taken: there may be room for more."""
         if self._paused_at is not None:
-            self._regulate()
+            self._update_flow()
 
     # What the listener calls.
 
@@ -203,7 +212,7 @@ class HttpProtocol(asyncio.Protocol):
 
     # Our own.
 
-    def _regulate(self) -> None:
+    def _update_flow(self) -> None:
         """Stop reading while what was read is not taken; the time of that is not the caller's."""
         newest = self._newest
         # What is left of a body after the answer is drained, so it must not hold up the connection.
@@ -235,7 +244,7 @@ class HttpProtocol(asyncio.Protocol):
             # They still get their answers; then the connection ends.
             good.keep_alive = False
             self._newest = good
-            self._regulate()
+            self._update_flow()
         elif in_body and (good is None or good.begun):
             self.transport.close()
         else:
@@ -254,7 +263,7 @@ class HttpProtocol(asyncio.Protocol):
         sends = self._refused or self._reader.stage != "between"
         self._refused = True
         self._forget()
-        self._regulate()
+        self._update_flow()
         if sends and self.transport.can_write_eof():
             self._deadline = self._loop.time() + self._limits.drain_seconds
             self.transport.write_eof()

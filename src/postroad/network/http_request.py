@@ -16,34 +16,34 @@ Headers = list[tuple[bytes, bytes]]
 
 NOT_HTTP: Final = "this is not a valid HTTP/1.1 request"
 _VERSIONS: Final = ("1.1", "1.0")
-_OF_AN_UPGRADE: Final = (b"connection", b"upgrade", b"http2-settings")
+_UPGRADE_FIELDS: Final = (b"connection", b"upgrade", b"http2-settings")
 
 
-class Refused(Exception):
+class BadRequest(Exception):
     """What came is not a request; the text is public."""
 
 
 def check(headers: Headers, *, version: str, limits: http_limits.Limits) -> bool:
     """Whether the caller waits for `100 Continue`; refuses a head that is too large or ambiguous."""
     if version not in _VERSIONS:
-        raise Refused(NOT_HTTP)
+        raise BadRequest(NOT_HTTP)
     size = hosts = 0
-    waits = False
+    expects_continue = False
     for name, value in headers:
         size += len(name) + len(value)
         if name == b"host":
             hosts += 1
         elif name == b"transfer-encoding":
             if version == "1.0" or value.lower() != b"chunked":
-                raise Refused("Transfer-Encoding: only chunked, and only in HTTP/1.1")
+                raise BadRequest("Transfer-Encoding: only chunked, and only in HTTP/1.1")
         elif name == b"expect":
             # RFC 9110 section 10.1.1: nothing that a caller of HTTP/1.0 could wait for.
-            waits = version == "1.1" and value.lower() == b"100-continue"
+            expects_continue = version == "1.1" and value.lower() == b"100-continue"
     if size > limits.head_bytes or len(headers) > limits.header_fields:
-        raise Refused(too_large(limits))
+        raise BadRequest(too_large(limits))
     if hosts > 1 or (hosts == 0 and version == "1.1"):
-        raise Refused("Host: send it once")
-    return waits
+        raise BadRequest("Host: send it once")
+    return expects_continue
 
 
 def too_large(limits: http_limits.Limits) -> str:
@@ -57,16 +57,16 @@ def target(url: bytes) -> tuple[str, bytes, bytes]:
         parsed = httptools.parse_url(url)
         path = (parsed.path or b"").decode("ascii")
     except (httptools.HttpParserError, UnicodeDecodeError):
-        raise Refused(NOT_HTTP) from None
+        raise BadRequest(NOT_HTTP) from None
     if not path:
-        raise Refused(NOT_HTTP)
+        raise BadRequest(NOT_HTTP)
     return parse.unquote(path) if "%" in path else path, parsed.path, parsed.query or b""
 
 
 def without_upgrade(headers: Headers, *, method: bytes, url: bytes, version: str) -> bytes:
     """The head again, as it would have come without the offer."""
     lines = [b"%s %s HTTP/%s" % (method, url, version.encode())]
-    lines += [name + b": " + value for name, value in headers if name not in _OF_AN_UPGRADE]
+    lines += [name + b": " + value for name, value in headers if name not in _UPGRADE_FIELDS]
     if any(name == b"connection" and b"close" in value.lower() for name, value in headers):
         lines.append(b"connection: close")
     return b"\r\n".join([*lines, b"", b""])

@@ -16,7 +16,7 @@ CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK: Final = b"0\r\n\r\n"
 STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in http.HTTPStatus}
 _WITHOUT_CONTENT: Final = (204, 304)
-_OURS: Final = frozenset((b"content-length", b"connection", b"transfer-encoding"))
+_SERVER_FIELDS: Final = frozenset((b"content-length", b"connection", b"transfer-encoding"))
 
 
 class Framing(enum.Enum):
@@ -46,7 +46,7 @@ def head(
     length = None
     own = []
     for name, value in fields:
-        if name not in _OURS:
+        if name not in _SERVER_FIELDS:
             continue
         if name == b"content-length":
             length = int(value)

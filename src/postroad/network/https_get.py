@@ -15,11 +15,11 @@ from postroad.network import http_client, http_client_connection
 
 HTTPS_PORT: Final = 443
 # RFC 8461 section 3.3 suggests a minute and 64 KiB; mail waits for this one.
-SECONDS: Final = 10.0
+TOTAL_SECONDS: Final = 10.0
 CONNECT_SECONDS: Final = 3.0
-BODY_BYTES: Final = 64 * 1024
+MAX_BODY_BYTES: Final = 64 * 1024
 # More would not be reached in the time.
-MOST_ADDRESSES: Final = 3
+MAX_ADDRESSES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class Response:
 class Failure:
     """There is no response; `trouble` is the reason in a few words."""
 
-    trouble: str
+    detail: str
 
 
 class Client:
     """Gets from hosts whose certificates the context trusts: by default those of the system's authorities."""
 
     def __init__(
-        self, context: ssl.SSLContext | None = None, *, port: int = HTTPS_PORT, seconds: float = SECONDS
+        self, context: ssl.SSLContext | None = None, *, port: int = HTTPS_PORT, seconds: float = TOTAL_SECONDS
     ) -> None:
         self._context = context
         self._port = port
@@ -50,27 +50,27 @@ class Client:
 
     async def get(self, host: str, path: str, *, addresses: Sequence[str]) -> Response | Failure:
         """The response of the first address that can be reached."""
-        trouble = f"{host} has no address"
+        detail = f"{host} has no address"
         try:
             async with asyncio.timeout(self._seconds):
-                for address in addresses[:MOST_ADDRESSES]:
+                for address in addresses[:MAX_ADDRESSES]:
                     try:
                         return _usable(await self._get_from(address, host=host, path=path), host=host)
-                    except http_client.Trouble as problem:
+                    except http_client.HttpClientError as problem:
                         if problem.code == "invalid_response":
                             return Failure(f"{host}: {problem}")
-                        trouble = str(problem)
+                        detail = str(problem)
                     except TimeoutError:
-                        trouble = f"{host} at {address}: no connection in time"
+                        detail = f"{host} at {address}: no connection in time"
         except TimeoutError:
             return Failure(f"{host}: no complete response within {self._seconds:g} seconds")
-        return Failure(trouble)
+        return Failure(detail)
 
     async def _get_from(self, address: str, *, host: str, path: str) -> http_client.Response:
         if self._context is None:
             # Only when a policy is fetched.
             self._context = http_client.client_context()
-        place = http_client.Place(host=host, address=address, port=self._port, tls=self._context)
+        place = http_client.Peer(host=host, address=address, port=self._port, tls=self._context)
         async with asyncio.timeout(CONNECT_SECONDS):
             connection = await http_client_connection.connect(place)
         port = "" if self._port == HTTPS_PORT else f":{self._port}"
@@ -79,13 +79,13 @@ class Client:
             "Connection: close\r\n\r\n"
         )
         try:
-            return await connection.exchange(request.encode("ascii"), most_body=BODY_BYTES)
+            return await connection.exchange(request.encode("ascii"), max_body=MAX_BODY_BYTES)
         finally:
             connection.abort()
 
 
 def _usable(response: http_client.Response, *, host: str) -> Response | Failure:
-    if response.is_cut:
+    if response.is_truncated:
         return Failure(f"{host}: the response is too long")
     if response.ends_with_connection:
         return Failure(f"{host}: the response ends before it is complete")

@@ -29,15 +29,15 @@ from postroad.model import tls_policy
 DNS_PORT: Final = 53
 # What a server that is alive needs at the most, and time for three tries.
 TRY_SECONDS: Final = 2.0
-QUESTION_SECONDS: Final = 6.0
+QUERY_SECONDS: Final = 6.0
 # Each holds a socket; name servers limit what one client asks at once.
-QUESTIONS_AT_ONCE: Final = 100
+MAX_CONCURRENT_QUERIES: Final = 100
 # More mail hosts or addresses than anybody publishes in earnest.
-MOST_RECORDS: Final = 100
+MAX_RECORDS: Final = 100
 # Fits into one unfragmented packet on any path (DNS flag day 2020).
 UDP_BYTES: Final = 1232
 # How long to believe that there is nothing (RFC 2308 section 5 allows hours; a forgotten record is soon added).
-MOST_NEGATIVE_SECONDS: Final = 300
+MAX_NEGATIVE_TTL_SECONDS: Final = 300
 
 Record = TypeVar("Record")
 
@@ -64,7 +64,7 @@ class Answer(Generic[Record]):
 class Failure:
     """Nothing was learnt; `trouble` is the reason in a few words."""
 
-    trouble: str
+    detail: str
 
 
 class Resolver:
@@ -75,28 +75,28 @@ class Resolver:
         servers: Sequence[str] = (),
         *,
         try_seconds: float = TRY_SECONDS,
-        question_seconds: float = QUESTION_SECONDS,
-        at_once: int = QUESTIONS_AT_ONCE,
+        query_seconds: float = QUERY_SECONDS,
+        max_concurrent: int = MAX_CONCURRENT_QUERIES,
     ) -> None:
-        self._asking = _configured(servers) if servers else _of_the_system()
-        self._asking.timeout = try_seconds
-        self._asking.lifetime = question_seconds
-        self._asking.use_edns(0, 0, UDP_BYTES)
-        self._asking.set_flags(dns.flags.RD | dns.flags.AD)
+        self._resolver = _configured(servers) if servers else _system_resolver()
+        self._resolver.timeout = try_seconds
+        self._resolver.lifetime = query_seconds
+        self._resolver.use_edns(0, 0, UDP_BYTES)
+        self._resolver.set_flags(dns.flags.RD | dns.flags.AD)
         self._backend = dns.asyncbackend.get_backend("asyncio")
-        self._free = asyncio.Semaphore(at_once)
+        self._free = asyncio.Semaphore(max_concurrent)
 
     async def mx(self, name: str) -> Answer[Mx] | Failure:
         """The mail hosts of a domain, in no order."""
-        return await self._ask(name, "MX", lambda record: Mx(record.preference, _text(record.exchange)))
+        return await self._query(name, "MX", lambda record: Mx(record.preference, _text(record.exchange)))
 
     async def txt(self, name: str) -> Answer[str] | Failure:
         """Texts, each with its strings joined (RFC 7208 section 3.3)."""
-        return await self._ask(name, "TXT", lambda record: b"".join(record.strings).decode(errors="replace"))
+        return await self._query(name, "TXT", lambda record: b"".join(record.strings).decode(errors="replace"))
 
     async def tlsa(self, name: str) -> Answer[tls_policy.Tlsa] | Failure:
         """Associations of a name with certificates, usable or not."""
-        return await self._ask(
+        return await self._query(
             name,
             "TLSA",
             lambda record: tls_policy.Tlsa(record.usage, record.selector, record.mtype, bytes(record.cert)),
@@ -108,8 +108,8 @@ class Resolver:
         One of two failing questions is not missed when the other found something.
         """
         both = await asyncio.gather(
-            self._ask(name, "A", lambda record: str(record.address)),
-            self._ask(name, "AAAA", lambda record: str(record.address)),
+            self._query(name, "A", lambda record: str(record.address)),
+            self._query(name, "AAAA", lambda record: str(record.address)),
         )
         answers = [answer for answer in both if isinstance(answer, Answer)]
         found = [answer for answer in answers if answer.records]
@@ -124,28 +124,28 @@ class Resolver:
             is_authentic=all(answer.is_authentic for answer in answers),
         )
 
-    async def _ask(self, name: str, kind: str, read: Callable[[Any], Record]) -> Answer[Record] | Failure:
+    async def _query(self, name: str, kind: str, read: Callable[[Any], Record]) -> Answer[Record] | Failure:
         """One question. A name that cannot be written into a packet does not exist."""
         try:
             question = dns.name.from_text(name.encode("ascii").decode(), dns.name.root)
         except (dns.exception.DNSException, UnicodeError):
-            return Answer((), ttl=MOST_NEGATIVE_SECONDS, exists=False)
+            return Answer((), ttl=MAX_NEGATIVE_TTL_SECONDS, exists=False)
         async with self._free:
             try:
-                answer = await self._asking.resolve(
+                answer = await self._resolver.resolve(
                     question, kind, raise_on_no_answer=False, search=False, backend=self._backend
                 )
             except dns.resolver.NXDOMAIN as missing:
-                return _nothing(missing.kwargs["responses"][question], exists=False)
+                return _empty(missing.kwargs["responses"][question], exists=False)
             except dns.exception.DNSException as problem:
                 return Failure(_reason(problem))
         if answer.rrset is None:
-            return _nothing(answer.response, exists=True)
-        records = tuple(read(record) for record in itertools.islice(answer.rrset, MOST_RECORDS))
+            return _empty(answer.response, exists=True)
+        records = tuple(read(record) for record in itertools.islice(answer.rrset, MAX_RECORDS))
         return Answer(records, ttl=answer.chaining_result.minimum_ttl, is_authentic=_is_authentic(answer.response))
 
 
-def _of_the_system() -> dns.asyncresolver.Resolver:
+def _system_resolver() -> dns.asyncresolver.Resolver:
     try:
         return dns.asyncresolver.Resolver()
     except dns.resolver.NoResolverConfiguration:
@@ -154,9 +154,9 @@ def _of_the_system() -> dns.asyncresolver.Resolver:
 
 
 def _configured(servers: Sequence[str]) -> dns.asyncresolver.Resolver:
-    asking = dns.asyncresolver.Resolver(configure=False)
-    asking.nameservers = [_server(text) for text in servers]
-    return asking
+    resolver = dns.asyncresolver.Resolver(configure=False)
+    resolver.nameservers = [_server(text) for text in servers]
+    return resolver
 
 
 def _server(text: str) -> dns.nameserver.Nameserver:
@@ -175,8 +175,8 @@ def _text(name: dns.name.Name) -> str:
     return name.to_text(omit_final_dot=True).lower() if name != dns.name.root else ""
 
 
-def _nothing(response: dns.message.QueryMessage, *, exists: bool) -> Answer[Any]:
-    ttl = min(response.resolve_chaining().minimum_ttl, MOST_NEGATIVE_SECONDS)
+def _empty(response: dns.message.QueryMessage, *, exists: bool) -> Answer[Any]:
+    ttl = min(response.resolve_chaining().minimum_ttl, MAX_NEGATIVE_TTL_SECONDS)
     return Answer((), ttl=ttl, exists=exists, is_authentic=_is_authentic(response))
 
 

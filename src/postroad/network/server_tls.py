@@ -80,13 +80,13 @@ def _context(certificate: Path, key: Path) -> ssl.SSLContext:
     return context
 
 
-def _check(file: Path, parse: Callable[[bytes], object], complaint: str) -> None:
+def _check(file: Path, parse: Callable[[bytes], object], reason: str) -> None:
     try:
         parse(file.read_bytes())
     except OSError as problem:
         raise CertificateError(f"{file} cannot be read: {problem.strerror}") from None
     except (ValueError, TypeError, exceptions.UnsupportedAlgorithm):
-        raise CertificateError(f"{file} {complaint}") from None
+        raise CertificateError(f"{file} {reason}") from None
 
 
 def _load_key(data: bytes) -> object:

@@ -48,8 +48,8 @@ class Timeouts:
 class ConnectFailed(Exception):
     """There is no session; the result says how far it came."""
 
-    def __init__(self, result: values.Result) -> None:
-        super().__init__(result.trouble or (result.reply.text if result.reply else ""))
+    def __init__(self, result: values.RecipientResult) -> None:
+        super().__init__(result.detail or (result.reply.text if result.reply else ""))
         self.result = result
 
 
@@ -63,13 +63,13 @@ async def connect(
     context = tls.context(verifies=mode is tls_policy.Mode.VERIFIED, ca_file=ca_file)
     try:
         return await _open(destination, hello_name=hello_name, timeouts=timeouts, context=context)
-    except _TlsBroken:
+    except _TlsFailed:
         if mode is not tls_policy.Mode.OPPORTUNISTIC:
             raise
     return await _open(destination, hello_name=hello_name, timeouts=timeouts)
 
 
-class _TlsBroken(ConnectFailed):
+class _TlsFailed(ConnectFailed):
     """STARTTLS was offered and did not lead to a session."""
 
 
@@ -123,13 +123,13 @@ class SmtpConnection(asyncio.Protocol):
         """Whether the next transaction may begin here."""
         return self._client.step is client.IDLE
 
-    async def deliver(self, envelope: values.Envelope) -> tuple[values.Result, ...]:
+    async def deliver(self, transaction: values.MailTransaction) -> tuple[values.RecipientResult, ...]:
         """One transaction; a result for each recipient, in their order."""
         session = self._client
-        session.begin(envelope)
+        session.begin(transaction)
         if session.is_waiting:
             self.deliveries += 1
-            await self._rest()
+            await self._wait_until_idle()
         return session.results()
 
     async def close(self) -> None:
@@ -139,7 +139,7 @@ class SmtpConnection(asyncio.Protocol):
                 self._client.quit()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(QUIT_SECONDS):
-                        await self._rest()
+                        await self._wait_until_idle()
         finally:
             self.abort()
         with contextlib.suppress(TimeoutError):
@@ -148,23 +148,23 @@ class SmtpConnection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Drop the connection; a delivery that is under way ends with results that say so."""
-        self._lose("the connection was given up on this side")
+        self._fail("the connection was given up on this side")
 
     # How a session begins.
 
     async def greet(self) -> None:
         """Banner, EHLO, STARTTLS as far as the policy wants it; `connect` calls this once."""
         session, mode = self._client, self.destination.tls.mode
-        await self._rest()
+        await self._wait_until_idle()
         if session.step is client.HANDSHAKE and self._context is not None:
             await self._secure(self._context)
             session.secured()
-            await self._rest()
+            await self._wait_until_idle()
         if session.failure is not None:
             is_about_tls = session.failure.stage is values.Stage.STARTTLS or (self.tls and not session.failure.reply)
-            raise (_TlsBroken if is_about_tls else ConnectFailed)(session.failure)
+            raise (_TlsFailed if is_about_tls else ConnectFailed)(session.failure)
         if not self.tls and mode not in {tls_policy.Mode.PLAIN, tls_policy.Mode.OPPORTUNISTIC}:
-            raise _TlsBroken(_tls_trouble("the destination does not offer STARTTLS, which is required here"))
+            raise _TlsFailed(_tls_failure("the destination does not offer STARTTLS, which is required here"))
 
     async def _secure(self, context: ssl.SSLContext) -> None:
         assert self._transport is not None  # noqa: S101 - the handshake follows a reply
@@ -182,10 +182,10 @@ class SmtpConnection(asyncio.Protocol):
             self._transport = transport
             seen = transport.get_extra_info("ssl_object")
             found = tls.check(seen, destination.tls, host=destination.host)
-        except tls.Untrusted as problem:
-            raise _TlsBroken(_tls_trouble(str(problem))) from None
+        except tls.CertificateRejected as problem:
+            raise _TlsFailed(_tls_failure(str(problem))) from None
         except (OSError, ValueError) as problem:  # ValueError: a host name that cannot be sent as SNI
-            raise _TlsBroken(_tls_trouble(f"the TLS handshake failed: {_reason(problem)}")) from None
+            raise _TlsFailed(_tls_failure(f"the TLS handshake failed: {_reason(problem)}")) from None
         self.tls = f"{seen.version()} {found}".rstrip()
 
     # What the transport calls.
@@ -200,17 +200,17 @@ class SmtpConnection(asyncio.Protocol):
         before = session.replies
         session.receive(data)
         # A server that sends its reply octet by octet does not win time with each of them.
-        self._go_on(is_progress=session.replies != before)
+        self._advance(is_progress=session.replies != before)
 
     def eof_received(self) -> None:
         """The server has said its last word."""
-        self._lose("the destination closed the connection")
+        self._fail("the destination closed the connection")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
         self._gone.set()
         reason = f"the connection was lost: {_reason(exc)}" if exc else "the destination closed the connection"
-        self._lose(reason)
+        self._fail(reason)
 
     def pause_writing(self) -> None:
         """The server does not read as fast as we write."""
@@ -220,14 +220,14 @@ class SmtpConnection(asyncio.Protocol):
         """The server has read: that is progress, and the content may go on."""
         self._is_paused = False
         if self._client.is_waiting:
-            self._go_on(is_progress=True)
+            self._advance(is_progress=True)
 
     # Our own.
 
-    async def _rest(self) -> None:
+    async def _wait_until_idle(self) -> None:
         """Wait until the client waits for nothing more."""
         self._waiter = self._loop.create_future()
-        self._go_on(is_progress=True)
+        self._advance(is_progress=True)
         try:
             await self._waiter
         except asyncio.CancelledError:
@@ -236,7 +236,7 @@ class SmtpConnection(asyncio.Protocol):
         finally:
             self._waiter = None
 
-    def _go_on(self, *, is_progress: bool) -> None:
+    def _advance(self, *, is_progress: bool) -> None:
         """Write what there is; then wait for a reply in time, or wake who waits for the client to rest."""
         session, transport = self._client, self._transport
         if transport is not None:
@@ -253,10 +253,10 @@ class SmtpConnection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _lose(self, trouble: str) -> None:
+    def _fail(self, detail: str) -> None:
         if self._client.step is not client.CLOSED:
-            self._client.lose(trouble)
-            self._go_on(is_progress=False)
+            self._client.fail(detail)
+            self._advance(is_progress=False)
         self._drop()
 
     def _drop(self) -> None:
@@ -282,16 +282,16 @@ class SmtpConnection(asyncio.Protocol):
         if self._loop.time() < self._deadline:
             self._timer = self._loop.call_at(self._deadline, self._tick)
         else:
-            self._lose("the destination did not answer in time")
+            self._fail("the destination did not answer in time")
 
 
 def _connect_failed(destination: Destination, reason: str) -> ConnectFailed:
     where = f"{destination.host} [{destination.address}]:{destination.port}"
-    return ConnectFailed(values.Result(values.Stage.CONNECT, trouble=f"connecting to {where}: {reason}"))
+    return ConnectFailed(values.RecipientResult(values.Stage.CONNECT, detail=f"connecting to {where}: {reason}"))
 
 
-def _tls_trouble(trouble: str) -> values.Result:
-    return values.Result(values.Stage.STARTTLS, trouble=trouble)
+def _tls_failure(detail: str) -> values.RecipientResult:
+    return values.RecipientResult(values.Stage.STARTTLS, detail=detail)
 
 
 def _reason(problem: BaseException) -> str:

@@ -4,11 +4,11 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from postroad.network import listening, smtp_arrival, smtp_session
+from postroad.network import listener, smtp_session, smtp_tls_accept
 from postroad.protocol.smtp import server_events
 
 
-class SmtpListener(listening.Listener):
+class SmtpListener(listener.Listener):
     """One listening address and its connections. STARTTLS needs `tls`; `implicit_tls` begins with it.
 
     `tls` is asked for each handshake, `refresh` is called once a second, to look whether the certificate has changed.
@@ -16,25 +16,25 @@ class SmtpListener(listening.Listener):
 
     def __init__(
         self,
-        make_policy: Callable[[server_events.Session], smtp_session.Policy],
+        make_policy: Callable[[server_events.Session], smtp_session.SessionPolicy],
         *,
         features: server_events.Features,
         failed: Callable[[Exception], None],
-        limits: smtp_session.Limits | None = None,
+        limits: smtp_session.ListenerLimits | None = None,
         tls: Callable[[], ssl.SSLContext] | None = None,
         implicit_tls: bool = False,
         refresh: Callable[[], None] | None = None,
-        sweep_seconds: float = listening.SWEEP_SECONDS,
+        sweep_seconds: float = listener.SWEEP_SECONDS,
     ) -> None:
         if tls is None and (features.starttls or implicit_tls):
             raise ValueError("TLS is offered without a certificate")
-        shared = smtp_session.Shared(
-            features, make_policy, failed=failed, limits=limits or smtp_session.Limits(), tls=tls
+        shared = smtp_session.SmtpListenerState(
+            features, make_policy, failed=failed, limits=limits or smtp_session.ListenerLimits(), tls=tls
         )
 
         def make_connection() -> asyncio.Protocol:
             if implicit_tls and tls is not None:
-                return smtp_arrival.Arrival(shared, tls)
+                return smtp_tls_accept.TlsAccept(shared, tls)
             return smtp_session.SmtpSession(shared)
 
         super().__init__(
@@ -46,7 +46,7 @@ class SmtpListener(listening.Listener):
         )
         self._refresh = refresh
 
-    def every_sweep(self) -> None:
+    def on_sweep(self) -> None:
         """Look after the certificate."""
         if self._refresh is not None:
             self._refresh()

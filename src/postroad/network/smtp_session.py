@@ -19,43 +19,43 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Final
 
-from postroad.model import slowing
-from postroad.network import listening
+from postroad.model import login_throttle
+from postroad.network import listener
 from postroad.protocol.smtp import server, server_commands, server_events, values
 
-Answer = values.Reply | None
-Verdict = Answer | Awaitable[Answer]
+ReplyOrClose = values.Reply | None
+PolicyDecision = ReplyOrClose | Awaitable[ReplyOrClose]
 
 # About a millisecond's work; a transaction that is sent in one go seldom has as many.
-EVENTS_AT_ONCE: Final = 50
+MAX_EVENTS_PER_TURN: Final = 50
 # A client that does not say good-bye under TLS, when we do, has nothing left to lose.
-TLS_FAREWELL_SECONDS: Final = 2.0
+TLS_SHUTDOWN_SECONDS: Final = 2.0
 
 
-class Policy(abc.ABC):
+class SessionPolicy(abc.ABC):
     """What one session decides, a function for each verb. As it stands it takes everything but credentials."""
 
-    def hello(self, name: str) -> Verdict:
+    def hello(self, name: str) -> PolicyDecision:
         """EHLO or HELO."""
         return values.Reply(250, f"hello {name}")
 
-    def authenticate(self, username: str, password: str) -> Verdict:  # noqa: ARG002 - for those that know passwords
+    def authenticate(self, username: str, password: str) -> PolicyDecision:  # noqa: ARG002 - for those that know passwords
         """AUTH; 235 lets the client in."""
         return values.Reply(535, "the username or the password is wrong", "5.7.8")
 
-    def mail(self, sender: str, parameters: server_commands.Parameters) -> Verdict:  # noqa: ARG002
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> PolicyDecision:  # noqa: ARG002
         """MAIL: a transaction begins, and the one before it is void."""
         return values.Reply(250, "sender taken", "2.1.0")
 
-    def recipient(self, address: str, parameters: server_commands.Parameters) -> Verdict:  # noqa: ARG002
+    def recipient(self, address: str, parameters: server_commands.Parameters) -> PolicyDecision:  # noqa: ARG002
         """RCPT."""
         return values.Reply(250, "recipient taken", "2.1.5")
 
-    def data(self) -> Verdict:
+    def data(self) -> PolicyDecision:
         """DATA, before the content; 354 asks for it. It is not asked when the content comes by BDAT."""
         return values.Reply(354, "end with a line of a single dot")
 
-    def refused(self, verb: str, reply: values.Reply) -> Verdict:  # noqa: ARG002
+    def refused(self, verb: str, reply: values.Reply) -> PolicyDecision:  # noqa: ARG002
         """An address, a recipient more, a size or a content cannot be taken; `reply` says why."""
         return reply
 
@@ -63,11 +63,11 @@ class Policy(abc.ABC):
         """The connection is gone; a message that is complete may still be on its way to the disk."""
 
     @abc.abstractmethod
-    def message(self, envelope: values.Envelope) -> Verdict:
+    def message(self, transaction: values.MailTransaction) -> PolicyDecision:
         """The message is complete; 250 takes the responsibility for it."""
 
 
-def ask(policy: Policy, event: server_events.Event) -> Verdict:
+def dispatch(policy: SessionPolicy, event: server_events.Event) -> PolicyDecision:
     """What a policy says to an event."""
     # Ordered by how often they come; patterns of classes would cost several times as much.
     if isinstance(event, server_events.Recipient):
@@ -77,8 +77,8 @@ def ask(policy: Policy, event: server_events.Event) -> Verdict:
     if isinstance(event, server_events.Data):
         return policy.data()
     if isinstance(event, server_events.Message):
-        return policy.message(event.envelope)
-    if isinstance(event, server_events.Refused):
+        return policy.message(event.transaction)
+    if isinstance(event, server_events.Rejected):
         return policy.refused(event.verb, event.reply)
     if isinstance(event, server_events.Hello):
         return policy.hello(event.name)
@@ -88,7 +88,7 @@ def ask(policy: Policy, event: server_events.Event) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ListenerLimits:
     """The bounds of a listener and of each of its connections."""
 
     connections: int = 1000
@@ -106,32 +106,32 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Shared:
+class SmtpListenerState:
     """What the connections of a listener share."""
 
     features: server_events.Features
-    make_policy: Callable[[server_events.Session], Policy]
+    make_policy: Callable[[server_events.Session], SessionPolicy]
     failed: Callable[[Exception], None]
-    limits: Limits
+    limits: ListenerLimits
     # Asked for each handshake, because a certificate may be renewed.
     tls: Callable[[], ssl.SSLContext] | None = None
-    connections: set[listening.Connection] = field(default_factory=set)
+    connections: set[listener.Connection] = field(default_factory=set)
     per_network: Counter[str] = field(default_factory=Counter)
     working: set[asyncio.Task[None]] = field(default_factory=set)
     # There while the listener stops; set when a connection or a task has ended.
     changed: asyncio.Event | None = None
 
-    def enter(self, connection: listening.Connection, address: str) -> None:
+    def enter(self, connection: listener.Connection, address: str) -> None:
         """Count a connection."""
         self.connections.add(connection)
-        self.per_network[slowing.network_of(address)] += 1
+        self.per_network[login_throttle.network_of(address)] += 1
 
-    def leave(self, connection: listening.Connection, address: str) -> bool:
+    def leave(self, connection: listener.Connection, address: str) -> bool:
         """Count it no more; whether it was counted."""
         if connection not in self.connections:
             return False
         self.connections.discard(connection)
-        network = slowing.network_of(address)
+        network = login_throttle.network_of(address)
         self.per_network[network] -= 1
         if not self.per_network[network]:
             del self.per_network[network]
@@ -142,7 +142,7 @@ class Shared:
         """Why the newest connection, which is from this address, is one too many."""
         if len(self.connections) > self.limits.connections:
             return values.Reply(421, "too many connections; try again later", "4.3.2")
-        if self.per_network[slowing.network_of(address)] > self.limits.connections_per_address:
+        if self.per_network[login_throttle.network_of(address)] > self.limits.connections_per_address:
             return values.Reply(421, "too many connections from your address; try again later", "4.7.0")
         return None
 
@@ -157,25 +157,25 @@ class SmtpSession(asyncio.Protocol):
 
     transport: asyncio.Transport
     _server: server.Server
-    _policy: Policy
+    _policy: SessionPolicy
 
-    def __init__(self, shared: Shared, *, arrived: Callable[[], None] | None = None) -> None:
+    def __init__(self, shared: SmtpListenerState, *, on_admitted: Callable[[], None] | None = None) -> None:
         """`arrived` is called first, to give up the place that the handshake has held."""
         self._shared = shared
-        self._arrived = arrived
+        self._on_admitted = on_admitted
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._next_turn: asyncio.Handle | None = None
         self._deadline = math.inf
         self._was_content = False
-        self._is_let_in = False
-        self._is_shaking_hands = False
-        self._is_ahead = False
-        self._has_said_all = False
+        self._is_admitted = False
+        self._is_in_handshake = False
+        self._has_unread_input = False
+        self._has_received_eof = False
         self._is_paused = False
         self._is_unwritable = False
         self._stuck_since = math.inf
-        self._stranger_since = math.inf
+        self._unauthenticated_since = math.inf
 
     # What the transport calls.
 
@@ -183,21 +183,23 @@ class SmtpSession(asyncio.Protocol):
         """A new connection; one too many is turned away at once."""
         shared = self._shared
         self.transport = transport
-        session = server_events.Session(host(transport), is_secure=transport.get_extra_info("sslcontext") is not None)
+        session = server_events.Session(
+            peer_address(transport), is_secure=transport.get_extra_info("sslcontext") is not None
+        )
         self._server = server.Server(shared.features, session)
-        if self._arrived is not None:
-            self._arrived()
+        if self._on_admitted is not None:
+            self._on_admitted()
         shared.enter(self, session.client_address)
         refusal = shared.refusal(session.client_address)
         if refusal is None:
             self._policy = shared.make_policy(session)
-            self._is_let_in = True
+            self._is_admitted = True
         self._server.greet(refusal or values.Reply(220, f"{shared.features.name} ESMTP"))
-        self._rest()
+        self._idle()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
         """The connection is gone. A message that is being accepted is accepted all the same."""
-        if self._shared.leave(self, self._server.session.client_address) and self._is_let_in:
+        if self._shared.leave(self, self._server.session.client_address) and self._is_admitted:
             self._policy.closed()
         self._server.close()
 
@@ -208,31 +210,31 @@ class SmtpSession(asyncio.Protocol):
             self._work()
         else:
             # Only now, because most clients wait for their answers and need not be held back.
-            self._is_ahead = True
-            self._regulate()
+            self._has_unread_input = True
+            self._update_flow()
 
     def eof_received(self) -> bool:
         """The client will say no more; what it waits for is still told, where the transport allows that."""
-        self._has_said_all = True
+        self._has_received_eof = True
         return self._is_busy and not self._server.session.is_secure
 
     def pause_writing(self) -> None:
         """The client does not read its replies."""
         self._is_unwritable = True
-        self._regulate()
+        self._update_flow()
 
     def resume_writing(self) -> None:
         """The client has read, or is gone."""
         self._is_unwritable = False
-        self._regulate()
+        self._update_flow()
 
     # What the listener calls.
 
     def shutdown(self) -> None:
         """Close when no transaction is under way, which may be now."""
         if not self._is_busy:
-            self._rest()
-        elif self._is_shaking_hands and self._task is not None:
+            self._idle()
+        elif self._is_in_handshake and self._task is not None:
             self._task.cancel()
 
     def sweep(self, now: float) -> None:
@@ -243,15 +245,17 @@ class SmtpSession(asyncio.Protocol):
                 self.transport.abort()
             return
         self._stuck_since = math.inf
-        self._stranger_since = math.inf if self._server.session.is_authenticated else min(self._stranger_since, now)
+        self._unauthenticated_since = (
+            math.inf if self._server.session.is_authenticated else min(self._unauthenticated_since, now)
+        )
         if self._is_busy:
             return
         if now >= self._deadline:
             self._server.close(values.Reply(421, "nothing came in time", "4.4.2"))
-            self._rest()
-        elif now - self._stranger_since >= self._shared.limits.login_seconds:
+            self._idle()
+        elif now - self._unauthenticated_since >= self._shared.limits.login_seconds:
             self._server.close(values.Reply(421, "nobody has logged in in time", "4.4.2"))
-            self._rest()
+            self._idle()
 
     # Our own.
 
@@ -262,29 +266,29 @@ class SmtpSession(asyncio.Protocol):
     def _work(self) -> None:
         """Go through what has come, until it is used up, an answer takes its time, or others should have their turn."""
         self._next_turn = None
-        for _ in range(EVENTS_AT_ONCE):
+        for _ in range(MAX_EVENTS_PER_TURN):
             if self.transport.is_closing() or (event := self._server.next_event()) is None:
-                self._rest()
+                self._idle()
                 return
             if isinstance(event, server_events.StartTls):
-                self._shake_hands()
+                self._start_handshake()
                 return
             try:
-                verdict = ask(self._policy, event)
+                verdict = dispatch(self._policy, event)
             except Exception as problem:  # noqa: BLE001 - a bug in a policy must not leave the client waiting
-                verdict = self._apologise(problem)
+                verdict = self._internal_error(problem)
             if verdict is None or isinstance(verdict, values.Reply):
                 self._reply(verdict)
             else:
                 self._begin(self._wait_for(verdict))
                 return
         self._flush()
-        self._is_ahead = True
-        self._regulate()
+        self._has_unread_input = True
+        self._update_flow()
         self._next_turn = self._loop.call_soon(self._work)
 
-    def _shake_hands(self) -> None:
-        self._is_shaking_hands = True
+    def _start_handshake(self) -> None:
+        self._is_in_handshake = True
         self._begin(self._secure())
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
@@ -293,7 +297,7 @@ class SmtpSession(asyncio.Protocol):
         self._task = self._loop.create_task(work)
         self._shared.working.add(self._task)
         self._task.add_done_callback(self._ended)
-        self._regulate()
+        self._update_flow()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._task = None
@@ -307,18 +311,18 @@ class SmtpSession(asyncio.Protocol):
         else:
             self._work()
 
-    async def _wait_for(self, verdict: Awaitable[Answer]) -> None:
+    async def _wait_for(self, verdict: Awaitable[ReplyOrClose]) -> None:
         try:
             answer = await verdict
         except Exception as problem:  # noqa: BLE001 - as above
-            answer = self._apologise(problem)
+            answer = self._internal_error(problem)
         self._reply(answer)
 
-    def _apologise(self, problem: Exception) -> values.Reply:
+    def _internal_error(self, problem: Exception) -> values.Reply:
         self._shared.failed(problem)
         return values.Reply(451, "something went wrong here; try again later", "4.3.0")
 
-    def _reply(self, answer: Answer) -> None:
+    def _reply(self, answer: ReplyOrClose) -> None:
         if self._server.is_closed:
             return
         if answer is None:
@@ -340,7 +344,7 @@ class SmtpSession(asyncio.Protocol):
                     tls(),
                     server_side=True,
                     ssl_handshake_timeout=seconds,
-                    ssl_shutdown_timeout=TLS_FAREWELL_SECONDS,
+                    ssl_shutdown_timeout=TLS_SHUTDOWN_SECONDS,
                 )
         finally:
             if transport is None:
@@ -349,15 +353,15 @@ class SmtpSession(asyncio.Protocol):
                 self.connection_lost(None)
         if transport is not None:
             self.transport = transport
-            self._is_shaking_hands = self._is_paused = False
+            self._is_in_handshake = self._is_paused = False
             self._server.secured()
 
-    def _rest(self) -> None:
+    def _idle(self) -> None:
         """All that has come is answered: wait for more, or close."""
         if self._shared.changed is not None and self._server.is_idle:
             self._server.close(values.Reply(421, "the service is stopping; try again later", "4.3.2"))
         has_replied = self._flush()
-        if self._server.is_closed or self._has_said_all:
+        if self._server.is_closed or self._has_received_eof:
             self.transport.close()
             return
         is_content = self._server.is_reading_content
@@ -365,8 +369,8 @@ class SmtpSession(asyncio.Protocol):
             limits = self._shared.limits
             self._deadline = self._loop.time() + (limits.content_seconds if is_content else limits.command_seconds)
         self._was_content = is_content
-        self._is_ahead = False
-        self._regulate()
+        self._has_unread_input = False
+        self._update_flow()
 
     def _flush(self) -> bool:
         output = self._server.take_output()
@@ -374,10 +378,10 @@ class SmtpSession(asyncio.Protocol):
             self.transport.write(output)
         return bool(output)
 
-    def _regulate(self) -> None:
+    def _update_flow(self) -> None:
         """Read only while somebody has time for what comes, and the client reads what it is told."""
         # What a client sends before its handshake must not be taken for what it says under TLS.
-        pause = self._is_ahead or self._is_unwritable or self._is_shaking_hands
+        pause = self._has_unread_input or self._is_unwritable or self._is_in_handshake
         if pause == self._is_paused or self.transport.is_closing():
             return
         self._is_paused = pause
@@ -387,7 +391,7 @@ class SmtpSession(asyncio.Protocol):
             self.transport.resume_reading()
 
 
-def host(transport: asyncio.BaseTransport) -> str:
+def peer_address(transport: asyncio.BaseTransport) -> str:
     """The client's address; one of IPv4 is written as such where a socket takes both (RFC 4291 section 2.5.5.2)."""
     name = transport.get_extra_info("peername")
     address = str(name[0]) if isinstance(name, tuple) else ""

@@ -22,10 +22,10 @@ from postroad.model import tls_policy
 _FULL_CERTIFICATE: Final = 0
 _DIGESTS: Final = {1: hashlib.sha256, 2: hashlib.sha512}
 # A chain has two to four certificates; each costs a parse.
-_MAXIMUM_CHAIN: Final = 10
+_MAX_CHAIN: Final = 10
 
 
-class Untrusted(Exception):
+class CertificateRejected(Exception):
     """The certificate does not show what the policy asks for; the text says what is missing."""
 
 
@@ -56,12 +56,12 @@ def check(connection: ssl.SSLObject, policy: tls_policy.TlsPolicy, *, host: str)
     if not usable:
         return ""  # RFC 7672 section 2.2: TLS is still mandatory, but there is nothing to compare with
     try:
-        certificates = [x509.load_der_x509_certificate(der) for der in chain(connection)[:_MAXIMUM_CHAIN]]
+        certificates = [x509.load_der_x509_certificate(der) for der in chain(connection)[:_MAX_CHAIN]]
         matches = bool(certificates) and any(_matches(record, certificates, names) for record in usable)
     except ValueError as problem:
-        raise Untrusted(f"the destination's certificate cannot be read: {problem}") from None
+        raise CertificateRejected(f"the destination's certificate cannot be read: {problem}") from None
     if not matches:
-        raise Untrusted("the destination's certificate matches none of its TLSA records")
+        raise CertificateRejected("the destination's certificate matches none of its TLSA records")
     return "DANE"
 
 
@@ -79,7 +79,7 @@ def chain(connection: ssl.SSLObject) -> list[bytes]:
 def _check_names(certificate: Any, names: Iterable[str]) -> None:  # noqa: ANN401 - the dictionary of getpeercert
     patterns = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
     if not any(_covers(pattern, name) for pattern in patterns for name in names):
-        raise Untrusted(f"the destination's certificate is not for {' or '.join(names)}")
+        raise CertificateRejected(f"the destination's certificate is not for {' or '.join(names)}")
 
 
 def _covers(pattern: str, name: str) -> bool:

@@ -17,7 +17,7 @@ import msgspec
 from postroad.protocol import address_syntax
 
 SCHEMA_PATTERN: Final = address_syntax.SCHEMA_PATTERN
-MAXIMUM_CHARACTERS: Final = address_syntax.MAXIMUM_CHARACTERS
+MAX_CHARACTERS: Final = address_syntax.MAX_CHARACTERS
 # Letters, marks and numbers. The symbols and punctuation of Unicode hold look-alikes of `@`, of dots and of brackets.
 _LOCAL_CATEGORIES: Final = frozenset("LMN")
 _SHOWN_CHARACTERS: Final = 64
@@ -25,7 +25,7 @@ _SHOWN_CHARACTERS: Final = 64
 _REASON_CHARACTERS: Final = 160
 # A message names its sender and its recipients several times, and the next one has often the same sender. At their
 # longest, so many addresses take 4 MB.
-_REMEMBERED: Final = 1024
+_CACHE_SIZE: Final = 1024
 
 
 class AddressError(ValueError):
@@ -66,7 +66,7 @@ def parse(text: str) -> Mailbox:
     return _parse(text)
 
 
-@functools.lru_cache(maxsize=_REMEMBERED)
+@functools.lru_cache(maxsize=_CACHE_SIZE)
 def _parse(text: str) -> Mailbox:
     plain = _parse_plain(text)
     if plain is not None:
@@ -96,14 +96,14 @@ def key_of(text: str) -> str:
 
 def _parse_plain(text: str) -> tuple[str, str] | None:
     """Local part and domain of an ordinary ASCII address: nearly all mail takes this way, in one expression."""
-    if len(text) > address_syntax.MAXIMUM_ADDRESS_OCTETS:
+    if len(text) > address_syntax.MAX_ADDRESS_OCTETS:
         return None
     match = address_syntax.ASCII_ADDRESS.fullmatch(text)
     if match is None:
         return None
     local, domain = match.groups()
     domain = domain.lower()
-    if len(local) > address_syntax.MAXIMUM_LOCAL_OCTETS or "=?" in local or "xn--" in domain:
+    if len(local) > address_syntax.MAX_LOCAL_OCTETS or "=?" in local or "xn--" in domain:
         return None
     return local, domain
 
@@ -133,8 +133,8 @@ def _parse_slowly(text: str) -> Mailbox:
 
 
 def _refuse_forbidden_characters(text: str) -> None:
-    if len(text) > MAXIMUM_CHARACTERS:
-        raise AddressError(f"it is longer than {MAXIMUM_CHARACTERS} characters")
+    if len(text) > MAX_CHARACTERS:
+        raise AddressError(f"it is longer than {MAX_CHARACTERS} characters")
     forbidden = address_syntax.FORBIDDEN_CHARACTER.search(text)
     if forbidden is not None:
         raise AddressError(f"it contains the forbidden character U+{ord(forbidden[0]):04X}")
@@ -156,8 +156,8 @@ def _display_name(before: str) -> str | None:
         special = address_syntax.NAME_SPECIAL.search(name)
         if special is not None:
             raise AddressError(f"a name that contains {special[0]!r} has to stand in double quotes")
-    if len(name) > address_syntax.MAXIMUM_NAME_CHARACTERS:
-        raise AddressError(f"the name is longer than {address_syntax.MAXIMUM_NAME_CHARACTERS} characters")
+    if len(name) > address_syntax.MAX_NAME_CHARACTERS:
+        raise AddressError(f"the name is longer than {address_syntax.MAX_NAME_CHARACTERS} characters")
     return name or None
 
 
@@ -181,8 +181,8 @@ def _local_and_domain(text: str) -> tuple[str, str]:
     if "@" in local:
         raise AddressError("there is more than one '@'")
     local, domain = _local(local), _domain(domain)
-    if len(local.encode()) + 1 + len(domain) > address_syntax.MAXIMUM_ADDRESS_OCTETS:
-        raise AddressError(f"it is longer than {address_syntax.MAXIMUM_ADDRESS_OCTETS} octets")
+    if len(local.encode()) + 1 + len(domain) > address_syntax.MAX_ADDRESS_OCTETS:
+        raise AddressError(f"it is longer than {address_syntax.MAX_ADDRESS_OCTETS} octets")
     return local, domain
 
 
@@ -196,8 +196,8 @@ def _local(text: str) -> str:
             raise AddressError(f"{character!r} may not stand before the '@'")
     if any(unicodedata.combining(atom[0]) for atom in local.split(".")):
         raise AddressError("before the '@', a combining mark has no letter to stand on")
-    if len(local.encode()) > address_syntax.MAXIMUM_LOCAL_OCTETS:
-        raise AddressError(f"more than {address_syntax.MAXIMUM_LOCAL_OCTETS} octets stand before the '@'")
+    if len(local.encode()) > address_syntax.MAX_LOCAL_OCTETS:
+        raise AddressError(f"more than {address_syntax.MAX_LOCAL_OCTETS} octets stand before the '@'")
     return local
 
 
@@ -213,8 +213,8 @@ def _domain(text: str) -> str:
     if text.startswith("["):
         raise AddressError("an address in brackets is not accepted as a domain")
     domain = text.lower() if text.isascii() and "xn--" not in text.lower() else _to_a_labels(text)
-    if len(domain) > address_syntax.MAXIMUM_DOMAIN_OCTETS:
-        raise AddressError(f"the domain is longer than {address_syntax.MAXIMUM_DOMAIN_OCTETS} octets")
+    if len(domain) > address_syntax.MAX_DOMAIN_OCTETS:
+        raise AddressError(f"the domain is longer than {address_syntax.MAX_DOMAIN_OCTETS} octets")
     if address_syntax.ASCII_DOMAIN.fullmatch(domain) is None:
         raise AddressError(_what_is_wrong_with_domain(domain))
     return domain
@@ -239,8 +239,8 @@ def _what_is_wrong_with_domain(domain: str) -> str:
     if len(labels) == 1:
         return "a dot is missing in the domain"
     for label in labels:
-        if len(label) > address_syntax.MAXIMUM_LABEL_OCTETS:
-            return f"a part of the domain is longer than {address_syntax.MAXIMUM_LABEL_OCTETS} octets"
+        if len(label) > address_syntax.MAX_LABEL_OCTETS:
+            return f"a part of the domain is longer than {address_syntax.MAX_LABEL_OCTETS} octets"
         if address_syntax.ASCII_LABEL.fullmatch(label) is None:
             return f"{_show(label)} may not be a part of a domain"
     return f"no top-level domain is called {_show(labels[-1])}"

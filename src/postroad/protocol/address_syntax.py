@@ -10,15 +10,15 @@ describes a safe share only, because no regular expression can say IDNA: letters
 import re
 from typing import Final
 
-from postroad.protocol import header_text
+from postroad.protocol.mime import header_text
 
 # Two full names of escaped characters, an address and some spaces fit; everything longer is nonsense.
-MAXIMUM_CHARACTERS: Final = 1000
-MAXIMUM_NAME_CHARACTERS: Final = 255
-MAXIMUM_LOCAL_OCTETS: Final = 64  # RFC 5321 section 4.5.3.1.1
-MAXIMUM_DOMAIN_OCTETS: Final = 253  # RFC 1035 section 2.3.4, without the length octets of the ends
-MAXIMUM_LABEL_OCTETS: Final = 63  # RFC 1035 section 2.3.4
-MAXIMUM_ADDRESS_OCTETS: Final = 254  # RFC 5321 section 4.5.3.1.3: 256 with the angle brackets
+MAX_CHARACTERS: Final = 1000
+MAX_NAME_CHARACTERS: Final = 255
+MAX_LOCAL_OCTETS: Final = 64  # RFC 5321 section 4.5.3.1.1
+MAX_DOMAIN_OCTETS: Final = 253  # RFC 1035 section 2.3.4, without the length octets of the ends
+MAX_LABEL_OCTETS: Final = 63  # RFC 1035 section 2.3.4
+MAX_ADDRESS_OCTETS: Final = 254  # RFC 5321 section 4.5.3.1.3: 256 with the angle brackets
 
 ATEXT: Final = r"A-Za-z0-9!#$%&'*+/=?^_`{|}~\-"
 _ALPHANUMERIC: Final = "A-Za-z0-9"

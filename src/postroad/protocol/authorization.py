@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 # A token of ours has some 400 characters, a name and a password at their longest some 2,000.
-MOST_CHARACTERS: Final = 4096
+MAX_CHARACTERS: Final = 4096
 
 
 class AuthorizationError(ValueError):
@@ -44,8 +44,8 @@ class Bearer:
 
 def parse(text: str) -> Basic | Bearer:
     """The credentials in the field, or an `AuthorizationError`."""
-    if len(text) > MOST_CHARACTERS:
-        raise AuthorizationError(f"longer than {MOST_CHARACTERS} characters")
+    if len(text) > MAX_CHARACTERS:
+        raise AuthorizationError(f"longer than {MAX_CHARACTERS} characters")
     scheme, _, value = text.strip(" \t").partition(" ")
     value = value.lstrip(" ")
     if not value or not value.isascii() or not value.isprintable() or " " in value:

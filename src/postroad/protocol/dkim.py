@@ -17,8 +17,8 @@ import msgspec
 # Covered when they are there (section 5.4.1): what a reader sees, what says how to read it, and what unsubscribing and
 # feedback loops rely on (RFC 8058 section 4). Not covered is what hosts on the way add or rewrite. The sealed ones are
 # named once more than they are there, so that nobody can add one (section 8.15).
-SEALED: Final = (b"from", b"to", b"cc", b"subject", b"date", b"message-id", b"reply-to")
-UNSEALED: Final = (
+OVERSIGNED: Final = (b"from", b"to", b"cc", b"subject", b"date", b"message-id", b"reply-to")
+SIGNED_ONCE: Final = (
     *(b"sender", b"mime-version", b"content-type", b"content-transfer-encoding", b"in-reply-to", b"references"),
     *(b"list-unsubscribe", b"list-unsubscribe-post", b"feedback-id"),
 )
@@ -27,14 +27,14 @@ LINE_CHARACTERS: Final = 74
 _LINE_ENDS_BACKWARDS: Final = re.compile(rb"(?:\n\r)*")
 
 
-class Unsigned(msgspec.Struct, frozen=True):
+class UnsignedField(msgspec.Struct, frozen=True):
     """A signature that only lacks its value: the field up to `b=`, and the SHA-256 digest to be signed."""
 
     field: bytes
     digest: bytes
 
 
-def prepare(content: bytes, *, domain: str, selector: str, signed_at: int) -> Unsigned:
+def prepare(content: bytes, *, domain: str, selector: str, signed_at: int) -> UnsignedField:
     """Everything but the work of the key. `signed_at` is in seconds since 1970; `domain` in A-labels."""
     head, body = _split(content)
     names, covered = _cover(relaxed_head(head))
@@ -45,10 +45,10 @@ def prepare(content: bytes, *, domain: str, selector: str, signed_at: int) -> Un
     ).encode()
     # The field itself comes last, with an empty `b=` and no line end (section 3.7).
     own = b"dkim-signature:" + field.replace(b"\r\n", b"").partition(b": ")[2]
-    return Unsigned(field, hashlib.sha256(covered + own).digest())
+    return UnsignedField(field, hashlib.sha256(covered + own).digest())
 
 
-def finish(unsigned: Unsigned, signature: bytes) -> bytes:
+def finish(unsigned: UnsignedField, signature: bytes) -> bytes:
     """The whole header field with its line end."""
     text = base64.b64encode(signature)
     lines = [text[at : at + LINE_CHARACTERS] for at in range(0, len(text), LINE_CHARACTERS)]
@@ -103,12 +103,12 @@ def _cover(fields: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, ...], by
         present.setdefault(name, []).append(field)
     names: list[bytes] = []
     chosen: list[bytes] = []
-    for group in (SEALED, UNSEALED):
+    for group in (OVERSIGNED, SIGNED_ONCE):
         for name in group:
             if found := present.get(name):
                 names += [name] * len(found)
                 chosen += found[::-1]
-            if group is SEALED:
+            if group is OVERSIGNED:
                 names.append(name)
     return tuple(names), b"".join(chosen)
 

@@ -9,9 +9,10 @@ import re
 import urllib.parse
 from typing import Final
 
-from postroad.protocol import file_names, header_text
+from postroad.protocol import file_names
+from postroad.protocol.mime import header_text
 
-MAXIMUM_CHARACTERS: Final = file_names.MAXIMUM_CHARACTERS
+MAX_CHARACTERS: Final = file_names.MAX_CHARACTERS
 # Longer ones are no extensions; this one is kept when a name is cut.
 _EXTENSION_CHARACTERS: Final = 20
 # Besides what no header may hold: marks of direction that are not seen, halves of characters, and the byte order mark.
@@ -24,10 +25,10 @@ _ESCAPED: Final = re.compile(r'["%;]')
 def safe(name: str) -> str | None:
     """The last part of the name without what is not seen; None when nothing is left of it."""
     last = _SEPARATOR.split(_UNSEEN.sub("", name))[-1].strip()
-    if len(last) > MAXIMUM_CHARACTERS:
+    if len(last) > MAX_CHARACTERS:
         stem, dot, extension = last.rpartition(".")
         end = f".{extension}" if dot and stem and len(extension) <= _EXTENSION_CHARACTERS else ""
-        last = last[: MAXIMUM_CHARACTERS - len(end)] + end
+        last = last[: MAX_CHARACTERS - len(end)] + end
     return None if last in {"", ".", ".."} else last
 
 
@@ -36,5 +37,5 @@ def content_disposition(name: str) -> str:
     filename = safe(name) or "download"
     if _ORDINARY.fullmatch(filename):
         return f'attachment; filename="{filename}"'
-    look_alike = _ESCAPED.sub("_", file_names.look_alike(filename))
-    return f"attachment; filename=\"{look_alike}\"; filename*=UTF-8''{urllib.parse.quote(filename, safe='')}"
+    ascii_fallback = _ESCAPED.sub("_", file_names.ascii_fallback(filename))
+    return f"attachment; filename=\"{ascii_fallback}\"; filename*=UTF-8''{urllib.parse.quote(filename, safe='')}"

@@ -10,13 +10,13 @@ import unicodedata
 import urllib.parse
 from typing import Final
 
-from postroad.protocol import header_fields, header_text
+from postroad.protocol.mime import header_fields, header_text
 
-MAXIMUM_CHARACTERS: Final = 255
+MAX_CHARACTERS: Final = 255
 # JSON Schema's view of `check`: no path, no control characters, no turned directions, no encoded words.
 SCHEMA_PATTERN: Final = (
     r"^(?!\.{1,2}$)(?!.*=\?[^?]*\?[bBqQ]\?)"
-    rf"[^/\\{header_text.UNSEEN}]{{1,{MAXIMUM_CHARACTERS}}}$"
+    rf"[^/\\{header_text.UNSEEN}]{{1,{MAX_CHARACTERS}}}$"
 )
 # Single spaces between printable characters; what is beside them does not survive every reader of quoted strings.
 _ORDINARY: Final = re.compile(r"[!-~]+(?: [!-~]+)*")
@@ -26,8 +26,8 @@ _SECTION_CHARACTERS: Final = 50  # with ` filename*0*=utf-8''` and `;`, a line o
 
 def check(filename: str) -> None:
     """Refuse what is not the plain name of a file."""
-    if not 0 < len(filename) <= MAXIMUM_CHARACTERS:
-        raise header_text.HeaderError(f"a file name has 1 to {MAXIMUM_CHARACTERS} characters")
+    if not 0 < len(filename) <= MAX_CHARACTERS:
+        raise header_text.HeaderError(f"a file name has 1 to {MAX_CHARACTERS} characters")
     if "/" in filename or "\\" in filename or filename in {".", ".."}:
         raise header_text.HeaderError("a file name is without a path")
     header_text.check_label(filename)
@@ -39,7 +39,7 @@ def content_disposition(kind: str, filename: str) -> str:
     if _ORDINARY.fullmatch(filename) is not None and "=?" not in filename:
         parameters = [f"filename={header_fields.quote(filename)}"]
     else:
-        parameters = [*_extended(filename), f"filename={header_fields.quote(look_alike(filename))}"]
+        parameters = [*_extended(filename), f"filename={header_fields.quote(ascii_fallback(filename))}"]
     words = [f"{word};" for word in (kind, *parameters[:-1])] + parameters[-1:]
     return header_fields.fold("Content-Disposition", [header_fields.Piece(" ", word) for word in words])
 
@@ -55,8 +55,8 @@ def _extended(filename: str) -> list[str]:
     ]
 
 
-def look_alike(filename: str) -> str:
+def ascii_fallback(filename: str) -> str:
     """The name in ASCII: accents dropped, other characters underscored."""
     plain = unicodedata.normalize("NFKD", filename)
     kept = "".join(character for character in plain if not unicodedata.combining(character))
-    return re.sub(r"[^!-~]|[=?/\\]", "_", kept)[:MAXIMUM_CHARACTERS]
+    return re.sub(r"[^!-~]|[=?/\\]", "_", kept)[:MAX_CHARACTERS]

@@ -12,14 +12,14 @@ from typing import Final
 PIECE_OCTETS: Final = 64 * 1024
 
 
-class NotFields(ValueError):
+class FormError(ValueError):
     """The bytes are not names and values, or too many of them."""
 
 
-def read(text: bytes, *, most: int) -> list[tuple[str, str]]:
+def read(text: bytes, *, limit: int) -> list[tuple[str, str]]:
     """The fields in their order; one without a sign of equality has an empty value. `NotFields` when it cannot be."""
-    if not text.isascii() or b"\r" in text or b"\n" in text or text.count(b"&") >= most:
-        raise NotFields
+    if not text.isascii() or b"\r" in text or b"\n" in text or text.count(b"&") >= limit:
+        raise FormError
     pairs = (pair.partition(b"=") for pair in text.split(b"&") if pair)
     return [(_decoded(name), _decoded(value)) for name, _, value in pairs]
 
@@ -30,7 +30,7 @@ def _decoded(text: bytes) -> str:
     try:
         return b"".join(map(_unescaped, _pieces(text))).decode()
     except UnicodeDecodeError:
-        raise NotFields from None
+        raise FormError from None
 
 
 def _pieces(text: bytes) -> Iterator[bytes]:
@@ -53,5 +53,5 @@ def _unescaped(piece: bytes) -> bytes:
     quoted = piece.replace(b"+", b" ").replace(b"=", b"=3D").replace(b"%", b"=")
     octets = binascii.a2b_qp(quoted)
     if len(octets) != len(piece) - 2 * piece.count(b"%"):
-        raise NotFields
+        raise FormError
     return octets

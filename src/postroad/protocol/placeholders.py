@@ -17,7 +17,7 @@ import msgspec
 
 NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.\-]{0,63}$"
 # A message may have 10 MiB; a longer text can never be sent, and a small template can repeat a large value very often.
-MAXIMUM_RENDERED_CHARACTERS: Final = 10 * 1024 * 1024
+MAX_RENDERED_CHARACTERS: Final = 10 * 1024 * 1024
 # Tried in this order at every place: what opens and is not a whole placeholder has no name.
 _OPENING_OR_PLACEHOLDER: Final = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_.\-]{0,63}) *\}\}|\{[{%]")
 _SHOWN_CHARACTERS: Final = 40
@@ -61,8 +61,8 @@ class Template(msgspec.Struct, frozen=True):
         if escape_html:
             texts = {name: html.escape(text, quote=True) for name, text in texts.items()}
         length = sum(map(len, self.literals)) + sum(len(texts[name]) for name in self.placeholders)
-        if length > MAXIMUM_RENDERED_CHARACTERS:
-            raise RenderedTooLarge(f"the rendered text is longer than {MAXIMUM_RENDERED_CHARACTERS} characters")
+        if length > MAX_RENDERED_CHARACTERS:
+            raise RenderedTooLarge(f"the rendered text is longer than {MAX_RENDERED_CHARACTERS} characters")
         pieces = [self.literals[0]]
         for name, literal in zip(self.placeholders, self.literals[1:], strict=True):
             pieces += (texts[name], literal)

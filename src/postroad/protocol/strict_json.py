@@ -14,12 +14,12 @@ from typing import Final, NoReturn
 
 import msgspec
 
-MAXIMUM_DEPTH: Final = 64
+MAX_DEPTH: Final = 64
 # The largest send that is allowed has some 2,000 values; one of two bytes in the text costs 60 in memory.
-MAXIMUM_VALUES: Final = 100_000
-_MAXIMUM_NUMBER_CHARACTERS: Final = 64  # 64-bit integers have 20, and a double is exact with 17 digits
-_SMALLEST_INTEGER: Final = -(2**63)
-_LARGEST_INTEGER: Final = 2**64 - 1
+MAX_VALUES: Final = 100_000
+_MAX_NUMBER_CHARACTERS: Final = 64  # 64-bit integers have 20, and a double is exact with 17 digits
+_MIN_INTEGER: Final = -(2**63)
+_MAX_INTEGER: Final = 2**64 - 1
 _SHOWN_CHARACTERS: Final = 40
 # The closing quote is optional and nothing is tried twice: a string without an end costs no second look.
 _STRING_OR_SIGN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[,\[{]', re.DOTALL)
@@ -33,7 +33,7 @@ _PLAIN: Final = msgspec.json.Decoder(dict[str, str | list[str] | None])
 _NAME_END: Final = re.compile(rb'"[ \t\r\n]*:')
 
 
-class NotJson(ValueError):
+class JsonError(ValueError):
     """The bytes are not JSON that we take. The message says what is wrong, where that is known, and is safe to show."""
 
 
@@ -60,14 +60,14 @@ def read_plain(raw: bytes) -> dict[str, str | list[str] | None] | None:
 
 
 def _read_any(raw: bytes) -> object:
-    if len(raw) > MAXIMUM_VALUES:  # else there is no room for so many
+    if len(raw) > MAX_VALUES:  # else there is no room for so many
         _refuse_many_values(raw)
     try:
         value: object = _DECODER.decode(raw.decode())
     except json.JSONDecodeError as error:
-        raise NotJson(_what_is_wrong(raw, error)) from None
+        raise JsonError(_what_is_wrong(raw, error)) from None
     except UnicodeDecodeError as error:
-        raise NotJson(f"JSON is UTF-8, and byte {error.start} is not") from None
+        raise JsonError(f"JSON is UTF-8, and byte {error.start} is not") from None
     except RecursionError:
         raise _too_deep() from None
     _refuse_depth(value)
@@ -82,22 +82,22 @@ def canonical(value: object) -> bytes:
 
 def _refuse_many_values(raw: bytes) -> None:
     signs = (b",", b"[", b"{")
-    if sum(_count(raw, sign) for sign in signs) <= MAXIMUM_VALUES:
+    if sum(_count(raw, sign) for sign in signs) <= MAX_VALUES:
         return  # those in strings were counted too, so more of them prove nothing yet
     # A string is a value or the name of one, so there is a bound for those too, and the walk is never a long one.
     strings, others = 0, 0
     for token in _STRING_OR_SIGN.finditer(raw):
         is_string = raw[token.start()] == _QUOTE
         strings, others = strings + is_string, others + (not is_string)
-        if others > MAXIMUM_VALUES or strings > 2 * MAXIMUM_VALUES:
-            raise NotJson(f"JSON may have at most {MAXIMUM_VALUES} values here")
+        if others > MAX_VALUES or strings > 2 * MAX_VALUES:
+            raise JsonError(f"JSON may have at most {MAX_VALUES} values here")
 
 
 def _count(raw: bytes, sign: bytes) -> int:
     """How often the sign occurs, but no more than the limit and one. Hopping is far quicker than `count` in base64."""
     found = 0
     position = raw.find(sign)
-    while position >= 0 and found <= MAXIMUM_VALUES:
+    while position >= 0 and found <= MAX_VALUES:
         found += 1
         position = raw.find(sign, position + 1)
     return found
@@ -105,7 +105,7 @@ def _count(raw: bytes, sign: bytes) -> int:
 
 def _refuse_depth(value: object) -> None:
     level = [value]
-    for _ in range(MAXIMUM_DEPTH):
+    for _ in range(MAX_DEPTH):
         below: list[object] = []
         for container in level:
             if isinstance(container, dict):
@@ -118,8 +118,8 @@ def _refuse_depth(value: object) -> None:
     raise _too_deep()
 
 
-def _too_deep() -> NotJson:
-    return NotJson(f"JSON may be nested at most {MAXIMUM_DEPTH} levels deep")
+def _too_deep() -> JsonError:
+    return JsonError(f"JSON may be nested at most {MAX_DEPTH} levels deep")
 
 
 def _refuse_half_surrogates(value: object) -> None:
@@ -127,7 +127,7 @@ def _refuse_half_surrogates(value: object) -> None:
     try:
         msgspec.json.encode(value)
     except UnicodeEncodeError:
-        raise NotJson("a string contains half of a surrogate pair") from None
+        raise JsonError("a string contains half of a surrogate pair") from None
 
 
 def _what_is_wrong(raw: bytes, error: json.JSONDecodeError) -> str:
@@ -144,28 +144,28 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise NotJson(f"the member {name[:_SHOWN_CHARACTERS]!r} stands twice in one object")
+                raise JsonError(f"the member {name[:_SHOWN_CHARACTERS]!r} stands twice in one object")
             seen.add(name)
     return members
 
 
 def _integer(text: str) -> int:
     # The length first: reading a million digits takes very long (CVE-2020-10735).
-    value = int(text) if len(text) <= _MAXIMUM_NUMBER_CHARACTERS else _LARGEST_INTEGER + 1
-    if not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
-        raise NotJson(f"the number {text[:_SHOWN_CHARACTERS]} does not fit into 64 bits")
+    value = int(text) if len(text) <= _MAX_NUMBER_CHARACTERS else _MAX_INTEGER + 1
+    if not _MIN_INTEGER <= value <= _MAX_INTEGER:
+        raise JsonError(f"the number {text[:_SHOWN_CHARACTERS]} does not fit into 64 bits")
     return value
 
 
 def _fraction(text: str) -> float:
-    value = float(text) if len(text) <= _MAXIMUM_NUMBER_CHARACTERS else math.inf
+    value = float(text) if len(text) <= _MAX_NUMBER_CHARACTERS else math.inf
     if math.isinf(value):
-        raise NotJson(f"the number {text[:_SHOWN_CHARACTERS]} is too large or too long")
+        raise JsonError(f"the number {text[:_SHOWN_CHARACTERS]} is too large or too long")
     return value
 
 
 def _constant(text: str) -> NoReturn:
-    raise NotJson(f"{text} is not a number of JSON")
+    raise JsonError(f"{text} is not a number of JSON")
 
 
 _DECODER: Final = json.JSONDecoder(

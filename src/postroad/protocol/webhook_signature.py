@@ -18,7 +18,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 # Ten digits last until the year 2286; more than fifteen are no time.
 _SECONDS: Final = re.compile(r"[0-9]{1,15}")
 # A header has one `t` and as many `v1` as secrets are good.
-_MOST_PARTS: Final = 100
+_MAX_PARTS: Final = 100
 
 
 def header(secrets: Iterable[str], body: bytes, *, timestamp: int) -> str:
@@ -36,7 +36,7 @@ def why_refused(value: str, body: bytes, *, secret: str, now: int, tolerance: in
     """Why a receiver with this secret must refuse the request, in words; None when it may trust it."""
     if not secret:
         return "there is no secret to verify with, and with an empty one everybody can sign"
-    parts = [part.partition("=") for part in value.split(",", _MOST_PARTS)]
+    parts = [part.partition("=") for part in value.split(",", _MAX_PARTS)]
     times = [text for name, _, text in parts if name == "t"]
     signatures = [text for name, _, text in parts if name == "v1" and _DIGEST.fullmatch(text)]
     if len(times) != 1 or not _SECONDS.fullmatch(times[0]) or not signatures:

@@ -13,25 +13,27 @@ from typing import Final
 
 from postroad import config
 from postroad.model import actors
-from postroad.roles import door_processes, doors, engines, keeping, maintenance, running
-from postroad.roles.doors import ROUTES as ROUTES
-from postroad.roles.duties import Addresses as Addresses
-from postroad.roles.duties import CannotListen as CannotListen
-from postroad.roles.duties import Duty as Duty
-from postroad.roles.duties import Started as Started
-from postroad.roles.duties import StartError as StartError
-from postroad.roles.duties import cannot_listen as cannot_listen
-from postroad.roles.running import RoleFailed as RoleFailed
+from postroad.roles import engines, listeners, maintenance, supervisor, writer
+from postroad.roles import frontends as roles_frontends
+from postroad.roles.listeners import ROUTES as ROUTES
+from postroad.roles.role import Addresses as Addresses
+from postroad.roles.role import CannotListen as CannotListen
+from postroad.roles.role import RoleContext as RoleContext
+from postroad.roles.role import Started as Started
+from postroad.roles.role import StartError as StartError
+from postroad.roles.role import cannot_listen as cannot_listen
+from postroad.roles.supervisor import RoleFailed as RoleFailed
 from postroad.services import context as services_context
-from postroad.services import gauges, inbox
+from postroad.services.maintenance import gauges
+from postroad.services.messages import dev_inbox
 from postroad.telemetry import logs
 
-ROLES: Final[Mapping[str, running.Start]] = {
-    "api": doors.start_api,
+ROLES: Final[Mapping[str, supervisor.Start]] = {
+    "api": listeners.start_api,
     "delivery": engines.start_delivery,
-    "inbound": doors.start_inbound,
+    "inbound": listeners.start_inbound,
     "maintenance": maintenance.start_maintenance,
-    "submission": doors.start_submission,
+    "submission": listeners.start_submission,
     "webhooks": engines.start_webhooks,
 }
 
@@ -41,8 +43,8 @@ async def run(
     names: Sequence[str],
     *,
     log: logs.Logger,
-    apart: door_processes.Doors | None = None,
-    mail: inbox.Inbox | None = None,
+    frontends: roles_frontends.Doors | None = None,
+    mail: dev_inbox.Inbox | None = None,
     prepare: Callable[[services_context.Context], Awaitable[None]] | None = None,
     announce: Callable[[Addresses], None] | None = None,
 ) -> None:
@@ -56,16 +58,16 @@ async def run(
         if announce:
             announce(addresses)
 
-    starts = {name: ROLES[name] for name in names if not apart or name not in apart.roles}
-    if apart and apart.children:
-        starts["doors"] = functools.partial(keeping.start, apart=apart)
+    starts = {name: ROLES[name] for name in names if not frontends or name not in frontends.roles}
+    if frontends and frontends.children:
+        starts["doors"] = functools.partial(writer.start, frontends=frontends)
     if settings.metrics.listen:
-        starts["metrics"] = doors.start_metrics
+        starts["metrics"] = listeners.start_metrics
     async with services_context.open_context(settings, actor=actors.SERVICE) as context:
         looks = gauges.Gauges()
-        duty = Duty(context, log, asyncio.Event(), functools.partial(looks.text, context), mail=mail)
+        role_context = RoleContext(context, log, asyncio.Event(), functools.partial(looks.text, context), mail=mail)
         if prepare:
             await prepare(context)
-        with running.stopped_by_signals(duty):
-            await running.run_all(duty, starts, announce=tell)
+        with supervisor.stopped_by_signals(role_context):
+            await supervisor.run_all(role_context, starts, announce=tell)
     log.info("stopped")

@@ -1,25 +1,25 @@
 """The engines: what works on the store until the stop."""
 
 from postroad.delivery import engine
-from postroad.roles import duties
+from postroad.roles import role
 from postroad.webhooks import engine as webhooks_engine
 
 
-async def start_delivery(duty: duties.Duty) -> duties.Started:
+async def start_delivery(role_context: role.RoleContext) -> role.Started:
     """The engine that brings mail to its destinations."""
-    deliverer = await engine.open_engine(duty.context, log=duty.log)
+    delivery_engine = await engine.open_engine(role_context.context, log=role_context.log)
 
     async def work() -> None:
-        await deliverer.run(duty.stopping)
+        await delivery_engine.run(role_context.stopping)
 
-    return duties.Started(work)
+    return role.Started(work)
 
 
-async def start_webhooks(duty: duties.Duty) -> duties.Started:
+async def start_webhooks(role_context: role.RoleContext) -> role.Started:
     """The engine that tells customers what became of their mail."""
-    teller = webhooks_engine.Engine(duty.context, log=duty.log)
+    webhook_engine = webhooks_engine.Engine(role_context.context, log=role_context.log)
 
     async def work() -> None:
-        await teller.run(duty.stopping)
+        await webhook_engine.run(role_context.stopping)
 
-    return duties.Started(work)
+    return role.Started(work)

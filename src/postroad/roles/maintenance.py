@@ -9,81 +9,83 @@ import dataclasses
 from typing import Final
 
 from postroad import errors
-from postroad.roles import duties
-from postroad.services import domain_watch, sweeping, walking
+from postroad.concurrency import poll_loop
+from postroad.roles import role
+from postroad.services.domains import monitor
+from postroad.services.maintenance import cleanup
 
-SWEEP_EVERY_SECONDS: Final = 60
+CLEANUP_INTERVAL_SECONDS: Final = 60
 # When there was more than one sweep has time for.
-SWEEP_AGAIN_SECONDS: Final = 1
+CLEANUP_AGAIN_SECONDS: Final = 1
 # Shorter than the usual grace time, so that a sweep holds up no stop; what it did not reach goes with the next one.
-SWEEP_SECONDS: Final = 15
-CHECK_EVERY_SECONDS: Final = 60
+CLEANUP_TIMEOUT_SECONDS: Final = 15
+CHECK_INTERVAL_SECONDS: Final = 60
 
 
-async def start_maintenance(duty: duties.Duty) -> duties.Started:
+async def start_maintenance(role_context: role.RoleContext) -> role.Started:
     """What tidies up behind the others."""
 
     async def work() -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_keep_sweeping(duty))
-            tasks.create_task(_keep_checking(duty))
+            tasks.create_task(_clean_up_forever(role_context))
+            tasks.create_task(_check_domains_forever(role_context))
 
-    return duties.Started(work)
-
-
-async def _keep_sweeping(duty: duties.Duty) -> None:
-    while not duty.stopping.is_set():
-        has_more = await _sweep(duty)
-        await _rest(duty, SWEEP_AGAIN_SECONDS if has_more else SWEEP_EVERY_SECONDS)
+    return role.Started(work)
 
 
-async def _keep_checking(duty: duties.Duty) -> None:
-    if not duty.context.settings.domains.check_hours:
+async def _clean_up_forever(role_context: role.RoleContext) -> None:
+    while not role_context.stopping.is_set():
+        has_more = await _clean_up(role_context)
+        await _sleep(role_context, CLEANUP_AGAIN_SECONDS if has_more else CLEANUP_INTERVAL_SECONDS)
+
+
+async def _check_domains_forever(role_context: role.RoleContext) -> None:
+    if not role_context.context.settings.domains.check_hours:
         return
-    while not duty.stopping.is_set():
-        await _check_domains(duty)
-        await _rest(duty, CHECK_EVERY_SECONDS)
+    while not role_context.stopping.is_set():
+        await _check_domains(role_context)
+        await _sleep(role_context, CHECK_INTERVAL_SECONDS)
 
 
-async def _rest(duty: duties.Duty, seconds: float) -> None:
+async def _sleep(role_context: role.RoleContext, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            await duty.stopping.wait()
+            await role_context.stopping.wait()
 
 
-async def _sweep(duty: duties.Duty) -> bool:
+async def _clean_up(role_context: role.RoleContext) -> bool:
     """Forget what has expired; whether there is more. Tomorrow will do as well: no failure here stops anything."""
     try:
-        async with asyncio.timeout(SWEEP_SECONDS):
-            swept = await sweeping.sweep(duty.context)
-    except (errors.ServiceUnavailable, errors.TemporaryFailure) as trouble:
-        duty.log.warning("sweep_put_off", error=trouble.message)
+        async with asyncio.timeout(CLEANUP_TIMEOUT_SECONDS):
+            swept = await cleanup.sweep(role_context.context)
+    except (errors.ServiceUnavailable, errors.TemporaryFailure) as error:
+        role_context.log.warning("sweep_put_off", error=error.message)
         return False
     except Exception:
-        duty.log.exception("sweep_failed")
+        role_context.log.exception("sweep_failed")
         return False
     else:
-        duty.log.debug("swept", **dataclasses.asdict(swept))
+        role_context.log.debug("swept", **dataclasses.asdict(swept))
         for account_id in swept.resumed:
-            duty.log.info("account_resumed", account_id=account_id)
+            role_context.log.info("account_resumed", account_id=account_id)
         return swept.has_more
 
 
-async def _check_domains(duty: duties.Duty) -> None:
+async def _check_domains(role_context: role.RoleContext) -> None:
     """Ask DNS about sender domains that are due. A stop does not wait for DNS: what is cut off is due again later."""
-    checking = asyncio.create_task(_check_due(duty))
-    stop = asyncio.create_task(duty.stopping.wait())
+    checking = asyncio.create_task(_check_due(role_context))
+    stop = asyncio.create_task(role_context.stopping.wait())
     try:
         await asyncio.wait([checking, stop], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await walking.cancel(stop)
-        await walking.cancel(checking)
+        await poll_loop.cancel(stop)
+        await poll_loop.cancel(checking)
 
 
-async def _check_due(duty: duties.Duty) -> None:
+async def _check_due(role_context: role.RoleContext) -> None:
     try:
-        checked = await domain_watch.check_due(duty.context, log=duty.log)
+        checked = await monitor.check_due(role_context.context, log=role_context.log)
     except Exception:
-        duty.log.exception("domain_checks_failed")
+        role_context.log.exception("domain_checks_failed")
     else:
-        duty.log.debug("domains_checked", domains=checked)
+        role_context.log.debug("domains_checked", domains=checked)

@@ -16,23 +16,18 @@ from dataclasses import dataclass, field
 
 from postroad import config
 from postroad.model import actors, caller, identifiers, throttle
-from postroad.services import (
-    accepting,
-    domain_dns,
-    events,
-    guarding,
-    high_water,
-    memory,
-    outcomes,
-    passwords,
-    rates,
-    receivers,
-    secrets,
-)
-from postroad.storage import group_commit, opening, store
+from postroad.services.acceptance import queue_limit as acceptance_queue_limit
+from postroad.services.acceptance import rate_limit, transaction
+from postroad.services.auth import access_cache as auth_access_cache
+from postroad.services.auth import installation_keys, passwords
+from postroad.services.domains import dns as domain_dns
+from postroad.services.results import bounce_guard, outcomes
+from postroad.services.webhooks import client as webhooks_client
+from postroad.services.webhooks import outbox as webhook_outbox
+from postroad.storage import group_commit, open_store, store
 from postroad.telemetry import metrics as telemetry
 
-Accepting = group_commit.Commits[accepting.Submission, accepting.Accepted]
+AcceptCommits = group_commit.Commits[transaction.Submission, transaction.Accepted]
 
 # A batch is bounded so that one commit stays short: the first in it waits for the last.
 BATCH_ITEMS = 256
@@ -49,27 +44,27 @@ class Context:
 
     settings: config.Settings
     store: store.Store
-    keys: secrets.Keys
+    keys: installation_keys.Keys
     passwords: passwords.Passwords
-    memory: memory.Memory
-    rates: rates.Rates
-    high_water: high_water.HighWater
-    accept: Accepting
-    record: group_commit.GroupCommit[Sequence[outcomes.Outcome], outcomes.Recorded]
-    outbox: events.Events
-    receivers: receivers.Receivers
+    access_cache: auth_access_cache.AccessCache
+    rate_limiter: rate_limit.RateLimiter
+    queue_limit: acceptance_queue_limit.QueueLimit
+    accept_commits: AcceptCommits
+    outcome_commits: group_commit.GroupCommit[Sequence[outcomes.Outcome], outcomes.RecordResult]
+    outbox: webhook_outbox.Outbox
+    webhook_client: webhooks_client.WebhookClient
     dns: domain_dns.DomainDns
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom
     in_flight: set[tuple[str, str]] = field(default_factory=set)
-    # How much costly work is under way, by its kind and account, and by its kind alone (services/turns.py).
-    turns: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # How much costly work is under way, by its kind and account, and by its kind alone (services/quota.py).
+    quota_usage: Counter[tuple[str, str]] = field(default_factory=Counter)
     # Set when mail was queued in this process, so that an engine in the same one need not wait for its next look.
-    arrivals: asyncio.Event = field(default_factory=asyncio.Event)
+    mail_wakeup: asyncio.Event = field(default_factory=asyncio.Event)
     # The same for events that receivers are to be told.
-    tidings: asyncio.Event = field(default_factory=asyncio.Event)
+    webhook_wakeup: asyncio.Event = field(default_factory=asyncio.Event)
     metrics: telemetry.Metrics = field(default_factory=telemetry.Metrics)
-    # For whom services work with this context; a door replaces it for each of its callers (services/journal.py).
+    # For whom services work with this context; a door replaces it for each of its callers (services/audit_log.py).
     actor: actors.Actor = actors.OPERATOR
 
     def new_id(self, prefix: str, *, now: int) -> str:
@@ -77,7 +72,7 @@ class Context:
         return identifiers.make(prefix, now=now, entropy=self.entropy(identifiers.ENTROPY_BYTES))
 
 
-def acting(ctx: Context, who: caller.Caller, *, request_id: str, client_address: str) -> Context:
+def acting_as(ctx: Context, who: caller.Caller, *, request_id: str, client_address: str) -> Context:
     """The same context, at work for a person."""
     actor = actors.Actor(actors.Kind.PERSON, who.user_id, request_id, client_address)
     return dataclasses.replace(ctx, actor=actor)
@@ -89,56 +84,56 @@ async def open_context(
     *,
     clock: Callable[[], int] = system_clock,
     actor: actors.Actor = actors.OPERATOR,
-    accepting_by: Callable[[store.Store], Accepting] | None = None,
+    make_accept_commits: Callable[[store.Store], AcceptCommits] | None = None,
 ) -> AsyncIterator[Context]:
     """Open the store and build the context; everything is finished and closed when the block ends.
 
     `accepting_by` is for a process that lets another one write what it accepts.
     """
-    keys = secrets.Keys.derive(config.secret_key(settings.security))
-    database = await opening.open_current(
+    keys = installation_keys.Keys.derive(config.secret_key(settings.security))
+    database = await open_store.open_current(
         settings.database.url,
         connections=settings.database.connections,
         migrate=settings.database.migrate_at_start,
     )
-    rate = throttle.Policy(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
-    policies = accepting.Policies(rate=rate, warmup_caps=settings.warmup.recipients_per_day)
-    accept: Accepting = (
-        accepting_by(database)
-        if accepting_by
+    rate = throttle.RateLimit(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
+    policies = transaction.Policies(rate=rate, warmup_caps=settings.warmup.recipients_per_day)
+    accept: AcceptCommits = (
+        make_accept_commits(database)
+        if make_accept_commits
         else group_commit.GroupCommit(
             database,
-            functools.partial(accepting.accept, policies=policies),
-            most_items=BATCH_ITEMS,
-            most_waiting=settings.limits.accept_waiting,
+            functools.partial(transaction.accept, policies=policies),
+            max_items=BATCH_ITEMS,
+            max_waiting=settings.limits.accept_waiting,
             wait_seconds=settings.limits.accept_seconds,
         )
     )
-    outbox = events.Events(keys.return_path, settings.delivery.return_path_domain, os.urandom)
+    outbox = webhook_outbox.Outbox(keys.return_path, settings.delivery.return_path_domain, os.urandom)
     record = group_commit.GroupCommit(
         database,
-        functools.partial(outcomes.record, outbox=outbox, guard=guarding.rules_of(settings.bounce_guard)),
-        most_items=BATCH_ITEMS,
-        most_waiting=settings.limits.accept_waiting,
+        functools.partial(outcomes.record, outbox=outbox, guard=bounce_guard.rules_of(settings.bounce_guard)),
+        max_items=BATCH_ITEMS,
+        max_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,
     )
     hasher = passwords.Passwords(threads=settings.security.password_threads)
-    remembered = memory.Memory(database)
-    mark = high_water.HighWater(database, most=settings.limits.queued_recipients)
-    told = receivers.Receivers(settings)
+    remembered = auth_access_cache.AccessCache(database)
+    mark = acceptance_queue_limit.QueueLimit(database, max_recipients=settings.limits.queued_recipients)
+    told = webhooks_client.WebhookClient(settings)
     try:
         yield Context(
             settings=settings,
             store=database,
             keys=keys,
             passwords=hasher,
-            memory=remembered,
-            rates=rates.Rates(rate),
-            high_water=mark,
-            accept=accept,
-            record=record,
+            access_cache=remembered,
+            rate_limiter=rate_limit.RateLimiter(rate),
+            queue_limit=mark,
+            accept_commits=accept,
+            outcome_commits=record,
             outbox=outbox,
-            receivers=told,
+            webhook_client=told,
             dns=domain_dns.DomainDns(settings),
             clock=clock,
             actor=actor,

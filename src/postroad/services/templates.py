@@ -13,7 +13,8 @@ from typing import Final
 from postroad import errors
 from postroad.model import identifiers, mail
 from postroad.protocol import placeholders
-from postroad.services import context, journal, rules
+from postroad.services import audit_log, context
+from postroad.services.acceptance import validation
 from postroad.storage import templates
 
 # Text and HTML of this length fit into one management request together, and no newsletter comes near it.
@@ -44,7 +45,7 @@ def render(
         text=None if text is None else _render("text", text, variables),
         html=None if html is None else _render("html", html, variables),
     )
-    rules.check_subject(rendered.subject)
+    validation.check_subject(rendered.subject)
     return rendered
 
 
@@ -76,7 +77,7 @@ async def put(
     ctx: context.Context, account_id: str, alias: str, *, subject: str, text: str | None, html: str | None
 ) -> templates.Template:
     """Make a template, or replace the one with this alias. An empty body counts as none."""
-    rules.check_alias("alias", alias)
+    validation.check_alias("alias", alias)
     _check(subject=subject, text=text, html=html)
     now = ctx.clock()
     template = templates.Template(
@@ -91,7 +92,7 @@ async def put(
     )
     async with ctx.store.transaction() as tx:
         saved = await templates.put(tx, template)
-        await journal.write(ctx, tx, account_id, "template.saved", alias)
+        await audit_log.write(ctx, tx, account_id, "template.saved", alias)
     return saved
 
 
@@ -101,7 +102,7 @@ async def find(ctx: context.Context, account_id: str, alias: str) -> templates.T
     async with ctx.store.reading() as tx:
         template = await templates.by_alias(tx, account_id, alias)
     if template is None:
-        raise _unknown()
+        raise _not_found()
     return template
 
 
@@ -122,8 +123,8 @@ async def remove(ctx: context.Context, account_id: str, alias: str) -> None:
     _refuse_impossible(alias)
     async with ctx.store.transaction() as tx:
         if not await templates.remove(tx, account_id, alias):
-            raise _unknown()
-        await journal.write(ctx, tx, account_id, "template.removed", alias)
+            raise _not_found()
+        await audit_log.write(ctx, tx, account_id, "template.removed", alias)
 
 
 async def preview(
@@ -154,7 +155,7 @@ def _render(field: str, part: placeholders.Template, variables: Mapping[str, mai
 
 
 def _check(*, subject: str, text: str | None, html: str | None) -> None:
-    rules.check_subject(subject)
+    validation.check_subject(subject)
     if not text and not html:
         raise errors.InvalidRequest("text: give at least one of text and html")
     for field, source in (("subject", subject), ("text", text), ("html", html)):
@@ -173,9 +174,9 @@ def _check_source(field: str, source: str) -> None:
 
 
 def _refuse_impossible(alias: str) -> None:
-    if not rules.is_alias(alias):
-        raise _unknown()
+    if not validation.is_alias(alias):
+        raise _not_found()
 
 
-def _unknown() -> errors.NotFound:
+def _not_found() -> errors.NotFound:
     return errors.NotFound("there is no such template in this account")

@@ -13,80 +13,84 @@ import msgspec
 
 from postroad.network import smtp_session
 from postroad.protocol.smtp import server_commands, values
-from postroad.services import inbox
-from postroad.simulator import fates
+from postroad.services.messages import dev_inbox
+from postroad.simulator import outcomes
 
 # Long enough to be seen, and shorter than anybody's patience.
 SLOW_SECONDS: Final = 3.0
 # Far more than a developer's machine has under way; the oldest are forgotten, and so put off once more.
-REMEMBERED: Final = 10_000
+MAX_REMEMBERED: Final = 10_000
 
 
 class Deferrals:
     """How often recipients were put off."""
 
-    def __init__(self, most: int = REMEMBERED) -> None:
-        self._most = most
+    def __init__(self, max_entries: int = MAX_REMEMBERED) -> None:
+        self._max_entries = max_entries
         self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
 
-    def is_due(self, sender: str, recipient: str) -> bool:
+    def should_defer(self, sender: str, recipient: str) -> bool:
         """Whether the recipient is to be put off now, which then counts."""
         key = (sender, recipient.lower())
         count = self._counts.pop(key, 0)
-        is_due = count < fates.DEFERRALS
-        self._counts[key] = count + is_due
-        if len(self._counts) > self._most:
+        should_defer = count < outcomes.DEFERRALS
+        self._counts[key] = count + should_defer
+        if len(self._counts) > self._max_entries:
             self._counts.popitem(last=False)
-        return is_due
+        return should_defer
 
     def forget(self, sender: str, recipient: str) -> None:
         """The message was taken."""
         self._counts.pop((sender, recipient.lower()), None)
 
 
-class MailboxPolicy(smtp_session.Policy):
+class MailboxPolicy(smtp_session.SessionPolicy):
     """One session."""
 
-    def __init__(self, mail: inbox.Inbox, deferrals: Deferrals, *, slow_seconds: float) -> None:
+    def __init__(self, mail: dev_inbox.Inbox, deferrals: Deferrals, *, slow_seconds: float) -> None:
         self._inbox = mail
         self._deferrals = deferrals
         self._slow_seconds = slow_seconds
         self._sender = ""
-        self._fates: set[fates.Fate] = set()
+        self._outcomes: set[outcomes.SimulatedOutcome] = set()
 
-    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_session.Verdict:
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:
         """Anybody may send."""
         self._sender = sender
-        self._fates.clear()
+        self._outcomes.clear()
         return super().mail(sender, parameters)
 
-    def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_session.Verdict:  # noqa: ARG002
+    def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:  # noqa: ARG002
         """The recipient's fate, as far as it is decided here."""
-        fate = fates.fate_of(address)
-        refusal = fates.REFUSALS.get(fate)
-        if fate is fates.Fate.DEFER and self._deferrals.is_due(self._sender, address):
-            refusal = fates.GREYLISTED
+        outcome = outcomes.outcome_of(address)
+        refusal = outcomes.REFUSALS.get(outcome)
+        if outcome is outcomes.SimulatedOutcome.DEFER and self._deferrals.should_defer(self._sender, address):
+            refusal = outcomes.GREYLISTED
         if refusal is not None:
             return msgspec.structs.replace(refusal, text=f"<{address}>: {refusal.text}")
-        self._fates.add(fate)
-        return fates.TAKEN
+        self._outcomes.add(outcome)
+        return outcomes.ACCEPTED
 
-    def data(self) -> smtp_session.Verdict:
+    def data(self) -> smtp_session.PolicyDecision:
         """Ask for the content, or hang up."""
-        return None if fates.Fate.DROP in self._fates else super().data()
+        return None if outcomes.SimulatedOutcome.DROP in self._outcomes else super().data()
 
-    def message(self, envelope: values.Envelope) -> smtp_session.Verdict:
+    def message(self, transaction: values.MailTransaction) -> smtp_session.PolicyDecision:
         """Put the message into the inbox, at once or late."""
-        if fates.Fate.DROP in self._fates:
+        if outcomes.SimulatedOutcome.DROP in self._outcomes:
             return None
-        return self._take_late(envelope) if fates.Fate.SLOW in self._fates else self._take(envelope)
+        return (
+            self._accept_late(transaction)
+            if outcomes.SimulatedOutcome.SLOW in self._outcomes
+            else self._accept(transaction)
+        )
 
-    async def _take_late(self, envelope: values.Envelope) -> values.Reply:
+    async def _accept_late(self, transaction: values.MailTransaction) -> values.Reply:
         await asyncio.sleep(self._slow_seconds)
-        return self._take(envelope)
+        return self._accept(transaction)
 
-    def _take(self, envelope: values.Envelope) -> values.Reply:
-        received = self._inbox.add(envelope)
-        for recipient in envelope.recipients:
-            self._deferrals.forget(envelope.sender, recipient)
+    def _accept(self, transaction: values.MailTransaction) -> values.Reply:
+        received = self._inbox.add(transaction)
+        for recipient in transaction.recipients:
+            self._deferrals.forget(transaction.sender, recipient)
         return values.Reply(250, f"OK: queued as {received.id}", "2.0.0")

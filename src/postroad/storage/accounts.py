@@ -62,9 +62,9 @@ async def resume(tx: store.Transaction, account_id: str) -> bool:
     return await tx.execute("accounts.resume", account_id) == 1
 
 
-async def cooled(tx: store.Transaction, *, suspended_until: int, most: int) -> list[str]:
+async def cooled(tx: store.Transaction, *, suspended_until: int, limit: int) -> list[str]:
     """Accounts that the bounce guard suspended up to this time, the first ones first."""
-    return [str(row[0]) for row in await tx.fetch("accounts.cooled", suspended_until, most)]
+    return [str(row[0]) for row in await tx.fetch("accounts.cooled", suspended_until, limit)]
 
 
 async def lock(tx: store.Transaction, account_ids: Iterable[str]) -> Mapping[str, Account]:

@@ -6,7 +6,7 @@ from typing import Final
 from postroad.storage import store
 
 # No list is without a bound; callers page through longer ones.
-MOST_ROWS: Final = 10_000
+MAX_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,7 @@ async def by_hash(tx: store.Transaction, key_hash: bytes) -> ApiKey | None:
     return ApiKey(*row) if row else None
 
 
-async def of_account(
-    tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MOST_ROWS
-) -> list[ApiKey]:
+async def of_account(tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MAX_ROWS) -> list[ApiKey]:
     """An account's keys, oldest first."""
     return [ApiKey(*row) for row in await tx.fetch("api_keys.of_account", account_id, after, limit)]
 

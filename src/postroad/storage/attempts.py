@@ -29,7 +29,7 @@ class Attempt(msgspec.Struct, frozen=True):
     in_doubt: int
 
 
-class Refused(msgspec.Struct, frozen=True):
+class FinalRefusal(msgspec.Struct, frozen=True):
     """An attempt that was the end of a recipient, with its address."""
 
     message_id: str
@@ -53,6 +53,6 @@ async def of_message(tx: store.Transaction, account_id: str, message_id: str) ->
     return [Attempt(*row) for row in await tx.fetch("attempts.of_message", account_id, message_id)]
 
 
-async def latest_refused(tx: store.Transaction, account_id: str, *, most: int) -> list[Refused]:
+async def latest_refused(tx: store.Transaction, account_id: str, *, limit: int) -> list[FinalRefusal]:
     """The latest refusals of an account's mail, newest first."""
-    return [Refused(*row) for row in await tx.fetch("attempts.latest_refused", account_id, most)]
+    return [FinalRefusal(*row) for row in await tx.fetch("attempts.latest_refused", account_id, limit)]

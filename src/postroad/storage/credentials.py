@@ -6,7 +6,7 @@ from typing import Final
 from postroad.storage import store
 
 # No list is without a bound; callers page through longer ones.
-MOST_ROWS: Final = 10_000
+MAX_ROWS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ async def by_id(tx: store.Transaction, account_id: str, credential_id: str) -> C
 
 
 async def of_account(
-    tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MOST_ROWS
+    tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MAX_ROWS
 ) -> list[Credential]:
     """An account's credentials, oldest first."""
     return [Credential(*row) for row in await tx.fetch("credentials.of_account", account_id, after, limit)]

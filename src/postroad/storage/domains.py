@@ -6,7 +6,7 @@ from typing import Final
 from postroad.storage import store
 
 # No list is without a bound; callers page through longer ones.
-MOST_ROWS: Final = 10_000
+MAX_ROWS: Final = 10_000
 # Whose word it is that a domain is an account's.
 OPERATOR: Final = "operator"
 DNS: Final = "dns"
@@ -45,9 +45,7 @@ async def by_id(tx: store.Transaction, account_id: str, domain_id: str) -> Domai
     return Domain(*row) if row else None
 
 
-async def of_account(
-    tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MOST_ROWS
-) -> list[Domain]:
+async def of_account(tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MAX_ROWS) -> list[Domain]:
     """An account's domains, oldest first."""
     return [Domain(*row) for row in await tx.fetch("domains.of_account", account_id, after, limit)]
 
@@ -73,9 +71,9 @@ async def unverify(tx: store.Transaction, account_id: str, domain_id: str, *, fa
     return await tx.execute("domains.unverify", account_id, domain_id, failing_before) == 1
 
 
-async def claim_due(tx: store.Transaction, *, now: int, until: int, most: int) -> list[Domain]:
+async def claim_due(tx: store.Transaction, *, now: int, until: int, limit: int) -> list[Domain]:
     """Domains that DNS is to be asked about, the most patient first; nobody else gets them until then."""
-    return [Domain(*row) for row in await tx.fetch("domains.claim_due", now, until, most)]
+    return [Domain(*row) for row in await tx.fetch("domains.claim_due", now, until, limit)]
 
 
 async def checked(

@@ -27,9 +27,9 @@ Operation = Callable[[store.Transaction, Sequence[Item]], Awaitable[Sequence[Res
 # What a store raises when it is away, full or slow: the next item would fare no better.
 TROUBLE = (errors.ServiceUnavailable, errors.TemporaryFailure)
 # For items whose size is told: one commit stays short, for the first in it waits for the last.
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 # A commit that took longer waited for something that is no measure of how soon others come.
-MOST_GATHERING_SECONDS = 0.02
+MAX_GATHERING_SECONDS = 0.02
 # Large items fill the memory long before the line is long: at most this many full batches wait.
 WAITING_BATCHES = 8
 
@@ -56,7 +56,7 @@ class _Call(Generic[Item, Result]):
 
     item: Item
     size: int
-    waits_until: float
+    deadline: float
     result: asyncio.Future[Result]
 
 
@@ -68,22 +68,22 @@ class GroupCommit(Generic[Item, Result]):
         database: store.Store,
         operation: Operation[Item, Result],
         *,
-        most_items: int,
-        most_bytes: int = MOST_BYTES,
-        most_waiting: int,
+        max_items: int,
+        max_bytes: int = MAX_BYTES,
+        max_waiting: int,
         wait_seconds: float,
     ) -> None:
         self._database = database
         self._operation = operation
-        self._most_items = most_items
-        self._most_bytes = most_bytes
-        self._most_waiting = most_waiting
+        self._max_items = max_items
+        self._max_bytes = max_bytes
+        self._max_waiting = max_waiting
         self._wait_seconds = wait_seconds
         self._waiting: collections.deque[_Call[Item, Result]] = collections.deque()
         self._waiting_bytes = 0
         self._committing: list[_Call[Item, Result]] = []
         self._runner: asyncio.Task[None] | None = None
-        self._alarm: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         # There while calls are let come together; has its result when there are enough of them.
         self._gathering: asyncio.Future[None] | None = None
         self._enough = 0
@@ -104,8 +104,8 @@ class GroupCommit(Generic[Item, Result]):
         self._waiting_bytes += size
         if self._gathering is not None and len(self._waiting) >= self._enough:
             _end_wait(self._gathering)
-        if self._alarm is None:
-            self._alarm = loop.call_at(call.waits_until, self._refuse_late_ones)
+        if self._timer is None:
+            self._timer = loop.call_at(call.deadline, self._refuse_expired)
         if self._runner is None or self._runner.done():
             self._runner = loop.create_task(self._run())
             self._runner.add_done_callback(self._end)
@@ -125,25 +125,25 @@ class GroupCommit(Generic[Item, Result]):
             _end_wait(self._gathering)
         while self._runner is not None and not self._runner.done():
             await asyncio.wait([self._runner])
-        if self._alarm is not None:
-            self._alarm.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _refuse_when_closing_or_full(self, size: int) -> None:
         if self._is_closing:
             raise stopping()
-        is_long = len(self._waiting) >= self._most_waiting
-        is_large = bool(self._waiting) and self._waiting_bytes + size > self._most_bytes * WAITING_BATCHES
+        is_long = len(self._waiting) >= self._max_waiting
+        is_large = bool(self._waiting) and self._waiting_bytes + size > self._max_bytes * WAITING_BATCHES
         if is_long or is_large:
-            raise too_many()
+            raise queue_full()
 
-    def _refuse_late_ones(self) -> None:
+    def _refuse_expired(self) -> None:
         """Calls wait equally long, so they run out of time in order, and one alarm does for all."""
         loop = asyncio.get_running_loop()
-        while self._waiting and self._waiting[0].waits_until <= loop.time():
-            _answer(self._take(), too_late())
+        while self._waiting and self._waiting[0].deadline <= loop.time():
+            _answer(self._take(), timed_out())
             self._is_failing = True
         first = self._waiting[0] if self._waiting else None
-        self._alarm = loop.call_at(first.waits_until, self._refuse_late_ones) if first else None
+        self._timer = loop.call_at(first.deadline, self._refuse_expired) if first else None
 
     def _take(self) -> _Call[Item, Result]:
         call = self._waiting.popleft()
@@ -160,7 +160,7 @@ class GroupCommit(Generic[Item, Result]):
             await self._commit(self._committing)
             took_part = len(self._committing) + len(self._waiting)
             self._committing = []
-            await self._gather(took_part // 2, seconds=min(loop.time() - began, MOST_GATHERING_SECONDS))
+            await self._gather(took_part // 2, seconds=min(loop.time() - began, MAX_GATHERING_SECONDS))
 
     async def _gather(self, enough: int, *, seconds: float) -> None:
         """Let so many calls come together, for so long at the most; after a lone call nothing is waited for."""
@@ -188,8 +188,8 @@ class GroupCommit(Generic[Item, Result]):
     def _next_batch(self) -> list[_Call[Item, Result]]:
         batch: list[_Call[Item, Result]] = []
         size = 0
-        while self._waiting and len(batch) < self._most_items:
-            if batch and size + self._waiting[0].size > self._most_bytes:
+        while self._waiting and len(batch) < self._max_items:
+            if batch and size + self._waiting[0].size > self._max_bytes:
                 break
             call = self._take()
             if not call.result.done():  # else the caller went away while it waited
@@ -248,14 +248,14 @@ def stopping() -> errors.ServiceUnavailable:
     return errors.ServiceUnavailable("the service is stopping; try again with the same key", retry_after=5)
 
 
-def too_many() -> errors.TemporaryFailure:
+def queue_full() -> errors.TemporaryFailure:
     """The refusal of one for whom there is no place to wait."""
     return errors.TemporaryFailure(
         "too many requests wait for the store; nothing was accepted, try again", retry_after=1
     )
 
 
-def too_late() -> errors.TemporaryFailure:
+def timed_out() -> errors.TemporaryFailure:
     """The refusal of one that has waited as long as it may."""
     msg = "the store did not take this request in time; nothing was accepted, try again with the same key"
     return errors.TemporaryFailure(msg, retry_after=1)

@@ -6,7 +6,7 @@ import msgspec
 
 from postroad.storage import store
 
-Scope = tuple[str, str]
+Pair = tuple[str, str]
 # Few enough that a send never waits for a sweep longer than for another send.
 SWEEP_ROWS = 1_000
 
@@ -29,9 +29,9 @@ class StoredKey(msgspec.Struct, frozen=True):
     message_id: str
 
 
-async def find(tx: store.Transaction, scopes: Iterable[Scope], *, now: int) -> Mapping[Scope, StoredKey]:
+async def find(tx: store.Transaction, pairs: Iterable[Pair], *, now: int) -> Mapping[Pair, StoredKey]:
     """The keys among these (credential, key) pairs that are still valid."""
-    rows = await tx.fetch_many("idempotency.find", [(*scope, now) for scope in scopes])
+    rows = await tx.fetch_many("idempotency.find", [(*scope, now) for scope in pairs])
     return {(row[0], row[1]): StoredKey(bytes(row[2]), row[3]) for row in rows}
 
 

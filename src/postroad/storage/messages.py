@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from postroad.model import mail, queries
+from postroad.model import mail, search_query
 from postroad.storage import store
 
 
@@ -57,7 +57,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     mime: bytes
 
 
-class About(msgspec.Struct, frozen=True):
+class EventDetails(msgspec.Struct, frozen=True):
     """What an event tells of a recipient and its message."""
 
     email: str
@@ -79,7 +79,7 @@ class Filter:
     words: tuple[str, ...] = ()
 
 
-class Walk(StrEnum):
+class ListIndex(StrEnum):
     """The ways through an account's messages that have an index."""
 
     RECIPIENT = "recipient"
@@ -91,10 +91,10 @@ class Walk(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ScanPlan:
     """The way to walk, and the id of the last entry that it may look at; None when it may go to the end."""
 
-    walk: Walk
+    index: ListIndex
     floor: str | None
 
 
@@ -129,44 +129,44 @@ async def body(tx: store.Transaction, account_id: str, message_id: str) -> bytes
     return bytes(row[0]) if row else None
 
 
-async def reach(tx: store.Transaction, account_id: str, chosen: Filter, *, most: int) -> Reach:
+async def plan_scan(tx: store.Transaction, account_id: str, chosen: Filter, *, limit: int) -> ScanPlan:
     """The way on which `most` entries lead furthest back: the most telling filter, as far as indexes know."""
-    ways = _ways(chosen)
+    ways = _usable_indexes(chosen)
     if len(ways) == 1 and chosen.source is None and not chosen.words:
-        return Reach(next(iter(ways)), None)  # every entry passes, so none is looked at in vain
+        return ScanPlan(next(iter(ways)), None)  # every entry passes, so none is looked at in vain
     between = (account_id, chosen.after, chosen.before)
-    floors: dict[Walk, str] = {}
-    for walk, key in ways.items():
-        keys = () if walk in (Walk.QUEUE, Walk.TIME) else (key,)
-        row = await tx.fetch_one(f"messages_listed.floor_by_{walk}", *between, most - 1, *keys)
+    floors: dict[ListIndex, str] = {}
+    for index, key in ways.items():
+        keys = () if index in (ListIndex.QUEUE, ListIndex.TIME) else (key,)
+        row = await tx.fetch_one(f"messages_listed.floor_by_{index}", *between, limit - 1, *keys)
         if row is None:
-            return Reach(walk, None)
-        floors[walk] = row[0]
+            return ScanPlan(index, None)
+        floors[index] = row[0]
     furthest = min(floors, key=floors.__getitem__)
-    return Reach(furthest, floors[furthest])
+    return ScanPlan(furthest, floors[furthest])
 
 
-def _ways(chosen: Filter) -> dict[Walk, str]:
+def _usable_indexes(chosen: Filter) -> dict[ListIndex, str]:
     """The ways that the filters open, and what each looks for; those that are short as a rule come first."""
     is_queued = chosen.status == mail.MessageStatus.QUEUED
     keys = {
-        Walk.RECIPIENT: chosen.recipient_key,
-        Walk.QUEUE: chosen.status if is_queued else None,
-        Walk.TAG: chosen.tag,
-        Walk.SENDER: chosen.sender_key,
-        Walk.STATUS: None if is_queued else chosen.status,
+        ListIndex.RECIPIENT: chosen.recipient_key,
+        ListIndex.QUEUE: chosen.status if is_queued else None,
+        ListIndex.TAG: chosen.tag,
+        ListIndex.SENDER: chosen.sender_key,
+        ListIndex.STATUS: None if is_queued else chosen.status,
     }
-    return {walk: key for walk, key in keys.items() if key is not None} or {Walk.TIME: ""}
+    return {index: key for index, key in keys.items() if key is not None} or {ListIndex.TIME: ""}
 
 
 async def page(
-    tx: store.Transaction, account_id: str, chosen: Filter, *, limit: int, walk: Walk = Walk.TIME
+    tx: store.Transaction, account_id: str, chosen: Filter, *, limit: int, index: ListIndex = ListIndex.TIME
 ) -> list[Message]:
     """An account's messages, newest first: from `after` on, before `before`. The way has to be one that is open."""
-    words = (*chosen.words, *[""] * (queries.MOST_WORDS - len(chosen.words)))
+    words = (*chosen.words, *[""] * (search_query.MAX_WORDS - len(chosen.words)))
     filters = (chosen.status, chosen.source, chosen.sender_key, chosen.recipient_key, chosen.tag, *words)
     between = (account_id, chosen.after, chosen.before, limit)
-    rows = await tx.fetch(f"messages_listed.page_by_{walk}", *between, *filters)
+    rows = await tx.fetch(f"messages_listed.page_by_{index}", *between, *filters)
     return [Message(*row) for row in rows]
 
 
@@ -175,10 +175,12 @@ async def outgoing(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -
     return [Outgoing(*row) for row in await tx.fetch_many("messages.outgoing", messages) if row[4] is not None]
 
 
-async def about(tx: store.Transaction, recipients: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], About]:
+async def about(
+    tx: store.Transaction, recipients: Sequence[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], EventDetails]:
     """What events tell of recipients that are named by account, message and id, by these names."""
     rows = await tx.fetch_many("messages.about", recipients)
-    return {(row[0], row[1], row[2]): About(*row[3:]) for row in rows}
+    return {(row[0], row[1], row[2]): EventDetails(*row[3:]) for row in rows}
 
 
 async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str, int]]) -> None:

@@ -64,12 +64,12 @@ class PostgresTransaction:
             msg = "the store did not confirm in time whether this was accepted; try again with the same key"
             raise errors.ServiceUnavailable(msg, retry_after=failure.retry_after) from failure.__cause__
         if status != "COMMIT":  # what the server says of a transaction that it had given up
-            raise store.Undone
+            raise store.TransactionAborted
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[None]:
         if self.failed:
-            raise store.Undone
+            raise store.TransactionAborted
         try:
             with postgres_errors.translated():
                 yield
@@ -159,9 +159,9 @@ class PostgresStore:
             await tx.begin(begin)
             yield tx
         finally:
-            await self._give_back(connection, failed=tx.failed)
+            await self._release(connection, failed=tx.failed)
 
-    async def _give_back(self, connection: Any, *, failed: bool) -> None:  # noqa: ANN401 - untyped library
+    async def _release(self, connection: Any, *, failed: bool) -> None:  # noqa: ANN401 - untyped library
         """Undo what is not committed and return the connection; in silence, for what happened before is what counts."""
         try:
             # A call that was cancelled may have begun a transaction that the connection has not heard of yet.
@@ -196,13 +196,13 @@ async def connect(url: str, *, connections: int) -> PostgresStore:
             max_size=connections,
             timeout=CONNECT_SECONDS,
             command_timeout=SCAN_SECONDS,
-            reset=_leave_as_it_is,
+            reset=_no_reset,
             server_settings={"application_name": "postroad"},
         )
     return PostgresStore(pool)
 
 
-async def _leave_as_it_is(_connection: object) -> None:
+async def _no_reset(_connection: object) -> None:
     """Saves a round trip on every transaction: nothing of ours outlives one, so there is nothing to reset."""
 
 

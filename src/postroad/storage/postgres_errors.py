@@ -23,7 +23,7 @@ BUSY = (
     asyncpg.OutdatedSchemaCacheError,
     TimeoutError,
 )
-AWAY = (
+UNREACHABLE = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # shutting down, starting up, terminated by an administrator
     asyncpg.InsufficientResourcesError,
@@ -45,7 +45,7 @@ def translated() -> Iterator[None]:
     except asyncpg.IntegrityConstraintViolationError as cause:
         raise store.ConstraintViolated(str(cause)) from cause
     except asyncpg.InFailedSQLTransactionError as cause:
-        raise store.Undone from cause
+        raise store.TransactionAborted from cause
     except asyncpg.DataError as cause:
         # The server refuses NUL; half of a surrogate pair does not even get that far.
         if not isinstance(cause, UNSTORABLE) and not isinstance(cause.__cause__, UnicodeEncodeError):
@@ -61,7 +61,7 @@ def translated() -> Iterator[None]:
     except BUSY as cause:
         msg = "the store is busy; nothing was accepted, try again"
         raise errors.TemporaryFailure(msg, retry_after=1) from cause
-    except AWAY as cause:
+    except UNREACHABLE as cause:
         msg = "the store cannot be reached; nothing was accepted"
         raise errors.ServiceUnavailable(msg, retry_after=5) from cause
 

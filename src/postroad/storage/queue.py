@@ -36,15 +36,15 @@ class Claimed(msgspec.Struct, frozen=True):
         return self.account_id, self.message_id, self.recipient_id
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ClaimRequest(msgspec.Struct, frozen=True):
     """So many of a lane, as far as they were queued before a time."""
 
     lane: str
-    most: int
+    limit: int
     queued_before: int = ANY_TIME
 
 
-def lane_of(domain: str, account_id: str) -> str:
+def queue_key_of(domain: str, account_id: str) -> str:
     """The name of a lane."""
     return f"{domain} {account_id}"
 
@@ -63,7 +63,7 @@ async def insert(
             r.account_id,
             r.message_id,
             r.id,
-            lane_of(r.domain, r.account_id),
+            queue_key_of(r.domain, r.account_id),
             r.email,
             r.email_key,
             sizes[r.message_id],
@@ -79,24 +79,26 @@ async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = 
     return await tx.fetch_one("queue.is_due", now, now if leases_until is None else leases_until) is not None
 
 
-async def is_longer_than(tx: store.Transaction, most: int) -> bool:
+async def is_longer_than(tx: store.Transaction, limit: int) -> bool:
     """Whether more recipients than this wait; reads as many rows."""
-    return await tx.fetch_one("queue.is_longer_than", most) is not None
+    return await tx.fetch_one("queue.is_longer_than", limit) is not None
 
 
-async def promote(tx: store.Transaction, *, now: int, most: int, leases_until: int | None = None) -> int:
+async def promote(tx: store.Transaction, *, now: int, limit: int, leases_until: int | None = None) -> int:
     """Make ready what is due by now; leases are over that end by a time, which is now unless it is given."""
-    return await tx.execute("queue.promote", now, most, now if leases_until is None else leases_until)
+    return await tx.execute("queue.promote", now, limit, now if leases_until is None else leases_until)
 
 
-async def lanes(tx: store.Transaction, *, after: str, most: int) -> list[str]:
+async def lanes(tx: store.Transaction, *, after: str, limit: int) -> list[str]:
     """Lanes with ready rows, in their order, from beyond one of them."""
-    return [lane for (lane,) in await tx.fetch("queue.lanes", after, most)]
+    return [lane for (lane,) in await tx.fetch("queue.lanes", after, limit)]
 
 
-async def claim(tx: store.Transaction, wanted: Sequence[Wanted], *, lease_until: int, worker: str) -> list[Claimed]:
+async def claim(
+    tx: store.Transaction, wanted: Sequence[ClaimRequest], *, lease_until: int, worker: str
+) -> list[Claimed]:
     """Take ready rows of lanes, the oldest first; recipients of one message come together, however many were wanted."""
-    rows = await tx.fetch_many("queue.claim", [(w.lane, w.most, lease_until, worker, w.queued_before) for w in wanted])
+    rows = await tx.fetch_many("queue.claim", [(w.lane, w.limit, lease_until, worker, w.queued_before) for w in wanted])
     return sorted((Claimed(*row) for row in rows), key=lambda claimed: claimed.recipient_id)
 
 

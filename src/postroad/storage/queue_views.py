@@ -26,7 +26,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     domain: str | None = None
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class QueuedRecipient(msgspec.Struct, frozen=True):
     """A recipient in the queue, with all attempts that were made.
 
     `pool` is that of its last attempt, and empty when that got nowhere.
@@ -57,7 +57,7 @@ class Count(msgspec.Struct, frozen=True):
     due_at: int
 
 
-class Free(msgspec.Struct, frozen=True):
+class UnleasedRecipient(msgspec.Struct, frozen=True):
     """A recipient that nobody holds."""
 
     account_id: str
@@ -71,21 +71,21 @@ class Free(msgspec.Struct, frozen=True):
         return self.account_id, self.message_id, self.recipient_id
 
 
-async def page(tx: store.Transaction, chosen: Filter, *, state: str | None, limit: int) -> list[Waiting]:
+async def page(tx: store.Transaction, chosen: Filter, *, state: str | None, limit: int) -> list[QueuedRecipient]:
     """The oldest recipients."""
     rows = await tx.fetch("queue_views.page", *msgspec.structs.astuple(chosen), state, limit)
-    return [Waiting(*row) for row in rows]
+    return [QueuedRecipient(*row) for row in rows]
 
 
-async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[Waiting]:
+async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[QueuedRecipient]:
     """The recipients of one message of an account; a look-up by key, however long the queue is."""
-    return [Waiting(*row) for row in await tx.fetch("queue_views.of_message", account_id, message_id)]
+    return [QueuedRecipient(*row) for row in await tx.fetch("queue_views.of_message", account_id, message_id)]
 
 
-async def first(tx: store.Transaction, account_id: str) -> Waiting | None:
+async def first(tx: store.Transaction, account_id: str) -> QueuedRecipient | None:
     """The oldest recipient of an account: one look into the index, however long the queue is."""
     row = await tx.fetch_one("queue_views.first", account_id)
-    return Waiting(*row) if row else None
+    return QueuedRecipient(*row) if row else None
 
 
 async def counts(tx: store.Transaction, chosen: Filter) -> dict[str, Count]:
@@ -94,9 +94,9 @@ async def counts(tx: store.Transaction, chosen: Filter) -> dict[str, Count]:
     return {row[0]: Count(*row) for row in rows}
 
 
-async def domains(tx: store.Transaction, chosen: Filter, *, most: int) -> list[tuple[str, int]]:
+async def domains(tx: store.Transaction, chosen: Filter, *, limit: int) -> list[tuple[str, int]]:
     """The domains with the most recipients, and how many."""
-    rows = await tx.fetch("queue_views.domains", *msgspec.structs.astuple(chosen), most)
+    rows = await tx.fetch("queue_views.domains", *msgspec.structs.astuple(chosen), limit)
     return [(domain, count) for domain, count in rows]
 
 
@@ -105,9 +105,9 @@ async def accounts(tx: store.Transaction, chosen: Filter) -> list[str]:
     return [str(row[0]) for row in await tx.fetch("queue_views.accounts", *msgspec.structs.astuple(chosen))]
 
 
-async def make_ready(tx: store.Transaction, chosen: Filter, *, now: int, most: int) -> int:
+async def make_ready(tx: store.Transaction, chosen: Filter, *, now: int, limit: int) -> int:
     """Let some that wait be tried now, and keep their place in the schedule; tells how many."""
-    return await tx.execute("queue_views.make_ready", *msgspec.structs.astuple(chosen), now, most)
+    return await tx.execute("queue_views.make_ready", *msgspec.structs.astuple(chosen), now, limit)
 
 
 async def make_named_ready(tx: store.Transaction, keys: Sequence[queue.Key], *, now: int) -> int:
@@ -115,14 +115,16 @@ async def make_named_ready(tx: store.Transaction, keys: Sequence[queue.Key], *, 
     return len(await tx.fetch_many("queue_views.make_named_ready", [(*key, now) for key in keys]))
 
 
-async def free(tx: store.Transaction, chosen: Filter, *, most: int) -> list[Free]:
+async def free(tx: store.Transaction, chosen: Filter, *, limit: int) -> list[UnleasedRecipient]:
     """Some that nobody holds."""
-    return [Free(*row) for row in await tx.fetch("queue_views.free", *msgspec.structs.astuple(chosen), most)]
+    return [
+        UnleasedRecipient(*row) for row in await tx.fetch("queue_views.free", *msgspec.structs.astuple(chosen), limit)
+    ]
 
 
-async def still_free(tx: store.Transaction, keys: Sequence[queue.Key]) -> list[Free]:
+async def still_free(tx: store.Transaction, keys: Sequence[queue.Key]) -> list[UnleasedRecipient]:
     """Those that nobody holds now, and nobody can take before the transaction ends."""
-    return [Free(*row) for row in await tx.fetch_many("queue_views.still_free", keys)]
+    return [UnleasedRecipient(*row) for row in await tx.fetch_many("queue_views.still_free", keys)]
 
 
 async def locate(

@@ -20,13 +20,13 @@ class Rate(msgspec.Struct, frozen=True):
 
     credential_id: str
     account_id: str
-    bucket: throttle.Shared
+    bucket: throttle.SharedBucket
 
 
-async def find(tx: store.Transaction, credential_ids: Collection[str]) -> Mapping[str, throttle.Shared]:
+async def find(tx: store.Transaction, credential_ids: Collection[str]) -> Mapping[str, throttle.SharedBucket]:
     """The buckets that are not known to be full."""
     rows = await tx.fetch_many("rates.find", [(credential_id,) for credential_id in sorted(credential_ids)])
-    return {row[0]: throttle.Shared(full_at=row[1], seen_at=row[2]) for row in rows}
+    return {row[0]: throttle.SharedBucket(full_at=row[1], seen_at=row[2]) for row in rows}
 
 
 async def put(tx: store.Transaction, rates: Collection[Rate]) -> None:

@@ -35,7 +35,7 @@ class Recipient:
     bounced_at: int | None
 
 
-class Standing(msgspec.Struct, frozen=True):
+class RecipientUpdate(msgspec.Struct, frozen=True):
     """How a recipient stands after an attempt, or after a decision without one; `attempts` is what to add."""
 
     account_id: str
@@ -78,9 +78,9 @@ async def first_of_messages(tx: store.Transaction, account_id: str, message_ids:
     return {row[0]: row[1] for row in rows}
 
 
-async def record(tx: store.Transaction, standings: Sequence[Standing]) -> set[tuple[str, str, str]]:
+async def record(tx: store.Transaction, updates: Sequence[RecipientUpdate]) -> set[tuple[str, str, str]]:
     """Write how recipients stand; those that were final already stay as they are and are not among the answers."""
-    rows = await tx.fetch_many("recipients.record", [msgspec.structs.astuple(standing) for standing in standings])
+    rows = await tx.fetch_many("recipients.record", [msgspec.structs.astuple(standing) for standing in updates])
     return {(account_id, message_id, recipient_id) for account_id, message_id, recipient_id in rows}
 
 

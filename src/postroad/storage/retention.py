@@ -9,17 +9,17 @@ from typing import Final
 from postroad.storage import store
 
 # One transaction: a few milliseconds of work, for which everybody who writes waits.
-MOST_MESSAGES: Final = 200
+MAX_MESSAGES: Final = 200
 # SQLite walks through all of a content to give its pages back: some 10 ms for this much.
-MOST_BYTES: Final = 16 * 1024 * 1024
+MAX_BYTES: Final = 16 * 1024 * 1024
 # Each with its attempts.
-MOST_RECIPIENTS: Final = 400
+MAX_RECIPIENTS: Final = 400
 
 
 async def remove_bodies(tx: store.Transaction, *, ended_before: int) -> int:
     """Forget the content of messages that ended at this time or earlier, and keep the rest of them."""
-    rows = await tx.fetch("retention.bodies_over", ended_before, MOST_MESSAGES)
-    gone = _part(rows, most=MOST_BYTES)
+    rows = await tx.fetch("retention.bodies_over", ended_before, MAX_MESSAGES)
+    gone = _batch(rows, limit=MAX_BYTES)
     await tx.execute_many("retention.remove_bodies", gone)
     await tx.execute_many("retention.note_bodies", gone)
     return len(gone)
@@ -27,8 +27,8 @@ async def remove_bodies(tx: store.Transaction, *, ended_before: int) -> int:
 
 async def remove_messages(tx: store.Transaction, *, ended_before: int) -> int:
     """Forget messages whose content is gone already, and all that belongs to them."""
-    rows = await tx.fetch("retention.messages_over", ended_before, MOST_MESSAGES)
-    gone = _part(rows, most=MOST_RECIPIENTS)
+    rows = await tx.fetch("retention.messages_over", ended_before, MAX_MESSAGES)
+    gone = _batch(rows, limit=MAX_RECIPIENTS)
     await tx.execute_many("retention.remove_messages", gone)
     await tx.execute_many("retention.remove_tags", gone)
     # Whoever writes down a late bounce holds the recipients: what was written before they go is found after that.
@@ -38,13 +38,13 @@ async def remove_messages(tx: store.Transaction, *, ended_before: int) -> int:
     return len(gone)
 
 
-def _part(rows: list[store.Row], *, most: int) -> list[tuple[str, str]]:
+def _batch(rows: list[store.Row], *, limit: int) -> list[tuple[str, str]]:
     """The first of these messages, as many as weigh no more than this together; one at least."""
     part: list[tuple[str, str]] = []
     total = 0
     for account_id, message_id, weight in rows:
         total += weight
-        if part and total > most:
+        if part and total > limit:
             break
         part.append((account_id, message_id))
     return part

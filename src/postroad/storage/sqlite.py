@@ -25,18 +25,18 @@ T = TypeVar("T")
 # How long to wait before asking again for the file's write lock, which another process holds: as long as a short
 # transaction takes, and then longer and longer.
 FIRST_BUSY_POLL_SECONDS = 0.0005
-LONGEST_BUSY_POLL_SECONDS = 0.01
+MAX_BUSY_POLL_SECONDS = 0.01
 # A look-up on the event loop stops everybody, so it waits but for a moment. It has to only while another process
 # repairs the log after a crash.
 LOOKUP_BUSY_MILLISECONDS = 100
 # How long a transaction or a view may wait for its turn within this process.
-TURN_SECONDS = 10.0
+SLOT_WAIT_SECONDS = 10.0
 LOOKUPS = 4
 SCANS = 4
 # A scan holds its view of the log, and the log cannot be reused before it ends.
 SCAN_SECONDS = 60.0
 # Scans that overlap keep the log growing; at this size they make a pause.
-MOST_LOG_BYTES = 256 * 1024 * 1024
+MAX_WAL_BYTES = 256 * 1024 * 1024
 INTERRUPT_SECONDS = 0.05
 CLOSE_SECONDS = 10.0
 _PLACEHOLDER = re.compile(r"\$(\d+)")
@@ -53,7 +53,7 @@ class SqliteTransaction:
     def check(self) -> None:
         """Raise Undone when a query has failed."""
         if self.failed:
-            raise store.Undone
+            raise store.TransactionAborted
 
     def _checked(self, work: Callable[[], T]) -> T:
         self.check()
@@ -117,10 +117,10 @@ class ThreadedTransaction(SqliteTransaction):
 class _Readers:
     """Connections that only read: those that are idle, and the right to use so many at a time."""
 
-    def __init__(self, most: int, *, busy_milliseconds: int) -> None:
-        self.most = most
+    def __init__(self, limit: int, *, busy_milliseconds: int) -> None:
+        self.limit = limit
         self.busy_milliseconds = busy_milliseconds
-        self.turns = asyncio.Semaphore(most)
+        self.slots = asyncio.Semaphore(limit)
         self.idle: list[apsw.Connection] = []
 
     @contextlib.asynccontextmanager
@@ -128,14 +128,14 @@ class _Readers:
         """Wait until none is in use, and let nobody use one meanwhile."""
         taken = 0
         try:
-            async with asyncio.timeout(TURN_SECONDS):
-                while taken < self.most:
-                    await self.turns.acquire()
+            async with asyncio.timeout(SLOT_WAIT_SECONDS):
+                while taken < self.limit:
+                    await self.slots.acquire()
                     taken += 1
             yield
         finally:
             for _ in range(taken):
-                self.turns.release()
+                self.slots.release()
 
     def close(self) -> None:
         """Close the idle ones."""
@@ -158,17 +158,17 @@ class SqliteStore:
         self._writer = sqlite_connection.connect(self._path)
         # The lock of the file is asked for on the event loop, which must not sleep: see `_begin`.
         self._writer.set_busy_timeout(0)
-        self._write_turn = asyncio.Semaphore(1)
+        self._write_slot = asyncio.Semaphore(1)
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-commit")
         self._scan_threads = ThreadPoolExecutor(SCANS, thread_name_prefix="sqlite-scan")
         self._lookups = _Readers(LOOKUPS, busy_milliseconds=LOOKUP_BUSY_MILLISECONDS)
         self._scans = _Readers(SCANS, busy_milliseconds=int(sqlite_connection.BUSY_SECONDS * 1000))
-        self._shortening = asyncio.Lock()
+        self._truncating = asyncio.Lock()
         self._is_closing = False
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[store.Transaction]:
-        await self._take_turn(self._write_turn)
+        await self._acquire_slot(self._write_slot)
         try:
             await self._begin()
             tx = SqliteTransaction(self._writer, self._statements)
@@ -180,7 +180,7 @@ class SqliteStore:
                 # Best effort: the first error is the one to tell, and SQLite may have rolled back by itself.
                 with contextlib.suppress(apsw.Error):
                     self._writer.execute("ROLLBACK")
-            self._write_turn.release()
+            self._write_slot.release()
 
     async def _begin(self) -> None:
         """Take the file's write lock. Asked for again and again, as SQLite itself would, but without blocking."""
@@ -195,7 +195,7 @@ class SqliteStore:
                     if loop.time() > deadline:
                         raise
                     await asyncio.sleep(wait)
-                    wait = min(2 * wait, LONGEST_BUSY_POLL_SECONDS)
+                    wait = min(2 * wait, MAX_BUSY_POLL_SECONDS)
                 else:
                     return
 
@@ -207,8 +207,8 @@ class SqliteStore:
 
     @contextlib.asynccontextmanager
     async def scanning(self) -> AsyncIterator[store.Transaction]:
-        if self._log_bytes() > MOST_LOG_BYTES and not self._shortening.locked():
-            await self._shorten_log()
+        if self._wal_bytes() > MAX_WAL_BYTES and not self._truncating.locked():
+            await self._truncate_wal()
         async with self._view(
             self._scans, lambda connection: ThreadedTransaction(connection, self._statements, self._scan_threads)
         ) as view:
@@ -218,7 +218,7 @@ class SqliteStore:
     async def _view(
         self, readers: _Readers, view_of: Callable[[apsw.Connection], SqliteTransaction]
     ) -> AsyncIterator[store.Transaction]:
-        await self._take_turn(readers.turns)
+        await self._acquire_slot(readers.slots)
         try:
             connection = readers.idle.pop() if readers.idle else self._connect_reader(readers)
             view = view_of(connection)
@@ -232,26 +232,26 @@ class SqliteStore:
                 else:
                     connection.close()
         finally:
-            readers.turns.release()
+            readers.slots.release()
 
-    def _log_bytes(self) -> int:
+    def _wal_bytes(self) -> int:
         try:
             return Path(f"{self._path}-wal").stat().st_size
         except OSError:
             return 0
 
-    async def _shorten_log(self) -> None:
+    async def _truncate_wal(self) -> None:
         """Bring the log into the main file in a moment without scans: as long as they overlap, it only grows."""
         with contextlib.suppress(errors.PostroadError, TimeoutError):  # then the next scan tries
-            async with self._shortening, self._scans.all_returned():
+            async with self._truncating, self._scans.all_returned():
                 # The bulk of it aside, while mail goes on; the rest between two transactions.
                 await _in_thread(self._scan_threads, self._checkpoint_aside)
-                await self._take_turn(self._write_turn)
+                await self._acquire_slot(self._write_slot)
                 try:
                     truncate = functools.partial(self._writer.wal_checkpoint, mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
                     await _in_thread(self._commit_thread, truncate)
                 finally:
-                    self._write_turn.release()
+                    self._write_slot.release()
 
     def _checkpoint_aside(self) -> None:
         with contextlib.closing(sqlite_connection.connect(self._path)) as connection:
@@ -271,17 +271,17 @@ class SqliteStore:
             return False
         return not view.failed and not self._is_closing
 
-    async def _take_turn(self, turns: asyncio.Semaphore) -> None:
-        if turns.locked():
+    async def _acquire_slot(self, slots: asyncio.Semaphore) -> None:
+        if slots.locked():
             try:
-                async with asyncio.timeout(TURN_SECONDS):
-                    await turns.acquire()
+                async with asyncio.timeout(SLOT_WAIT_SECONDS):
+                    await slots.acquire()
             except TimeoutError as cause:
                 raise sqlite_connection.busy() from cause
         else:
-            await turns.acquire()  # at once; most turns are, and a timer costs as much as a look-up
+            await slots.acquire()  # at once; most turns are, and a timer costs as much as a look-up
         if self._is_closing:
-            turns.release()
+            slots.release()
             msg = "the service is stopping; nothing was accepted"
             raise errors.ServiceUnavailable(msg, retry_after=5)
 
@@ -292,7 +292,7 @@ class SqliteStore:
         # What does not end in time is let go by its own block, or with the process.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                async with self._write_turn:
+                async with self._write_slot:
                     self._writer.close()
                     self._commit_thread.shutdown()
                 async with self._lookups.all_returned(), self._scans.all_returned():

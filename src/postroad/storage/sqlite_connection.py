@@ -14,13 +14,13 @@ import apsw
 from postroad import errors
 from postroad.storage import store
 
-OLDEST_SQLITE = (3, 51, 3)
+MIN_SQLITE_VERSION = (3, 51, 3)
 # How long to wait for another process that holds a lock on the file.
 BUSY_SECONDS = 5.0
 # 16 MiB of log between checkpoints: fewer, larger writes to the main file than the default of 4 MiB.
 CHECKPOINT_PAGES = 4_000
 # A log that grew beyond this, behind a long scan, gives the room back when it is used again from its start.
-LOG_BYTES = 64 * 1024 * 1024
+WAL_BYTES = 64 * 1024 * 1024
 # A ring: each row of a batch moves its statement on by one place, and what is overtaken must be parsed again. This is
 # the most that apsw allows: room for a hundred rows in each of five tables.
 STATEMENT_PLACES = 512
@@ -49,7 +49,7 @@ def create(path: Path) -> None:
 
 def _refuse_old_sqlite() -> None:
     version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-    if version < OLDEST_SQLITE:
+    if version < MIN_SQLITE_VERSION:
         msg = f"SQLite {apsw.sqlite_lib_version()} can corrupt WAL databases; install a current apsw wheel"
         raise RuntimeError(msg)
 
@@ -60,7 +60,7 @@ def _configure(connection: apsw.Connection) -> None:
     if mode != "wal":
         msg = f"the store needs a file on a local disk: SQLite offers journal mode {mode!r} here, not 'wal'"
         raise RuntimeError(msg)
-    for pragma in ("synchronous=FULL", f"wal_autocheckpoint={CHECKPOINT_PAGES}", f"journal_size_limit={LOG_BYTES}"):
+    for pragma in ("synchronous=FULL", f"wal_autocheckpoint={CHECKPOINT_PAGES}", f"journal_size_limit={WAL_BYTES}"):
         connection.execute(f"PRAGMA {pragma}").fetchall()
 
 

@@ -20,7 +20,7 @@ class ConstraintViolated(Exception):
     """A row breaks a rule of its table: its key exists already, or a CHECK refuses it."""
 
 
-class Undone(Exception):
+class TransactionAborted(Exception):
     """A statement of this transaction failed and was overlooked: nothing of the transaction is stored."""
 
 

@@ -11,7 +11,7 @@ import msgspec
 from postroad.storage import store
 
 # The account, and the address as a key.
-Place = tuple[str, str]
+SuppressionKey = tuple[str, str]
 
 
 class Source(StrEnum):
@@ -37,13 +37,13 @@ class Suppression(msgspec.Struct, frozen=True):
     created_at: int
 
 
-async def find(tx: store.Transaction, pairs: Sequence[Place]) -> dict[Place, Suppression]:
+async def find(tx: store.Transaction, pairs: Sequence[SuppressionKey]) -> dict[SuppressionKey, Suppression]:
     """Those among these (account, email key) pairs that are on the list."""
     rows = await tx.fetch_many("suppressions.find", pairs)
     return {(row[0], row[1]): Suppression(*row) for row in rows}
 
 
-async def add(tx: store.Transaction, suppressions: Iterable[Suppression]) -> list[Place]:
+async def add(tx: store.Transaction, suppressions: Iterable[Suppression]) -> list[SuppressionKey]:
     """Put addresses onto the list; those that are there already stay as they are. Returns those that are new."""
     rows = {(each.account_id, each.email_key): msgspec.structs.astuple(each) for each in suppressions}
     # In one order everywhere, so that two hosts that add the same addresses wait instead of dead-locking.

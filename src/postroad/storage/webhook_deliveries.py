@@ -71,7 +71,7 @@ class Claimed(msgspec.Struct, frozen=True):
         return self.account_id, self.webhook_id, self.id
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """What follows from an attempt: the end, or the time of the next one."""
 
     key: Key
@@ -114,19 +114,19 @@ async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = 
 
 
 async def promote(
-    tx: store.Transaction, *, now: int, attempts: int, most: int, leases_until: int | None = None
+    tx: store.Transaction, *, now: int, attempts: int, limit: int, leases_until: int | None = None
 ) -> list[Promoted]:
     """Make ready what is due by now; what a worker let go of at its last attempt has failed.
 
     Leases are over that end by a time, which is now unless it is given.
     """
     over = now if leases_until is None else leases_until
-    return [Promoted(*row) for row in await tx.fetch("webhook_deliveries.promote", now, attempts, most, over)]
+    return [Promoted(*row) for row in await tx.fetch("webhook_deliveries.promote", now, attempts, limit, over)]
 
 
-async def endpoints(tx: store.Transaction, *, after: str, most: int) -> list[str]:
+async def endpoints(tx: store.Transaction, *, after: str, limit: int) -> list[str]:
     """Endpoints with ready rows, in their order, from beyond one of them."""
-    return [webhook_id for (webhook_id,) in await tx.fetch("webhook_deliveries.endpoints", after, most)]
+    return [webhook_id for (webhook_id,) in await tx.fetch("webhook_deliveries.endpoints", after, limit)]
 
 
 async def claim(
@@ -143,7 +143,7 @@ async def hand_back(tx: store.Transaction, keys: Sequence[Key], *, worker: str) 
     await tx.execute_many("webhook_deliveries.hand_back", [(*key, worker) for key in keys])
 
 
-async def record(tx: store.Transaction, results: Sequence[Result]) -> set[Key]:
+async def record(tx: store.Transaction, results: Sequence[DeliveryUpdate]) -> set[Key]:
     """Write what attempts came to; returns those whose worker still held the lease."""
     rows = [
         (*result.key, result.worker, result.attempt_count, result.url, result.state, result.due_at, result.ended_at)
@@ -169,9 +169,9 @@ async def page(
     return [_delivery(row) for row in rows]
 
 
-async def newest(tx: store.Transaction, account_id: str, webhook_id: str, *, most: int) -> list[store.Row]:
+async def newest(tx: store.Transaction, account_id: str, webhook_id: str, *, limit: int) -> list[store.Row]:
     """How the newest deliveries of an endpoint stand: id, state, attempts and when they are due; newest first."""
-    return await tx.fetch("webhook_deliveries.newest", account_id, webhook_id, most)
+    return await tx.fetch("webhook_deliveries.newest", account_id, webhook_id, limit)
 
 
 async def page_of_message(

@@ -35,7 +35,7 @@ class Secret(msgspec.Struct, frozen=True):
     expires_at: int | None
 
 
-class Removed(msgspec.Struct, frozen=True):
+class RemovedEndpoint(msgspec.Struct, frozen=True):
     """An endpoint that is gone, whose log may not be."""
 
     account_id: str
@@ -114,9 +114,9 @@ async def sweep_secrets(tx: store.Transaction, *, now: int) -> int:
     return await tx.execute("webhooks.sweep_secrets", now)
 
 
-async def removed(tx: store.Transaction, *, most: int) -> list[Removed]:
+async def removed(tx: store.Transaction, *, limit: int) -> list[RemovedEndpoint]:
     """Endpoints that are gone and whose log may not be, the longest gone first."""
-    return [Removed(*row) for row in await tx.fetch("webhooks.removed", most)]
+    return [RemovedEndpoint(*row) for row in await tx.fetch("webhooks.removed", limit)]
 
 
 async def forget(tx: store.Transaction, webhook_id: str) -> None:

@@ -29,7 +29,7 @@ TRACEBACK_CHARACTERS: Final = 16_000
 # A database's own words about what is wrong with it.
 CAUSE_CHARACTERS: Final = 500
 CANNOT_SERVE: Final = (errors.ServiceUnavailable, errors.TemporaryFailure)
-STRUCK_OUT: Final = "[secret]"
+REDACTED: Final = "[secret]"
 _SECRETS: Final = re.compile(
     r"""
       pr_live_[0-9A-Za-z_-]+                                   # API keys
@@ -65,9 +65,9 @@ def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Lo
     return log
 
 
-def strike_out(text: str) -> str:
+def redact(text: str) -> str:
     """The text without whatever looks like a credential."""
-    return _SECRETS.sub(STRUCK_OUT, text)
+    return _SECRETS.sub(REDACTED, text)
 
 
 def cause_of(error: errors.PostroadError) -> str | None:
@@ -75,7 +75,7 @@ def cause_of(error: errors.PostroadError) -> str | None:
     cause = error.__cause__
     if not isinstance(error, CANNOT_SERVE) or cause is None:
         return None
-    return strike_out(f"{type(cause).__name__}: {cause}")[:CAUSE_CHARACTERS]
+    return redact(f"{type(cause).__name__}: {cause}")[:CAUSE_CHARACTERS]
 
 
 class _Sink:
@@ -111,7 +111,7 @@ class _LibraryHandler(logging.Handler):
             record.levelno,
             "library",
             logger=record.name,
-            message=strike_out(record.getMessage()[:TRACEBACK_CHARACTERS]),
+            message=redact(record.getMessage()[:TRACEBACK_CHARACTERS]),
             exc_info=record.exc_info,
         )
 
@@ -140,4 +140,4 @@ def _describe_exception(event: Event) -> None:
         problem = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
         text = "".join(traceback.format_exception(problem)) if problem else ""
         # Struck out before it is cut for good: half a credential would not be recognised.
-        event["exception"] = strike_out(text[-2 * TRACEBACK_CHARACTERS :])[-TRACEBACK_CHARACTERS:]
+        event["exception"] = redact(text[-2 * TRACEBACK_CHARACTERS :])[-TRACEBACK_CHARACTERS:]

@@ -17,7 +17,7 @@ from postroad.model import bounce_guard, domain_records, mail, providers
 
 CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
 # Where an outcome has no pool: decided without an attempt, or no route was found.
-NOWHERE: Final = "none"
+NO_PROVIDER: Final = "none"
 PROVIDERS: Final = config.Pools.__struct_fields__
 # From a look-up in memory to the grace time of a stop.
 REQUEST_SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -39,7 +39,7 @@ Rows = dict[Labels, list[float]]
 # What a process has counted, by the name of the metric: for another one, which adds it to its own.
 Snapshot = dict[str, Rows]
 # Of what the system tells about a process, that which adds up.
-OF_PROCESSES: Final = (
+ADDITIVE_PROCESS_METRICS: Final = (
     "process_cpu_seconds_total",
     "process_open_fds",
     "process_resident_memory_bytes",
@@ -136,7 +136,7 @@ class Metrics(registry.Collector):
 
     def __init__(self) -> None:
         self.others: dict[str, Snapshot] = {}
-        outcomes = [(provider, verdict) for provider in (*PROVIDERS, NOWHERE) for verdict in mail.FINAL]
+        outcomes = [(provider, verdict) for provider in (*PROVIDERS, NO_PROVIDER) for verdict in mail.FINAL]
         self.accepted = Counter("postroad_messages_accepted_total", "Messages on disk, by the door.", ["source"])
         self.replayed = Counter(
             "postroad_messages_replayed_total",
@@ -216,11 +216,11 @@ class Metrics(registry.Collector):
     def collect(self) -> Iterable[core.Metric]:
         """The families, in the order of their making."""
         for member in self._members():
-            yield member.family(_added_up(member.name, member.rows(), self.others))
+            yield member.family(_summed(member.name, member.rows(), self.others))
 
     def snapshot(self) -> Snapshot:
         """What this process has counted, and what the system tells about it; what is 0 adds nothing to anything."""
-        counted = {member.name: _without_nothing(member.rows()) for member in self._members()}
+        counted = {member.name: _without_zeros(member.rows()) for member in self._members()}
         return counted | self._processes.snapshot()
 
     def render(self) -> bytes:
@@ -242,21 +242,21 @@ class _Processes(registry.Collector):
         """The families of this process, with the others added."""
         for family in self._own.collect():
             for place, sample in enumerate(family.samples):
-                ((value,),) = _added_up(sample.name, {(): [sample.value]}, self._others).values()
+                ((value,),) = _summed(sample.name, {(): [sample.value]}, self._others).values()
                 family.samples[place] = sample._replace(value=value)
             yield family
 
     def snapshot(self) -> Snapshot:
         """What adds up."""
         samples = [sample for family in self._own.collect() for sample in family.samples]
-        return {sample.name: {(): [sample.value]} for sample in samples if sample.name in OF_PROCESSES}
+        return {sample.name: {(): [sample.value]} for sample in samples if sample.name in ADDITIVE_PROCESS_METRICS}
 
 
-def _without_nothing(rows: Rows) -> Rows:
+def _without_zeros(rows: Rows) -> Rows:
     return {labels: numbers for labels, numbers in rows.items() if any(numbers)}
 
 
-def _added_up(name: str, rows: Rows, others: Mapping[str, Snapshot]) -> Rows:
+def _summed(name: str, rows: Rows, others: Mapping[str, Snapshot]) -> Rows:
     for other in others.values():
         for labels, numbers in other.get(name, {}).items():
             own = rows.get(labels)
@@ -264,8 +264,8 @@ def _added_up(name: str, rows: Rows, others: Mapping[str, Snapshot]) -> Rows:
     return rows
 
 
-def provider_of(pool: str) -> str:
+def provider_label(pool: str) -> str:
     """The label of a pool: providers have pools of their own name, and all the other pools are `others`."""
     if not pool:
-        return NOWHERE
+        return NO_PROVIDER
     return pool if pool in PROVIDERS else providers.OTHERS

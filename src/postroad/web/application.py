@@ -18,16 +18,17 @@ import structlog
 from postroad import errors
 from postroad.model import caller, identifiers
 from postroad.telemetry import logs, metrics
-from postroad.web import answering, forwarding, large_bodies, reading, routing
+from postroad.web import body_limits, request_reader, responses, routing
+from postroad.web import proxies as web_proxies
 
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Door = Callable[[Scope, Receive, Send], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 Require = Callable[[caller.Caller, caller.Permission], None]
-Depict = Callable[[errors.PostroadError, routing.Refused], answering.Response | None]
+RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], responses.EncodedResponse | None]
 # RFC 9110 section 9.2.1: these change nothing, so nobody has to be named for them.
 _SAFE: Final = frozenset({"GET", "HEAD"})
 
@@ -40,7 +41,7 @@ class Authenticate(Protocol[ContextT_contra]):
     ) -> caller.Caller: ...
 
 
-class Act(Protocol[routing.ContextT]):
+class BindActor(Protocol[routing.ContextT]):
     """The context in which something is changed for a person."""
 
     def __call__(
@@ -53,7 +54,7 @@ class _Endpoint(Generic[routing.ContextT]):
     """A route with what is prepared for it when the service starts."""
 
     route: routing.Route[routing.ContextT]
-    reader: reading.Reader
+    reader: request_reader.Reader
     challenge: tuple[tuple[bytes, bytes], ...]
     label: str
 
@@ -61,7 +62,7 @@ class _Endpoint(Generic[routing.ContextT]):
 class _Exchange(Generic[routing.ContextT]):
     """One request under way, as far as it is known."""
 
-    __slots__ = ("account_id", "endpoint", "headers", "id", "method", "path", "places", "query", "rest", "started")
+    __slots__ = ("account_id", "body_slots", "endpoint", "headers", "id", "method", "path", "query", "rest", "started")
 
     def __init__(self, request_id: str, *, method: str | None, path: bytes = b"", query: bytes = b"") -> None:
         self.id = request_id
@@ -75,7 +76,7 @@ class _Exchange(Generic[routing.ContextT]):
         # What is still to come of an answer in parts.
         self.rest: routing.Parts | None = None
         # What a large body takes until its answer is there.
-        self.places: contextlib.AsyncExitStack | None = None
+        self.body_slots: contextlib.AsyncExitStack | None = None
 
 
 class Application(Generic[routing.ContextT]):
@@ -93,31 +94,31 @@ class Application(Generic[routing.ContextT]):
         *,
         authenticate: Authenticate[routing.ContextT],
         require: Require,
-        act: Act[routing.ContextT] | None = None,
-        depict: Depict | None = None,
-        proxies: forwarding.Proxies | None = None,
+        bind_actor: BindActor[routing.ContextT] | None = None,
+        render_error: RenderError | None = None,
+        proxies: web_proxies.Proxies | None = None,
         clock: Callable[[], int],
         entropy: Callable[[int], bytes],
         log: structlog.typing.FilteringBoundLogger,
         counted: metrics.Metrics | None = None,
-        large: large_bodies.LargeBodies | None = None,
+        large_body_slots: body_limits.LargeBodySlots | None = None,
     ) -> None:
         self._context = context
         self._authenticate = authenticate
         self._require = require
-        self._act = act
-        self._depict = depict
+        self._bind_actor = bind_actor
+        self._render_error = render_error
         self._proxies = proxies
         self._clock = clock
         self._entropy = entropy
         self._log = log
         self._metrics = counted or metrics.Metrics()
-        self._large = large or large_bodies.LargeBodies()
+        self._large_body_slots = large_body_slots or body_limits.LargeBodySlots()
         self._table: routing.Table[_Endpoint[routing.ContextT]] = routing.Table()
         for route in routes:
-            answering.check(route)
-            challenge = answering.challenges(route.permission)
-            endpoint = _Endpoint(route, reading.Reader(route), challenge, f"{route.method} {route.path}")
+            responses.check(route)
+            challenge = responses.challenges(route.permission)
+            endpoint = _Endpoint(route, request_reader.Reader(route), challenge, f"{route.method} {route.path}")
             self._table.add(route.method, route.path, target=endpoint)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
@@ -125,14 +126,14 @@ class Application(Generic[routing.ContextT]):
         if scope["type"] == "http":
             return self._serve(scope, receive, send)
         if scope["type"] == "lifespan":
-            return _live(receive, send)
+            return _lifespan(receive, send)
         raise ValueError(f"{scope['type']}: this application speaks HTTP only")
 
-    def refuse(self, error: errors.PostroadError) -> answering.Response:
+    def refuse(self, error: errors.PostroadError) -> responses.EncodedResponse:
         """The response to something that never became a request; the listener asks for it."""
         exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), method=None)
-        self._write_line(exchange, error.status)
-        return answering.refusal(error, request_id=exchange.id)
+        self._log_request(exchange, error.status)
+        return responses.refusal(error, request_id=exchange.id)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange: _Exchange[routing.ContextT] = _Exchange(
@@ -141,10 +142,10 @@ class Application(Generic[routing.ContextT]):
         try:
             response = await self._respond(exchange, scope, receive)
         except errors.PostroadError as error:
-            self._tell_cause(exchange, error)
+            self._log_cause(exchange, error)
             response = self._refusal(exchange, error)
-        except reading.Disconnected:
-            self._write_line(exchange, None)
+        except request_reader.Disconnected:
+            self._log_request(exchange, None)
             return
         except asyncio.CancelledError:
             # The grace time of a stopping service is over. The task ends here, with an answer all the same.
@@ -153,14 +154,14 @@ class Application(Generic[routing.ContextT]):
             self._log.exception("request_failed", request_id=exchange.id, route=_pattern(exchange))
             response = self._refusal(exchange, errors.InternalError("something went wrong on our side, and was logged"))
         finally:
-            if exchange.places is not None:
-                await exchange.places.aclose()
+            if exchange.body_slots is not None:
+                await exchange.body_slots.aclose()
         status, fields, content = response
         await send({"type": "http.response.start", "status": status, "headers": fields})
         await send({"type": "http.response.body", "body": content, "more_body": exchange.rest is not None})
         if exchange.rest is not None:
             await self._send_rest(exchange, exchange.rest, receive, send)
-        self._write_line(exchange, status)
+        self._log_request(exchange, status)
 
     async def _send_rest(
         self, exchange: _Exchange[routing.ContextT], rest: routing.Parts, receive: Receive, send: Send
@@ -180,7 +181,7 @@ class Application(Generic[routing.ContextT]):
 
     async def _respond(
         self, exchange: _Exchange[routing.ContextT], scope: Scope, receive: Receive
-    ) -> answering.Response:
+    ) -> responses.EncodedResponse:
         headers = exchange.headers = routing.Headers(scope["headers"])
         endpoint, path = self._table.find(scope["method"], scope["raw_path"])
         exchange.endpoint = endpoint
@@ -188,7 +189,7 @@ class Application(Generic[routing.ContextT]):
         client = scope.get("client")
         client_address = client[0] if client else ""
         if self._proxies is not None:
-            client_address = self._proxies.caller(client_address, headers)
+            client_address = self._proxies.client_address(client_address, headers)
         authenticated = None
         if route.permission is not None:
             authenticated = await self._authenticate(self._context, headers, client_address=client_address)
@@ -197,18 +198,18 @@ class Application(Generic[routing.ContextT]):
         query = reader.read_query(scope["query_string"]) if route.query is not None else None
         key, document, body = "", None, None
         if route.body is not None:
-            if reader.check_size(headers) > large_bodies.LARGE_OCTETS:
-                exchange.places = contextlib.AsyncExitStack()
-                await exchange.places.enter_async_context(self._large.arriving())
+            if reader.check_size(headers) > body_limits.LARGE_OCTETS:
+                exchange.body_slots = contextlib.AsyncExitStack()
+                await exchange.body_slots.enter_async_context(self._large_body_slots.receiving())
             raw = await reader.receive(receive)
             reader.check_type(headers, raw)
             if route.idempotent:
                 key = reader.idempotency_key(headers)
-            if len(raw) > large_bodies.LARGE_OCTETS and exchange.places is not None:
-                await exchange.places.enter_async_context(self._large.handled())
-            elif exchange.places is not None:
-                await exchange.places.aclose()  # it had not said its length, and is small
-            document, body = await reader.decoded(raw)
+            if len(raw) > body_limits.LARGE_OCTETS and exchange.body_slots is not None:
+                await exchange.body_slots.enter_async_context(self._large_body_slots.processing())
+            elif exchange.body_slots is not None:
+                await exchange.body_slots.aclose()  # it had not said its length, and is small
+            document, body = await reader.decode_async(raw)
             del raw  # what is large must not be held twice while it is handled
         request = routing.Request(
             id=exchange.id,
@@ -222,7 +223,7 @@ class Application(Generic[routing.ContextT]):
             idempotency_key=key,
         )
         answer = await route.handler(self._context_of(request, route), request)
-        status, fields, content = answering.success(answer, request_id=exchange.id)
+        status, fields, content = responses.success(answer, request_id=exchange.id)
         if isinstance(answer.body, AsyncGenerator):
             # What goes wrong before the first part can still be answered.
             content, exchange.rest = await anext(answer.body, b""), answer.body
@@ -230,35 +231,37 @@ class Application(Generic[routing.ContextT]):
 
     def _context_of(self, request: routing.Request, route: routing.Route[routing.ContextT]) -> routing.ContextT:
         who = request.authenticated
-        if self._act is None or who is None or who.user_id is None or route.method in _SAFE:
+        if self._bind_actor is None or who is None or who.user_id is None or route.method in _SAFE:
             return self._context
-        return self._act(self._context, who, request_id=request.id, client_address=request.client_address)
+        return self._bind_actor(self._context, who, request_id=request.id, client_address=request.client_address)
 
-    def _refusal(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> answering.Response:
-        if self._depict is not None and exchange.headers is not None and exchange.method is not None:
-            refused = routing.Refused(exchange.id, exchange.method, exchange.path, exchange.query, exchange.headers)
-            depicted = self._depict(error, refused)
-            if depicted is not None:
-                return depicted
-        challenge = exchange.endpoint.challenge if exchange.endpoint else (answering.BEARER,)
-        return answering.refusal(error, request_id=exchange.id, challenge=challenge)
+    def _refusal(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> responses.EncodedResponse:
+        if self._render_error is not None and exchange.headers is not None and exchange.method is not None:
+            refused = routing.RefusedRequest(
+                exchange.id, exchange.method, exchange.path, exchange.query, exchange.headers
+            )
+            rendered = self._render_error(error, refused)
+            if rendered is not None:
+                return rendered
+        challenge = exchange.endpoint.challenge if exchange.endpoint else (responses.BEARER,)
+        return responses.refusal(error, request_id=exchange.id, challenge=challenge)
 
     def _new_id(self) -> str:
         return identifiers.make(
             identifiers.REQUEST, now=self._clock(), entropy=self._entropy(identifiers.ENTROPY_BYTES)
         )
 
-    def _tell_cause(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> None:
+    def _log_cause(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> None:
         """Why the service cannot serve: callers hear that it is so, and whoever runs it needs to know what to mend."""
         cause = logs.cause_of(error)
         if cause is not None:
             self._log.warning("cannot_serve", request_id=exchange.id, code=error.code, cause=cause)
 
-    def _write_line(self, exchange: _Exchange[routing.ContextT], status: int | None) -> None:
+    def _log_request(self, exchange: _Exchange[routing.ContextT], status: int | None) -> None:
         seconds = time.perf_counter() - exchange.started
         # Never the path or the method that were sent: whoever calls could make as many as they like of them.
-        label = exchange.endpoint.label if exchange.endpoint else metrics.NOWHERE
-        self._metrics.requests.add(label, metrics.NOWHERE if status is None else str(status))
+        label = exchange.endpoint.label if exchange.endpoint else metrics.NO_PROVIDER
+        self._metrics.requests.add(label, metrics.NO_PROVIDER if status is None else str(status))
         self._metrics.request_seconds.observe(seconds, label)
         self._log.info(
             "request",
@@ -280,7 +283,7 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-async def _live(receive: Receive, send: Send) -> None:
+async def _lifespan(receive: Receive, send: Send) -> None:
     """The lifespan protocol: nothing to prepare, nothing to put away; the roles do that."""
     for stage in ("startup", "shutdown"):
         message = await receive()

@@ -19,14 +19,14 @@ ContextT = TypeVar("ContextT")
 TargetT = TypeVar("TargetT")
 
 # Management requests are small; only a send carries attachments, up to 10 MiB in base64 and escapes.
-BODY_BYTES: Final = 1024 * 1024
-SEND_BODY_BYTES: Final = 32 * 1024 * 1024
+MAX_BODY_BYTES: Final = 1024 * 1024
+MAX_SEND_BODY_BYTES: Final = 32 * 1024 * 1024
 # The deepest documented path has five segments; a longer one is unknown without a walk through it.
-SEGMENTS: Final = 12
+MAX_SEGMENTS: Final = 12
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"
 Parts = AsyncGenerator[bytes, None]
-NOTHING_THERE: Final = "there is nothing at this path; /docs lists what there is"
+UNKNOWN_PATH: Final = "there is nothing at this path; /docs lists what there is"
 
 
 class Headers:
@@ -78,7 +78,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRequest:
     """A request that is refused, as far as it is known."""
 
     request_id: str
@@ -88,7 +88,7 @@ class Refused:
     headers: Headers
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Response(msgspec.Struct, frozen=True):
     """What a handler gives back: a Struct to encode (it holds `request_id`), bytes to send as they are, or nothing.
 
     Bytes may come in parts, none of them empty, for an answer of any length; what goes wrong after the first one cuts
@@ -105,7 +105,7 @@ class Answer(msgspec.Struct, frozen=True):
     length: int | None = None
 
 
-Handler = Callable[[ContextT, Request], Awaitable[Answer]]
+Handler = Callable[[ContextT, Request], Awaitable[Response]]
 Refusals = tuple[type[errors.PostroadError], ...]
 
 
@@ -125,19 +125,19 @@ class Route(Generic[ContextT]):
     summary: str
     tag: str
     permission: caller.Permission | None
-    answers: Mapping[int, type | None]
+    responses: Mapping[int, type | None]
     description: str = ""
     body: type[msgspec.Struct] | type[bytes] | None = None
     body_type: str = JSON
     body_required: bool = True
-    body_limit: int = BODY_BYTES
+    body_limit: int = MAX_BODY_BYTES
     body_rules: Mapping[str, Any] = field(default_factory=dict)
     query: type[msgspec.Struct] | None = None
     idempotent: bool = False
     errors: Refusals = ()
     content_type: str = JSON
     path_patterns: Mapping[str, str] = field(default_factory=dict)
-    answer_headers: Mapping[str, str] = field(default_factory=dict)
+    response_headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def parameters(path: str) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ class Table(Generic[TargetT]):
 
     def _walk(self, raw_path: bytes, values: list[str]) -> _Node[TargetT]:
         node = self._root
-        for segment in raw_path.decode("latin-1").split("/", SEGMENTS)[1:]:
+        for segment in raw_path.decode("latin-1").split("/", MAX_SEGMENTS)[1:]:
             name = parse.unquote(segment) if "%" in segment else segment
             following = node.literals.get(name)
             if following is None and name:
@@ -208,4 +208,4 @@ class Table(Generic[TargetT]):
         else:
             if node.methods:
                 return node
-        raise errors.NotFound(NOTHING_THERE)
+        raise errors.NotFound(UNKNOWN_PATH)

@@ -9,14 +9,15 @@ import asyncio
 import secrets
 from typing import Final
 
-from postroad.model import shares
-from postroad.network import this_host
-from postroad.services import context, walking
+from postroad.concurrency import poll_loop
+from postroad.model import webhook_concurrency
+from postroad.network import hostname
+from postroad.services import context
 from postroad.storage import group_commit
 from postroad.telemetry import logs
-from postroad.webhooks import attempting, dispatching, recording
+from postroad.webhooks import attempter, dispatcher, recorder
 
-TROUBLE_SECONDS: Final = 1.0
+ERROR_BACKOFF_SECONDS: Final = 1.0
 
 
 class Engine:
@@ -25,46 +26,50 @@ class Engine:
     def __init__(self, ctx: context.Context, *, log: logs.Logger) -> None:
         settings = ctx.settings.webhooks
         clock = asyncio.get_running_loop().time
-        worker = f"{this_host.process_name()}:{secrets.token_hex(4)}"
-        places = shares.Shares(places=settings.connections, per_account=settings.connections_per_account)
+        worker = f"{hostname.process_name()}:{secrets.token_hex(4)}"
+        slots = webhook_concurrency.ConcurrencyBudget(
+            slots=settings.connections, per_account=settings.connections_per_account
+        )
         self._ctx = ctx
         self._log = log
-        self._recording = recording.Recording(ctx, worker=worker, wake=ctx.tidings.set, log=log)
-        self._attempting = attempting.Attempting(
-            ctx, places, self._recording, clock=clock, wake=ctx.tidings.set, log=log
+        self._recorder = recorder.Recorder(ctx, worker=worker, wake=ctx.webhook_wakeup.set, log=log)
+        self._attempter = attempter.Attempter(
+            ctx, slots, self._recorder, clock=clock, wake=ctx.webhook_wakeup.set, log=log
         )
-        self._dispatching = dispatching.Dispatching(
-            ctx, places, self._attempting, self._recording, worker=worker, clock=clock, log=log
+        self._dispatcher = dispatcher.Dispatcher(
+            ctx, slots, self._attempter, self._recorder, worker=worker, clock=clock, log=log
         )
         self._is_stopping = False
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Tell receivers until told to stop; then finish in order."""
-        walk = asyncio.create_task(self._walk())
+        walk = asyncio.create_task(self._run())
         stop = asyncio.create_task(stopping.wait())
         try:
             await asyncio.wait([walk, stop], return_when=asyncio.FIRST_COMPLETED)
             if walk.done():
                 walk.result()  # it ended by a bug, which is for the role to tell
         finally:
-            grace = walking.Grace(self._ctx.settings.webhooks.grace_seconds)
+            grace = poll_loop.GracePeriod(self._ctx.settings.webhooks.grace_seconds)
             self._is_stopping = True
-            self._dispatching.stop()
-            self._ctx.tidings.set()
-            await walking.end(walk, grace)
-            await walking.cancel(stop)
-            await self._attempting.finish(grace_seconds=grace.left)
-            await self._recording.close(seconds=grace.left_for_recording)
+            self._dispatcher.stop()
+            self._ctx.webhook_wakeup.set()
+            await poll_loop.stop(walk, grace)
+            await poll_loop.cancel(stop)
+            await self._attempter.finish(grace_seconds=grace.remaining)
+            await self._recorder.close(seconds=grace.remaining_for_recording)
 
-    async def _walk(self) -> None:
+    async def _run(self) -> None:
         """Take work again and again. A store that is away is asked again a little later."""
         while not self._is_stopping:
             try:
-                rest = await self._dispatching.step()
-            except group_commit.TROUBLE as trouble:
-                self._log.warning("webhooks_not_reached", error=trouble.message)
-                await asyncio.sleep(TROUBLE_SECONDS)
+                rest = await self._dispatcher.step()
+            except group_commit.TROUBLE as error:
+                self._log.warning("webhooks_not_reached", error=error.message)
+                await asyncio.sleep(ERROR_BACKOFF_SECONDS)
                 continue
-            await walking.rest(rest or 0.0)
+            await poll_loop.pause(rest or 0.0)
             if rest is not None:
-                await walking.wait(self._ctx.tidings, milliseconds=self._ctx.settings.webhooks.poll_milliseconds)
+                await poll_loop.wait_for_work(
+                    self._ctx.webhook_wakeup, milliseconds=self._ctx.settings.webhooks.poll_milliseconds
+                )

@@ -5,10 +5,10 @@ from typing import Final
 from tests.fuzz import target
 from tests.fuzz.targets import (
     addresses,
-    composing,
+    compose,
     credentials,
+    http_api,
     http_requests,
-    json_door,
     messages,
     previews,
     queries,
@@ -17,7 +17,7 @@ from tests.fuzz.targets import (
     smtp_client,
     smtp_server,
     strict_jsons,
-    submission_door,
+    submission_session,
     texts,
 )
 
@@ -33,9 +33,9 @@ ALL: Final[tuple[target.Target, ...]] = (
     signatures.TARGET,
     credentials.TARGET,
     texts.TARGET,
-    composing.TARGET,
+    compose.TARGET,
     messages.TARGET,
-    json_door.BODY,
-    json_door.CONNECTION,
-    submission_door.TARGET,
+    http_api.BODY,
+    http_api.CONNECTION,
+    submission_session.TARGET,
 )

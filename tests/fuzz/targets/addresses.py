@@ -8,14 +8,15 @@ that stand alone, and is no longer than its bound.
 import re
 from typing import Final
 
-from postroad.protocol import address, address_lists, header_fields
+from postroad.protocol import address
+from postroad.protocol.mime import address_lists, header_fields
 from tests.fuzz import target
-from tests.fuzz.targets import obvious_addresses
+from tests.fuzz.targets import reference_addresses
 
 # In ECMA-262, which is what JSON Schema means, `$` is the end; in Python it is also before a last line break.
 _PATTERN: Final = re.compile(address.SCHEMA_PATTERN.removesuffix("$") + r"\Z")
 # A refusal quotes 64 characters, each of which may be escaped in ten.
-_MOST_WORDS: Final = 1_000
+_MAX_WORDS: Final = 1_000
 
 
 def check(data: bytes) -> None:
@@ -25,25 +26,25 @@ def check(data: bytes) -> None:
     try:
         domain = address.parse_domain(text)
     except address.AddressError as refusal:
-        _check_words(str(refusal))
+        _check_error_text(str(refusal))
     else:
         assert address.parse_domain(domain) == domain
 
 
-def _check_words(refusal: str) -> None:
-    assert target.is_sayable(refusal, most=_MOST_WORDS)
+def _check_error_text(refusal: str) -> None:
+    assert target.is_sayable(refusal, most=_MAX_WORDS)
 
 
 def _check_one(text: str) -> None:
-    obvious = obvious_addresses.read(text)
+    obvious = reference_addresses.read(text)
     is_text = not any("\ud800" <= character <= "\udfff" for character in text)
     try:
         mailbox = address.parse(text)
     except address.AddressError as refusal:
-        _check_words(str(refusal))
+        _check_error_text(str(refusal))
         assert obvious is None, "the obvious reader takes it"
         # No JSON carries half of a surrogate pair.
-        if is_text and len(text) <= address.MAXIMUM_CHARACTERS:
+        if is_text and len(text) <= address.MAX_CHARACTERS:
             assert not _PATTERN.search(text), "the schema promises to take it"
         assert address.key_of(text) == text.lower()
         return
@@ -69,9 +70,9 @@ def _check_list(text: str) -> None:
     try:
         mailboxes = address_lists.parse_list(text)
     except address.AddressError as refusal:
-        _check_words(str(refusal))
+        _check_error_text(str(refusal))
         return
-    assert len(mailboxes) <= address_lists.MOST_ADDRESSES
+    assert len(mailboxes) <= address_lists.MAX_ADDRESSES
     for mailbox in mailboxes:
         _check_mailbox(mailbox)
     together = ", ".join(mailbox.address for mailbox in mailboxes)
@@ -81,7 +82,7 @@ def _check_list(text: str) -> None:
 TARGET: Final = target.Target(
     name="address",
     open=target.plain(check),
-    watches=("protocol/address", "protocol/encoded_words.py", "protocol/header_fields.py"),
+    watches=("protocol/address", "protocol/mime/encoded_words.py", "protocol/mime/header_fields.py"),
     seeds=(
         b"user@example.com",
         b"Name <user@example.com>",
@@ -100,6 +101,6 @@ TARGET: Final = target.Target(
         "user＠example．com".encode(),
         b"x" * 64 + b"@" + b"y" * 63 + b".com",
     ),
-    most_octets=1_200,
+    max_octets=1_200,
     steps=(8_000, 150),
 )

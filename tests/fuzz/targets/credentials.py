@@ -16,11 +16,12 @@ from postroad import errors
 from postroad.dashboard import cookies
 from postroad.model import cursors, identifiers
 from postroad.protocol import authorization
-from postroad.services import return_path, secrets, tokens
+from postroad.services import return_path
+from postroad.services.auth import installation_keys, tokens
 from postroad.web import routing
 from tests.fuzz import target
 
-KEYS: Final = secrets.Keys.derive(b"the key of the fuzzer, of 32 octets or more")
+KEYS: Final = installation_keys.Keys.derive(b"the key of the fuzzer, of 32 octets or more")
 NOW: Final = 1_800_000_000_000_000
 MESSAGE: Final = "em_" + "0123456789abcdef" * 2
 
@@ -32,8 +33,11 @@ def check(data: bytes) -> None:
     with contextlib.suppress(errors.Unauthorized):
         raise AssertionError(tokens.read(text, KEYS.token, now=NOW))
     _check_signed(first, rest)
-    if secrets.is_api_key(text):
-        assert secrets.checksum(text[: -secrets.CHECKSUM_CHARACTERS]) == text[-secrets.CHECKSUM_CHARACTERS :]
+    if installation_keys.is_api_key(text):
+        assert (
+            installation_keys.checksum(text[: -installation_keys.CHECKSUM_CHARACTERS])
+            == text[-installation_keys.CHECKSUM_CHARACTERS :]
+        )
     with contextlib.suppress(errors.InvalidRequest):
         cursor = cursors.check("cursor", text, identifiers.MESSAGE)
         assert cursors.at(identifiers.MESSAGE, cursors.time_of(cursor, identifiers.MESSAGE)) == cursor[:17]
@@ -50,7 +54,7 @@ def _check_authorization(text: str) -> None:
     try:
         found = authorization.parse(text)
     except authorization.AuthorizationError as refusal:
-        _check_words(str(refusal))
+        _check_error_text(str(refusal))
         return
     assert "token=" not in repr(found)
     assert "password=" not in repr(found)
@@ -61,7 +65,7 @@ def _check_authorization(text: str) -> None:
         assert authorization.parse(f"BEARER  {found.token}") == found
 
 
-def _check_words(refusal: str) -> None:
+def _check_error_text(refusal: str) -> None:
     assert target.is_sayable(refusal, most=200)
 
 
@@ -98,8 +102,8 @@ TARGET: Final = target.Target(
     name="credential",
     open=target.plain(check),
     watches=(
-        "services/tokens.py",
-        "services/secrets.py",
+        "services/auth/tokens.py",
+        "services/auth/installation_keys.py",
         "services/return_path.py",
         "protocol/authorization.py",
         "model/cursors.py",

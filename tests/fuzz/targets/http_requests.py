@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from postroad.network import http_limits, http_reading, http_request
+from postroad.network import http_limits, http_request, http_request_parser
 from tests.fuzz import target
 
 # Small, so that a short input can come to every bound.
@@ -25,7 +25,7 @@ class Request:
     version: str
     headers: http_request.Headers
     keep_alive: bool
-    waits: bool
+    expects_continue: bool
     body: bytes = b""
     is_complete: bool = False
 
@@ -41,10 +41,17 @@ class Taker:
         self.begun += 1
 
     def request(
-        self, headers: http_request.Headers, *, method: bytes, url: bytes, version: str, keep_alive: bool, waits: bool
+        self,
+        headers: http_request.Headers,
+        *,
+        method: bytes,
+        url: bytes,
+        version: str,
+        keep_alive: bool,
+        expects_continue: bool,
     ) -> None:
         http_request.target(url)
-        self.requests.append(Request(method, url, version, list(headers), keep_alive, waits))
+        self.requests.append(Request(method, url, version, list(headers), keep_alive, expects_continue))
 
     def part(self, content: bytes) -> None:
         self.requests[-1].body += content
@@ -58,30 +65,30 @@ def check(data: bytes) -> None:
     assert _read(target.pieces(data)) == whole
     requests, _ = whole
     for request in requests:
-        _judge(request)
+        _check_request(request)
         http_request.target(request.url)
     assert all(request.is_complete for request in requests[:-1])
 
 
 def _read(pieces: list[bytes]) -> tuple[list[Request], bool]:
     taker = Taker()
-    reader = http_reading.Reader(taker, LIMITS)
+    reader = http_request_parser.RequestParser(taker, LIMITS)
     try:
         for piece in pieces:
             reader.feed(piece)
-    except http_request.Refused as why:
-        _check_words(str(why))
+    except http_request.BadRequest as why:
+        _check_error_text(str(why))
         return taker.requests, True
     finally:
         reader.close()
     return taker.requests, False
 
 
-def _check_words(refusal: str) -> None:
+def _check_error_text(refusal: str) -> None:
     assert target.is_sayable(refusal, most=200)
 
 
-def _judge(request: Request) -> None:
+def _check_request(request: Request) -> None:
     names = [name for name, _ in request.headers]
     assert len(names) <= LIMITS.header_fields
     assert len(request.url) <= LIMITS.url_bytes
@@ -98,7 +105,7 @@ def _judge(request: Request) -> None:
 TARGET: Final = target.Target(
     name="http",
     open=target.plain(check),
-    watches=("network/http_reading.py", "network/http_request.py"),
+    watches=("network/http_request_parser.py", "network/http_request.py"),
     seeds=(
         b"POST /emails?x=%C3%BC HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}",
         b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.0\r\n\r\n",

@@ -10,41 +10,42 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import mail
-from postroad.protocol import address, message_reading
-from postroad.services import raw_compose, raw_rules, raw_templates
+from postroad.protocol import address
+from postroad.protocol.mime import message_parser
+from postroad.services.acceptance import mime_compose, mime_templates, mime_validation
 from tests.fuzz import target
-from tests.fuzz.targets import composing
-from tests.protocol import mail_corpus
-from tests.services import raw_mails
+from tests.fuzz.targets import compose
+from tests.protocol.mime import mail_corpus
+from tests.services import mime_messages
 
 RECIPIENTS: Final = ("ada@example.org", "bo@example.net")
 
 
 def check(data: bytes) -> None:
     for is_utf8 in (False, True):
-        raw = mail.RawMessage("shop@example.com", RECIPIENTS, data, raw_mails.TRACE, is_utf8=is_utf8)
+        raw = mail.RawMessage("shop@example.com", RECIPIENTS, data, mime_messages.TRACE, is_utf8=is_utf8)
         try:
-            checked = raw_rules.check(raw)
+            checked = mime_validation.check(raw)
             if checked.template is not None:
-                raw_templates.check(checked, checked.template)
+                mime_templates.check(checked, checked.template)
                 continue
-            submission = raw_compose.compose_raw(
-                checked, composing.identity(mail.Source.SMTP, recipients=len(checked.recipients))
+            submission = mime_compose.compose_mime(
+                checked, compose.identity(mail.Source.SMTP, recipients=len(checked.recipients))
             )
         except errors.PostroadError as refusal:
-            composing.judge_refusal(refusal)
+            compose.check_refusal(refusal)
             continue
-        _judge(submission.message.mime, checked)
-        assert message_reading.fingerprint(checked.message) == message_reading.fingerprint(message_reading.read(data))
+        _check_result(submission.message.mime, checked)
+        assert message_parser.fingerprint(checked.message) == message_parser.fingerprint(message_parser.read(data))
 
 
-def _judge(written: bytes, checked: raw_rules.CheckedRaw) -> None:
-    again = message_reading.read(written)
+def _check_result(written: bytes, checked: mime_validation.CheckedMime) -> None:
+    again = message_parser.read(written)
     assert not target.has_bare_line_ends(written)
-    assert not {field.key for field in again.fields} & raw_compose.DROPPED
+    assert not {field.key for field in again.fields} & mime_compose.DROPPED
     for name in ("from", "received", "message-id", "date"):
         assert again.all(name), f"{name} is missing"
-    parsed = raw_mails.parsed(written)
+    parsed = mime_messages.parsed(written)
     assert len(parsed.get_all("From", [])) == 1
     if written.isascii():
         field = parsed["From"]
@@ -55,20 +56,20 @@ def _judge(written: bytes, checked: raw_rules.CheckedRaw) -> None:
 TARGET: Final = target.Target(
     name="message",
     open=target.plain(check),
-    watches=("services/raw_", "services/rules.py", "protocol/"),
+    watches=("services/raw_", "services/acceptance/validation.py", "protocol/"),
     seeds=(
         *mail_corpus.MAIL.values(),
-        raw_mails.plain().content,
-        raw_mails.plain(
+        mime_messages.plain().content,
+        mime_messages.plain(
             "X-Service-Tag: a", "Idempotency-Key: k", "Bcc: b@example.org", "Sender: shop@example.com"
         ).content,
-        raw_mails.plain("X-Service-Template: welcome", 'X-Service-Variables: {"name": "Ada"}').content,
+        mime_messages.plain("X-Service-Template: welcome", 'X-Service-Variables: {"name": "Ada"}').content,
         "From: Jürgen <jürgen@example.com>\r\nSubject: Grüße\r\n\r\nHallo\r\n".encode(),
         b"From: =?utf-8?q?a=40b=2Ecd?= <shop@example.com>\r\n\r\n",
         b"From: shop@example.com\r\nFrom: other@example.org\r\n\r\n",
         b"From: a@example.com, b@example.com\r\n\r\n",
         b"From: shop@example.com (comment)\r\nMessage-ID: <a@b>\r\nDate:\r\n\r\n",
     ),
-    most_octets=3_000,
+    max_octets=3_000,
     steps=(60_000, 600),
 )

@@ -9,22 +9,23 @@ import html.parser
 import re
 from typing import Final
 
-from postroad.protocol import download_names, html_preview, mime_reading
+from postroad.protocol import download_names, html_preview
+from postroad.protocol.mime import preview_parser
 from tests.fuzz import target
-from tests.protocol import mail_corpus
+from tests.protocol.mime import mail_corpus
 from tests.security import hostile_html
 
 PIXEL: Final = "data:image/gif;base64,AAAA"
-MOST_SHOWN: Final = 500
+MAX_SHOWN: Final = 500
 _TAG: Final = re.compile(r"</?([a-z][a-z0-9:_-]*)((?: [a-z][a-z0-9:_-]*(?:=\"[^\"<>]*\")?)*)>")
 _STYLE: Final = re.compile(r"<style>[^<]*</style>")
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def check(data: bytes) -> None:
-    reading = mime_reading.read(data)
-    assert len(reading.parts) <= mime_reading.MOST_PARTS
-    assert len(reading.headers) <= mime_reading.MOST_FIELDS
+    reading = preview_parser.read(data)
+    assert len(reading.parts) <= preview_parser.MAX_PARTS
+    assert len(reading.headers) <= preview_parser.MAX_FIELDS
     assert not any(_CONTROLS.search(name + value) for name, value in reading.headers)
     end = 0
     for index, part in enumerate(reading.parts):
@@ -32,8 +33,8 @@ def check(data: bytes) -> None:
         assert end <= part.begin <= part.end <= len(data)
         end = part.end
         assert len(reading.body(part)) == part.size
-        text, _ = reading.text(part, most=MOST_SHOWN)
-        assert len(text) <= MOST_SHOWN
+        text, _ = reading.text(part, max_length=MAX_SHOWN)
+        assert len(text) <= MAX_SHOWN
         text.encode()
         if part.filename is not None:
             assert not _CONTROLS.search(part.filename)
@@ -55,14 +56,14 @@ def _check_html(source: str) -> None:
         assert tag is not None, f"not a tag: {after[at : at + 60]!r}"
         assert tag[1] not in html_preview.DROPPED_ELEMENTS | html_preview.EMPTIED_ELEMENTS
         at = after.find("<", tag.end())
-    _Judge().feed(rendered)
+    _SafetyParser().feed(rendered)
 
 
 def _image(content_id: str) -> str | None:
     return PIXEL if "@" in content_id else None
 
 
-class _Judge(html.parser.HTMLParser):
+class _SafetyParser(html.parser.HTMLParser):
     """Another reader of HTML, who sees no danger either."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -82,16 +83,16 @@ TARGET: Final = target.Target(
     name="preview",
     open=target.plain(check),
     watches=(
-        "protocol/mime_reading.py",
+        "protocol/mime/preview_parser.py",
         "protocol/html_preview.py",
-        "protocol/mime_parameters.py",
-        "protocol/encoded_words.py",
+        "protocol/mime/parameters.py",
+        "protocol/mime/encoded_words.py",
         "protocol/download_names.py",
     ),
     seeds=(
         *mail_corpus.MAIL.values(),
         *(text.encode() for text in (hostile_html.BY_ITSELF | hostile_html.BY_CLICK | hostile_html.BY_STYLE).values()),
     ),
-    most_octets=3_000,
+    max_octets=3_000,
     steps=(20_000, 300),
 )

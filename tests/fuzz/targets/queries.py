@@ -6,7 +6,7 @@ and written the same again; every moment is a time.
 
 from typing import Final
 
-from postroad.model import queries
+from postroad.model import search_query
 from tests.fuzz import target
 
 NOW: Final = 1_800_000_000_000_000
@@ -15,19 +15,19 @@ NOW: Final = 1_800_000_000_000_000
 def check(data: bytes) -> None:
     text = data.decode("utf-8", "surrogateescape")
     try:
-        query = queries.parse(text)
-    except queries.QueryError as refusal:
+        query = search_query.parse(text)
+    except search_query.QueryError as refusal:
         _check_refusal(refusal, text)
         return
-    written = queries.format(query)
-    assert queries.parse(written) == query
-    assert queries.format(queries.parse(written)) == written
-    assert len(query.words) <= queries.MOST_WORDS
+    written = search_query.format(query)
+    assert search_query.parse(written) == query
+    assert search_query.format(search_query.parse(written)) == written
+    assert len(query.words) <= search_query.MAX_WORDS
     for moment in (query.after, query.before):
-        assert moment is None or queries.moment(moment, now=NOW) >= 0
+        assert moment is None or search_query.moment(moment, now=NOW) >= 0
 
 
-def _check_refusal(refusal: queries.QueryError, text: str) -> None:
+def _check_refusal(refusal: search_query.QueryError, text: str) -> None:
     assert 0 <= refusal.start <= refusal.end <= len(text)
     assert target.is_sayable(refusal.message)
 
@@ -35,7 +35,7 @@ def _check_refusal(refusal: queries.QueryError, text: str) -> None:
 TARGET: Final = target.Target(
     name="query",
     open=target.plain(check),
-    watches=("model/queries.py", "model/times.py", "model/labels.py", "protocol/address"),
+    watches=("model/search_query.py", "model/times.py", "model/labels.py", "protocol/address"),
     seeds=(
         b"to:ada@example.org status:failed after:2d invoice",
         b'from:"Shop <shop@example.com>" tag:"black friday" "second ""reminder"""',
@@ -46,6 +46,6 @@ TARGET: Final = target.Target(
         b"subjet:x",
         b"after:99999999999w",
     ),
-    most_octets=600,
+    max_octets=600,
     steps=(20_000, 250),
 )

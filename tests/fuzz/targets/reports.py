@@ -7,34 +7,35 @@ anything but text; what follows from a report is one of the judgements.
 import re
 from typing import Final
 
-from postroad.model import judging, reply_reading
-from postroad.protocol import bounce_text, dsn, feedback_report, mime_parts
+from postroad.model.bounces import classifier, disposition
+from postroad.protocol.mime import report_parser
+from postroad.protocol.reports import arf, bounce_text, dsn
 from postroad.protocol.smtp import values
 from tests.fuzz import target
-from tests.protocol import bounces, complaints, odd_bounces
+from tests.protocol.reports import bounces, complaints, odd_bounces
 
 _UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def check(data: bytes) -> None:
     outcomes = dsn.read(data)
-    assert len(outcomes) <= dsn.MOST_OUTCOMES
+    assert len(outcomes) <= dsn.MAX_RECIPIENTS
     for outcome in outcomes:
         for address in (outcome.final_recipient, outcome.original_recipient):
             _check_text(address, most=dsn.ADDRESS_CHARACTERS)
         _check_text(outcome.words, most=bounce_text.TEXT_CHARACTERS)
         _check_text(outcome.reply.text, most=bounce_text.TEXT_CHARACTERS)
         assert 400 <= outcome.reply.code <= 599
-        judging.judge(values.Result(values.Stage.CONTENT, outcome.reply))
-        reply_reading.find_time(outcome.words)
-    report = feedback_report.read(data)
+        disposition.classify(values.RecipientResult(values.Stage.CONTENT, outcome.reply))
+        classifier.find_retry_after(outcome.words)
+    report = arf.read(data)
     if report is not None:
-        _check_text(report.kind, most=feedback_report.TYPE_CHARACTERS)
-        assert len(report.recipients) <= feedback_report.MOST_RECIPIENTS
+        _check_text(report.kind, most=arf.TYPE_CHARACTERS)
+        assert len(report.recipients) <= arf.MAX_RECIPIENTS
         for address in (*report.senders, *report.recipients):
             assert address
-            _check_text(address, most=feedback_report.ADDRESS_CHARACTERS)
-    for part in mime_parts.walk(data):
+            _check_text(address, most=arf.ADDRESS_CHARACTERS)
+    for part in report_parser.walk(data):
         assert part.content_type == part.content_type.lower()
 
 
@@ -61,14 +62,14 @@ TARGET: Final = target.Target(
     name="report",
     open=target.plain(check),
     watches=(
-        "protocol/dsn.py",
-        "protocol/feedback_report.py",
-        "protocol/bounce_text.py",
-        "protocol/mime_parts.py",
-        "model/judging.py",
-        "model/reply_reading.py",
+        "protocol/reports/dsn.py",
+        "protocol/reports/arf.py",
+        "protocol/reports/bounce_text.py",
+        "protocol/mime/report_parser.py",
+        "model/bounces/disposition.py",
+        "model/bounces/classifier.py",
     ),
     seeds=_samples(),
-    most_octets=6_000,
+    max_octets=6_000,
     steps=(40_000, 300),
 )

@@ -7,14 +7,17 @@ of a reply is short and printable, and a judgement follows from it.
 
 from typing import Final
 
-from postroad.model import judging, reply_reading
+from postroad.model.bounces import classifier
+from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol.smtp import client, client_commands, client_content, replies, values
 from tests.fuzz import target
 
 ENVELOPES: Final = (
-    values.Envelope("a@example.com", ("b@example.org", "c@example.org"), (b"Subject: x\r\n\r\n", b".dot\r\n")),
-    values.Envelope("", ("jürgen@example.org", "bad address", "d@example.org"), (b"\xc3\xbc\r\n",), is_8bit=True),
-    values.Envelope("a@example.com", ("jürgen@example.org",), (b"x\r\n",), needs_smtputf8=True),
+    values.MailTransaction("a@example.com", ("b@example.org", "c@example.org"), (b"Subject: x\r\n\r\n", b".dot\r\n")),
+    values.MailTransaction(
+        "", ("jürgen@example.org", "bad address", "d@example.org"), (b"\xc3\xbc\r\n",), is_8bit=True
+    ),
+    values.MailTransaction("a@example.com", ("jürgen@example.org",), (b"x\r\n",), needs_smtputf8=True),
 )
 
 
@@ -33,12 +36,12 @@ def _read(pieces: list[bytes]) -> tuple[list[replies.Received], bool]:
         for piece in pieces:
             found += reader.read(piece)
     except replies.BadReply as problem:
-        _check_words(str(problem))
+        _check_error_text(str(problem))
         return found, True
     return found, False
 
 
-def _check_words(trouble: str) -> None:
+def _check_error_text(trouble: str) -> None:
     assert target.is_sayable(trouble, most=300)
 
 
@@ -53,7 +56,7 @@ def _converse(pieces: list[bytes]) -> None:
             if playing.step is client.HANDSHAKE:
                 playing.secured()
             elif playing.step in (client.IDLE, client.CLOSED) and current is not None:
-                _judge(playing, current, written)
+                _check_result(playing, current, written)
                 current = None
             elif playing.step is client.IDLE and left:
                 current, written = left.pop(), b""
@@ -63,13 +66,13 @@ def _converse(pieces: list[bytes]) -> None:
             else:
                 break
             written += _written(playing)
-    playing.lose("the connection was lost")
+    playing.fail("the connection was lost")
     assert playing.step is client.CLOSED
     assert not _written(playing)
     if current is not None:
-        _judge(playing, current, written)
+        _check_result(playing, current, written)
     if playing.failure is not None:
-        _judge_result(playing.failure)
+        _check_delivery_result(playing.failure)
 
 
 def _written(playing: client.Client) -> bytes:
@@ -80,24 +83,24 @@ def _written(playing: client.Client) -> bytes:
     return b"".join(pieces)
 
 
-def _judge(playing: client.Client, envelope: values.Envelope, written: bytes) -> None:
+def _check_result(playing: client.Client, transaction: values.MailTransaction, written: bytes) -> None:
     results = playing.results()
-    assert len(results) == len(envelope.recipients)
-    is_complete = client_content.transparent(envelope.content) + client_commands.FINAL_DOT in written
-    for recipient, result in zip(envelope.recipients, results, strict=True):
-        judgement = _judge_result(result)
-        if judgement.verdict is judging.Verdict.DELIVERED or result.in_doubt:
+    assert len(results) == len(transaction.recipients)
+    is_complete = client_content.transparent(transaction.content) + client_commands.FINAL_DOT in written
+    for recipient, result in zip(transaction.recipients, results, strict=True):
+        disposition = _check_delivery_result(result)
+        if disposition.verdict is bounces_disposition.Verdict.DELIVERED or result.in_doubt:
             assert is_complete
             assert b"RCPT TO:<" + recipient.encode() + b">" in written
 
 
-def _judge_result(result: values.Result) -> judging.Judgement:
+def _check_delivery_result(result: values.RecipientResult) -> bounces_disposition.Disposition:
     assert result.words.isprintable()
     if result.reply is not None:
         assert 200 <= result.reply.code <= 599
-        assert len(result.reply.text) <= replies.MAXIMUM_TEXT_CHARACTERS
-        reply_reading.find_time(result.reply.text)
-    return judging.judge(result)
+        assert len(result.reply.text) <= replies.MAX_TEXT_CHARACTERS
+        classifier.find_retry_after(result.reply.text)
+    return bounces_disposition.classify(result)
 
 
 HELLO: Final = (
@@ -108,7 +111,7 @@ HELLO: Final = (
 TARGET: Final = target.Target(
     name="smtp_client",
     open=target.plain(check),
-    watches=("protocol/smtp/client", "protocol/smtp/replies.py", "model/judging.py"),
+    watches=("protocol/smtp/client", "protocol/smtp/replies.py", "model/bounces/disposition.py"),
     seeds=(
         HELLO + b"250 2.1.0 ok\r\n250 2.1.5 ok\r\n550 5.1.1 no such user\r\n354 go\r\n250 2.0.0 queued\r\n",
         HELLO + b"250 ok\r\n250 ok\r\n354 go\r\n250 queued\r\n" * 3 + b"221 bye\r\n",
@@ -123,6 +126,6 @@ TARGET: Final = target.Target(
         b"250-" + b"x" * 2100 + b"\r\n",
         b"220 x\r\n" + b"250-x\r\n" * 110 + b"250 x\r\n",
     ),
-    most_octets=3_000,
+    max_octets=3_000,
     steps=(8_000, 150),
 )

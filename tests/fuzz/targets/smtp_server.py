@@ -20,23 +20,23 @@ _LAST_CHUNK: Final = re.compile(rb"BDAT", re.IGNORECASE)
 
 
 @dataclass(slots=True)
-class Heard:
+class SessionResult:
     """What came of a session."""
 
     output: bytes = b""
-    messages: list[values.Envelope] = field(default_factory=list)
+    messages: list[values.MailTransaction] = field(default_factory=list)
     events: int = 0
 
 
 def check(data: bytes) -> None:
-    whole = hear([data], starttls=False)
-    assert hear(target.pieces(data), starttls=False) == whole
-    _judge(whole, data)
+    whole = run_session([data], starttls=False)
+    assert run_session(target.pieces(data), starttls=False) == whole
+    _check_result(whole, data)
     # What follows STARTTLS depends on when it comes, so this one is not compared.
-    _judge(hear(data.splitlines(keepends=True), starttls=True), data)
+    _check_result(run_session(data.splitlines(keepends=True), starttls=True), data)
 
 
-def hear(pieces: list[bytes], *, starttls: bool) -> Heard:
+def run_session(pieces: list[bytes], *, starttls: bool) -> SessionResult:
     """Play the client's part, piece by piece."""
     features = server_events.Features(
         name="mx.example.com",
@@ -49,52 +49,52 @@ def hear(pieces: list[bytes], *, starttls: bool) -> Heard:
         auth=True,
         auth_without_tls=True,
     )
-    playing, heard = server.Server(features, server_events.Session("192.0.2.1")), Heard()
+    playing, result = server.Server(features, server_events.Session("192.0.2.1")), SessionResult()
     playing.greet(values.Reply(220, "mx.example.com"))
     for piece in pieces:
         playing.receive(piece)
         while (event := playing.next_event()) is not None:
-            heard.events += 1
+            result.events += 1
             if isinstance(event, server_events.StartTls):
-                heard.output += playing.take_output()
+                result.output += playing.take_output()
                 playing.secured()
             else:
-                playing.reply(_decide(event, heard))
+                playing.reply(_decide(event, result))
         if playing.is_closed:
             break
-    heard.output += playing.take_output()
-    return heard
+    result.output += playing.take_output()
+    return result
 
 
-def _decide(event: server_events.Event, heard: Heard) -> values.Reply:
+def _decide(event: server_events.Event, result: SessionResult) -> values.Reply:
     match event:
         case server_events.Authenticate(credentials):
             is_right = credentials.password == "pass"
             return values.Reply(235, "welcome", "2.7.0") if is_right else values.Reply(535, "wrong", "5.7.8")
-        case server_events.Refused(_, reply):
+        case server_events.Rejected(_, reply):
             return reply
         case server_events.Data():
             return values.Reply(354, "go on")
         case server_events.Recipient(path) if path.address.startswith("no"):
             return values.Reply(550, f"there is no {path.address}", "5.1.1")
-        case server_events.Message(envelope):
-            heard.messages.append(envelope)
+        case server_events.Message(transaction):
+            result.messages.append(transaction)
             return values.Reply(250, "taken", "2.0.0")
         case _:
             return values.Reply(250, "well", "2.0.0")
 
 
-def _judge(heard: Heard, data: bytes) -> None:
-    assert heard.output.endswith(b"\r\n")
-    for line in heard.output.removesuffix(b"\r\n").split(b"\r\n"):
+def _check_result(result: SessionResult, data: bytes) -> None:
+    assert result.output.endswith(b"\r\n")
+    for line in result.output.removesuffix(b"\r\n").split(b"\r\n"):
         assert _REPLY.fullmatch(line), f"no reply: {line!r}"
         assert len(line) + 2 <= 512
-    assert len(heard.messages) <= data.count(b"\r\n.\r\n") + len(_LAST_CHUNK.findall(data))
-    for envelope in heard.messages:
-        assert 1 <= len(envelope.recipients) <= RECIPIENTS
-        assert envelope.size <= MESSAGE_OCTETS
-        assert not target.has_bare_line_ends(b"".join(envelope.content))
-    assert heard.events <= data.count(b"\n") + 1
+    assert len(result.messages) <= data.count(b"\r\n.\r\n") + len(_LAST_CHUNK.findall(data))
+    for transaction in result.messages:
+        assert 1 <= len(transaction.recipients) <= RECIPIENTS
+        assert transaction.size <= MESSAGE_OCTETS
+        assert not target.has_bare_line_ends(b"".join(transaction.content))
+    assert result.events <= data.count(b"\n") + 1
 
 
 HELLO: Final = b"EHLO client.example.org\r\n"
@@ -122,6 +122,6 @@ TARGET: Final = target.Target(
         HELLO + b'MAIL FROM:<"a b"@example.com>\r\nRCPT TO:<@x,@y:"\\""@example.com>\r\nRCPT TO:<Postmaster>\r\n',
         HELLO + "MAIL FROM:<jürgen@bücher.example> SMTPUTF8\r\n".encode() + b"x" * 2100 + b"\r\nAUTH PLAIN\r\n*\r\n",
     ),
-    most_octets=1_500,
+    max_octets=1_500,
     steps=(8_000, 150),
 )

@@ -8,19 +8,10 @@ import contextlib
 import re
 from typing import Final
 
-from postroad.protocol import (
-    dmarc_record,
-    download_names,
-    encoded_words,
-    form_fields,
-    header_fields,
-    header_text,
-    mime_parameters,
-    mta_sts,
-    placeholders,
-    spf_record,
-    tag_lists,
-)
+from postroad.protocol import download_names, form_fields, placeholders
+from postroad.protocol.dns import dmarc_record, mta_sts, spf_record, tag_lists
+from postroad.protocol.mime import encoded_words, header_fields, header_text
+from postroad.protocol.mime import parameters as mime_parameters
 from tests.fuzz import target
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -37,8 +28,8 @@ def check(data: bytes) -> None:
     _check_template(text)
     _check_names(text)
     _check_records(data, text)
-    with contextlib.suppress(form_fields.NotFields):
-        assert len(form_fields.read(data, most=10)) <= 10
+    with contextlib.suppress(form_fields.FormError):
+        assert len(form_fields.read(data, limit=10)) <= 10
     value = _CONTROLS.sub("", text)
     for write in (
         header_fields.unstructured,
@@ -54,7 +45,7 @@ def _check_template(text: str) -> None:
     try:
         template = placeholders.parse(text)
     except placeholders.TemplateError as refusal:
-        _check_words(str(refusal))
+        _check_error_text(str(refusal))
         return
     values = dict.fromkeys(template.names, "<&>")
     with contextlib.suppress(placeholders.RenderedTooLarge):
@@ -62,7 +53,7 @@ def _check_template(text: str) -> None:
         assert placeholders.parse(text) == template
 
 
-def _check_words(refusal: str) -> None:
+def _check_error_text(refusal: str) -> None:
     assert target.is_sayable(refusal, most=1_000)
 
 
@@ -100,17 +91,17 @@ TARGET: Final = target.Target(
     name="texts",
     open=target.plain(check),
     watches=(
-        "protocol/encoded_words.py",
-        "protocol/mime_parameters.py",
+        "protocol/mime/encoded_words.py",
+        "protocol/mime/parameters.py",
         "protocol/placeholders.py",
-        "protocol/spf_record.py",
-        "protocol/dmarc_record.py",
-        "protocol/mta_sts.py",
-        "protocol/tag_lists.py",
+        "protocol/dns/spf_record.py",
+        "protocol/dns/dmarc_record.py",
+        "protocol/dns/mta_sts.py",
+        "protocol/dns/tag_lists.py",
         "protocol/form_fields.py",
         "protocol/download_names.py",
-        "protocol/header_fields.py",
-        "protocol/header_text.py",
+        "protocol/mime/header_fields.py",
+        "protocol/mime/header_text.py",
     ),
     seeds=(
         b"=?utf-8?b?SsO8cmdlbg==?= =?utf-8?q?_x=C3?= =?utf-8?q?=BC?= =?iso-2022-jp?B?GyRC?= end",
@@ -124,6 +115,6 @@ TARGET: Final = target.Target(
         b"../../etc/passwd\x00.html",
         "Ein langer Betreff mit Umlauten äöü und noch viel mehr Wörtern, der gefaltet werden muss 漢字".encode(),
     ),
-    most_octets=1_000,
+    max_octets=1_000,
     steps=(20_000, 400),
 )

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad.protocol.smtp import client, values
-from postroad.protocol.smtp.values import Reply, Result, Stage
+from postroad.protocol.smtp.values import RecipientResult, Reply, Stage
 
 PIPELINING = "PIPELINING"
 CONTENT = b"Subject: x\r\n\r\n.y\r\n"
 WIRE = b"Subject: x\r\n\r\n..y\r\n.\r\n"
-ENVELOPE = values.Envelope("a@example.com", ("b@example.org", "c@example.org"), (CONTENT,))
+ENVELOPE = values.MailTransaction("a@example.com", ("b@example.org", "c@example.org"), (CONTENT,))
 COMMANDS = ["MAIL FROM:<a@example.com>", "RCPT TO:<b@example.org>", "RCPT TO:<c@example.org>", "DATA"]
 TEMPORARY, PERMANENT = "451 4.3.0 later", "550 5.7.1 never"
 
@@ -51,7 +51,7 @@ def test_pipelined_commands_leave_together_and_the_content_follows_the_replies()
     say(session, "354 go on")
     assert b"".join(iter(session.next_bytes, b"")) == WIRE
     say(session, "250 2.0.0 taken")
-    assert session.results() == (Result(Stage.CONTENT, reply("250 2.0.0 taken")),) * 2
+    assert session.results() == (RecipientResult(Stage.CONTENT, reply("250 2.0.0 taken")),) * 2
     assert session.step is client.IDLE
 
 
@@ -71,7 +71,7 @@ def test_when_a_transaction_is_over_nothing_of_its_content_is_kept(refused: dict
     content = b"x" * 100
     session = ready(PIPELINING)
     known = sys.getrefcount(content)
-    session.begin(values.Envelope("a@example.com", ("b@example.org",), (content,)))
+    session.begin(values.MailTransaction("a@example.com", ("b@example.org",), (content,)))
     assert sys.getrefcount(content) > known
     converse(session, refused)
     session.results()
@@ -86,7 +86,7 @@ def test_a_refusal_is_the_result_of_whom_it_concerns(extensions: tuple[str, ...]
     session.begin(ENVELOPE)
     said = converse(session, {verb: refusal})
     stage = {"MAIL": Stage.MAIL, "RCPT": Stage.RECIPIENT, "DATA": Stage.DATA, "CONTENT": Stage.CONTENT}[verb]
-    assert session.results() == (Result(stage, reply(refusal)),) * 2
+    assert session.results() == (RecipientResult(stage, reply(refusal)),) * 2
     assert session.step is client.IDLE
     # The next transaction is told apart from what is left of this one, and only then.
     session.begin(ENVELOPE)
@@ -128,7 +128,7 @@ def test_a_refused_sender_is_not_hidden_by_the_replies_that_follow_from_it() -> 
     session = ready(PIPELINING)
     session.begin(ENVELOPE)
     say(session, TEMPORARY, "503 5.5.1 MAIL first", "503 5.5.1 MAIL first", "503 5.5.1 RCPT first")
-    assert session.results() == (Result(Stage.MAIL, reply(TEMPORARY)),) * 2
+    assert session.results() == (RecipientResult(Stage.MAIL, reply(TEMPORARY)),) * 2
 
 
 @pytest.mark.parametrize("extensions", [(), (PIPELINING,)])
@@ -137,8 +137,8 @@ def test_a_refused_recipient_does_not_keep_the_others_from_getting_it(extensions
     session.begin(ENVELOPE)
     converse(session, {COMMANDS[1]: PERMANENT})
     refused, taken = session.results()
-    assert refused == Result(Stage.RECIPIENT, reply(PERMANENT))
-    assert taken == Result(Stage.CONTENT, reply("250 2.0.0 ok"))
+    assert refused == RecipientResult(Stage.RECIPIENT, reply(PERMANENT))
+    assert taken == RecipientResult(Stage.CONTENT, reply("250 2.0.0 ok"))
 
 
 @pytest.mark.parametrize("extensions, first", [((), ["RSET"]), ((PIPELINING,), ["RSET", *COMMANDS])])
@@ -164,7 +164,7 @@ def test_a_refused_reset_says_nothing_about_the_message() -> None:
     assert session.step is client.CLOSED
     result = session.results()[0]
     assert (result.stage, result.reply, result.permanent) == (Stage.MAIL, None, False)
-    assert "RESET" in result.trouble
+    assert "RESET" in result.detail
 
 
 STEPS = ["250 ok", "250 ok", "250 ok", "354 go on"]
@@ -181,7 +181,7 @@ def test_421_answers_whatever_is_asked_and_ends_the_session(extensions: tuple[st
         say(session, line)
     written(session)
     say(session, "421 4.3.2 going down")
-    assert session.results() == (Result(STAGES[replies_before], reply("421 4.3.2 going down")),) * 2
+    assert session.results() == (RecipientResult(STAGES[replies_before], reply("421 4.3.2 going down")),) * 2
     assert session.step is client.CLOSED
     assert written(session) == []
 
@@ -192,26 +192,26 @@ def test_a_loss_is_in_doubt_only_after_the_final_dot(replies_before: int) -> Non
     session.begin(ENVELOPE)
     say(session, *STEPS[:replies_before])
     written(session)
-    session.lose("gone")
+    session.fail("gone")
     stage = STAGES[replies_before]
-    assert session.results() == (Result(stage, trouble="gone", in_doubt=stage is Stage.CONTENT),) * 2
+    assert session.results() == (RecipientResult(stage, detail="gone", in_doubt=stage is Stage.CONTENT),) * 2
 
 
 def test_content_that_was_not_handed_over_to_its_end_is_not_in_doubt() -> None:
     session = ready(PIPELINING)
-    session.begin(values.Envelope("", ("b@example.org",), (b"x" * 100_000,)))
+    session.begin(values.MailTransaction("", ("b@example.org",), (b"x" * 100_000,)))
     session.next_bytes()
     say(session, "250 ok", "250 ok", "354 go on")
     assert len(session.next_bytes()) == client.CHUNK_OCTETS
-    session.lose("gone")
-    assert session.results() == (Result(Stage.CONTENT, trouble="gone"),)
+    session.fail("gone")
+    assert session.results() == (RecipientResult(Stage.CONTENT, detail="gone"),)
     assert session.next_bytes() == b""
 
 
 @pytest.mark.parametrize("line, is_kept", [("552 5.3.4 too much", True), ("250 2.0.0 thanks", False)])
 def test_an_answer_before_the_final_dot_counts_only_as_a_refusal(line: str, is_kept: bool) -> None:  # noqa: FBT001
     session = ready(PIPELINING)
-    session.begin(values.Envelope("", ("b@example.org",), (b"x" * 100_000,)))
+    session.begin(values.MailTransaction("", ("b@example.org",), (b"x" * 100_000,)))
     session.next_bytes()
     say(session, "250 ok", "250 ok", "354 go on")
     session.next_bytes()
@@ -243,7 +243,7 @@ def test_nonsense_ends_the_session_without_a_verdict(answers: list[str], stage: 
     for result in session.results():
         assert (result.stage, result.reply, result.permanent) == (stage, None, False)
         assert result.in_doubt is (stage is Stage.CONTENT)
-        assert result.trouble
+        assert result.detail
 
 
 @pytest.mark.parametrize("data", [b"421 4.4.2 idle\r\n", b"250 hello\r\n", b"2", b"nonsense\r\n"])
@@ -261,7 +261,7 @@ def test_a_word_too_many_does_not_take_back_what_was_said() -> None:
     say(session, *STEPS)
     written(session)
     say(session, "250 2.0.0 taken", "421 4.3.2 bye")
-    assert session.results()[0] == Result(Stage.CONTENT, reply("250 2.0.0 taken"))
+    assert session.results()[0] == RecipientResult(Stage.CONTENT, reply("250 2.0.0 taken"))
     assert session.step is client.CLOSED
 
 
@@ -273,7 +273,7 @@ def test_an_answer_to_a_command_that_has_not_left_is_none(line: str) -> None:
     assert session.step is client.CLOSED
     for result in session.results():
         assert (result.stage, result.reply) == (Stage.RECIPIENT, None)
-        assert "not asked for" in result.trouble
+        assert "not asked for" in result.detail
 
 
 def test_a_refused_sender_leaves_nothing_to_reset() -> None:
@@ -286,7 +286,7 @@ def test_a_refused_sender_leaves_nothing_to_reset() -> None:
 
 def test_addresses_that_cannot_be_sent_are_left_out() -> None:
     session = ready(PIPELINING)
-    session.begin(values.Envelope("", ("b>@example.org", "c@example.org"), (CONTENT,)))
+    session.begin(values.MailTransaction("", ("b>@example.org", "c@example.org"), (CONTENT,)))
     assert written(session) == ["MAIL FROM:<>", "RCPT TO:<c@example.org>", "DATA"]
     say(session, "250 ok", "250 ok", "354 ok")
     written(session)
@@ -297,12 +297,12 @@ def test_addresses_that_cannot_be_sent_are_left_out() -> None:
 @pytest.mark.parametrize(
     "envelope",
     [
-        values.Envelope("a>@example.com", ("b@example.org",), (CONTENT,)),
-        values.Envelope("", ("b>@example.org",), (CONTENT,)),
-        values.Envelope("", ("b@example.org",), (CONTENT,), needs_smtputf8=True),
+        values.MailTransaction("a>@example.com", ("b@example.org",), (CONTENT,)),
+        values.MailTransaction("", ("b>@example.org",), (CONTENT,)),
+        values.MailTransaction("", ("b@example.org",), (CONTENT,), needs_smtputf8=True),
     ],
 )
-def test_a_transaction_of_which_nothing_can_be_sent_is_over_at_once(envelope: values.Envelope) -> None:
+def test_a_transaction_of_which_nothing_can_be_sent_is_over_at_once(envelope: values.MailTransaction) -> None:
     session = ready(PIPELINING)
     session.begin(envelope)
     assert not session.is_waiting
@@ -333,8 +333,8 @@ def test_portions_make_no_difference(cuts: list[int]) -> None:
     for octet in b"250-2.0.0 taken\r\n250 2.0.0 gladly\r\n":
         session.receive(bytes([octet]))
     taken, refused = session.results()
-    assert taken == Result(Stage.CONTENT, Reply(250, "taken gladly", "2.0.0"))
-    assert refused == Result(Stage.RECIPIENT, Reply(550, "no", "5.1.1"))
+    assert taken == RecipientResult(Stage.CONTENT, Reply(250, "taken gladly", "2.0.0"))
+    assert refused == RecipientResult(Stage.RECIPIENT, Reply(550, "no", "5.1.1"))
 
 
 @given(
@@ -349,5 +349,5 @@ def test_whatever_comes_everybody_has_a_result_in_the_end(data: list[bytes]) -> 
         written(session)
         session.receive(portion)
     if session.is_waiting:
-        session.lose("gone")
+        session.fail("gone")
     assert len(session.results()) == 2

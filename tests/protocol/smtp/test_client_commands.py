@@ -9,31 +9,31 @@ from postroad.protocol.smtp import client_commands, values
 ALL = {"SIZE": "1000", "8BITMIME": "", "SMTPUTF8": ""}
 
 
-def envelope(
+def transaction(
     sender: str = "a@example.com", *, size: int = 10, is_8bit: bool = False, needs_smtputf8: bool = False
-) -> values.Envelope:
+) -> values.MailTransaction:
     content = (b"x" * size,)
-    return values.Envelope(sender, ("b@example.org",), content, is_8bit=is_8bit, needs_smtputf8=needs_smtputf8)
+    return values.MailTransaction(sender, ("b@example.org",), content, is_8bit=is_8bit, needs_smtputf8=needs_smtputf8)
 
 
 @pytest.mark.parametrize(
     "sent, extensions, command",
     [
-        (envelope(), {}, b"MAIL FROM:<a@example.com>\r\n"),
-        (envelope(""), {}, b"MAIL FROM:<>\r\n"),
-        (envelope(), ALL, b"MAIL FROM:<a@example.com> SIZE=10\r\n"),
-        (envelope(size=1000), ALL, b"MAIL FROM:<a@example.com> SIZE=1000\r\n"),
-        (envelope(size=1001), {"SIZE": "0"}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
-        (envelope(size=1001), {"SIZE": ""}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
-        (envelope(size=1001), {"SIZE": "large"}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
-        (envelope(is_8bit=True), {"8BITMIME": ""}, b"MAIL FROM:<a@example.com> BODY=8BITMIME\r\n"),
-        (envelope(is_8bit=True), {}, b"MAIL FROM:<a@example.com>\r\n"),
-        (envelope("é@b.test", needs_smtputf8=True), {"SMTPUTF8": ""}, "MAIL FROM:<é@b.test> SMTPUTF8\r\n".encode()),
-        (envelope("", is_8bit=True, needs_smtputf8=True), ALL, b"MAIL FROM:<> SIZE=10 BODY=8BITMIME SMTPUTF8\r\n"),
+        (transaction(), {}, b"MAIL FROM:<a@example.com>\r\n"),
+        (transaction(""), {}, b"MAIL FROM:<>\r\n"),
+        (transaction(), ALL, b"MAIL FROM:<a@example.com> SIZE=10\r\n"),
+        (transaction(size=1000), ALL, b"MAIL FROM:<a@example.com> SIZE=1000\r\n"),
+        (transaction(size=1001), {"SIZE": "0"}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
+        (transaction(size=1001), {"SIZE": ""}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
+        (transaction(size=1001), {"SIZE": "large"}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
+        (transaction(is_8bit=True), {"8BITMIME": ""}, b"MAIL FROM:<a@example.com> BODY=8BITMIME\r\n"),
+        (transaction(is_8bit=True), {}, b"MAIL FROM:<a@example.com>\r\n"),
+        (transaction("é@b.test", needs_smtputf8=True), {"SMTPUTF8": ""}, "MAIL FROM:<é@b.test> SMTPUTF8\r\n".encode()),
+        (transaction("", is_8bit=True, needs_smtputf8=True), ALL, b"MAIL FROM:<> SIZE=10 BODY=8BITMIME SMTPUTF8\r\n"),
     ],
 )  # fmt: skip
 def test_mail_has_the_parameters_that_are_offered_and_needed(
-    sent: values.Envelope, extensions: dict[str, str], command: bytes
+    sent: values.MailTransaction, extensions: dict[str, str], command: bytes
 ) -> None:
     assert client_commands.mail(sent, extensions) == command
 
@@ -41,20 +41,20 @@ def test_mail_has_the_parameters_that_are_offered_and_needed(
 @pytest.mark.parametrize(
     "sent, extensions, word",
     [
-        (envelope(size=1001), ALL, "at most 1000 octets"),
-        (envelope(needs_smtputf8=True), {"8BITMIME": ""}, "SMTPUTF8"),
-        (envelope("é@example.com"), ALL, "sender's address"),
-        (envelope("a@example.com> SIZE=1\r\nRCPT TO:<b"), ALL, "sender's address"),
+        (transaction(size=1001), ALL, "at most 1000 octets"),
+        (transaction(needs_smtputf8=True), {"8BITMIME": ""}, "SMTPUTF8"),
+        (transaction("é@example.com"), ALL, "sender's address"),
+        (transaction("a@example.com> SIZE=1\r\nRCPT TO:<b"), ALL, "sender's address"),
     ],
 )
 def test_what_the_server_cannot_take_is_refused_for_good(
-    sent: values.Envelope, extensions: dict[str, str], word: str
+    sent: values.MailTransaction, extensions: dict[str, str], word: str
 ) -> None:
     result = client_commands.mail(sent, extensions)
-    assert isinstance(result, values.Result)
+    assert isinstance(result, values.RecipientResult)
     assert result.stage is values.Stage.MAIL
     assert result.permanent
-    assert word in result.trouble
+    assert word in result.detail
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_addresses_are_sent_as_they_are(address: str) -> None:
 )  # fmt: skip
 def test_an_address_that_could_do_harm_is_refused_for_good(address: str) -> None:
     result = client_commands.recipient(address, is_utf8=False)
-    assert isinstance(result, values.Result)
+    assert isinstance(result, values.RecipientResult)
     assert (result.stage, result.permanent) == (values.Stage.RECIPIENT, True)
-    assert result.trouble
+    assert result.detail
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:
-    assert isinstance(client_commands.recipient("a\ud800@example.com", is_utf8=True), values.Result)
+    assert isinstance(client_commands.recipient("a\ud800@example.com", is_utf8=True), values.RecipientResult)
 
 
 @given(address=st.text(st.sampled_from('a@<>" \\\r\n\0.é'), max_size=12), is_utf8=st.booleans())

@@ -7,7 +7,7 @@ import hypothesis
 from hypothesis import strategies
 
 from postroad.protocol.smtp import client, server_events, values
-from tests.protocol.smtp.driving import POSITIVE, Driver, agree
+from tests.protocol.smtp.server_driver import POSITIVE, Driver, agree
 
 Cut = Callable[[bytes], list[bytes]]
 FEATURES = server_events.Features("mx.example.test", 100_000)
@@ -59,21 +59,23 @@ def test_client_and_server_agree_on_every_envelope_and_content(
     sent = []
     for lines in messages:
         content = b"".join(line + b"\r\n" for line in lines)
-        sent.append(values.Envelope("a@example.com", tuple(recipients), (content,), is_8bit=not content.isascii()))
+        sent.append(
+            values.MailTransaction("a@example.com", tuple(recipients), (content,), is_8bit=not content.isascii())
+        )
         sender.begin(sent[-1])
         pump(sender, driver, cut)
-        taken = values.Result(values.Stage.CONTENT, POSITIVE[server_events.Message])
+        taken = values.RecipientResult(values.Stage.CONTENT, POSITIVE[server_events.Message])
         too_large = sent[-1].size > FEATURES.message_octets
         if too_large:
             sent.pop()
         assert all((result == taken) is not too_large for result in sender.results())
-    assert [whole(envelope) for envelope in driver.messages] == [whole(envelope) for envelope in sent]
+    assert [whole(transaction) for transaction in driver.messages] == [whole(transaction) for transaction in sent]
 
 
-def whole(envelope: values.Envelope) -> values.Envelope:
+def whole(transaction: values.MailTransaction) -> values.MailTransaction:
     """An empty content becomes an empty line on its way, because the end of DATA needs a line end before it."""
-    content = b"".join(envelope.content) or b"\r\n"
-    return values.Envelope(envelope.sender, envelope.recipients, (content,), is_8bit=envelope.is_8bit)
+    content = b"".join(transaction.content) or b"\r\n"
+    return values.MailTransaction(transaction.sender, transaction.recipients, (content,), is_8bit=transaction.is_8bit)
 
 
 def test_a_refused_recipient_is_refused_on_both_sides_and_the_others_are_served() -> None:
@@ -85,9 +87,9 @@ def test_a_refused_recipient_is_refused_on_both_sides_and_the_others_are_served(
     for is_pipelined in (True, False):
         driver = Driver(FEATURES, decide=decide)
         sender = meet(driver, lambda data: [data], is_pipelined=is_pipelined)
-        sender.begin(values.Envelope("", ("no@example.org", "b@example.org"), (b"x\r\n",)))
+        sender.begin(values.MailTransaction("", ("no@example.org", "b@example.org"), (b"x\r\n",)))
         pump(sender, driver, lambda data: [data])
         refused, taken = sender.results()
-        assert refused == values.Result(values.Stage.RECIPIENT, values.Reply(550, "unknown", "5.1.1"))
+        assert refused == values.RecipientResult(values.Stage.RECIPIENT, values.Reply(550, "unknown", "5.1.1"))
         assert taken.stage is values.Stage.CONTENT
-        assert driver.messages == [values.Envelope("", ("b@example.org",), (b"x\r\n",))]
+        assert driver.messages == [values.MailTransaction("", ("b@example.org",), (b"x\r\n",))]

@@ -3,7 +3,7 @@
 import pytest
 
 from postroad.protocol.smtp import server, server_events, server_replies, values
-from tests.protocol.smtp.driving import FEATURES, Driver, agree, codes, ready
+from tests.protocol.smtp.server_driver import FEATURES, Driver, agree, codes, ready
 
 MESSAGE = b"Subject: x\r\n\r\nHello\r\n"
 
@@ -26,7 +26,7 @@ def test_a_whole_session_ends_with_a_message_and_a_farewell() -> None:
     assert driver.codes("DATA") == ["354"]
     assert codes(driver.send(MESSAGE + b".\r\n")) == ["250 2.0.0"]
     assert driver.messages == [
-        values.Envelope("a@example.org", ("b@example.net", "c@example.net"), (MESSAGE,), is_8bit=True)
+        values.MailTransaction("a@example.org", ("b@example.net", "c@example.net"), (MESSAGE,), is_8bit=True)
     ]
     assert driver.codes("QUIT") == ["221 2.0.0"]
     assert driver.machine.is_closed
@@ -182,13 +182,13 @@ def test_the_policy_is_asked_for_its_words_when_a_recipient_cannot_be_taken(
     command: str, expected: values.Reply
 ) -> None:
     def decide(event: server_events.Event) -> values.Reply:
-        if isinstance(event, server_events.Refused):
+        if isinstance(event, server_events.Rejected):
             return values.Reply(event.reply.code, "other words", event.reply.enhanced)
         return agree(event)
 
     driver = ready(Driver(decide=decide), recipients=100)
     assert driver.say(command) == [f"{expected.code} {expected.enhanced} other words"]
-    assert driver.events[-1] == server_events.Refused("RCPT", expected)
+    assert driver.events[-1] == server_events.Rejected("RCPT", expected)
     assert driver.say("RSET", "MAIL FROM:<a b>")[1] == "553 5.1.7 other words"
     # What is wrong with the order, or with the line, is no matter of an address.
     assert driver.codes(command, "MAIL FROM:<>", "x" * 3000) == ["503 5.5.1", "250 2.1.0", "500 5.5.2"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies
 
 from postroad.protocol.smtp import server, server_events, server_replies, values
-from tests.protocol.smtp.driving import Driver, agree, codes, ready
+from tests.protocol.smtp.server_driver import Driver, agree, codes, ready
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_bare_line_ends_in_chunks_are_refused(content: bytes) -> None:
         driver = ready()
         first, rest = smuggled[:cut], smuggled[cut:]
         driver.send(b"BDAT %d\r\n%bBDAT %d LAST\r\n%b" % (len(first), first, len(rest), rest))
-        assert driver.events[-1] == server_events.Refused("BDAT", server_replies.BARE_LINE_END)
+        assert driver.events[-1] == server_events.Rejected("BDAT", server_replies.BARE_LINE_END)
         assert driver.messages == []
         assert driver.codes("NOOP") == ["250 2.0.0"]
 
@@ -144,7 +144,7 @@ def test_the_policy_is_asked_for_its_words_when_a_content_cannot_be_taken() -> N
     """It hears of the content, and of a size that MAIL announces; the order of the session is the same."""
 
     def decide(event: server_events.Event) -> values.Reply:
-        if isinstance(event, server_events.Refused):
+        if isinstance(event, server_events.Rejected):
             return values.Reply(event.reply.code, "other words", event.reply.enhanced)
         return agree(event)
 

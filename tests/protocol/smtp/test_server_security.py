@@ -3,7 +3,7 @@
 import pytest
 
 from postroad.protocol.smtp import server, server_events, values
-from tests.protocol.smtp.driving import Driver, agree, codes
+from tests.protocol.smtp.server_driver import Driver, agree, codes
 
 SUBMISSION = server_events.Features("mx.example.test", 1000, starttls=True, auth=True)
 # Of "jo" and "secret".

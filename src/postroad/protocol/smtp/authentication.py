@@ -31,7 +31,9 @@ class Exchange:
 
     def __init__(self, mechanism: str) -> None:
         if mechanism not in MECHANISMS:
-            raise server_commands.Refused(504, "5.5.4", f"the mechanism is not known; use {' or '.join(MECHANISMS)}")
+            raise server_commands.CommandError(
+                504, "5.5.4", f"the mechanism is not known; use {' or '.join(MECHANISMS)}"
+            )
         self._mechanism = mechanism
         self._answers: list[str] = []
 
@@ -42,7 +44,7 @@ class Exchange:
     def answer(self, line: bytes) -> Credentials | None:
         """Take a line; the credentials once they are complete."""
         if line == b"*":
-            raise server_commands.Refused(501, "5.7.0", "authentication was given up")
+            raise server_commands.CommandError(501, "5.7.0", "authentication was given up")
         self._answers.append(_decode(line))
         if len(self._answers) < len(_CHALLENGES[self._mechanism]):
             return None
@@ -50,10 +52,10 @@ class Exchange:
             return Credentials(*self._answers)
         parts = self._answers[0].split("\0")
         if len(parts) != _PLAIN_PARTS:
-            raise server_commands.Refused(501, "5.5.2", "the response is not identity, username and password")
+            raise server_commands.CommandError(501, "5.5.2", "the response is not identity, username and password")
         identity, username, password = parts
         if identity not in ("", username):
-            raise server_commands.Refused(535, "5.7.8", "nobody may act for somebody else here")
+            raise server_commands.CommandError(535, "5.7.8", "nobody may act for somebody else here")
         return Credentials(username, password)
 
 
@@ -62,4 +64,4 @@ def _decode(line: bytes) -> str:
         # RFC 4954 section 4: a lone `=` is an empty response.
         return base64.b64decode(b"" if line == b"=" else line, validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
-        raise server_commands.Refused(501, "5.5.2", "the response is not base64 of UTF-8 text") from None
+        raise server_commands.CommandError(501, "5.5.2", "the response is not base64 of UTF-8 text") from None

@@ -66,26 +66,26 @@ STAGES: Final = {
 CHUNK_OCTETS: Final = 64 * 1024
 SERVICE_CLOSING: Final = 421  # RFC 5321 section 3.8: may come at any moment
 FIRST_REFUSAL: Final = 400
-NO_ENVELOPE: Final = values.Envelope("", (), ())
+NO_TRANSACTION: Final = values.MailTransaction("", (), ())
 
 
 class Client:
     """One session; it begins before the banner has come."""
 
     __slots__ = (
-        "_asked",
         "_commands",
         "_content",
         "_content_at",
         "_dot_sent",
-        "_envelope",
         "_hello_name",
         "_is_open",
         "_is_pipelined",
         "_outgoing",
         "_reader",
+        "_replied",
         "_results",
         "_starttls",
+        "_transaction",
         "extensions",
         "failure",
         "replies",
@@ -99,15 +99,17 @@ class Client:
         self._starttls = starttls  # whether to use it if it is offered
         self.step = BANNER
         self.extensions: dict[str, str] = {}  # keyword in capitals, and its parameters
-        self.failure: values.Result | None = None  # why a session ended that had not come to its first transaction
+        self.failure: values.RecipientResult | None = (
+            None  # why a session ended that had not come to its first transaction
+        )
         self.replies = 0  # how many have come
         self._reader = replies.Reader()
         self._outgoing = b""
         # The transaction.
-        self._envelope = NO_ENVELOPE
-        self._results: list[values.Result | None] = []
+        self._transaction = NO_TRANSACTION
+        self._results: list[values.RecipientResult | None] = []
         self._commands: list[tuple[int, bytes]] = []  # RCPT for each recipient that can be asked for
-        self._asked = 0
+        self._replied = 0
         self._is_pipelined = False
         self._is_open = False  # whether one must be reset before the next
         self._content: bytes | None = None
@@ -126,12 +128,12 @@ class Client:
         reader = self._reader
         try:
             for received in reader.read(data):
-                self._take(received)
+                self._handle_reply(received)
         except replies.BadReply as problem:
-            self.lose(str(problem))
+            self.fail(str(problem))
         # RFC 3207 section 4.2: what comes in plain text after the reply to STARTTLS was put there by somebody else.
         if not reader.is_empty and (self.step is IDLE or self.step is HANDSHAKE):
-            self.lose("the destination sent what it was not asked for")
+            self.fail("the destination sent what it was not asked for")
 
     def next_bytes(self) -> bytes:
         """What to write now; empty when there is nothing."""
@@ -154,22 +156,24 @@ class Client:
         self.extensions = {}
         self._enter(EHLO)
 
-    def begin(self, envelope: values.Envelope) -> None:
+    def begin(self, transaction: values.MailTransaction) -> None:
         """Start a transaction. When nothing of it can be sent, the results are there at once."""
         if self.step <= HANDSHAKE:
             raise RuntimeError("a transaction can only begin when the one before is over")
-        self._envelope = envelope
-        self._results = [None] * len(envelope.recipients)
-        self._asked = 0
+        self._transaction = transaction
+        self._results = [None] * len(transaction.recipients)
+        self._replied = 0
         self._dot_sent = False
         if self.step is CLOSED:
-            self._resolve(values.Result(values.Stage.MAIL, trouble="the connection was closed before the transaction"))
+            self._resolve(
+                values.RecipientResult(values.Stage.MAIL, detail="the connection was closed before the transaction")
+            )
             return
-        mail = client_commands.mail(envelope, self.extensions)
-        if isinstance(mail, values.Result):
+        mail = client_commands.mail(transaction, self.extensions)
+        if isinstance(mail, values.RecipientResult):
             self._resolve(mail)
             return
-        self._commands = self._recipient_commands(envelope)
+        self._commands = self._recipient_commands(transaction)
         if not self._commands:
             return
         self._is_pipelined = "PIPELINING" in self.extensions
@@ -182,13 +186,13 @@ class Client:
         else:
             self._outgoing = reset or mail
 
-    def results(self) -> tuple[values.Result, ...]:
+    def results(self) -> tuple[values.RecipientResult, ...]:
         """One for each recipient, in their order; the transaction must be over."""
         results = tuple([result for result in self._results if result is not None])
         if len(results) != len(self._results):
             raise RuntimeError("the transaction is not over")
         # Between transactions a session may wait for long, and the content may be large.
-        self._envelope = NO_ENVELOPE
+        self._transaction = NO_TRANSACTION
         return results
 
     def quit(self) -> None:
@@ -196,78 +200,78 @@ class Client:
         self._outgoing = client_commands.QUIT
         self.step = QUIT
 
-    def lose(self, trouble: str) -> None:
+    def fail(self, detail: str) -> None:
         """The connection is gone, or of no more use; whoever has no result yet gets this one."""
-        self._end(None, trouble)
+        self._end(None, detail)
 
     # Our own.
 
-    def _recipient_commands(self, envelope: values.Envelope) -> list[tuple[int, bytes]]:
+    def _recipient_commands(self, transaction: values.MailTransaction) -> list[tuple[int, bytes]]:
         commands = []
-        for index, address in enumerate(envelope.recipients):
-            command = client_commands.recipient(address, is_utf8=envelope.needs_smtputf8)
-            if isinstance(command, values.Result):
+        for index, address in enumerate(transaction.recipients):
+            command = client_commands.recipient(address, is_utf8=transaction.needs_smtputf8)
+            if isinstance(command, values.RecipientResult):
                 self._results[index] = command
             else:
                 commands.append((index, command))
         return commands
 
-    def _take(self, received: replies.Received) -> None:
+    def _handle_reply(self, received: replies.Received) -> None:
         step, code = self.step, received[0]
         if step >= HANDSHAKE:
-            self.lose("the destination sent what it was not asked for")
+            self.fail("the destination sent what it was not asked for")
             return
         self.replies += 1
         is_refused = code >= FIRST_REFUSAL
         following = TRANSITIONS[step][2 if is_refused else code // 100 - 2]
         # A reply before its command has left is as bad as one to no command at all.
         if following is None or code == SERVICE_CLOSING or self._outgoing or (step is CONTENT and not self._dot_sent):
-            self._break_off(received, is_refused=is_refused)
+            self._abort(received, is_refused=is_refused)
             return
         if step is RECIPIENT:
-            self._note_recipient(received, is_refused=is_refused)
+            self._record_recipient(received, is_refused=is_refused)
         elif is_refused or step is CONTENT or step is EHLO:
-            self._note(received, is_refused=is_refused)
+            self._record_reply(received, is_refused=is_refused)
         if following is RECIPIENT and self._is_pipelined:
-            self.step = RECIPIENT if self._asked < len(self._commands) else DATA
+            self.step = RECIPIENT if self._replied < len(self._commands) else DATA
         elif self.step is step:
             self._enter(following)
 
-    def _break_off(self, received: replies.Received, *, is_refused: bool) -> None:
+    def _abort(self, received: replies.Received, *, is_refused: bool) -> None:
         """A reply after which nothing can follow."""
         if received[0] == SERVICE_CLOSING:
             self._end(replies.reply(received), "")
         elif self.step is CONTENT and not self._dot_sent:
             # A server that answers before the final dot has heard enough, and would read the rest as commands.
             if is_refused:
-                self._resolve(values.Result(values.Stage.DATA, replies.reply(received)))
-            self.lose("the destination answered the content before it was sent")
+                self._resolve(values.RecipientResult(values.Stage.DATA, replies.reply(received)))
+            self.fail("the destination answered the content before it was sent")
         elif self._outgoing:
-            self.lose("the destination sent what it was not asked for")
+            self.fail("the destination sent what it was not asked for")
         else:
-            self.lose(f"the destination answered {self.step.name} with {received[0]}, which is no answer to it")
+            self.fail(f"the destination answered {self.step.name} with {received[0]}, which is no answer to it")
 
-    def _note(self, received: replies.Received, *, is_refused: bool) -> None:
+    def _record_reply(self, received: replies.Received, *, is_refused: bool) -> None:
         """What a reply says about the session or the whole transaction."""
         step = self.step
         if step is CONTENT or step is MAIL or step is DATA:
             self._is_open = self._is_open and step is DATA
-            self._resolve(values.Result(STAGES[step], replies.reply(received)))
+            self._resolve(values.RecipientResult(STAGES[step], replies.reply(received)))
         elif step is EHLO and not is_refused:
             self.extensions = _extensions(received)
         elif step is BANNER or step is HELO or step is STARTTLS:
             self._end(replies.reply(received), "")
 
-    def _note_recipient(self, received: replies.Received, *, is_refused: bool) -> None:
-        index = self._commands[self._asked][0]
-        self._asked += 1
+    def _record_recipient(self, received: replies.Received, *, is_refused: bool) -> None:
+        index = self._commands[self._replied][0]
+        self._replied += 1
         # When MAIL was refused, this only follows from it.
         if is_refused and self._results[index] is None:
-            self._results[index] = values.Result(values.Stage.RECIPIENT, replies.reply(received))
+            self._results[index] = values.RecipientResult(values.Stage.RECIPIENT, replies.reply(received))
 
     def _enter(self, step: Step) -> None:
         """Begin to wait for the next reply, with the command that asks for it if that has not left yet."""
-        if step is RECIPIENT and self._asked == len(self._commands):
+        if step is RECIPIENT and self._replied == len(self._commands):
             step = DATA
         elif step is IDLE and self._starttls and "STARTTLS" in self.extensions:
             step = STARTTLS
@@ -285,25 +289,25 @@ class Client:
 
     def _enter_content(self) -> None:
         if None in self._results:
-            self._content, self._content_at = client_content.transparent(self._envelope.content), 0
+            self._content, self._content_at = client_content.transparent(self._transaction.content), 0
         else:
             # RFC 2920 section 3.1: DATA was sent ahead and accepted with no recipient; an empty message ends it.
             self._outgoing, self._dot_sent = client_commands.FINAL_DOT, True
 
     def _command(self, step: Step) -> bytes:
         if step is MAIL:
-            mail = client_commands.mail(self._envelope, self.extensions)
-            return b"" if isinstance(mail, values.Result) else mail
-        return self._commands[self._asked][1] if step is RECIPIENT else client_commands.DATA
+            mail = client_commands.mail(self._transaction, self.extensions)
+            return b"" if isinstance(mail, values.RecipientResult) else mail
+        return self._commands[self._replied][1] if step is RECIPIENT else client_commands.DATA
 
-    def _resolve(self, result: values.Result) -> None:
+    def _resolve(self, result: values.RecipientResult) -> None:
         self._results = [known or result for known in self._results]
 
-    def _end(self, reply: values.Reply | None, trouble: str) -> None:
+    def _end(self, reply: values.Reply | None, detail: str) -> None:
         stage = STAGES.get(self.step)
         if stage is not None:
             in_doubt = self.step is CONTENT and self._dot_sent and reply is None
-            result = values.Result(stage, reply, trouble, in_doubt=in_doubt)
+            result = values.RecipientResult(stage, reply, detail, in_doubt=in_doubt)
             if self.step < RESET or self.step is HANDSHAKE:
                 self.failure = result
             else:

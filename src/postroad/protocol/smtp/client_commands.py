@@ -21,7 +21,7 @@ RSET: Final = b"RSET\r\n"
 STARTTLS: Final = b"STARTTLS\r\n"
 
 # RFC 5321 section 4.5.3.1: a local part of 64 octets, an @, and a domain of 255.
-_MAXIMUM_ADDRESS_OCTETS: Final = 320
+_MAX_ADDRESS_OCTETS: Final = 320
 # A local part that is quoted may hold blanks and angle brackets; nothing may hold a control character.
 _PLAIN: Final = r'[^\x00-\x20\x7f<>"\\]+'
 _QUOTED: Final = r'"(?:[^\x00-\x1f\x7f"\\]|\\[^\x00-\x1f\x7f])*"'
@@ -33,35 +33,35 @@ def hello(verb: str, name: str) -> bytes:
     return f"{verb} {name}\r\n".encode("ascii")
 
 
-def mail(envelope: values.Envelope, extensions: Mapping[str, str]) -> bytes | values.Result:
+def mail(transaction: values.MailTransaction, extensions: Mapping[str, str]) -> bytes | values.RecipientResult:
     """MAIL with the parameters that the server's extensions allow, or why this message cannot be sent there."""
-    size = envelope.size
-    sender = _address(envelope.sender, is_utf8=envelope.needs_smtputf8) if envelope.sender else b""
-    trouble = _mismatch(envelope, extensions, size)
-    if trouble or sender is None:
-        trouble = trouble or "the sender's address cannot be sent by SMTP"
-        return values.Result(values.Stage.MAIL, trouble=trouble, permanent=True)
+    size = transaction.size
+    sender = _address(transaction.sender, is_utf8=transaction.needs_smtputf8) if transaction.sender else b""
+    detail = _mismatch(transaction, extensions, size)
+    if detail or sender is None:
+        detail = detail or "the sender's address cannot be sent by SMTP"
+        return values.RecipientResult(values.Stage.MAIL, detail=detail, permanent=True)
     command = b"MAIL FROM:<%b> SIZE=%d" % (sender, size) if "SIZE" in extensions else b"MAIL FROM:<%b>" % sender
-    if envelope.is_8bit and "8BITMIME" in extensions:
+    if transaction.is_8bit and "8BITMIME" in extensions:
         command += b" BODY=8BITMIME"
-    return command + (b" SMTPUTF8\r\n" if envelope.needs_smtputf8 else b"\r\n")
+    return command + (b" SMTPUTF8\r\n" if transaction.needs_smtputf8 else b"\r\n")
 
 
-def recipient(address: str, *, is_utf8: bool) -> bytes | values.Result:
+def recipient(address: str, *, is_utf8: bool) -> bytes | values.RecipientResult:
     """RCPT, or why this recipient is not even asked for."""
     encoded = _address(address, is_utf8=is_utf8)
     if encoded is None:
-        trouble = "the recipient's address cannot be sent by SMTP"
-        return values.Result(values.Stage.RECIPIENT, trouble=trouble, permanent=True)
+        detail = "the recipient's address cannot be sent by SMTP"
+        return values.RecipientResult(values.Stage.RECIPIENT, detail=detail, permanent=True)
     return b"RCPT TO:<%b>\r\n" % encoded
 
 
-def _mismatch(envelope: values.Envelope, extensions: Mapping[str, str], size: int) -> str:
+def _mismatch(transaction: values.MailTransaction, extensions: Mapping[str, str], size: int) -> str:
     limit = extensions.get("SIZE", "")
     # RFC 1870 section 4: zero, or no number, is no fixed limit.
     if limit and limit.isdecimal() and 0 < int(limit) < size:
         return f"the destination takes messages of at most {limit} octets, and this one has {size}"
-    if envelope.needs_smtputf8 and "SMTPUTF8" not in extensions:
+    if transaction.needs_smtputf8 and "SMTPUTF8" not in extensions:
         return "the message has an internationalised address, and the destination does not offer SMTPUTF8"
     return ""
 
@@ -73,4 +73,4 @@ def _address(address: str, *, is_utf8: bool) -> bytes | None:
         encoded = address.encode()
     except UnicodeEncodeError:  # half of a surrogate pair
         return None
-    return encoded if len(encoded) <= _MAXIMUM_ADDRESS_OCTETS else None
+    return encoded if len(encoded) <= _MAX_ADDRESS_OCTETS else None

@@ -12,12 +12,12 @@ from typing import Final
 from postroad.protocol.smtp import values
 
 # RFC 5321 section 4.5.3.1.5 allows 512; some servers put whole paragraphs into a line.
-MAXIMUM_LINE_OCTETS: Final = 2048
+MAX_LINE_OCTETS: Final = 2048
 # The longest EHLO replies have some 25 lines.
-MAXIMUM_LINES: Final = 100
-MAXIMUM_REPLY_OCTETS: Final = 32 * 1024
+MAX_LINES: Final = 100
+MAX_REPLY_OCTETS: Final = 32 * 1024
 # What is kept of a reply. The explanations of the large providers have about 500.
-MAXIMUM_TEXT_CHARACTERS: Final = 2000
+MAX_TEXT_CHARACTERS: Final = 2000
 
 _CODES: Final = {b"%d" % code: code for code in range(200, 600)}
 # What may follow a code; nothing, or the end of the line, when there is no text.
@@ -56,7 +56,7 @@ class Reader:
         *lines, self._rest = ((self._rest + data) if self._rest else data).split(b"\n")
         for line in lines:
             code, sign = _CODES.get(line[:3]), line[3:4]
-            if code is None or sign not in _SIGNS or len(line) > MAXIMUM_LINE_OCTETS:
+            if code is None or sign not in _SIGNS or len(line) > MAX_LINE_OCTETS:
                 raise _bad(line)
             if sign == b"-" or self._lines:
                 self._add(code, line)
@@ -67,7 +67,7 @@ class Reader:
                 self._octets = 0
             else:
                 yield code, (line[4:],)
-        if len(self._rest) > MAXIMUM_LINE_OCTETS:
+        if len(self._rest) > MAX_LINE_OCTETS:
             raise _bad(self._rest)
 
     def _add(self, code: int, line: bytes) -> None:
@@ -76,7 +76,7 @@ class Reader:
         self._code = code
         self._lines.append(line[4:])
         self._octets += len(line)
-        if len(self._lines) > MAXIMUM_LINES or self._octets > MAXIMUM_REPLY_OCTETS:
+        if len(self._lines) > MAX_LINES or self._octets > MAX_REPLY_OCTETS:
             raise BadReply("the destination sent a reply that does not end")
 
 
@@ -94,12 +94,12 @@ def reply(received: Received) -> values.Reply:
         enhanced = found[0]
         texts = [text.removeprefix(enhanced).lstrip() for text in texts]
     text = texts[0] if len(texts) == 1 else " ".join([text for text in texts if text])
-    return values.Reply(code, text[:MAXIMUM_TEXT_CHARACTERS], enhanced)
+    return values.Reply(code, text[:MAX_TEXT_CHARACTERS], enhanced)
 
 
 def _bad(line: bytes) -> BadReply:
-    if len(line) > MAXIMUM_LINE_OCTETS:
-        return BadReply(f"the destination sent a line of more than {MAXIMUM_LINE_OCTETS} octets")
+    if len(line) > MAX_LINE_OCTETS:
+        return BadReply(f"the destination sent a line of more than {MAX_LINE_OCTETS} octets")
     return BadReply(f"the destination sent what is not a reply: {_presentable(line[:100])}")
 
 

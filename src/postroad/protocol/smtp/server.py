@@ -16,7 +16,7 @@ from postroad.protocol.smtp import (
     authentication,
     server_commands,
     server_events,
-    server_patience,
+    server_limits,
     server_reading,
     server_replies,
     server_transaction,
@@ -57,7 +57,7 @@ TRANSITIONS: Final[Mapping[str, Mapping[State, State]]] = {
     "QUIT": dict.fromkeys(_ANYWHERE, CLOSED),
 }
 # What is wrong with their addresses concerns the sender of a mail, so the policy has the last word on it.
-_ADDRESSED: Final = frozenset({"MAIL", "RCPT"})
+_ADDRESS_VERBS: Final = frozenset({"MAIL", "RCPT"})
 _WITHOUT_ARGUMENT: Final = frozenset({"STARTTLS", "DATA", "RSET", "QUIT"})
 
 # RFC 5321 section 4.5.3.1.4 asks for 512 octets; extensions add to it, DSN the most (RFC 3461 section 5).
@@ -65,7 +65,7 @@ LINE_OCTETS: Final = 2048
 RESPONSE_OCTETS: Final = 12_288  # RFC 4954 section 4
 # RFC 5321 section 4.2.1.
 _FIRST_REFUSAL: Final = 400
-_LAST_WORD: Final = 421  # RFC 5321 section 3.8
+_SERVICE_CLOSING: Final = 421  # RFC 5321 section 3.8
 
 
 class Server:
@@ -79,11 +79,11 @@ class Server:
         self._output: list[bytes] = []
         self._pending: server_events.Event | None = None
         self._verb = ""
-        self._patience = server_patience.Patience(features)
+        self._limits = server_limits.SessionLimits(features)
         # What the next bytes belong to, if not to a command.
         self._exchange: authentication.Exchange | None = None
         self._reading: server_reading.Reader | None = None
-        self._transaction = server_transaction.Transaction()
+        self._transaction = server_transaction.TransactionBuilder()
 
     # What the driver asks.
 
@@ -112,7 +112,7 @@ class Server:
 
     def greet(self, banner: values.Reply) -> None:
         """Open the session; a banner that is no 220 ends it."""
-        self._say(banner)
+        self._reply(banner)
         if banner.code != 220:  # noqa: PLR2004 - RFC 5321 section 4.2.2
             self._state = CLOSED
 
@@ -144,14 +144,14 @@ class Server:
     def secured(self) -> None:
         """TLS is in place: what was said before it is void (RFC 3207 section 4.2)."""
         self._pending = None
-        self._forget()
+        self._reset_transaction()
         self._state = START
-        self.session.begin_anew()
+        self.session.reset()
 
     def close(self, reply: values.Reply | None = None) -> None:
         """End the session from this side, with a word or without."""
         if reply is not None and self._state is not CLOSED:
-            self._say(reply)
+            self._reply(reply)
         self._pending = None
         self._state = CLOSED
 
@@ -165,13 +165,13 @@ class Server:
             return False
         try:
             if self._exchange is not None:
-                self._take_response(self._exchange, _without_end(line, 501))
+                self._take_response(self._exchange, _strip_line_end(line, 501))
             else:
                 self._verb = ""
-                self._obey(_without_end(line, 500))
-        except server_commands.Refused as refused:
+                self._dispatch(_strip_line_end(line, 500))
+        except server_commands.CommandError as refused:
             self._exchange = None
-            self._complain(refused.reply)
+            self._reject(refused.reply)
         return True
 
     def _read_content(self, reader: server_reading.Reader) -> bool:
@@ -179,44 +179,44 @@ class Server:
             return False
         self._reading = None
         if self._verb == "BDAT" and self._state not in TRANSITIONS["BDAT"]:
-            self._complain(self._wrong_order())
+            self._reject(self._wrong_order())
         elif reader.is_complete:
             self._complete(reader)
         else:
             self._state = CHUNKS
-            self._say(values.Reply(250, "the chunk is here", "2.0.0"))
+            self._reply(values.Reply(250, "the chunk is here", "2.0.0"))
         return True
 
     def _complete(self, reader: server_reading.Reader) -> None:
         """The content is there: the transaction is over, whatever becomes of it."""
         transaction = self._transaction
-        self._forget()
+        self._reset_transaction()
         self._state = READY
         if reader.is_too_large:
-            self._ask_for_words(server_replies.too_large(self._features.message_octets))
+            self._defer_refusal(server_replies.too_large(self._features.message_octets))
         elif not reader.has_bare_line_ends:
-            self._patience.message()
-            self._pending = server_events.Message(transaction.envelope(reader.content()))
-        elif self._may_err():
-            self._ask_for_words(server_replies.BARE_LINE_END)
+            self._limits.message()
+            self._pending = server_events.Message(transaction.build(reader.content()))
+        elif self._count_error():
+            self._defer_refusal(server_replies.BARE_LINE_END)
 
     # Verbs.
 
-    def _obey(self, line: bytes) -> None:
+    def _dispatch(self, line: bytes) -> None:
         verb, argument = server_commands.split(line)
         self._verb = verb
-        self._patience.command(verb)
-        if verb in server_replies.FOREIGN:
-            self.close(server_replies.NOT_A_BROWSER)
+        self._limits.command(verb)
+        if verb in server_replies.HTTP_METHODS:
+            self.close(server_replies.HTTP_REQUEST_REJECTED)
         elif verb not in TRANSITIONS:
-            self._complain(server_replies.UNKNOWN.get(verb, server_replies.NOT_KNOWN))
+            self._reject(server_replies.NOT_IMPLEMENTED.get(verb, server_replies.UNKNOWN_COMMAND))
         # A chunk follows BDAT in whatever order, and its octets must not be read as commands.
         elif self._state not in TRANSITIONS[verb] and verb != "BDAT":
-            self._complain(self._wrong_order())
+            self._reject(self._wrong_order())
         elif argument and verb in _WITHOUT_ARGUMENT:
-            raise server_commands.Refused(501, "5.5.4", f"{verb} takes no argument")
+            raise server_commands.CommandError(501, "5.5.4", f"{verb} takes no argument")
         elif verb in server_replies.FIXED:
-            self._say(server_replies.FIXED[verb])
+            self._reply(server_replies.FIXED[verb])
         else:
             self._VERBS[verb](self, argument)
 
@@ -225,12 +225,12 @@ class Server:
 
     def _starttls(self, _argument: str) -> None:
         if not self._features.starttls or self.session.is_secure:
-            raise server_commands.Refused(502, "5.5.1", "TLS is not offered here and now")
+            raise server_commands.CommandError(502, "5.5.1", "TLS is not offered here and now")
         if self._buffer:
             # Commands that came in the clear would be obeyed as if they had come under TLS.
-            self.close(server_replies.BEHIND_STARTTLS)
+            self.close(server_replies.INPUT_AFTER_STARTTLS)
             return
-        self._say(server_replies.READY_FOR_TLS)
+        self._reply(server_replies.READY_FOR_TLS)
         self._state = SECURING
         self._pending = server_events.StartTls()
 
@@ -241,12 +241,12 @@ class Server:
         if initial:
             self._take_response(exchange, initial.encode())
         else:
-            self._say(exchange.challenge())
+            self._reply(exchange.challenge())
 
     def _take_response(self, exchange: authentication.Exchange, response: bytes) -> None:
         credentials = exchange.answer(response)
         if credentials is None:
-            self._say(exchange.challenge())
+            self._reply(exchange.challenge())
         else:
             self._exchange = None
             self._pending = server_events.Authenticate(credentials)
@@ -255,16 +255,16 @@ class Server:
         path = server_commands.sender(argument)
         path.refuse_unoffered(is_extended=self.session.is_extended, is_utf8="SMTPUTF8" in path.parameters)
         if int(path.parameters.get("SIZE", 0)) > self._features.message_octets:
-            self._ask_for_words(server_replies.too_large(self._features.message_octets))
+            self._defer_refusal(server_replies.too_large(self._features.message_octets))
         else:
             self._pending = server_events.Mail(path)
 
     def _rcpt(self, argument: str) -> None:
-        self._patience.recipient()
+        self._limits.recipient()
         path = server_commands.recipient(argument)
         path.refuse_unoffered(is_extended=self.session.is_extended, is_utf8=self._transaction.is_utf8)
         if not self._transaction.has_room(path.address, self._features.recipients):
-            self._ask_for_words(server_replies.TOO_MANY_RECIPIENTS)
+            self._defer_refusal(server_replies.TOO_MANY_RECIPIENTS)
         else:
             self._pending = server_events.Recipient(path)
 
@@ -275,19 +275,19 @@ class Server:
         found = server_commands.chunk(argument)
         if found is None:
             # Nobody can tell where the commands begin again.
-            self.close(server_replies.UNKNOWN_CHUNK)
+            self.close(server_replies.BAD_CHUNK_SIZE)
             return
         if self._state is RECIPIENTS:
             self._transaction.chunks = server_reading.Chunks(self._features.message_octets)
         size, is_last = found
-        self._patience.chunk(size)
+        self._limits.chunk(size)
         self._transaction.chunks.begin(size, is_last=is_last)
         self._reading = self._transaction.chunks
 
     def _rset(self, _argument: str) -> None:
-        self._forget()
+        self._reset_transaction()
         self._state = TRANSITIONS["RSET"][self._state]
-        self._say(server_replies.FORGOTTEN)
+        self._reply(server_replies.RESET_DONE)
 
     def _quit(self, _argument: str) -> None:
         self.close(values.Reply(221, f"{self._features.name} closes the connection", "2.0.0"))
@@ -309,10 +309,10 @@ class Server:
 
     def _accept(self, event: server_events.Event, reply: values.Reply) -> None:
         if isinstance(event, server_events.Hello):
-            self._welcome(event, reply)
+            self._accept_hello(event, reply)
         else:
-            self._say(reply)
-        if isinstance(event, (server_events.Message, server_events.Refused)):
+            self._reply(reply)
+        if isinstance(event, (server_events.Message, server_events.Rejected)):
             return  # the transaction was over before
         if isinstance(event, server_events.Recipient):
             self._transaction.add(event.path.address)
@@ -329,20 +329,20 @@ class Server:
         # A failed login may be a guess; a refused recipient is no fault of the client's.
         if isinstance(event, server_events.Authenticate):
             try:
-                self._patience.failed_login()
-            except server_commands.Refused as refused:
+                self._limits.failed_login()
+            except server_commands.CommandError as refused:
                 reply = refused.reply
-        self._say(reply)
-        if reply.code == _LAST_WORD:
+        self._reply(reply)
+        if reply.code == _SERVICE_CLOSING:
             self._state = CLOSED
 
     # Our own.
 
-    def _forget(self) -> None:
-        self._transaction = server_transaction.Transaction()
+    def _reset_transaction(self) -> None:
+        self._transaction = server_transaction.TransactionBuilder()
 
-    def _welcome(self, hello: server_events.Hello, reply: values.Reply) -> None:
-        self._forget()
+    def _accept_hello(self, hello: server_events.Hello, reply: values.Reply) -> None:
+        self._reset_transaction()
         self.session.hello = hello.name
         self.session.is_extended = self._verb == "EHLO"
         offered = self._features.extensions(self.session) if self.session.is_extended else ()
@@ -351,41 +351,41 @@ class Server:
 
     def _wrong_order(self) -> values.Reply:
         if self._state is START:
-            return server_replies.SAY_HELLO
+            return server_replies.HELLO_REQUIRED
         if self._state is MAIL and self._verb in ("DATA", "BDAT"):
             return server_replies.NO_RECIPIENT
         return values.Reply(503, f"{self._verb} cannot come here", "5.5.1")
 
-    def _complain(self, reply: values.Reply) -> None:
+    def _reject(self, reply: values.Reply) -> None:
         """Answer a command that should not have come."""
-        if reply.code == _LAST_WORD:
+        if reply.code == _SERVICE_CLOSING:
             self.close(reply)
-        elif not self._may_err():
+        elif not self._count_error():
             return
-        elif self._verb in _ADDRESSED and self._state in TRANSITIONS[self._verb]:
-            self._ask_for_words(reply)
+        elif self._verb in _ADDRESS_VERBS and self._state in TRANSITIONS[self._verb]:
+            self._defer_refusal(reply)
         else:
-            self._say(reply)
+            self._reply(reply)
 
-    def _may_err(self) -> bool:
+    def _count_error(self) -> bool:
         """Count an error of the client; there is an end to them."""
         try:
-            self._patience.error()
-        except server_commands.Refused as refused:
+            self._limits.error()
+        except server_commands.CommandError as refused:
             self.close(refused.reply)
         return self._state is not CLOSED
 
-    def _ask_for_words(self, reply: values.Reply) -> None:
-        self._pending = server_events.Refused(self._verb, reply)
+    def _defer_refusal(self, reply: values.Reply) -> None:
+        self._pending = server_events.Rejected(self._verb, reply)
 
-    def _say(self, reply: values.Reply) -> None:
+    def _reply(self, reply: values.Reply) -> None:
         self._output.append(server_replies.encode(reply))
 
 
-def _without_end(line: bytes, code: int) -> bytes:
+def _strip_line_end(line: bytes, code: int) -> bytes:
     """A line that was taken out of the buffer, with the only LF in it at its end; it is empty if it was too long."""
     words, _, end = line.partition(b"\r")
     if end != b"\n":
         why = "the line has a bare CR or LF; end it with CR LF" if line else "the line is too long"
-        raise server_commands.Refused(code, "5.5.2", why)
+        raise server_commands.CommandError(code, "5.5.2", why)
     return words

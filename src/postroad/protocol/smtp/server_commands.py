@@ -17,8 +17,8 @@ from postroad.protocol.smtp import values
 
 Parameters = Mapping[str, str]
 
-MAXIMUM_LOCAL_OCTETS: Final = 64  # RFC 5321 section 4.5.3.1.1
-MAXIMUM_PATH_OCTETS: Final = 254  # RFC 5321 section 4.5.3.1.3: 256 with the angle brackets
+MAX_LOCAL_OCTETS: Final = 64  # RFC 5321 section 4.5.3.1.1
+MAX_PATH_OCTETS: Final = 254  # RFC 5321 section 4.5.3.1.3: 256 with the angle brackets
 
 # Written as what they exclude: a class with all that is beyond ASCII takes long to compile, at every start.
 _ATOM: Final = r'[^\x00- "(),.:;<>@\[\\\]\x7f]+'
@@ -51,7 +51,7 @@ RECIPIENT_PARAMETERS: Final = {
 }
 
 
-class Refused(Exception):
+class CommandError(Exception):
     """A command cannot be followed; `reply` says why."""
 
     def __init__(self, code: int, enhanced: str, text: str) -> None:
@@ -68,9 +68,9 @@ class Path(msgspec.Struct, frozen=True):
     def refuse_unoffered(self, *, is_extended: bool, is_utf8: bool) -> None:
         """Refuse what the client has not asked for: parameters by EHLO, other scripts by SMTPUTF8."""
         if self.parameters and not is_extended:
-            raise Refused(555, "5.5.4", "parameters need EHLO")
+            raise CommandError(555, "5.5.4", "parameters need EHLO")
         if not is_utf8 and not self.address.isascii():
-            raise Refused(553, "5.6.7", "an address that is not ASCII needs SMTPUTF8 with MAIL")
+            raise CommandError(553, "5.6.7", "an address that is not ASCII needs SMTPUTF8 with MAIL")
 
 
 def split(line: bytes) -> tuple[str, str]:
@@ -78,16 +78,16 @@ def split(line: bytes) -> tuple[str, str]:
     try:
         verb, _, argument = line.decode("utf-8").partition(" ")
     except UnicodeDecodeError:
-        raise Refused(500, "5.5.2", "the command is not UTF-8 text") from None
+        raise CommandError(500, "5.5.2", "the command is not UTF-8 text") from None
     if not verb.isascii() or "\0" in argument:
-        raise Refused(500, "5.5.2", "the command holds characters that none may hold")
+        raise CommandError(500, "5.5.2", "the command holds characters that none may hold")
     return verb.upper(), argument.strip(" ")
 
 
 def hello_name(argument: str) -> str:
     """The name that a client gives itself: any word, because many clients do not know their name."""
     if not _HELLO_NAME.fullmatch(argument):
-        raise Refused(501, "5.5.4", "say your host's name, as in EHLO mail.example.com")
+        raise CommandError(501, "5.5.4", "say your host's name, as in EHLO mail.example.com")
     return argument
 
 
@@ -120,18 +120,18 @@ def recipient(argument: str) -> Path:
 def _split_path(keyword: str, argument: str) -> tuple[str, str]:
     found = _PATH.fullmatch(argument[len(keyword) :]) if argument[: len(keyword)].upper() == keyword else None
     if found is None:
-        raise Refused(501, "5.5.4", f"write {keyword}<address>, with the angle brackets")
+        raise CommandError(501, "5.5.4", f"write {keyword}<address>, with the angle brackets")
     return found[1], found[2] or ""
 
 
 def _mailbox(path: str, enhanced: str) -> str:
     found = _MAILBOX.fullmatch(path)
     if found is None:
-        raise Refused(553, enhanced, "the address is malformed")
+        raise CommandError(553, enhanced, "the address is malformed")
     address, local = found.groups()
     # RFC 5321 section 4.5.3.1.2 allows a domain 255 octets, but the whole path leaves it fewer.
-    if len(local.encode()) > MAXIMUM_LOCAL_OCTETS or len(address.encode()) > MAXIMUM_PATH_OCTETS:
-        raise Refused(553, enhanced, "the address is too long")
+    if len(local.encode()) > MAX_LOCAL_OCTETS or len(address.encode()) > MAX_PATH_OCTETS:
+        raise CommandError(553, enhanced, "the address is too long")
     return address
 
 
@@ -140,13 +140,13 @@ def _read(text: str, known: Mapping[str, re.Pattern[str]]) -> Parameters:
     for word in text.split():
         found = _PARAMETER.fullmatch(word)
         if found is None:
-            raise Refused(501, "5.5.4", "a parameter is malformed")
+            raise CommandError(501, "5.5.4", "a parameter is malformed")
         name, value = found[1].upper(), found[2] or ""
         if name not in known:
-            raise Refused(555, "5.5.4", f"the parameter {name[:40]} is not known here")
+            raise CommandError(555, "5.5.4", f"the parameter {name[:40]} is not known here")
         if name in parameters:
-            raise Refused(501, "5.5.4", f"the parameter {name} was given twice")
+            raise CommandError(501, "5.5.4", f"the parameter {name} was given twice")
         if not known[name].fullmatch(value):
-            raise Refused(501, "5.5.4", f"the value of {name} is malformed")
+            raise CommandError(501, "5.5.4", f"the value of {name} is malformed")
         parameters[name] = value
     return parameters

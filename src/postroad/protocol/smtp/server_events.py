@@ -20,7 +20,7 @@ class Session:
     is_secure: bool = False
     is_authenticated: bool = False
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """TLS is in place: what was said before it is void (RFC 3207 section 4.2)."""
         self.hello = ""
         self.is_extended = self.is_authenticated = False
@@ -49,10 +49,10 @@ class Features:
         """Refuse AUTH where it is not offered, or where it has succeeded (RFC 4954 section 4)."""
         if not self.offers_auth(session):
             if self.auth:
-                raise server_commands.Refused(538, "5.7.11", "AUTH needs TLS; use STARTTLS first")
-            raise server_commands.Refused(502, "5.5.1", "AUTH is not offered here")
+                raise server_commands.CommandError(538, "5.7.11", "AUTH needs TLS; use STARTTLS first")
+            raise server_commands.CommandError(502, "5.5.1", "AUTH is not offered here")
         if session.is_authenticated:
-            raise server_commands.Refused(503, "5.5.1", "you are authenticated already")
+            raise server_commands.CommandError(503, "5.5.1", "you are authenticated already")
 
     def extensions(self, session: Session) -> list[str]:
         """What EHLO tells this client."""
@@ -95,10 +95,10 @@ class Data(msgspec.Struct, frozen=True):
 class Message(msgspec.Struct, frozen=True):
     """The transaction is complete; a positive reply takes the responsibility for it (RFC 5321 section 6.1)."""
 
-    envelope: values.Envelope
+    transaction: values.MailTransaction
 
 
-class Refused(msgspec.Struct, frozen=True):
+class Rejected(msgspec.Struct, frozen=True):
     """An address, a recipient more, a size or a content cannot be taken. `reply` says why, in words to be bettered."""
 
     verb: str
@@ -112,4 +112,4 @@ class StartTls(msgspec.Struct, frozen=True):
     """
 
 
-Event = Hello | Authenticate | Mail | Recipient | Data | Message | Refused | StartTls
+Event = Hello | Authenticate | Mail | Recipient | Data | Message | Rejected | StartTls

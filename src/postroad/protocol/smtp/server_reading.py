@@ -20,12 +20,12 @@ class DotStuffed:
     The buffer begins with the line end of the command itself, so that a first line needs no rule of its own.
     """
 
-    __slots__ = ("_content", "_limit", "_most", "_scanned", "has_bare_line_ends", "is_too_large")
+    __slots__ = ("_content", "_limit", "_max_buffered", "_scanned", "has_bare_line_ends", "is_too_large")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         # At most every third octet is a dot at the start of a line, which is sent twice.
-        self._most = limit + limit // 3 + 2 * len(_END)
+        self._max_buffered = limit + limit // 3 + 2 * len(_END)
         self._scanned = 0
         self._content = b""
         self.is_too_large = False
@@ -40,7 +40,7 @@ class DotStuffed:
         """Take the content out of the buffer once its end is there; whether it was."""
         end = buffer.find(_END, self._scanned)
         if end < 0:
-            if len(buffer) > self._most:
+            if len(buffer) > self._max_buffered:
                 self.is_too_large = True
                 del buffer[:-_KEPT]
             self._scanned = max(0, len(buffer) - _KEPT)
@@ -110,14 +110,14 @@ class Chunks:
 Reader = DotStuffed | Chunks
 
 
-def take_line(buffer: bytearray, most: int) -> bytes | None:
+def take_line(buffer: bytearray, limit: int) -> bytes | None:
     """The next line with its end, taken out of the buffer once it is there; nothing of it when it is too long."""
     end = buffer.find(b"\n") + 1
     if end == 0:
         # What is kept is enough to know by its end that it was too long.
-        del buffer[most + 1 :]
+        del buffer[limit + 1 :]
         return None
-    line = bytes(buffer[:end]) if end <= most else b""
+    line = bytes(buffer[:end]) if end <= limit else b""
     del buffer[:end]
     return line
 

@@ -19,26 +19,26 @@ FIXED: Final = {
     "HELP": values.Reply(214, "this server follows RFC 5321", "2.0.0"),
 }
 # To commands that are known and not followed; the first two ask for what is nobody's business.
-UNKNOWN: Final = {
+NOT_IMPLEMENTED: Final = {
     "VRFY": values.Reply(502, "addresses are not looked up", "5.5.1"),
     "EXPN": values.Reply(502, "lists are not shown", "5.5.1"),
     "ETRN": values.Reply(502, "no mail is kept for anybody here", "5.5.1"),
 }
-NOT_KNOWN: Final = values.Reply(500, "the command is not known", "5.5.2")
+UNKNOWN_COMMAND: Final = values.Reply(500, "the command is not known", "5.5.2")
 # A browser can be made to speak to a mail server; a mail client never says these.
-FOREIGN: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT"})
-FORGOTTEN: Final = values.Reply(250, "forgotten", "2.0.0")
+HTTP_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT"})
+RESET_DONE: Final = values.Reply(250, "forgotten", "2.0.0")
 READY_FOR_TLS: Final = values.Reply(220, "ready for TLS", "2.0.0")
-SAY_HELLO: Final = values.Reply(503, "say EHLO first", "5.5.1")
+HELLO_REQUIRED: Final = values.Reply(503, "say EHLO first", "5.5.1")
 NO_RECIPIENT: Final = values.Reply(554, "no recipient was accepted", "5.5.1")
 TOO_MANY_RECIPIENTS: Final = values.Reply(
     452, "too many recipients; send to the others in another transaction", "4.5.3"
 )
 BARE_LINE_END: Final = values.Reply(550, "the message has a bare CR or LF; end lines with CR LF", "5.6.0")
 # These end the session.
-UNKNOWN_CHUNK: Final = values.Reply(501, "write BDAT and the size of the chunk, and LAST with the last one", "5.5.4")
-NOT_A_BROWSER: Final = values.Reply(421, "this is a mail server", "4.7.0")
-BEHIND_STARTTLS: Final = values.Reply(421, "nothing may follow STARTTLS before TLS is in place", "4.7.0")
+BAD_CHUNK_SIZE: Final = values.Reply(501, "write BDAT and the size of the chunk, and LAST with the last one", "5.5.4")
+HTTP_REQUEST_REJECTED: Final = values.Reply(421, "this is a mail server", "4.7.0")
+INPUT_AFTER_STARTTLS: Final = values.Reply(421, "nothing may follow STARTTLS before TLS is in place", "4.7.0")
 
 _UNPRINTABLE = re.compile(r"[^ -~]+")
 

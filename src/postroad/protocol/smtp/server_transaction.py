@@ -7,7 +7,7 @@ from postroad.protocol.smtp import server_commands, server_reading, values
 _NOBODY: Final = server_commands.Path("", {})
 
 
-class Transaction:
+class TransactionBuilder:
     """What is known between MAIL and the end of the content; nothing yet in a new one."""
 
     __slots__ = ("_recipients", "chunks", "sender")
@@ -24,17 +24,17 @@ class Transaction:
         """Whether addresses may be in other scripts (RFC 6531)."""
         return "SMTPUTF8" in self.sender.parameters
 
-    def has_room(self, recipient: str, most: int) -> bool:
+    def has_room(self, recipient: str, limit: int) -> bool:
         """Whether there are fewer recipients than that, or this is one of them."""
-        return len(self._recipients) < most or recipient.lower() in self._recipients
+        return len(self._recipients) < limit or recipient.lower() in self._recipients
 
     def add(self, recipient: str) -> None:
         """One more recipient, or the same again."""
         self._recipients.setdefault(recipient.lower(), recipient)
 
-    def envelope(self, content: bytes) -> values.Envelope:
+    def build(self, content: bytes) -> values.MailTransaction:
         """The whole of it."""
-        return values.Envelope(
+        return values.MailTransaction(
             sender=self.sender.address,
             recipients=tuple(self._recipients.values()),
             content=(content,),

@@ -36,7 +36,7 @@ class Reply(msgspec.Struct, frozen=True):
         return f"{self.enhanced} {self.text}" if self.enhanced else self.text
 
 
-class Envelope(msgspec.Struct, frozen=True):
+class MailTransaction(msgspec.Struct, frozen=True):
     """One transaction: who it is from, who gets it, and the content in pieces that are sent one after the other.
 
     The content is a complete message with CRLF line ends, not dot-stuffed. An empty sender is the null reverse-path.
@@ -54,7 +54,7 @@ class Envelope(msgspec.Struct, frozen=True):
         return sum(map(len, self.content))
 
 
-class Result(msgspec.Struct, frozen=True):
+class RecipientResult(msgspec.Struct, frozen=True):
     """What became of one recipient in one attempt.
 
     `permanent` marks a refusal that was decided here, without a reply, and that no retry can change. `in_doubt` means
@@ -63,11 +63,11 @@ class Result(msgspec.Struct, frozen=True):
 
     stage: Stage
     reply: Reply | None = None
-    trouble: str = ""
+    detail: str = ""
     permanent: bool = False
     in_doubt: bool = False
 
     @property
     def words(self) -> str:
         """The destination's words, or what happened instead."""
-        return self.reply.words if self.reply else self.trouble
+        return self.reply.words if self.reply else self.detail

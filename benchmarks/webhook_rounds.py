@@ -1,0 +1,104 @@
+"""Wait until receivers have been told everything and the service knows it; then compare their books with its own.
+
+The receiver's counts are read often, because that costs nothing; the store is asked only at the end.
+"""
+
+import dataclasses
+import time
+import typing
+
+from benchmarks import webhook_backlog
+from benchmarks.injectors import injection
+from benchmarks.peers import stores, webhook_server, webhook_sink
+from postroad.protocol import webhook_signature
+
+POLL_SECONDS = 0.005
+# Longer than the five seconds that an attempt may take.
+STALL_SECONDS = 30.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookRound:
+    """A round that is going on: the pile of `each` events for every endpoint, of which the first ones are `healthy`.
+
+    When one is `hanging`, it is the last, and nobody waits for what it is to be told.
+    """
+
+    healthy: int
+    hanging: bool
+    sink: webhook_sink.Sink
+    store: stores.Store
+    pile: webhook_backlog.WebhookBacklog
+    each: int
+
+    @property
+    def total(self) -> int:
+        """How much the healthy endpoints get together."""
+        return self.each * self.healthy
+
+    def told(self) -> int:
+        """How much they have got."""
+        return sum(self.sink.events()[: self.healthy])
+
+    def unfinished(self) -> int:
+        """How much the service has not recorded as told; asked when all is there, because it costs the store."""
+        last = self.pile.ids[-1] if self.hanging else ""
+        counted = (
+            f"(SELECT COUNT(*) FROM webhook_deliveries WHERE state = '{state}' AND webhook_id <> '{last}')"  # noqa: S608
+            for state in ("ready", "waiting")
+        )
+        return self.store.ask(f"SELECT {' + '.join(counted)}")
+
+    def wait(self, *, told: int) -> None:
+        """Wait until so much is told, and when it is all, until it is recorded."""
+        seen, give_up_at = -1, time.monotonic() + STALL_SECONDS
+        while (count := self.told()) < told or (told == self.total and self.unfinished()):
+            if count > seen:
+                seen, give_up_at = count, time.monotonic() + STALL_SECONDS
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(
+                    f"{count} of {told} events have arrived, {self.unfinished()} are not finished, and nothing has "
+                    f"moved for {STALL_SECONDS:.0f} s"
+                )
+            time.sleep(POLL_SECONDS)
+
+    def latency(self) -> injection.Latency:
+        """How long attempts took that were answered."""
+        p50, p99, worst = (
+            self.store.ask(
+                "SELECT duration FROM webhook_attempts WHERE status_code = 200 "  # noqa: S608 - our own number
+                f"ORDER BY duration LIMIT 1 OFFSET {int((self.total - 1) * part)}"
+            )
+            / 1000
+            for part in (0.5, 0.99, 1.0)
+        )
+        return injection.Latency(p50=p50, p99=p99, worst=worst)
+
+    def differences(self) -> list[str]:
+        """What the books say otherwise."""
+        events = self.sink.events()[: self.healthy]
+        found = [
+            f"endpoint {number} got {count} events, but {self.each} are its own"
+            for number, count in enumerate(events)
+            if count != self.each
+        ]
+        succeeded = self.store.ask("SELECT COUNT(*) FROM webhook_deliveries WHERE state = 'succeeded'")
+        attempts = self.store.ask("SELECT COUNT(*) FROM webhook_attempts WHERE status_code = 200")
+        tries = self.store.ask("SELECT COUNT(*) FROM webhook_attempts WHERE status_code <> 200 OR error IS NOT NULL")
+        if succeeded != self.total or attempts != self.total:
+            found.append(f"{succeeded} events succeeded and {attempts} attempts were answered, but {self.total} should")
+        if tries and not self.hanging:
+            found.append(f"{tries} attempts failed, but none should")
+        return found
+
+
+def signature_differences(
+    samples: typing.Sequence[webhook_server.Sample], *, secrets: typing.Sequence[str]
+) -> list[str]:
+    """What a receiver would have refused; that no request was kept is a difference too."""
+    refusals = (
+        webhook_signature.why_refused(one.signature, one.body, secret=secrets[one.endpoint], now=one.at)
+        for one in samples
+    )
+    found = sorted({refusal for refusal in refusals if refusal is not None})
+    return found if samples else ["no request was kept, so no signature was verified"]

@@ -1,0 +1,59 @@
+"""One scenario of scenarios.json, played: the server, the driver's answer, and what is wrong with it."""
+
+from pathlib import Path
+
+from clients.conformance import answers, requests, scenarios, server
+from clients.conformance.driver import Driver, DriverLost
+
+
+class Player:
+    """Plays scenarios to one driver, one after the other. `agent` is the name in the client's `User-Agent`."""
+
+    def __init__(self, driver: Driver, *, agent: str, files: Path) -> None:
+        self._driver = driver
+        self._agent = agent
+        self._files = files
+        self._keys: set[str] = set()
+
+    async def play(self, given: scenarios.Scenario) -> list[str] | None:
+        """What is wrong; None when this machine does not have what the scenario needs."""
+        scripted = server.ScriptedServer()
+        try:
+            port = await scripted.open(given)
+        except OSError:
+            return None
+        host = f"[{given.host}]" if ":" in given.host else given.host
+        scenario = given.at({"base_url": f"http://{host}:{port}", "port": str(port), "files": str(self._files)})
+        scripted.play(scenario.server)
+        try:
+            answer = await self._driver.ask(scenario.call)
+        except DriverLost as problem:
+            return [str(problem), *scripted.problems]
+        finally:
+            await scripted.close()
+        found = answers.problems(scenario, answer, scripted.requests)
+        found += requests.problems(scenario, scripted.requests, agent=self._agent)
+        return found + scripted.problems + self._key_used_before(scenario, scripted)
+
+    def _key_used_before(self, scenario: scenarios.Scenario, scripted: server.ScriptedServer) -> list[str]:
+        """A key that a client makes is new with every call."""
+        key = requests.made_key(scenario, scripted.requests)
+        if key is None:
+            return []
+        is_old = key in self._keys
+        self._keys.add(key)
+        return [f"the key {key} was made for an earlier send already"] if is_old else []
+
+
+async def try_vectors(driver: Driver) -> list[str]:
+    """Every webhook vector, to the driver's verify; what is wrong."""
+    found: list[str] = []
+    for vector in scenarios.load_vectors():
+        line = {name: vector[name] for name in ("body_base64", "header", "secret", "tolerance", "now")}
+        try:
+            answer = await driver.ask({"operation": "verify", **line})
+        except DriverLost as problem:
+            return [*found, f"{vector['name']}: {problem}"]
+        if answer.get("result") is not vector["valid"]:
+            found.append(f"{vector['name']}: expected {vector['valid']}, came {answer}")
+    return found

@@ -1,0 +1,26 @@
+"""Who calls the API: whoever the one `Authorization` field names."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from postroad import errors
+from postroad.model import caller
+from postroad.services import context
+from postroad.services.auth import authentication
+from postroad.web import routing
+
+
+def authenticate(
+    ctx: context.Context, headers: routing.Headers, *, client_address: str
+) -> Coroutine[Any, Any, caller.Caller]:
+    """The caller behind a request's `Authorization`."""
+    return authentication.authenticate(ctx, field(headers), client_address=client_address)
+
+
+def field(headers: routing.Headers) -> str | None:
+    """The value of `Authorization`; one that was sent twice names nobody."""
+    try:
+        value = headers.get(b"authorization")
+    except errors.InvalidRequest as problem:
+        raise errors.Unauthorized(problem.message) from None
+    return None if value is None else value.decode("latin-1")

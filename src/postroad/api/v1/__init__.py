@@ -1,0 +1,1 @@
+"""The management API under `/v1`, one module for each resource."""

@@ -1,0 +1,208 @@
+"""`/v1/account`: the account of whoever is logged in, its credits and its ledger."""
+
+import dataclasses
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from postroad.api.v1 import schemas
+from postroad.model import caller, cursors, identifiers, times
+from postroad.services import context
+from postroad.services.accounts import credits, ledger_csv
+from postroad.services.accounts import registry as accounts
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import ledger
+from postroad.web import routing
+
+CSV: Final = "text/csv"
+
+
+class Credits(msgspec.Struct, frozen=True):
+    """The balances: free to use, and held by mail that is on its way."""
+
+    available: int
+    reserved: int
+
+
+class Account(msgspec.Struct, frozen=True):
+    """An account. A suspended one reads, but does not send."""
+
+    id: str
+    name: str
+    status: Literal["active", "suspended"]
+    suspended_reason: str | None
+    suspended_by: Annotated[
+        Literal["operator", "bounce_guard"] | None,
+        msgspec.Meta(description="Who has suspended it; null when nobody has."),
+    ]
+    credits: Credits
+    created_at: times.WireTime
+
+
+class Sending(msgspec.Struct, frozen=True, kw_only=True):
+    """What the bounce guard has counted of the last days, and how the account stands with it."""
+
+    state: Annotated[
+        accounts.State,
+        msgspec.Meta(
+            description="`warned`: a threshold for warnings is reached. `suspended`: the guard has suspended the "
+            "account. `off`: this installation has no bounce guard, and nothing is counted."
+        ),
+    ]
+    days: Annotated[int, msgspec.Meta(description="How many UTC days are looked at, today included.")]
+    recipients: Annotated[int, msgspec.Meta(description="Recipients of these days that were tried and are final.")]
+    bounces: Annotated[int, msgspec.Meta(description="Addresses among them that do not exist.")]
+    bounce_percent: Annotated[float, msgspec.Meta(description="`bounces` in percent of `recipients`.")]
+    complaints: Annotated[int, msgspec.Meta(description="Complaints that mailbox providers have reported.")]
+    complaint_percent: Annotated[float, msgspec.Meta(description="`complaints` in percent of `recipients`.")]
+    least_recipients: Annotated[
+        int, msgspec.Meta(description="With fewer recipients than this nobody is warned or suspended.")
+    ]
+    warn_percent: Annotated[float, msgspec.Meta(description="From this `bounce_percent` on the account is warned.")]
+    suspend_percent: Annotated[float, msgspec.Meta(description="From this `bounce_percent` on it is suspended.")]
+    complaint_warn_percent: Annotated[float, msgspec.Meta(description="The same for `complaint_percent`: warned.")]
+    complaint_suspend_percent: Annotated[
+        float, msgspec.Meta(description="The same for `complaint_percent`: suspended, from two complaints on.")
+    ]
+
+
+class AccountDetails(Account, frozen=True, kw_only=True):
+    """An account, and how much of its mail bounces."""
+
+    sending: Sending
+
+
+class AccountResponse(msgspec.Struct, frozen=True):
+    """The account."""
+
+    account: AccountDetails
+    request_id: str
+
+
+class LedgerEntry(msgspec.Struct, frozen=True):
+    """A change of the balances: what was added to each, or taken when negative."""
+
+    id: str
+    kind: Literal["grant", "reserve", "settle", "release"]
+    available: int
+    reserved: int
+    message_id: str | None
+    note: str | None
+    created_at: times.WireTime
+
+
+class LedgerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which entries."""
+
+    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
+    before: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Only entries older than this one: `next_before` of the part before.",
+                extra_json_schema={"pattern": identifiers.pattern(identifiers.LEDGER)},
+            ),
+        ]
+        | None
+    ) = None
+
+
+class LedgerResponse(msgspec.Struct, frozen=True):
+    """Entries of the ledger, newest first. The whole ledger sums to the balances."""
+
+    entries: list[LedgerEntry]
+    next_before: Annotated[
+        str | None, msgspec.Meta(description="Asks for older entries as `before`; null when there are none.")
+    ]
+    request_id: str
+
+
+def account(row: stored_accounts.Account) -> Account:
+    """A stored account as its people see it."""
+    return Account(
+        id=row.id,
+        name=row.name,
+        status="suspended" if row.status == stored_accounts.SUSPENDED else "active",
+        suspended_reason=row.suspended_reason,
+        suspended_by=_suspended_by(row.suspended_by),
+        credits=Credits(available=row.available, reserved=row.reserved),
+        created_at=times.to_wire(row.created_at),
+    )
+
+
+def _suspended_by(text: str | None) -> Literal["operator", "bounce_guard"] | None:
+    if text is None:
+        return None
+    return "bounce_guard" if text == stored_accounts.BOUNCE_GUARD else "operator"
+
+
+def _entry(row: ledger.Entry) -> LedgerEntry:
+    return LedgerEntry(
+        id=row.id,
+        kind=ledger.Kind(row.kind).value,
+        available=row.available,
+        reserved=row.reserved,
+        message_id=row.message_id,
+        note=row.note,
+        created_at=times.to_wire(row.created_at),
+    )
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """The caller's account."""
+    found = await accounts.find(ctx, request.caller.account_id)
+    guard_status = Sending(**dataclasses.asdict(await accounts.sending(ctx, found)))
+    details = AccountDetails(**msgspec.structs.asdict(account(found)), sending=guard_status)
+    return routing.Response(200, AccountResponse(details, request.id))
+
+
+async def show_ledger(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """A part of the caller's ledger."""
+    query: LedgerQuery = request.query
+    limit = query.limit or cursors.DEFAULT_LIMIT
+    found = await credits.ledger(ctx, request.caller.account_id, query.before, limit + 1)
+    older = cursors.following([entry.id for entry in found], limit=limit)
+    return routing.Response(200, LedgerResponse([_entry(row) for row in found[:limit]], older, request.id))
+
+
+async def export_ledger(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """The caller's whole ledger, page by page."""
+    parts = ledger_csv.export(ctx, request.caller.account_id)
+    disposition = ("Content-Disposition", 'attachment; filename="ledger.csv"')
+    return routing.Response(200, parts, headers=(disposition,), content_type=f"{CSV}; charset=utf-8")
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/account",
+        handler=show,
+        summary="Read the account, its credits and its bounces",
+        tag="Account",
+        permission=caller.Permission.VIEW,
+        responses={200: AccountResponse},
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/account/ledger",
+        handler=show_ledger,
+        summary="List the changes of the credits",
+        tag="Account",
+        permission=caller.Permission.VIEW,
+        query=LedgerQuery,
+        responses={200: LedgerResponse},
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/account/ledger.csv",
+        handler=export_ledger,
+        summary="Download the changes of the credits as CSV",
+        description="Oldest first, with the balances after each change. A text that a spreadsheet would run has an "
+        "apostrophe before it.",
+        tag="Account",
+        permission=caller.Permission.VIEW,
+        responses={200: bytes},
+        content_type=CSV,
+        response_headers={"Content-Disposition": "Always `attachment`."},
+    ),
+)

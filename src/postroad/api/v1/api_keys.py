@@ -1,0 +1,159 @@
+"""`/v1/api-keys`: the API keys of the account."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.api.v1 import schemas
+from postroad.model import caller, cursors, identifiers, labels, times
+from postroad.services import context
+from postroad.services.auth import api_keys
+from postroad.storage import api_keys as stored
+from postroad.web import routing
+
+Scope = Literal["send", "read"]
+
+
+class ApiKey(msgspec.Struct, frozen=True):
+    """An API key, without its secret. `hint` is how the secret begins."""
+
+    id: str
+    name: str
+    credential_id: str
+    hint: str
+    scopes: list[Scope]
+    created_at: times.WireTime
+    last_used_at: times.WireTime | None
+    revoked_at: times.WireTime | None
+
+
+class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A key to make."""
+
+    name: Annotated[str, labels.NAME]
+    credential_id: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="The SMTP credential whose idempotency keys and end it shares; else the oldest live one.",
+                extra_json_schema={"pattern": identifiers.pattern(identifiers.CREDENTIAL)},
+            ),
+        ]
+        | None
+    ) = None
+    scopes: (
+        Annotated[
+            list[Scope],
+            msgspec.Meta(
+                description="What it may do: `send`, the default, and besides perhaps `read`.",
+                min_length=1,
+                max_length=len(api_keys.SCOPES),
+                extra_json_schema={"contains": {"const": "send"}},
+            ),
+        ]
+        | None
+    ) = None
+
+
+class CreatedApiKey(msgspec.Struct, frozen=True):
+    """A new key with its secret, which cannot be read again."""
+
+    api_key: ApiKey
+    secret: str
+    request_id: str
+
+
+class ApiKeysQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the list."""
+
+    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
+    cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.API_KEY))] | None = None
+
+
+class ApiKeysResponse(msgspec.Struct, frozen=True):
+    """API keys, oldest first; revoked ones stay in the list."""
+
+    api_keys: list[ApiKey]
+    next_cursor: schemas.NextCursor
+    request_id: str
+
+
+def _api_key(row: stored.ApiKey) -> ApiKey:
+    held = row.scopes.split()
+    return ApiKey(
+        id=row.id,
+        name=row.name,
+        credential_id=row.credential_id,
+        hint=row.hint,
+        scopes=["send", "read"] if caller.Permission.READ in held else ["send"],
+        created_at=times.to_wire(row.created_at),
+        last_used_at=times.optional_to_wire(row.last_used_at),
+        revoked_at=times.optional_to_wire(row.revoked_at),
+    )
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """A part of the account's keys."""
+    query: ApiKeysQuery = request.query
+    limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.API_KEY)
+    found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
+    following = cursors.following([row.id for row in found], limit=limit)
+    return routing.Response(200, ApiKeysResponse([_api_key(row) for row in found[:limit]], following, request.id))
+
+
+async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Make a key and show its secret, this once."""
+    body: NewApiKey = request.body
+    made, secret = await api_keys.create(
+        ctx,
+        request.caller.account_id,
+        credential_id=body.credential_id,
+        name=body.name,
+        scopes=frozenset(caller.Permission(scope) for scope in body.scopes or ("send",)),
+    )
+    return routing.Response(201, CreatedApiKey(_api_key(made), secret, request.id))
+
+
+async def revoke(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Stop a key."""
+    await api_keys.revoke(ctx, request.caller.account_id, request.path["id"])
+    return routing.Response(204)
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/api-keys",
+        handler=index,
+        summary="List API keys",
+        tag="API keys",
+        permission=caller.Permission.VIEW,
+        query=ApiKeysQuery,
+        responses={200: ApiKeysResponse},
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/api-keys",
+        handler=create,
+        summary="Make an API key",
+        description="The secret is in this answer and can never be read again.",
+        tag="API keys",
+        permission=caller.Permission.CHANGE,
+        body=NewApiKey,
+        body_rules={"examples": [{"name": "shop"}, {"name": "reports", "scopes": ["send", "read"]}]},
+        responses={201: CreatedApiKey},
+        errors=(errors.NotFound, errors.Conflict),
+    ),
+    routing.Route(
+        method="DELETE",
+        path="/v1/api-keys/{id}",
+        handler=revoke,
+        summary="Revoke an API key",
+        description="It stops within a second everywhere. The list keeps it.",
+        tag="API keys",
+        permission=caller.Permission.CHANGE,
+        responses={204: None},
+        path_patterns={"id": identifiers.pattern(identifiers.API_KEY)},
+    ),
+)

@@ -1,0 +1,149 @@
+"""`/v1/credentials`: the SMTP credentials of the account."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from postroad.api.v1 import schemas
+from postroad.model import caller, cursors, identifiers, labels, times
+from postroad.services import context
+from postroad.services.auth import credentials
+from postroad.storage import credentials as stored
+from postroad.web import routing
+
+PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.CREDENTIAL)}
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """An SMTP credential; its password is shown once, when it is made."""
+
+    id: str
+    name: str
+    username: str
+    created_at: times.WireTime
+    last_used_at: times.WireTime | None
+    revoked_at: times.WireTime | None
+
+
+class NewCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A credential to make. Username and password are generated."""
+
+    name: Annotated[str, labels.NAME]
+
+
+class CreatedCredential(msgspec.Struct, frozen=True):
+    """A new credential with its password, which cannot be read again."""
+
+    credential: Credential
+    password: str
+    request_id: str
+
+
+class CredentialResponse(msgspec.Struct, frozen=True):
+    """One credential."""
+
+    credential: Credential
+    request_id: str
+
+
+class CredentialsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the list."""
+
+    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
+    cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.CREDENTIAL))] | None = None
+
+
+class CredentialsResponse(msgspec.Struct, frozen=True):
+    """Credentials, oldest first; revoked ones stay in the list."""
+
+    credentials: list[Credential]
+    next_cursor: schemas.NextCursor
+    request_id: str
+
+
+def _credential(row: stored.Credential) -> Credential:
+    return Credential(
+        id=row.id,
+        name=row.name,
+        username=row.username,
+        created_at=times.to_wire(row.created_at),
+        last_used_at=times.optional_to_wire(row.last_used_at),
+        revoked_at=times.optional_to_wire(row.revoked_at),
+    )
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """A part of the account's credentials."""
+    query: CredentialsQuery = request.query
+    limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.CREDENTIAL)
+    found = await credentials.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
+    following = cursors.following([row.id for row in found], limit=limit)
+    return routing.Response(
+        200, CredentialsResponse([_credential(row) for row in found[:limit]], following, request.id)
+    )
+
+
+async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Make a credential and show its password, this once."""
+    body: NewCredential = request.body
+    made, password = await credentials.create(ctx, request.caller.account_id, body.name)
+    return routing.Response(201, CreatedCredential(_credential(made), password, request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """One live credential of the account."""
+    found = await credentials.find(ctx, request.caller.account_id, request.path["id"])
+    return routing.Response(200, CredentialResponse(_credential(found), request.id))
+
+
+async def revoke(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Stop a credential."""
+    await credentials.revoke(ctx, request.caller.account_id, request.path["id"])
+    return routing.Response(204)
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/credentials",
+        handler=index,
+        summary="List SMTP credentials",
+        tag="SMTP credentials",
+        permission=caller.Permission.VIEW,
+        query=CredentialsQuery,
+        responses={200: CredentialsResponse},
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/credentials",
+        handler=create,
+        summary="Make an SMTP credential",
+        description="The password is in this answer and can never be read again.",
+        tag="SMTP credentials",
+        permission=caller.Permission.CHANGE,
+        body=NewCredential,
+        body_rules={"examples": [{"name": "shop"}]},
+        responses={201: CreatedCredential},
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/credentials/{id}",
+        handler=show,
+        summary="Read a live SMTP credential",
+        tag="SMTP credentials",
+        permission=caller.Permission.VIEW,
+        responses={200: CredentialResponse},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="DELETE",
+        path="/v1/credentials/{id}",
+        handler=revoke,
+        summary="Revoke an SMTP credential",
+        description="It stops within a second everywhere, and so do the API keys under it. The list keeps it.",
+        tag="SMTP credentials",
+        permission=caller.Permission.CHANGE,
+        responses={204: None},
+        path_patterns=PATH_PATTERNS,
+    ),
+)

@@ -1,0 +1,273 @@
+"""`/v1/domains`: the sender domains of the account."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.api.v1 import schemas
+from postroad.model import caller, cursors, domain_records, identifiers, times
+from postroad.protocol import address_syntax
+from postroad.services import context
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import checks as domain_checks
+from postroad.services.domains import registry as domains
+from postroad.services.domains import warmup_status
+from postroad.storage import domains as stored
+from postroad.web import routing
+
+PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.DOMAIN)}
+
+
+class Dkim(msgspec.Struct, frozen=True):
+    """The record to publish in the domain's DNS, so that receivers can check the signatures of its mail (RFC 6376)."""
+
+    selector: str
+    name: Annotated[str, msgspec.Meta(description="The record's name, without a dot at the end.")]
+    type: Literal["TXT"]
+    value: Annotated[
+        str,
+        msgspec.Meta(description="The whole text; zone files want it in strings of at most 255 characters each."),
+    ]
+
+
+class Domain(msgspec.Struct, frozen=True):
+    """A sender domain; its name is in lower case and A-labels."""
+
+    id: str
+    name: str
+    verified: bool
+    verified_at: times.WireTime | None
+    verified_by: Annotated[
+        Literal["operator", "dns"] | None,
+        msgspec.Meta(description="Whose word it is: what `dns` has proven is asked again, and taken back after days."),
+    ]
+    failing_since: Annotated[
+        times.WireTime | None,
+        msgspec.Meta(
+            description="Since when DNS denies what it has proven; after three days it is not verified any more."
+        ),
+    ]
+    warm: Annotated[bool, msgspec.Meta(description="The operator says that the domain needs no warm-up.")]
+    created_at: times.WireTime
+    dkim: Annotated[
+        Dkim | None,
+        msgspec.Meta(
+            description="Null only in lists, for a domain whose key was not needed yet; reading it makes one."
+        ),
+    ]
+
+
+class DnsRecord(msgspec.Struct, frozen=True):
+    """A record that the domain's DNS should have, and what DNS last said of it."""
+
+    purpose: domain_records.RecordPurpose
+    name: Annotated[str, msgspec.Meta(description="The record's name, without a dot at the end.")]
+    type: Literal["TXT", "MX"]
+    value: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="What it should say. Where an SPF record stands already, this is it with what is missing; "
+            "replace it, because a second one would spoil both. Null when the service does not know it."
+        ),
+    ]
+    required: Annotated[bool, msgspec.Meta(description="Whether mail suffers without it; the others are advice.")]
+    managed: Annotated[bool, msgspec.Meta(description="It stands in the operator's DNS: there is nothing to do.")]
+    state: Annotated[
+        domain_records.RecordState,
+        msgspec.Meta(description="`pending`: not asked yet. `unknown`: DNS did not answer, and is asked again."),
+    ]
+    detail: Annotated[str, msgspec.Meta(description="What was found, and what to do, in a sentence.")]
+    checked_at: times.WireTime | None
+
+
+class Warmup(msgspec.Struct, frozen=True):
+    """How much of today's volume a young domain has used, in recipients (UTC days). A cap of null is none."""
+
+    used: int
+    cap: int | None
+    tomorrow: Annotated[int | None, msgspec.Meta(description="Tomorrow's cap, as things stand now.")]
+    next_at: Annotated[times.WireTime, msgspec.Meta(description="When tomorrow begins.")]
+
+
+class DomainDetails(Domain, frozen=True):
+    """A sender domain with all that DNS should say of it."""
+
+    records: list[DnsRecord]
+    warmup: Annotated[Warmup | None, msgspec.Meta(description="Null for a domain that needs no warm-up.")]
+
+
+class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A domain to register."""
+
+    name: Annotated[
+        str,
+        msgspec.Meta(
+            description="A full domain name, such as `example.com`; internationalised names are fine.",
+            extra_json_schema={
+                "pattern": address_syntax.DOMAIN_SCHEMA_PATTERN,
+                "maxLength": address_syntax.MAX_CHARACTERS,
+            },
+        ),
+    ]
+
+
+class DomainResponse(msgspec.Struct, frozen=True):
+    """One domain."""
+
+    domain: DomainDetails
+    request_id: str
+
+
+class DomainsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the list."""
+
+    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
+    cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.DOMAIN))] | None = None
+
+
+class DomainsResponse(msgspec.Struct, frozen=True):
+    """Domains, oldest first."""
+
+    domains: list[Domain]
+    next_cursor: schemas.NextCursor
+    request_id: str
+
+
+def _members(row: stored.Domain, record: domain_keys.DkimRecord | None) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "verified": row.verified_at is not None,
+        "verified_at": times.optional_to_wire(row.verified_at),
+        "verified_by": row.verified_by,
+        "failing_since": times.optional_to_wire(row.failing_since),
+        "warm": bool(row.warm),
+        "created_at": times.to_wire(row.created_at),
+        "dkim": None if record is None else Dkim(record.selector, record.name, record.type, record.value),
+    }
+
+
+def _record(shown: domain_checks.RecordStatus) -> DnsRecord:
+    return DnsRecord(
+        purpose=shown.record.purpose,
+        name=shown.record.name,
+        type=shown.record.type,
+        value=shown.value,
+        required=shown.required,
+        managed=shown.record.managed,
+        state=shown.state,
+        detail=shown.detail,
+        checked_at=times.optional_to_wire(shown.checked_at),
+    )
+
+
+async def _details(ctx: context.Context, row: stored.Domain) -> DomainDetails:
+    """All of a domain. One from before there were keys gets its key now."""
+    key = await domain_keys.record(ctx, row)
+    warmth = await warmup_status.view(ctx, row)
+    return DomainDetails(
+        **_members(row, key),
+        records=[_record(shown) for shown in await domain_checks.records(ctx, row)],
+        warmup=None
+        if warmth is None
+        else Warmup(warmth.used, warmth.cap, warmth.tomorrow, times.to_wire(warmth.next_at)),
+    )
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """A part of the account's domains."""
+    query: DomainsQuery = request.query
+    limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.DOMAIN)
+    found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
+    following = cursors.following([row.id for row in found], limit=limit)
+    records = await domain_keys.existing_records(ctx, found[:limit])
+    listed = [Domain(**_members(row, records.get(row.id))) for row in found[:limit]]
+    return routing.Response(200, DomainsResponse(listed, following, request.id))
+
+
+async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Register a domain, with a key that signs its mail; it is not proven yet."""
+    body: NewDomain = request.body
+    made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
+    return routing.Response(201, DomainResponse(await _details(ctx, made), request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """One domain of the account."""
+    found = await domains.find(ctx, request.caller.account_id, request.path["id"])
+    return routing.Response(200, DomainResponse(await _details(ctx, found), request.id))
+
+
+async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Ask DNS about a domain, and show what it says."""
+    checked = await domain_checks.check_now(ctx, request.caller.account_id, request.path["id"])
+    return routing.Response(200, DomainResponse(await _details(ctx, checked.domain), request.id))
+
+
+async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Forget a domain."""
+    await domains.remove(ctx, request.caller.account_id, request.path["id"])
+    return routing.Response(204)
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/domains",
+        handler=index,
+        summary="List sender domains",
+        tag="Domains",
+        permission=caller.Permission.VIEW,
+        query=DomainsQuery,
+        responses={200: DomainsResponse},
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/domains",
+        handler=create,
+        summary="Register a sender domain",
+        tag="Domains",
+        permission=caller.Permission.CHANGE,
+        body=NewDomain,
+        body_rules={"examples": [{"name": "example.com"}]},
+        responses={201: DomainResponse},
+        errors=(errors.Conflict,),
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/domains/{id}",
+        handler=show,
+        summary="Read a sender domain",
+        tag="Domains",
+        permission=caller.Permission.VIEW,
+        responses={200: DomainResponse},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="DELETE",
+        path="/v1/domains/{id}",
+        handler=remove,
+        summary="Remove a sender domain",
+        description="Nothing can be sent from it any more; mail that was accepted is delivered, without a signature.",
+        tag="Domains",
+        permission=caller.Permission.CHANGE,
+        responses={204: None},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/domains/{id}/check",
+        handler=check,
+        summary="Check the DNS records of a sender domain",
+        description="DNS is asked at once. A domain whose DKIM record is there is verified by that. At most one check "
+        f"in {domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds for a domain, and {domain_checks.CHECKS.per_account} at once "
+        f"for an "
+        "account; the service also checks by itself.",
+        tag="Domains",
+        permission=caller.Permission.CHANGE,
+        responses={200: DomainResponse},
+        errors=(errors.RateLimited,),
+        path_patterns=PATH_PATTERNS,
+    ),
+)

@@ -1,0 +1,333 @@
+"""`/v1/messages`: the log of the account's mail: a list with filters, one message with everything, and its bytes."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from postroad import errors
+from postroad.api import email_schemas
+from postroad.api.v1 import schemas
+from postroad.model import caller, cursors, identifiers, labels, limits, mail, receipt, times
+from postroad.model.bounces import disposition as bounces_disposition
+from postroad.protocol import address_syntax
+from postroad.services import context
+from postroad.services.messages import downloads, previews
+from postroad.services.messages import lookup as messages
+from postroad.services.queue import inspection
+from postroad.storage import async_bounces as stored_async_bounces
+from postroad.storage import attempts as stored_attempts
+from postroad.storage import messages as stored
+from postroad.web import routing
+
+PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.MESSAGE)}
+RAW_TYPE: Final = "message/rfc822"
+
+# The addresses that people look for, in an expression that tools can generate from; `address.parse` takes more.
+_LABEL: Final = r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,31}"
+ADDRESS_PATTERN: Final = (
+    r"^[A-Za-z0-9!#$%&'*+/=^_`{|}~\-](?:\.?[A-Za-z0-9!#$%&'*+/=^_`{|}~\-]){0,31}"
+    rf"@(?:{_LABEL}\.){{1,3}}[A-Za-z](?:-?[A-Za-z0-9]){{1,31}}$"
+)
+FilterAddress = Annotated[
+    str,
+    msgspec.Meta(
+        extra_json_schema={"pattern": ADDRESS_PATTERN, "maxLength": address_syntax.MAX_ADDRESS_OCTETS},
+    ),
+]
+
+
+class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A message as the list shows it."""
+
+    id: str
+    status: mail.MessageStatus
+    source: mail.Source
+    sender: str = msgspec.field(name="from")
+    subject: str
+    billing_status: mail.BillingStatus
+    recipient_count: int
+    credits_reserved: int
+    size: int
+    created_at: times.WireTime
+
+
+class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which messages."""
+
+    status: Annotated[mail.MessageStatus | None, msgspec.Meta(description="Only messages in this state.")] = None
+    source: Annotated[mail.Source | None, msgspec.Meta(description="Only messages that came through this door.")] = None
+    sender: (
+        Annotated[FilterAddress, msgspec.Meta(description="Only messages from this address, in whatever case.")] | None
+    ) = msgspec.field(name="from", default=None)
+    to: (
+        Annotated[FilterAddress, msgspec.Meta(description="Only messages to this address, in whatever case.")] | None
+    ) = None
+    tag: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Only messages with this tag.",
+                min_length=1,
+                max_length=limits.TAG_CHARACTERS,
+                extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
+            ),
+        ]
+        | None
+    ) = None
+    after: (
+        Annotated[
+            schemas.Timestamp, msgspec.Meta(description="Only messages accepted at this time or later, RFC 3339.")
+        ]
+        | None
+    ) = None
+    before: (
+        Annotated[schemas.Timestamp, msgspec.Meta(description="Only messages accepted before this time, RFC 3339.")]
+        | None
+    ) = None
+    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
+    cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.MESSAGE))] | None = None
+
+
+class MessagesResponse(msgspec.Struct, frozen=True):
+    """Messages, newest first."""
+
+    messages: list[MessageSummary]
+    next_cursor: schemas.NextCursor
+    request_id: str
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt to deliver to one recipient: where, what was said, whose fault it was, and what that means."""
+
+    recipient_id: str
+    started_at: times.WireTime
+    duration_ms: float
+    host: str
+    address: str
+    tls: str
+    verdict: bounces_disposition.Verdict
+    smtp_code: int | None
+    smtp_response: str
+    fault: bounces_disposition.Fault | None
+    reason: str
+    explanation: str
+    in_doubt: bool
+
+
+class LateBounce(msgspec.Struct, frozen=True, kw_only=True):
+    """A report that came back after the recipient was final."""
+
+    recipient_id: str
+    received_at: times.WireTime
+    action: str
+    status: str
+    fault: str
+    response: str
+
+
+class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which recipients to try now."""
+
+    recipient_id: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Only this one; without it, all recipients of the message that wait.",
+                extra_json_schema={"pattern": identifiers.pattern(identifiers.RECIPIENT)},
+            ),
+        ]
+        | None
+    ) = None
+
+
+class RetryResponse(msgspec.Struct, frozen=True):
+    """What is tried now."""
+
+    retried: Annotated[int, msgspec.Meta(description="Recipients that waited, and are tried now.")]
+    sending: Annotated[int, msgspec.Meta(description="Recipients that were left alone, because they are being sent.")]
+    request_id: str
+
+
+class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
+    """A message with everything that is known of it; `accepted_request_id` is the request that sent it."""
+
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    bcc: tuple[str, ...]
+    reply_to: str | None
+    headers: dict[str, str]
+    tags: tuple[str, ...]
+    attachments: tuple[receipt.AttachmentReceipt, ...]
+    size: int
+    accepted_request_id: str
+    attempts: tuple[Attempt, ...]
+    late_bounces: tuple[LateBounce, ...]
+
+
+def _summary(row: stored.Message) -> MessageSummary:
+    return MessageSummary(
+        id=row.id,
+        status=mail.MessageStatus(row.status),
+        source=mail.Source(row.source),
+        sender=row.sender,
+        subject=row.subject,
+        billing_status=mail.BillingStatus(row.billing_status),
+        recipient_count=row.recipient_count,
+        credits_reserved=row.credits_reserved,
+        size=row.size,
+        created_at=times.to_wire(row.created_at),
+    )
+
+
+def _details(found: messages.Details, *, request_id: str) -> MessageDetails:
+    seen = email_schemas.message(found.message, found.recipients, request_id=request_id)
+    told = found.receipt
+    return MessageDetails(
+        **msgspec.structs.asdict(seen),
+        to=told.to,
+        cc=told.cc,
+        bcc=told.bcc,
+        reply_to=None if told.reply_to is msgspec.UNSET else told.reply_to,
+        headers=told.headers,
+        tags=told.tags,
+        attachments=told.attachments,
+        size=found.message.size,
+        accepted_request_id=found.message.request_id,
+        attempts=tuple(map(_attempt, found.attempts)),
+        late_bounces=tuple(map(_async_bounce, found.late_bounces)),
+    )
+
+
+def _attempt(row: stored_attempts.Attempt) -> Attempt:
+    return Attempt(
+        recipient_id=row.recipient_id,
+        started_at=times.to_wire(row.started_at),
+        duration_ms=row.duration / 1_000,
+        host=row.host,
+        address=row.address,
+        tls=row.tls,
+        verdict=bounces_disposition.Verdict(row.verdict),
+        smtp_code=row.smtp_code,
+        smtp_response=row.response,
+        fault=bounces_disposition.Fault(row.fault) if row.fault else None,
+        reason=row.reason,
+        explanation=bounces_disposition.explain(row.reason),
+        in_doubt=bool(row.in_doubt),
+    )
+
+
+def _async_bounce(row: stored_async_bounces.LateBounce) -> LateBounce:
+    return LateBounce(
+        recipient_id=row.recipient_id,
+        received_at=times.to_wire(row.received_at),
+        action=row.action,
+        status=row.status,
+        fault=row.fault,
+        response=row.response,
+    )
+
+
+def _timestamp(field: str, text: str | None) -> int | None:
+    return None if text is None else schemas.parse_timestamp(field, text)
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """A part of the account's messages."""
+    query: MessagesQuery = request.query
+    filters = messages.Filters(
+        status=query.status,
+        source=query.source,
+        sender=query.sender,
+        recipient=query.to,
+        tag=query.tag,
+        after=_timestamp("after", query.after),
+        before=_timestamp("before", query.before),
+    )
+    page = await messages.page(
+        ctx, request.caller.account_id, filters, limit=query.limit or cursors.DEFAULT_LIMIT, cursor=query.cursor
+    )
+    shown = [_summary(row) for row in page.messages]
+    return routing.Response(200, MessagesResponse(shown, page.next_cursor, request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """One message of the account with everything but its bytes."""
+    found = await messages.details(ctx, request.caller.account_id, request.path["id"])
+    return routing.Response(200, _details(found, request_id=request.id))
+
+
+async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """The message as it is sent; a browser saves it and never shows it."""
+    account_id, message_id = request.caller.account_id, request.path["id"]
+
+    async def read() -> previews.Download:
+        return previews.Download(f"{message_id}.eml", RAW_TYPE, await messages.raw(ctx, account_id, message_id))
+
+    begun = await downloads.begin(ctx, account_id, read)
+    # The id was found, so it is letters and digits and needs no quoting.
+    disposition = ("Content-Disposition", f'attachment; filename="{begun.filename}"')
+    return routing.Response(200, begun.body, headers=(disposition,), content_type=RAW_TYPE, length=begun.size)
+
+
+async def retry(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Try a message of the account now."""
+    body: Retry = request.body
+    done = await inspection.retry_of_account(ctx, request.caller.account_id, request.path["id"], body.recipient_id)
+    return routing.Response(200, RetryResponse(done.changed, done.held, request.id))
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/messages",
+        handler=index,
+        summary="List messages",
+        description="Newest first. With several filters a part can hold fewer messages than `limit`, or none, and "
+        "still have a `next_cursor`: go on until it is null.",
+        tag="Messages",
+        permission=caller.Permission.VIEW,
+        query=MessagesQuery,
+        responses={200: MessagesResponse},
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/messages/{id}",
+        handler=show,
+        summary="Read a message with everything that is known of it",
+        tag="Messages",
+        permission=caller.Permission.VIEW,
+        responses={200: MessageDetails},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/messages/{id}/raw",
+        handler=show_raw,
+        summary="Download a message as it is sent",
+        description="Not found as well when the body is not kept any more.",
+        tag="Messages",
+        permission=caller.Permission.VIEW,
+        responses={200: bytes},
+        errors=(errors.RateLimited,),
+        content_type=RAW_TYPE,
+        response_headers={"Content-Disposition": "Always `attachment`."},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/messages/{id}/retry",
+        handler=retry,
+        summary="Try the waiting recipients of a message now",
+        description="The attempt takes no step of the schedule. A recipient that was tried in the last 30 seconds goes "
+        "on waiting; rate_limited when there is no other, and a conflict when nothing waits for its next attempt. The "
+        "body may be left out.",
+        tag="Messages",
+        permission=caller.Permission.CHANGE,
+        body=Retry,
+        body_required=False,
+        body_rules={"examples": [{}]},
+        responses={200: RetryResponse},
+        errors=(errors.Conflict, errors.RateLimited),
+        path_patterns=PATH_PATTERNS,
+    ),
+)

@@ -1,0 +1,198 @@
+"""`/v1/statistics`: what the account's mail has come to, what waits and why, and the latest failures."""
+
+from dataclasses import asdict
+from typing import Annotated, Literal
+
+import msgspec
+
+from postroad.model import caller, times
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.accounts import statistics
+from postroad.services.queue import inspection
+from postroad.storage import queue_views
+from postroad.web import routing
+
+QueueState = Annotated[
+    str,
+    msgspec.Meta(
+        description="`waiting` for the time of its next attempt, `ready` for a free connection, or `sending`.",
+        extra_json_schema={"enum": list(queue_views.STATES)},
+    ),
+]
+
+
+class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which period."""
+
+    period: Annotated[
+        statistics.Period | None,
+        msgspec.Meta(description="How far back: 24 hours, unless told otherwise, 7 days or 30 days."),
+    ] = statistics.Period.DAY
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """What was accepted, and what became of recipients."""
+
+    messages: Annotated[int, msgspec.Meta(description="Messages that were accepted.")]
+    recipients: Annotated[int, msgspec.Meta(description="Their recipients.")]
+    delivered: Annotated[int, msgspec.Meta(description="Recipients whose destination has taken the message.")]
+    bounced: Annotated[int, msgspec.Meta(description="Recipients that were refused for good.")]
+    failed: Annotated[int, msgspec.Meta(description="Recipients that were given up.")]
+    deferred: Annotated[int, msgspec.Meta(description="Attempts that were put off and will be repeated.")]
+
+
+class CountsFrom(Counts, frozen=True, kw_only=True):
+    """What happened in a part of the period."""
+
+    at: Annotated[times.WireTime, msgspec.Meta(description="When the part begins.")]
+
+
+class ProviderCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of recipients at one mailbox provider."""
+
+    name: Annotated[str, msgspec.Meta(description="The name of the provider's pool; `others` are all without one.")]
+    delivered: int
+    bounced: int
+    failed: int
+    deferred: int
+
+
+class OldestRecipient(msgspec.Struct, frozen=True, kw_only=True):
+    """The recipient that has been on its way for the longest time."""
+
+    message_id: str
+    recipient_id: str
+    email: str
+    state: QueueState
+    queued_at: times.WireTime
+    attempt_count: int
+    next_attempt_at: Annotated[
+        times.WireTime | None,
+        msgspec.Meta(description="When it is tried again; null when it does not wait for a time."),
+    ]
+    why: Annotated[str, msgspec.Meta(description="Why it has not gone yet, in a sentence for people.")]
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipient that was refused for good or given up: what was said, whose fault it was, and what that means."""
+
+    message_id: str
+    recipient_id: str
+    email: str
+    at: times.WireTime
+    verdict: Literal["bounced", "failed"]
+    smtp_code: int | None
+    smtp_response: str
+    fault: disposition.Fault | None
+    reason: str
+    explanation: str
+
+
+class Statistics(msgspec.Struct, frozen=True, kw_only=True):
+    """How the account's mail stands, and what it has come to."""
+
+    period: statistics.Period
+    series: Annotated[
+        list[CountsFrom],
+        msgspec.Meta(
+            description="The period in 24 hours, 28 quarters of a day or 30 days, in UTC. The last is the current one."
+        ),
+    ]
+    totals: Counts
+    before: Annotated[Counts, msgspec.Meta(description="The same for the period before this one, up to the same hour.")]
+    providers: Annotated[
+        list[ProviderCounts],
+        msgspec.Meta(
+            description="Those that refuse the largest share come first, those with fewer than 20 results last. What "
+            "no destination has decided is not here."
+        ),
+    ]
+    queued: Annotated[int, msgspec.Meta(description="Recipients that are on their way now.")]
+    oldest: OldestRecipient | None
+    failures: Annotated[list[Failure], msgspec.Meta(description="The ten latest, whatever the period.")]
+
+
+class StatisticsResponse(msgspec.Struct, frozen=True):
+    """The statistics."""
+
+    statistics: Statistics
+    request_id: str
+
+
+def _statistics(found: statistics.Overview) -> Statistics:
+    return Statistics(
+        period=found.period,
+        series=_series(found.series),
+        totals=Counts(**asdict(found.totals)),
+        before=Counts(**asdict(found.before)),
+        providers=[ProviderCounts(**asdict(provider)) for provider in found.providers],
+        queued=found.queued,
+        oldest=_oldest(found.oldest) if found.oldest else None,
+        failures=[_failure(failure) for failure in found.failures],
+    )
+
+
+def _series(series: statistics.Series) -> list[CountsFrom]:
+    return [
+        CountsFrom(
+            at=times.to_wire(start),
+            messages=series.messages[place],
+            recipients=series.recipients[place],
+            delivered=series.delivered[place],
+            bounced=series.bounced[place],
+            failed=series.failed[place],
+            deferred=series.deferred[place],
+        )
+        for place, start in enumerate(series.starts)
+    ]
+
+
+def _oldest(line: inspection.QueueEntry) -> OldestRecipient:
+    waiting = line.waiting
+    return OldestRecipient(
+        message_id=waiting.message_id,
+        recipient_id=waiting.recipient_id,
+        email=waiting.email,
+        state=waiting.state,
+        queued_at=times.to_wire(waiting.queued_at),
+        attempt_count=waiting.attempt_count,
+        next_attempt_at=times.to_wire(waiting.due_at) if waiting.state == queue_views.WAITING else None,
+        why=line.why,
+    )
+
+
+def _failure(found: statistics.Failure) -> Failure:
+    return Failure(
+        message_id=found.message_id,
+        recipient_id=found.recipient_id,
+        email=found.email,
+        at=times.to_wire(found.at),
+        verdict="bounced" if found.verdict == disposition.Verdict.BOUNCED else "failed",
+        smtp_code=found.smtp_code,
+        smtp_response=found.response,
+        fault=disposition.Fault(found.fault) if found.fault else None,
+        reason=found.reason,
+        explanation=found.explanation,
+    )
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """The statistics of the caller's account."""
+    query: StatisticsQuery = request.query
+    found = await statistics.overview(ctx, request.caller.account_id, query.period or statistics.Period.DAY)
+    return routing.Response(200, StatisticsResponse(_statistics(found), request.id))
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/statistics",
+        handler=show,
+        summary="Read what became of mail lately, and what waits",
+        tag="Messages",
+        permission=caller.Permission.VIEW,
+        query=StatisticsQuery,
+        responses={200: StatisticsResponse},
+    ),
+)

@@ -1,0 +1,255 @@
+"""`/v1/suppressions`: the addresses that get no mail of the account, one by one and as a CSV file."""
+
+import re
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.api.v1 import messages, schemas
+from postroad.model import caller, cursors, labels, times
+from postroad.protocol import address
+from postroad.services import context
+from postroad.services.suppressions import registry as suppressions
+from postroad.services.suppressions import suppression_csv
+from postroad.storage import suppressions as stored
+from postroad.web import routing
+
+CSV: Final = "text/csv"
+PATH_PATTERNS: Final = {"email": messages.ADDRESS_PATTERN}
+REASON: Final = "put there by the account"
+# An address as hexadecimal digits: it needs no quoting in a URL, whatever the address is made of.
+CURSOR_PATTERN: Final = r"^(?:[0-9a-f]{2}){1,400}$"
+_CURSOR: Final = re.compile(CURSOR_PATTERN.strip("^$"))
+
+SuppressionSource = Annotated[
+    Literal["bounce", "late_bounce", "complaint", "operator", "account", "import"],
+    msgspec.Meta(
+        title="SuppressionSource",
+        description="What put it there: a destination's reply, a report that came back later, a complaint, the "
+        "operator, the account itself, or a file.",
+    ),
+]
+
+
+class Suppression(msgspec.Struct, frozen=True, kw_only=True):
+    """An address that gets no mail of the account, in lower case, and why."""
+
+    email: str
+    source: SuppressionSource
+    reason: Annotated[str, msgspec.Meta(description="In the destination's words, if it was a reply.")]
+    smtp_code: Annotated[int | None, msgspec.Meta(description="The code of that reply.")]
+    message_id: Annotated[str | None, msgspec.Meta(description="The message that found out; it may be kept no longer.")]
+    created_at: times.WireTime
+
+
+class NewSuppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An address to put onto the list."""
+
+    email: messages.FilterAddress
+    reason: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="Why; the recipients of later messages show it.",
+                min_length=1,
+                max_length=suppressions.REASON_CHARACTERS,
+                extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
+            ),
+        ]
+        | None
+    ) = None
+
+
+class SuppressionResponse(msgspec.Struct, frozen=True):
+    """One address."""
+
+    suppression: Suppression
+    request_id: str
+
+
+class SuppressionsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the list."""
+
+    email: (
+        Annotated[messages.FilterAddress, msgspec.Meta(description="Only this address, in whatever case.")] | None
+    ) = None
+    source: Annotated[SuppressionSource | None, msgspec.Meta(description="Only addresses that came this way.")] = None
+    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
+    cursor: Annotated[str, schemas.cursor_of(CURSOR_PATTERN)] | None = None
+
+
+class SuppressionsResponse(msgspec.Struct, frozen=True):
+    """Addresses, in their own order."""
+
+    suppressions: list[Suppression]
+    next_cursor: schemas.NextCursor
+    request_id: str
+
+
+class ImportResponse(msgspec.Struct, frozen=True):
+    """What became of the rows of a file; those that were there already, or twice in the file, changed nothing."""
+
+    added: int
+    already: int
+    request_id: str
+
+
+def _shown(row: stored.Suppression) -> Suppression:
+    return Suppression(
+        email=row.email_key,
+        source=stored.Source(row.source).value,
+        reason=row.reason,
+        smtp_code=row.smtp_code,
+        message_id=row.message_id,
+        created_at=times.to_wire(row.created_at),
+    )
+
+
+def _decode_cursor(cursor: str | None) -> str:
+    """The address behind which a part of the list begins. One that was made up is only a place in the caller's list."""
+    if cursor is None:
+        return ""
+    if not _CURSOR.fullmatch(cursor):
+        raise errors.InvalidRequest("cursor: is not a cursor of this list; use the one of the page before")
+    return bytes.fromhex(cursor).decode(errors="replace").replace("\0", "")
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """A part of the account's list."""
+    query: SuppressionsQuery = request.query
+    limit, after = query.limit or cursors.DEFAULT_LIMIT, _decode_cursor(query.cursor)
+    account_id = request.caller.account_id
+    if query.email is not None:
+        found = await _only(ctx, account_id, query.email)
+        found = [row for row in found if query.source in (None, row.source) and row.email_key > after]
+    else:
+        found = await suppressions.page(ctx, account_id, after=after, limit=limit + 1, source=query.source)
+    following = cursors.following([row.email_key.encode().hex() for row in found], limit=limit)
+    shown = [_shown(row) for row in found[:limit]]
+    return routing.Response(200, SuppressionsResponse(shown, following, request.id))
+
+
+async def _only(ctx: context.Context, account_id: str, email: str) -> list[stored.Suppression]:
+    try:
+        address.parse(email)
+        return [await suppressions.find(ctx, account_id, email)]
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"email: {problem}") from None
+    except errors.NotFound:
+        return []
+
+
+async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Put an address onto the list."""
+    body: NewSuppression = request.body
+    account_id, reason = request.caller.account_id, body.reason or REASON
+    row, is_new = await suppressions.add(ctx, account_id, body.email, reason=reason, source=stored.Source.ACCOUNT)
+    if not is_new:
+        raise errors.Conflict(f"email: {row.email_key} is on the list already; to change the reason, remove it first")
+    return routing.Response(201, SuppressionResponse(_shown(row), request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """One address of the list."""
+    found = await suppressions.find(ctx, request.caller.account_id, request.path["email"])
+    return routing.Response(200, SuppressionResponse(_shown(found), request.id))
+
+
+async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Take an address off the list."""
+    await suppressions.remove(ctx, request.caller.account_id, request.path["email"])
+    return routing.Response(204)
+
+
+async def import_file(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Put the addresses of a file onto the list."""
+    imported = await suppression_csv.import_csv(ctx, request.caller.account_id, request.body)
+    return routing.Response(200, ImportResponse(imported.added, imported.already, request.id))
+
+
+async def export_file(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """The whole list, page by page."""
+    parts = suppression_csv.export(ctx, request.caller.account_id)
+    disposition = ("Content-Disposition", 'attachment; filename="suppressions.csv"')
+    return routing.Response(200, parts, headers=(disposition,), content_type=f"{CSV}; charset=utf-8")
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/suppressions",
+        handler=index,
+        summary="List suppressed addresses",
+        tag="Suppressions",
+        permission=caller.Permission.VIEW,
+        query=SuppressionsQuery,
+        responses={200: SuppressionsResponse},
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/suppressions",
+        handler=create,
+        summary="Suppress an address",
+        description="A recipient with this address is accepted and ends bounced without an attempt.",
+        tag="Suppressions",
+        permission=caller.Permission.CHANGE,
+        body=NewSuppression,
+        body_rules={"examples": [{"email": "ada@example.net", "reason": "asked to be left alone"}]},
+        responses={201: SuppressionResponse},
+        errors=(errors.Conflict,),
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/suppressions/export",
+        handler=export_file,
+        summary="Download all suppressed addresses as CSV",
+        description="A cell that a spreadsheet would run has an apostrophe before it; an import of a file with all "
+        "these columns takes it off again.",
+        tag="Suppressions",
+        permission=caller.Permission.VIEW,
+        responses={200: bytes},
+        content_type=CSV,
+        response_headers={"Content-Disposition": "Always `attachment`."},
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/suppressions/import",
+        handler=import_file,
+        summary="Suppress the addresses of a CSV file",
+        description=f"In UTF-8, at most {suppression_csv.MAX_ROWS} rows under a first line that names the columns, "
+        "with `email` and perhaps `reason` among them; or a bare list of addresses. An export can be imported again; a "
+        "longer one has to be split. When anything is wrong with the file, nothing is stored. One import at a time.",
+        tag="Suppressions",
+        permission=caller.Permission.CHANGE,
+        body=bytes,
+        body_type=CSV,
+        body_limit=suppression_csv.MAX_BYTES,
+        body_rules={"examples": ["email,reason\r\nada@example.net,asked to be left alone\r\n"]},
+        responses={200: ImportResponse},
+        errors=(errors.RateLimited,),
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/suppressions/{email}",
+        handler=show,
+        summary="Read why an address is suppressed",
+        tag="Suppressions",
+        permission=caller.Permission.VIEW,
+        responses={200: SuppressionResponse},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="DELETE",
+        path="/v1/suppressions/{email}",
+        handler=remove,
+        summary="Let an address get mail again",
+        description="Counts from the next message on, and for those that are queued from their next attempt on. "
+        "Whoever has complained stays on the list until the operator takes the address off.",
+        tag="Suppressions",
+        permission=caller.Permission.CHANGE,
+        responses={204: None},
+        errors=(errors.Conflict,),
+        path_patterns=PATH_PATTERNS,
+    ),
+)

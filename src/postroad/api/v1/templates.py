@@ -1,0 +1,238 @@
+"""`/v1/templates`: the templates of the account, with preview."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from postroad import errors
+from postroad.api.v1 import schemas
+from postroad.model import caller, cursors, limits, mail, times
+from postroad.protocol.mime import header_text
+from postroad.services import context, templates
+from postroad.services.acceptance import validation
+from postroad.storage import templates as stored
+from postroad.web import routing
+
+ALIAS_PATTERN: Final = f"^{limits.TEMPLATE_ALIAS_PATTERN}$"
+PATH_PATTERNS: Final = {"alias": ALIAS_PATTERN}
+# What `protocol/placeholders.py` accepts, for JSON Schema: no `{{` but that of a placeholder, and no `{%`.
+_SOURCE: Final = r"(?:[^{\x00]|\{(?![{%])|\{\{ *[A-Za-z_][A-Za-z0-9_.\-]{0,63} *\}\})*"
+BODY_PATTERN: Final = f"^{_SOURCE}$"
+SUBJECT_PATTERN: Final = f"^(?={_SOURCE}$){header_text.VALUE_PATTERN[1:]}"
+
+Body = Annotated[str, msgspec.Meta(max_length=templates.BODY_CHARACTERS, extra_json_schema={"pattern": BODY_PATTERN})]
+
+
+class Template(msgspec.Struct, frozen=True):
+    """A template. `placeholders` are the names that need a value."""
+
+    id: str
+    alias: str
+    subject: str
+    text: str | None
+    html: str | None
+    placeholders: list[str]
+    created_at: times.WireTime
+    updated_at: times.WireTime
+
+
+class TemplateSummary(msgspec.Struct, frozen=True):
+    """A template without its bodies."""
+
+    id: str
+    alias: str
+    subject: str
+    has_text: bool
+    has_html: bool
+    created_at: times.WireTime
+    updated_at: times.WireTime
+
+
+class TemplateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A template to save, with `{{name}}` where a value goes. It has a text, an HTML body, or both."""
+
+    subject: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1, max_length=limits.SUBJECT_CHARACTERS, extra_json_schema={"pattern": SUBJECT_PATTERN}
+        ),
+    ]
+    text: Body | None = None
+    html: Body | None = None
+
+
+BODY_RULES: Final = {
+    "anyOf": [
+        {"required": [member], "properties": {member: {"type": "string", "minLength": 1}}}
+        for member in ("text", "html")
+    ],
+    "examples": [{"subject": "Welcome, {{name}}", "text": "Hello {{name}}!", "html": "<p>Hello {{name}}!</p>"}],
+}
+
+
+class TemplateResponse(msgspec.Struct, frozen=True):
+    """One template."""
+
+    template: Template
+    request_id: str
+
+
+class TemplatesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the list."""
+
+    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
+    cursor: Annotated[str, schemas.cursor_of(ALIAS_PATTERN)] | None = None
+
+
+class TemplatesResponse(msgspec.Struct, frozen=True):
+    """Templates in the order of their aliases."""
+
+    templates: list[TemplateSummary]
+    next_cursor: schemas.NextCursor
+    request_id: str
+
+
+class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Values to fill in."""
+
+    variables: Annotated[dict[str, mail.TemplateValue], msgspec.Meta(max_length=limits.VARIABLES)] | None = None
+
+
+class PreviewResponse(msgspec.Struct, frozen=True):
+    """The template as it would be sent."""
+
+    subject: str
+    text: str | None
+    html: str | None
+    request_id: str
+
+
+def _template(row: stored.Template) -> Template:
+    return Template(
+        id=row.id,
+        alias=row.alias,
+        subject=row.subject,
+        text=row.text,
+        html=row.html,
+        placeholders=templates.names(row),
+        created_at=times.to_wire(row.created_at),
+        updated_at=times.to_wire(row.updated_at),
+    )
+
+
+def _summary(row: stored.Summary) -> TemplateSummary:
+    return TemplateSummary(
+        id=row.id,
+        alias=row.alias,
+        subject=row.subject,
+        has_text=row.has_text,
+        has_html=row.has_html,
+        created_at=times.to_wire(row.created_at),
+        updated_at=times.to_wire(row.updated_at),
+    )
+
+
+async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """A part of the account's templates."""
+    query: TemplatesQuery = request.query
+    limit = query.limit or cursors.DEFAULT_LIMIT
+    after = "" if query.cursor is None else validation.check_alias("cursor", query.cursor)
+    found = await templates.summaries(ctx, request.caller.account_id, after, limit + 1)
+    following = cursors.following([row.alias for row in found], limit=limit)
+    return routing.Response(200, TemplatesResponse([_summary(row) for row in found[:limit]], following, request.id))
+
+
+async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """One template of the account."""
+    found = await templates.find(ctx, request.caller.account_id, request.path["alias"])
+    return routing.Response(200, TemplateResponse(_template(found), request.id))
+
+
+async def save(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Make a template, or replace the one with this alias."""
+    body: TemplateRequest = request.body
+    saved = await templates.put(
+        ctx,
+        request.caller.account_id,
+        request.path["alias"],
+        subject=body.subject,
+        text=body.text,
+        html=body.html,
+    )
+    # RFC 9110 section 9.3.4: 201 when this request made it.
+    status = 201 if saved.created_at == saved.updated_at else 200
+    return routing.Response(status, TemplateResponse(_template(saved), request.id))
+
+
+async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Forget a template."""
+    await templates.remove(ctx, request.caller.account_id, request.path["alias"])
+    return routing.Response(204)
+
+
+async def preview(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Fill in a template and show it; nothing is sent."""
+    body: PreviewRequest = request.body
+    rendered = await templates.preview(ctx, request.caller.account_id, request.path["alias"], body.variables or {})
+    return routing.Response(200, PreviewResponse(rendered.subject, rendered.text, rendered.html, request.id))
+
+
+ROUTES: tuple[routing.Route[context.Context], ...] = (
+    routing.Route(
+        method="GET",
+        path="/v1/templates",
+        handler=index,
+        summary="List templates",
+        tag="Templates",
+        permission=caller.Permission.VIEW,
+        query=TemplatesQuery,
+        responses={200: TemplatesResponse},
+    ),
+    routing.Route(
+        method="GET",
+        path="/v1/templates/{alias}",
+        handler=show,
+        summary="Read a template",
+        tag="Templates",
+        permission=caller.Permission.VIEW,
+        responses={200: TemplateResponse},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="PUT",
+        path="/v1/templates/{alias}",
+        handler=save,
+        summary="Make or replace a template",
+        description="An empty `text` or `html` counts as none. Placeholders are checked now, not when mail is sent.",
+        tag="Templates",
+        permission=caller.Permission.CHANGE,
+        body=TemplateRequest,
+        body_rules=BODY_RULES,
+        responses={200: TemplateResponse, 201: TemplateResponse},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="DELETE",
+        path="/v1/templates/{alias}",
+        handler=remove,
+        summary="Remove a template",
+        tag="Templates",
+        permission=caller.Permission.CHANGE,
+        responses={204: None},
+        path_patterns=PATH_PATTERNS,
+    ),
+    routing.Route(
+        method="POST",
+        path="/v1/templates/{alias}/preview",
+        handler=preview,
+        summary="Fill in a template without sending it",
+        description="A placeholder without a value is refused, naming it; a value without a placeholder is ignored.",
+        tag="Templates",
+        permission=caller.Permission.VIEW,
+        body=PreviewRequest,
+        body_rules={"examples": [{"variables": {"name": "Ada"}}]},
+        responses={200: PreviewResponse},
+        errors=(errors.NotFound,),
+        path_patterns=PATH_PATTERNS,
+    ),
+)

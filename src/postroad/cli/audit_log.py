@@ -1,0 +1,31 @@
+"""`postroad journal`: who did what in an account."""
+
+from typing import Final
+
+import click
+
+from postroad.cli import account_option, command, output, views
+from postroad.model import times
+from postroad.services import audit_log as services_audit_log
+from postroad.services import context as services_context
+
+DEFAULT_ENTRIES: Final = 50
+MAX_ENTRIES: Final = 1_000
+
+
+@click.command("audit-log", cls=command.StoreCommand)
+@account_option.account_option
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_ENTRIES),
+    default=DEFAULT_ENTRIES,
+    show_default=True,
+    help="How many entries at most.",
+)
+async def audit_log(context: services_context.Context, account: str | None, limit: int) -> output.Report:
+    """Show who did what in an account, the newest first."""
+    found = await account_option.account(context, account)
+    entries = await services_audit_log.page(context, found.id, before=None, limit=limit)
+    rows = [(times.to_wire(entry.created_at), entry.actor, services_audit_log.text(entry)) for entry in entries]
+    text = output.table(["at", "who", "what"], rows, empty="Nothing was done yet.")
+    return output.Report(data={"entries": [views.audit_log_entry(entry) for entry in entries]}, text=text)

@@ -1,0 +1,132 @@
+"""What `postroad dev` prepares: an account that can send at once, and the credentials to do it with.
+
+Everything is looked up before it is made, so that a second start finds what the first one made and hands out the same
+credentials. Those that do not work any more (`dev.json` or the database was deleted, a key was revoked) are replaced,
+and what they replace is revoked: to delete `dev.json` and start again is to change the locks.
+"""
+
+import base64
+from typing import Final
+
+from postroad import errors
+from postroad.cli import data_folder
+from postroad.model import caller
+from postroad.services import context, templates
+from postroad.services.accounts import credits as services_credits
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import api_keys, authentication, credentials, installation_keys, users
+from postroad.services.domains import registry as domains
+from postroad.storage import accounts as stored_accounts
+
+ACCOUNT_NAME: Final = "Demo"
+CREDITS: Final = 10_000
+# Below this the account is filled up again at the next start: trying things out should not end at a bill.
+MIN_CREDITS: Final = 1_000
+EMAIL: Final = "demo@example.com"
+DOMAIN: Final = "example.com"
+TEMPLATE: Final = "welcome"
+CREDENTIAL_NAME: Final = "postroad dev"
+CLIENT_ADDRESS: Final = "127.0.0.1"
+SEND_ONLY: Final = frozenset({caller.Permission.SEND})
+
+
+async def prepare(ctx: context.Context, before: data_folder.DevInfo | None) -> data_folder.DevInfo:
+    """Everything that a developer needs, as far as it is missing; the addresses are for whoever listens to fill in."""
+    account = await _account(ctx)
+    await _top_up(ctx, account)
+    await _register_domain(ctx, account.id)
+    await _store_template(ctx, account.id)
+    smtp, credential_id = await _smtp(ctx, account.id, before.smtp if before else None)
+    return data_folder.DevInfo(
+        base_url="",
+        smtp=smtp,
+        api_key=await _api_key(ctx, account.id, credential_id, before.api_key if before else None),
+        login=await _login(ctx, account.id, before.login if before else None),
+        domain=DOMAIN,
+        template=TEMPLATE,
+    )
+
+
+async def _account(ctx: context.Context) -> stored_accounts.Account:
+    """The account of the demo login, whatever it is called by now; or a new one."""
+    person = await users.by_email(ctx, EMAIL)
+    return await accounts.find(ctx, person.account_id) if person else await accounts.create(ctx, ACCOUNT_NAME)
+
+
+async def _top_up(ctx: context.Context, account: stored_accounts.Account) -> None:
+    if account.available < MIN_CREDITS:
+        await services_credits.add(ctx, account.id, CREDITS - account.available, "postroad dev")
+
+
+async def _register_domain(ctx: context.Context, account_id: str) -> None:
+    try:
+        await domains.by_name(ctx, account_id, DOMAIN)
+    except errors.NotFound:
+        await domains.add(ctx, account_id, DOMAIN, verified=True)
+
+
+async def _store_template(ctx: context.Context, account_id: str) -> None:
+    try:
+        await templates.find(ctx, account_id, TEMPLATE)
+    except errors.NotFound:
+        await templates.put(
+            ctx,
+            account_id,
+            TEMPLATE,
+            subject="Welcome, {{name}}",
+            text="Hello {{name}},\n\ngood to have you with us.\n",
+            html="<p>Hello <b>{{name}}</b>,</p>\n<p>good to have you with us.</p>\n",
+        )
+
+
+async def _smtp(ctx: context.Context, account_id: str, before: data_folder.Smtp | None) -> tuple[data_folder.Smtp, str]:
+    """The SMTP credential and its id."""
+    if before:
+        pair = base64.b64encode(f"{before.username}:{before.password}".encode()).decode()
+        known = await _caller(ctx, account_id, f"Basic {pair}")
+        if known and known.credential_id:
+            return before, known.credential_id
+    for old in await credentials.of_account(ctx, account_id):
+        if old.name == CREDENTIAL_NAME and old.revoked_at is None:
+            await credentials.revoke(ctx, account_id, old.id)
+    credential, password = await credentials.create(ctx, account_id, CREDENTIAL_NAME)
+    return data_folder.Smtp(username=credential.username, password=password), credential.id
+
+
+async def _api_key(ctx: context.Context, account_id: str, credential_id: str, before: str | None) -> str:
+    if before and await _caller(ctx, account_id, f"Bearer {before}"):
+        return before
+    for old in await api_keys.of_account(ctx, account_id):
+        if old.name == CREDENTIAL_NAME and old.revoked_at is None:
+            await api_keys.revoke(ctx, account_id, old.id)
+    _, secret = await api_keys.create(
+        ctx, account_id, credential_id=credential_id, name=CREDENTIAL_NAME, scopes=SEND_ONLY
+    )
+    return secret
+
+
+async def _login(ctx: context.Context, account_id: str, before: data_folder.Login | None) -> data_folder.Login:
+    person = await users.by_email(ctx, EMAIL)
+    if person is None:
+        person, password = await users.create(ctx, account_id, email=EMAIL, password=None, role=caller.Role.OWNER)
+        return data_folder.Login(person.email, password)
+    if before and before.email == person.email:
+        try:
+            await authentication.log_in(ctx, before.email, before.password, client_address=CLIENT_ADDRESS)
+        except errors.PostroadError:
+            pass
+        else:
+            return before
+    password = installation_keys.random_text(users.GENERATED_CHARACTERS)
+    await users.enable(ctx, account_id, person.id)
+    await users.set_password(ctx, account_id, person.id, password=password)
+    return data_folder.Login(person.email, password)
+
+
+async def _caller(ctx: context.Context, account_id: str, authorization: str) -> caller.Caller | None:
+    """Who this would be, if it still works and belongs to the account."""
+    try:
+        known = await authentication.authenticate(ctx, authorization, client_address=CLIENT_ADDRESS)
+    except (errors.Unauthorized, errors.RateLimited):
+        return None
+    return known if known.account_id == account_id else None

@@ -1,0 +1,98 @@
+"""What becomes of a message that `postroad send` has queued: how it waits for the result, and how it tells it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from postroad.cli import command, output, queue_texts
+from postroad.model import mail, times
+from postroad.services import context as services_context
+from postroad.services.acceptance import transaction
+from postroad.services.messages import lookup as messages
+from postroad.services.queue import inspection, wait_reasons
+from postroad.storage import messages as stored_messages
+from postroad.storage import queue_views, recipients
+
+# A person does not notice it, and the store does not feel it.
+POLL_SECONDS: Final = 0.1
+
+Found = tuple[stored_messages.Message, list[recipients.Recipient]]
+
+
+async def queued(context: services_context.Context, account_id: str, accepted: transaction.Accepted) -> output.Report:
+    """Say that it is queued, and who does the rest."""
+    found = await messages.find(context, account_id, accepted.message_id)
+    return output.Report(
+        data=_view(found, accepted), text=f"{_summary(found, accepted)} A running service delivers it."
+    )
+
+
+async def result(
+    context: services_context.Context, account_id: str, accepted: transaction.Accepted, *, seconds: int
+) -> output.Report:
+    """Wait until all recipients are final, or the time is over, which is exit code 1."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while True:
+        found = await messages.find(context, account_id, accepted.message_id)
+        missing = [one for one in found[1] if one.status not in mail.FINAL]
+        if not missing or loop.time() >= deadline:
+            break
+        await asyncio.sleep(POLL_SECONDS)
+    lines = [_summary(found, accepted), *(_recipient_line(one) for one in found[1])]
+    if missing:
+        chosen = queue_views.Filter(account_id=account_id, message_id=accepted.message_id)
+        held = (await inspection.count(context, [chosen])).held
+        lines.append(_unfinished(found[1], missing, held=held, seconds=seconds))
+    return output.Report(data=_view(found, accepted), text="\n".join(lines), exit_code=1 if missing else 0)
+
+
+def _summary(found: Found, accepted: transaction.Accepted) -> str:
+    message, _ = found
+    again = "was queued before, with the same key" if accepted.replayed else "is queued"
+    return f"{message.id} {again}, for {queue_texts.recipients(message.recipient_count)}."
+
+
+def _recipient_line(one: recipients.Recipient) -> str:
+    words = wait_reasons.last_response(one.last_smtp_code, one.last_smtp_response)
+    return f"{one.email}: {one.status}, {words}" if words else f"{one.email}: {one.status}"
+
+
+def _unfinished(
+    known: Sequence[recipients.Recipient], missing: Sequence[recipients.Recipient], *, held: int, seconds: int
+) -> str:
+    if not held and all(one.status == mail.RecipientStatus.QUEUED for one in known):
+        return f"Nobody has taken it within {seconds} s: is the service running?"
+    verb = "is" if len(missing) == 1 else "are"
+    return (
+        f"{queue_texts.recipients(len(missing))} {verb} not final after {seconds} s; "
+        f"'postroad queue show {missing[0].message_id}{command.installation_option()}' tells why."
+    )
+
+
+def _view(found: Found, accepted: transaction.Accepted) -> dict[str, object]:
+    message, reached = found
+    return {
+        "message": {
+            "id": message.id,
+            "account_id": message.account_id,
+            "status": message.status,
+            "billing_status": message.billing_status,
+            "recipient_count": message.recipient_count,
+            "request_id": accepted.request_id,
+            "created_at": times.to_wire(message.created_at),
+        },
+        "replayed": accepted.replayed,
+        "recipients": [
+            {
+                "id": one.id,
+                "email": one.email,
+                "status": one.status,
+                "billing_status": one.billing_status,
+                "attempt_count": one.attempt_count,
+                "last_smtp_code": one.last_smtp_code,
+                "last_smtp_response": one.last_smtp_response,
+            }
+            for one in reached
+        ],
+    }

@@ -1,0 +1,36 @@
+"""`/journal`: who did what in the account."""
+
+from typing import Final
+
+import msgspec
+
+from postroad.dashboard import requests
+from postroad.dashboard import site as sites
+from postroad.services import audit_log, context
+from postroad.web import routing
+
+ROWS: Final = 50
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the journal."""
+
+    before: str | None = None
+
+
+async def index(page_request: requests.PageRequest) -> routing.Response:
+    """A part of the journal, newest first."""
+    query: Query = page_request.query
+    entries = await audit_log.page(page_request.ctx, page_request.account_id, before=query.before, limit=ROWS + 1)
+    return page_request.page(
+        "journal.html",
+        rows=[(entry, audit_log.text(entry)) for entry in entries[:ROWS]],
+        following=entries[ROWS - 1].id if len(entries) > ROWS else None,
+        is_first=query.before is None,
+        days=page_request.ctx.settings.dashboard.journal_days,
+    )
+
+
+def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
+    """Nothing here can be changed."""
+    return (requests.get(site, "/journal", index, query=Query),)

@@ -1,0 +1,105 @@
+"""`/login` and `/logout`, where a session begins and ends; `/password/{token}`, where people choose a password."""
+
+import contextlib
+import dataclasses
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.dashboard import cookies, forms, requests
+from postroad.dashboard import site as sites
+from postroad.model import actors
+from postroad.services import context
+from postroad.services.auth import password_links, sessions
+from postroad.web import routing
+
+BODY_BYTES: Final = 16 * 1024
+HOME: Final = "/"
+
+
+class LoginForm(forms.Form, frozen=True, kw_only=True):
+    """Who wants in, and where to afterwards."""
+
+    email: str
+    password: str
+    next: str | None = None
+
+    def __repr__(self) -> str:
+        return "LoginForm()"
+
+
+class LoginQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where to go after the log-in; whether a form was sent whose session is over."""
+
+    next: str | None = None
+    ended: bool | None = None
+
+
+class PasswordForm(forms.Form, frozen=True, kw_only=True):
+    """A new password."""
+
+    password: str
+
+    def __repr__(self) -> str:
+        return "PasswordForm()"
+
+
+def local_path(path: str | None) -> str:
+    """A path of this site to go to; whatever could lead elsewhere leads home."""
+    if path is None or not path.startswith("/") or path.startswith(("//", "/\\")) or not path.isprintable():
+        return HOME
+    return path if path.isascii() else HOME
+
+
+def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
+    """What needs no session."""
+
+    def page(name: str, request: routing.Request, **values: object) -> routing.Response:
+        content = site.pages.render(name, {"request_id": request.id, "problem": None, **values})
+        return routing.Response(200, content, headers=site.headers, content_type=sites.HTML)
+
+    async def show_login(ctx: context.Context, request: routing.Request) -> routing.Response:
+        following = local_path(request.query.next)
+        try:
+            await requests.authenticate(site, ctx, request.headers)
+        except errors.Unauthorized:
+            ended = request.query.ended is True
+            return page("login.html", request, next=following, ended=ended, has_inbox=site.mail is not None)
+        return requests.redirect(request.headers, following)
+
+    async def log_in(ctx: context.Context, request: routing.Request) -> routing.Response:
+        form: LoginForm = request.body
+        forms.refuse_cross_origin(site, request.headers)
+        session = await sessions.log_in(ctx, form.email, form.password, client_address=request.client_address)
+        cookie = requests.session_cookie(ctx, site, session)
+        return requests.redirect(request.headers, local_path(form.next), headers=(cookie,))
+
+    async def log_out(page_request: requests.PageRequest) -> routing.Response:
+        # Whether the store can be written or not: this browser has no session any more.
+        with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
+            await sessions.end(page_request.ctx, page_request.request.caller, page_request.session)
+        gone = cookies.remove(cookies.SESSION, is_secure=site.is_secure)
+        return requests.redirect(page_request.request.headers, "/login", headers=(gone,))
+
+    async def show_password(ctx: context.Context, request: routing.Request) -> routing.Response:
+        token = request.path["token"]
+        user = await password_links.find_user(ctx, token)
+        return page("password.html", request, token=token, email=user.email, is_new=user.joined_at is None)
+
+    async def choose_password(ctx: context.Context, request: routing.Request) -> routing.Response:
+        form: PasswordForm = request.body
+        forms.refuse_cross_origin(site, request.headers)
+        actor = actors.Actor(actors.Kind.PERSON, None, request.id, request.client_address)
+        acting = dataclasses.replace(ctx, actor=actor)
+        user = await password_links.redeem(acting, request.path["token"], password=form.password)
+        cookie = requests.session_cookie(ctx, site, sessions.begin(ctx, user))
+        return requests.redirect(request.headers, HOME, headers=(cookie,))
+
+    return (
+        requests.public("GET", "/login", show_login, query=LoginQuery),
+        requests.public("POST", "/login", log_in, form=LoginForm, body_limit=BODY_BYTES),
+        requests.post(site, "/logout", log_out, permission=requests.VIEW),
+        requests.public("GET", "/password/{token}", show_password),
+        requests.public("POST", "/password/{token}", choose_password, form=PasswordForm, body_limit=BODY_BYTES),
+    )

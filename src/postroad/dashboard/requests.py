@@ -1,0 +1,218 @@
+"""One request of somebody who is logged in: who they are, what they asked, and the ways to answer.
+
+`look` and `change` make the routes of pages. A change is refused unless it comes from a page of ours and
+carries the session's word: no handler has to think of it, and none can forget it.
+"""
+
+import dataclasses
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+import postroad
+from postroad import errors
+from postroad.dashboard import cookies, forms
+from postroad.dashboard import site as sites
+from postroad.model import caller, times
+from postroad.services import context
+from postroad.services.auth import authentication, sessions
+from postroad.storage import accounts, users
+from postroad.web import routing
+
+TAG: Final = "Dashboard"
+VIEW: Final = caller.Permission.VIEW
+# Scripts of ours send this field with a form: they want a refusal as JSON and are told where to go in `Go-To`.
+SCRIPTED_FORM_HEADER: Final = b"x-enhanced"
+# And this one with what they ask for to bring an open page up to date.
+REFRESH_HEADER: Final = b"x-refreshed"
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A request of somebody who is logged in. `ctx` acts for them."""
+
+    site: sites.Site
+    ctx: context.Context
+    request: routing.Request
+    session: sessions.Session
+    user: users.User
+    account: accounts.Account
+
+    @property
+    def account_id(self) -> str:
+        """The account that everything of this request belongs to."""
+        return self.request.caller.account_id
+
+    @property
+    def form(self) -> Any:  # noqa: ANN401 - the route's own Struct
+        """What was filled in."""
+        return self.request.body
+
+    @property
+    def query(self) -> Any:  # noqa: ANN401 - the route's own Struct
+        """What the address asks for."""
+        return self.request.query
+
+    @property
+    def base_url(self) -> str:
+        """Where applications reach the service: as the settings say, else as this browser does."""
+        host = (self.request.headers.get(b"host") or b"").decode("latin-1")
+        return self.site.base_url or f"http://{host}"
+
+    def may(self, permission: caller.Permission) -> bool:
+        """Whether this person has a right."""
+        return permission in self.request.caller.permissions
+
+    def page(self, name: str, *, status: int = 200, **values: Any) -> routing.Response:
+        """A page around these values; no browser keeps it."""
+        notice = self._notice()
+        content = self.site.pages.render(name, {**self._common_values(notice), **values})
+        headers = (*self.site.headers, *self._cookies(notice))
+        return routing.Response(status, content, headers=headers, content_type=sites.HTML)
+
+    def redirect(self, path: str, *, notice: str, kind: str = cookies.GOOD, headers: Headers = ()) -> routing.Response:
+        """Go to another page, which says what was done; `kind` is one of `cookies.KINDS`."""
+        seconds, value = cookies.NOTICE_SECONDS, cookies.encode_notice(notice, kind)
+        told = cookies.write(cookies.NOTICE, value, is_secure=self.site.is_secure, seconds=seconds)
+        return redirect(self.request.headers, path, headers=(told, *headers))
+
+    def _notice(self) -> str | None:
+        """What was done just now: for whoever opens the next page, not for one that brings itself up to date."""
+        if self.request.headers.get(REFRESH_HEADER) is not None:
+            return None
+        return cookies.read(self.request.headers, cookies.NOTICE, is_secure=self.site.is_secure)
+
+    def _common_values(self, notice: str | None) -> dict[str, Any]:
+        return {
+            "me": self.user,
+            "account": self.account,
+            "may_change": self.may(caller.Permission.CHANGE),
+            "may_manage": self.may(caller.Permission.MANAGE),
+            "word": sessions.csrf_token(self.ctx, self.session),
+            "has_inbox": self.site.mail is not None,
+            "notice": None if notice is None else cookies.decode_notice(notice),
+            "notice_kind": cookies.kind_of_notice(notice or ""),
+            "request_id": self.request.id,
+            "now": self.ctx.clock(),
+            "base_url": self.base_url,
+            "version": postroad.__version__,
+        }
+
+    def _cookies(self, notice: str | None) -> Headers:
+        is_secure = self.site.is_secure
+        fields = [] if notice is None else [cookies.remove(cookies.NOTICE, is_secure=is_secure)]
+        # A page that brings itself up to date is nobody at work.
+        is_refreshed = self.request.headers.get(REFRESH_HEADER) is not None
+        renewed = None if is_refreshed else sessions.renewed(self.ctx, self.session)
+        if renewed is not None:
+            fields.append(session_cookie(self.ctx, self.site, renewed))
+        return tuple(fields)
+
+
+Handler = Callable[[PageRequest], Awaitable[routing.Response]]
+
+
+def redirect(asked: routing.Headers, path: str, *, headers: Headers = ()) -> routing.Response:
+    """Send a browser to another page; a script of ours is told instead, because it could not see where it was sent."""
+    if asked.get(SCRIPTED_FORM_HEADER) is not None:
+        return routing.Response(204, headers=(("Go-To", path), *headers))
+    return routing.Response(303, headers=(("Location", path), *headers))
+
+
+def session_cookie(ctx: context.Context, site: sites.Site, session: sessions.Session) -> tuple[str, str]:
+    """The header field that hands somebody their session."""
+    seconds = max(0, session.claims.exp - ctx.clock() // times.SECOND)
+    return cookies.write(cookies.SESSION, session.token, is_secure=site.is_secure, seconds=seconds)
+
+
+async def authenticate(
+    site: sites.Site, ctx: context.Context, headers: routing.Headers
+) -> tuple[caller.Caller, sessions.Session]:
+    """Who holds the session of a request's cookie."""
+    token = cookies.read(headers, cookies.SESSION, is_secure=site.is_secure)
+    if token is None:
+        raise errors.Unauthorized("log in to see this page")
+    return await sessions.authenticate(ctx, token)
+
+
+def get(
+    site: sites.Site,
+    path: str,
+    handler: Handler,
+    *,
+    query: type[msgspec.Struct] | None = None,
+    permission: caller.Permission = VIEW,
+) -> routing.Route[context.Context]:
+    """A page to look at."""
+    return _route("GET", path, _authenticated(site, handler), permission=permission, query=query)
+
+
+def post(
+    site: sites.Site,
+    path: str,
+    handler: Handler,
+    *,
+    form: type[forms.Form] = forms.Form,
+    permission: caller.Permission = caller.Permission.CHANGE,
+    body_limit: int = routing.MAX_BODY_BYTES,
+) -> routing.Route[context.Context]:
+    """A form to send."""
+    return dataclasses.replace(
+        _route("POST", path, _authenticated(site, handler), permission=permission),
+        body=form,
+        body_type=routing.FORM,
+        body_limit=body_limit,
+    )
+
+
+def public(
+    method: str,
+    path: str,
+    handler: routing.Handler[context.Context],
+    *,
+    query: type[msgspec.Struct] | None = None,
+    form: type[forms.Form] | None = None,
+    body_limit: int = routing.MAX_BODY_BYTES,
+) -> routing.Route[context.Context]:
+    """A route for people who are not logged in; its handler has to refuse what another site has started."""
+    route = _route(method, path, handler, permission=None, query=query)
+    if form is None:
+        return route
+    return dataclasses.replace(route, body=form, body_type=routing.FORM, body_limit=body_limit)
+
+
+def _route(
+    method: str,
+    path: str,
+    handler: routing.Handler[context.Context],
+    *,
+    permission: caller.Permission | None,
+    query: type[msgspec.Struct] | None = None,
+) -> routing.Route[context.Context]:
+    return routing.Route(
+        method=method,
+        path=path,
+        handler=handler,
+        summary="A page",
+        tag=TAG,
+        permission=permission,
+        responses={200: bytes},
+        query=query,
+        content_type=sites.HTML,
+    )
+
+
+def _authenticated(site: sites.Site, handler: Handler) -> routing.Handler[context.Context]:
+    async def handle(ctx: context.Context, request: routing.Request) -> routing.Response:
+        _, session = await authenticate(site, ctx, request.headers)
+        if isinstance(request.body, forms.Form):
+            forms.refuse_cross_origin(site, request.headers)
+            if not sessions.is_csrf_token(ctx, session, request.body.word or ""):
+                raise forms.missing_csrf_token()
+        user, account = await authentication.me(ctx, request.caller)
+        return await handler(PageRequest(site, ctx, request, session, user, account))
+
+    return handle

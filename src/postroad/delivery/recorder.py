@@ -1,0 +1,230 @@
+"""From what happened to what is recorded: the outcome for each recipient, the next attempt, and the record itself.
+
+A result is never forgotten: while the store is away it is kept and offered again. How many may wait is bounded; beyond
+that workers stop sending, so that a crash leaves little in doubt. Only a stop ends the waiting: results that the store
+does not take in the grace time are left to the ends of their leases.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.delivery import attempter, leases, message_loader
+from postroad.model import identifiers, retry, times
+from postroad.model.bounces import disposition as bounces_disposition
+from postroad.protocol.smtp import values
+from postroad.services import context
+from postroad.services.results import bounce_guard, outcomes
+from postroad.storage import attempts, queue, retrying_commits
+from postroad.telemetry import logs, metrics
+
+# Deliveries whose record is on its way to disk: the most that a crash can leave in doubt.
+MAX_UNRECORDED: Final = 256
+
+
+class AttemptInfo(msgspec.Struct, frozen=True):
+    """Where and when an attempt was made; empty names when it got nowhere."""
+
+    pool: str
+    started_at: int
+    ended_at: int
+    host: str = ""
+    address: str = ""
+    tls: str = ""
+    recipient_count: int = 0
+
+
+class Recorder:
+    """Records outcomes, however long it takes."""
+
+    def __init__(self, ctx: context.Context, held: leases.Leases, log: logs.Logger) -> None:
+        self._ctx = ctx
+        self._held = held
+        self._log = log
+        self._schedule = ctx.settings.delivery.retry_seconds
+        self._room = asyncio.Semaphore(MAX_UNRECORDED)
+        self._is_unlimited = False
+        self._retrying_commits: retrying_commits.RetryingCommits[Sequence[outcomes.Outcome], outcomes.RecordResult] = (
+            retrying_commits.RetryingCommits(ctx.outcome_commits, settled=self._settled, refused=self._refused)
+        )
+
+    async def record_attempt(
+        self, job: message_loader.Job, job_result: attempter.JobResult, *, pool: str, started_at: int
+    ) -> None:
+        """Record what a job came to; returns when it is on its way."""
+        attempt_info = AttemptInfo(
+            pool,
+            started_at,
+            self._ctx.clock(),
+            job_result.host,
+            job_result.address,
+            job_result.tls,
+            job.recipient_count,
+        )
+        await self.record(
+            [
+                self._outcome(claim, result, disposition, attempt_info)
+                for claim, result, disposition in zip(
+                    job.claims, job_result.results, job_result.dispositions, strict=True
+                )
+            ]
+        )
+
+    async def record_unroutable(self, claims: Sequence[queue.Claimed], result: values.RecipientResult) -> None:
+        """Record an attempt that got nowhere, because there is no route or no content."""
+        disposition = bounces_disposition.classify(result)
+        now = self._ctx.clock()
+        attempt_info = AttemptInfo("", now, now)
+        await self.record([self._outcome(claim, result, disposition, attempt_info) for claim in claims])
+
+    async def record_without_attempt(
+        self, claims: Sequence[queue.Claimed], verdict: bounces_disposition.Verdict, responses: Sequence[str]
+    ) -> None:
+        """Record what was decided here, without an attempt."""
+        now = self._ctx.clock()
+        await self.record(
+            [
+                outcomes.Outcome(
+                    key=claim.key,
+                    email_key=claim.email_key,
+                    recipient_count=0,
+                    verdict=verdict,
+                    smtp_code=None,
+                    response=response,
+                    at=now,
+                    ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
+                    worker=self._held.worker,
+                )
+                for claim, response in zip(claims, responses, strict=True)
+            ]
+        )
+
+    async def record(self, ended: Sequence[outcomes.Outcome]) -> None:
+        """Record outcomes; waits only while too many others are unrecorded."""
+        await self._room.acquire()
+        if self._is_unlimited:
+            self._room.release()  # which lets the next one through
+        self._ctx.metrics.unrecorded.change(1)
+        self._retrying_commits.submit(ended)
+
+    def lift_limit(self) -> None:
+        """Let nobody wait any more: after a stop nothing is begun, and each connection has one more result at most."""
+        self._is_unlimited = True
+        self._room.release()
+
+    async def close(self, *, seconds: float) -> None:
+        """Wait until everything is recorded, at most so long."""
+        if left := await self._retrying_commits.close(seconds=seconds):
+            self._log.warning("results_given_up", results=left)
+
+    def _settled(self, ended: Sequence[outcomes.Outcome], outcome: outcomes.RecordResult | Exception) -> None:
+        if isinstance(outcome, Exception):
+            # A bug, and the log says so. The lease ends, and the recipients are tried again.
+            self._log.error("results_not_recorded", message_id=ended[0].key[1], exc_info=outcome)
+        else:
+            if outcome.events:
+                self._ctx.webhook_wakeup.set()
+            self._log_outcomes(ended)
+            bounce_guard.report_notices(outcome.notices, log=self._log, counted=self._ctx.metrics)
+        self._held.drop(one.key for one in ended)
+        self._ctx.metrics.unrecorded.change(-1)
+        self._room.release()
+
+    def _refused(self, waiting: int, error: errors.PostroadError) -> None:
+        self._log.warning("results_not_recorded_yet", results=waiting, error=error.code)
+
+    def _outcome(
+        self,
+        claim: queue.Claimed,
+        result: values.RecipientResult,
+        disposition: bounces_disposition.Disposition,
+        attempt_info: AttemptInfo,
+    ) -> outcomes.Outcome:
+        now = attempt_info.ended_at
+        verdict, next_attempt_at = self._verdict(claim, disposition, now)
+        code = result.reply.code if result.reply else None
+        response = result.words
+        return outcomes.Outcome(
+            key=claim.key,
+            email_key=claim.email_key,
+            recipient_count=attempt_info.recipient_count,
+            verdict=verdict,
+            smtp_code=code,
+            response=response,
+            at=now,
+            ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
+            worker=self._held.worker,
+            next_attempt_at=next_attempt_at,
+            suppress=result.reply is not None and self._suppresses(verdict, disposition),
+            attempt=attempts.Attempt(
+                *claim.key,
+                started_at=attempt_info.started_at,
+                duration=now - attempt_info.started_at,
+                pool=attempt_info.pool,
+                host=attempt_info.host,
+                address=attempt_info.address,
+                tls=attempt_info.tls,
+                stage=result.stage,
+                verdict=verdict,
+                fault=disposition.fault,
+                reason=disposition.reason,
+                smtp_code=code,
+                enhanced_code=result.reply.enhanced if result.reply else "",
+                response=response,
+                in_doubt=int(result.in_doubt),
+            ),
+        )
+
+    def _verdict(
+        self, claim: queue.Claimed, disposition: bounces_disposition.Disposition, now: int
+    ) -> tuple[bounces_disposition.Verdict, int | None]:
+        if disposition.verdict is not bounces_disposition.Verdict.RETRY:
+            return disposition.verdict, None
+        random_fraction = random.random()  # noqa: S311 - jitter
+        wait = retry.delay(
+            self._schedule,
+            claim.attempt_count + 1,
+            random_fraction=random_fraction,
+            retry_after=disposition.retry_after,
+        )
+        return (
+            (bounces_disposition.Verdict.FAILED, None)
+            if wait is None
+            else (bounces_disposition.Verdict.RETRY, now + wait)
+        )
+
+    def _suppresses(self, verdict: bounces_disposition.Verdict, disposition: bounces_disposition.Disposition) -> bool:
+        """Only for what a destination has said: a domain that is missing from DNS today may be back tomorrow."""
+        addressed = (
+            verdict is bounces_disposition.Verdict.BOUNCED and disposition.fault is bounces_disposition.Fault.ADDRESS
+        )
+        return addressed and self._ctx.settings.delivery.suppress
+
+    def _log_outcomes(self, ended: Sequence[outcomes.Outcome]) -> None:
+        for outcome in ended:
+            attempt = outcome.attempt
+            self._count(outcome)
+            self._log.info(
+                "recipient_tried"
+                if outcome.verdict is bounces_disposition.Verdict.RETRY
+                else f"recipient_{outcome.verdict.value}",
+                message_id=outcome.key[1],
+                recipient_id=outcome.key[2],
+                host=attempt.host if attempt else "",
+                smtp_code=outcome.smtp_code,
+                reason=attempt.reason if attempt else "",
+                in_doubt=bool(attempt and attempt.in_doubt),
+            )
+
+    def _count(self, outcome: outcomes.Outcome) -> None:
+        counted, attempt, verdict = self._ctx.metrics, outcome.attempt, outcome.verdict.value
+        provider = metrics.provider_label(attempt.pool if attempt else "")
+        if outcome.verdict is not bounces_disposition.Verdict.RETRY:
+            counted.recipients.add(provider, verdict)
+        if attempt:
+            counted.attempts.add(verdict, attempt.fault or "", attempt.reason)
+            counted.attempt_seconds.observe(attempt.duration / times.SECOND, provider)

@@ -1,0 +1,127 @@
+"""How fast one pool sends: never beyond its limits, careful with a destination it does not know, and slower when asked.
+
+Three things act together. Connections grow from two, one more for each success, and halve when connecting fails, so
+that a dead destination ties up little. Messages start at an even rate (GCRA, as in `throttle`, but with fractions of a
+message a second). And a destination that says "slow down" gets a pause, and then half of what it got before; every ten
+seconds of success give back a tenth of the limits. Times are seconds of any clock that does not go back.
+"""
+
+from typing import Final
+
+FIRST_CONNECTIONS: Final = 2
+# How far messages may run ahead of the even rate, so that a late timer does not lower it.
+BURST_SECONDS: Final = 0.1
+# The share of its limits that a pool has, in hundredths: all of them, and the least. Below that, pauses do the slowing.
+FULL_SHARE: Final = 100
+MIN_SHARE: Final = 1
+# What comes in this short after a "slow down" was under way already and is no new sign.
+SETTLE_SECONDS: Final = 5.0
+FIRST_PAUSE_SECONDS: Final = 5.0
+# A destination may ask for more; the recipients that it said so for keep to it, and the others test it by then.
+MAX_PAUSE_SECONDS: Final = 600.0
+# 2 to this power times the first pause is beyond the longest.
+MAX_DOUBLINGS: Final = 7
+RECOVERY_SHARE: Final = 10
+RECOVERY_SECONDS: Final = 10.0
+# What a destination said this long ago, with nothing taken since, says nothing about today.
+RESET_SECONDS: Final = 3600.0
+
+
+class AdaptiveRate:
+    """One pool. `messages_per_connection` is kept for whoever looks after its connections."""
+
+    __slots__ = (
+        "_allowance",
+        "_ceiling",
+        "_connections",
+        "_interval",
+        "_next_at",
+        "_paused_until",
+        "_rate",
+        "_recover_at",
+        "_settling_until",
+        "_share",
+        "_slow_downs",
+        "messages_per_connection",
+    )
+
+    def __init__(self, *, connections: int, messages_per_second: int, messages_per_connection: int) -> None:
+        self.messages_per_connection = messages_per_connection
+        self._connections = connections
+        self._rate = messages_per_second
+        self._allowance = min(FIRST_CONNECTIONS, connections)
+        self._next_at = 0.0  # when the next message is due at the even rate
+        self._paused_until = self._settling_until = self._recover_at = 0.0
+        self._slow_downs = 0
+        self._set_share(FULL_SHARE)
+
+    def _set_share(self, share: int) -> None:
+        self._share = share
+        self._interval = FULL_SHARE / (self._rate * share)
+        self._ceiling = max(1, self._connections * share // FULL_SHARE)
+        self._allowance = min(self._allowance, self._ceiling)
+
+    def allowed_connections(self) -> int:
+        """How many connections may be open or opening."""
+        return self._allowance
+
+    def rate(self) -> float:
+        """How many messages may start in a second, as things stand."""
+        return 1 / self._interval
+
+    def wait(self, now: float) -> float:
+        """The seconds until a message may start; 0.0 when one may start now."""
+        if now < self._paused_until:
+            return self._paused_until - now
+        return max(0.0, self._next_at - now - BURST_SECONDS)
+
+    def take(self, now: float) -> float:
+        """0.0 when a message may start now, which counts it; else the seconds to wait before asking again."""
+        wait = self.wait(now)
+        if not wait:
+            self._next_at = max(self._next_at, now) + self._interval
+        return wait
+
+    def connection_failed(self, now: float) -> None:  # noqa: ARG002 - all reports have the same form
+        """A host could not be reached or would not talk."""
+        self._allowance = max(1, self._allowance // 2)
+
+    def succeeded(self, now: float) -> None:
+        """A message was taken by the destination."""
+        if self._allowance < self._ceiling:
+            self._allowance += 1
+        if self._share < FULL_SHARE and now >= self._recover_at:
+            self._recover_at = now + RECOVERY_SECONDS
+            self._slow_downs = max(0, self._slow_downs - 1)
+            self._set_share(min(self._share + RECOVERY_SHARE, FULL_SHARE))
+
+    def slow_down(self, now: float, retry_after: int | None = None) -> None:
+        """The destination asked for less, perhaps for a time that it named in seconds."""
+        pause = FIRST_PAUSE_SECONDS * 2**self._slow_downs if retry_after is None else max(1.0, retry_after)
+        until = now + min(pause, MAX_PAUSE_SECONDS)
+        if now < self._settling_until:
+            if retry_after is not None and until > self._paused_until:
+                self._pause(now, until)
+            return
+        self._pause(now, until)
+        self._slow_downs = min(self._slow_downs + 1, MAX_DOUBLINGS)
+        self._allowance = max(1, self._allowance // 2)
+        self._set_share(max(MIN_SHARE, self._share // 2))
+
+    def _pause(self, now: float, until: float) -> None:
+        self._paused_until = until
+        self._settling_until = max(self._paused_until, now + SETTLE_SECONDS)
+        self._recover_at = self._paused_until + RECOVERY_SECONDS
+
+    def paused_until(self, now: float) -> float | None:
+        """When the pause ends; None when there is none."""
+        return self._paused_until if now < self._paused_until else None
+
+    def state(self, now: float) -> str:
+        """`open`, `slowed` or `paused`, as operators see it; a pool that rested long enough is open again."""
+        if now < self._paused_until:
+            return "paused"
+        if self._share < FULL_SHARE and now >= self._recover_at + RESET_SECONDS:
+            self._slow_downs = 0
+            self._set_share(FULL_SHARE)
+        return "open" if self._share == FULL_SHARE else "slowed"

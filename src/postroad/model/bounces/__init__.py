@@ -1,0 +1,1 @@
+"""Bounce classification: from a reply to its disposition, and the reasons that people read."""

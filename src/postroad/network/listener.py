@@ -1,0 +1,190 @@
+"""What all listeners do: bind, accept, sweep once a second, stop in order.
+
+A listener starts and stops inside the caller's event loop and leaves signals alone. Stopping means: no new connection,
+idle ones let go, what is under way finished within the grace time, the rest cancelled and cut.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, Protocol
+
+SWEEP_SECONDS: Final = 1.0
+# For clients that come together after a restart.
+BACKLOG: Final = 2048
+# Who is cancelled has only to say so, and a transport that is cut only to tell.
+ABORT_SECONDS: Final = 1.0
+
+
+# What one process listens with.
+BoundSockets = Sequence[socket.socket]
+Address = tuple[int, tuple[Any, ...]]
+
+
+def bind(host: str, port: int, *, processes: int = 1) -> Sequence[BoundSockets]:
+    """Claim an address, under all families that its name has; port 0 takes a free one. Raises OSError.
+
+    Each of several processes gets sockets of its own, over which the system spreads connections evenly. At one socket,
+    whoever wakes first would take them all.
+    """
+    found = _addresses(host, port)
+    if processes == 1:
+        return [_bind(found)]
+    if port:
+        # Sockets that share an address share it with whoever asks to: nobody may be there before.
+        _close(_bind(found))
+    first = _bind(found, shared=True)
+    taken = [(one.family, one.getsockname()) for one in first]
+    return [first, *(_bind(taken, shared=True) for _ in range(processes - 1))]
+
+
+def _addresses(host: str, port: int) -> Sequence[Address]:
+    if host == "::" and socket.has_dualstack_ipv6():
+        return [(socket.AF_INET6, (host, port))]
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys((family, where) for family, _, _, _, where in found))
+
+
+def _bind(addresses: Sequence[Address], *, shared: bool = False) -> BoundSockets:
+    bound: list[socket.socket] = []
+    try:
+        for family, where in addresses:
+            # Left alone, "all addresses" would be deaf to IPv4, which nobody expects.
+            is_dual = where[0] == "::" and socket.has_dualstack_ipv6()
+            bound.append(
+                socket.create_server(
+                    where[:2], family=family, backlog=BACKLOG, reuse_port=shared, dualstack_ipv6=is_dual
+                )
+            )
+    except OSError:
+        _close(bound)
+        raise
+    return bound
+
+
+def _close(bound: BoundSockets) -> None:
+    for one in bound:
+        one.close()
+
+
+def address(bound: BoundSockets) -> tuple[str, int]:
+    """The host and the port of the first."""
+    host, port = bound[0].getsockname()[:2]
+    return str(host), int(port)
+
+
+class Connection(Protocol):
+    """One connection, which adds itself to those of its listener and takes itself off."""
+
+    transport: asyncio.Transport
+
+    def shutdown(self) -> None:
+        """Close when nothing is under way, which may be now."""
+
+    def sweep(self, now: float) -> None:
+        """End what is overdue."""
+
+
+class Cancellable(Protocol):
+    """Something under way."""
+
+    def cancel(self) -> object:
+        """Give it up."""
+
+
+class ListenerState(Protocol):
+    """What connections share."""
+
+    # There while the listener stops; set when a connection or some work has ended.
+    changed: asyncio.Event | None
+
+
+class Listener:
+    """One listening address. The collections are the connections' own, and change while this looks at them."""
+
+    def __init__(
+        self,
+        make_connection: Callable[[], asyncio.Protocol],
+        *,
+        shared: ListenerState,
+        connections: Collection[Connection],
+        working: Collection[Cancellable],
+        sweep_seconds: float,
+    ) -> None:
+        self._make_connection = make_connection
+        self._state = shared
+        self._connections = connections
+        self._working = working
+        self._sweep_seconds = sweep_seconds
+        self._servers: list[asyncio.Server] = []
+        self._address: tuple[str, int] | None = None
+        self._ticker: asyncio.TimerHandle | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port that are bound."""
+        if self._address is None:
+            raise RuntimeError("the listener is not started")
+        return self._address
+
+    async def start(self, host: str, port: int) -> None:
+        """Bind and accept; port 0 takes a free one."""
+        (bound,) = await asyncio.to_thread(bind, host, port)
+        await self.serve(bound)
+
+    async def serve(self, bound: BoundSockets) -> None:
+        """Accept at addresses that are bound already, perhaps by the process that started this one."""
+        loop = asyncio.get_running_loop()
+        self._address = address(bound)
+        for one in bound:
+            self._servers.append(await loop.create_server(self._make_connection, sock=one, backlog=BACKLOG))
+        self._tick()
+
+    async def stop(self, *, grace_seconds: float) -> None:
+        """Finish what is under way within the grace time, and close everything."""
+        if not self._servers:
+            return
+        changed = self._state.changed = asyncio.Event()
+        for server in self._servers:
+            server.close()
+        self._shut_down_connections()
+        if not await self._wait_until_empty(changed, grace_seconds, self._working, self._connections):
+            await self._abort(changed)
+        if self._ticker is not None:
+            self._ticker.cancel()
+
+    def on_sweep(self) -> None:
+        """What else is done once a second."""
+
+    def _shut_down_connections(self) -> None:
+        for connection in list(self._connections):
+            connection.shutdown()
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._ticker = loop.call_later(self._sweep_seconds, self._tick)
+        self.on_sweep()
+        now = loop.time()
+        for connection in list(self._connections):
+            connection.sweep(now)
+        if self._state.changed is not None:
+            # For one that was accepted just before the listening socket closed.
+            self._shut_down_connections()
+
+    async def _wait_until_empty(self, changed: asyncio.Event, seconds: float, *awaited: Collection[object]) -> bool:
+        """Wait until these are empty, for so long; whether they are."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while any(awaited):
+                    changed.clear()
+                    await changed.wait()
+        return not any(awaited)
+
+    async def _abort(self, changed: asyncio.Event) -> None:
+        for work in list(self._working):
+            work.cancel()
+        await self._wait_until_empty(changed, ABORT_SECONDS, self._working)
+        for connection in list(self._connections):
+            connection.transport.abort()
+        await self._wait_until_empty(changed, ABORT_SECONDS, self._connections)

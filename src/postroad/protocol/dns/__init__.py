@@ -1,0 +1,1 @@
+"""Records in DNS that mail depends on: SPF, DKIM, DMARC, MTA-STS."""

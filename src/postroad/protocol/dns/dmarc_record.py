@@ -1,0 +1,58 @@
+"""DMARC's record: what a domain wants done with mail that nobody vouches for (RFC 7489 section 6.3).
+
+Receivers look at `_dmarc.` and the domain of the From field, and then at the domains above it. Exactly one record
+counts; where there are two, there is none (section 6.6.3).
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from postroad.protocol.dns import tag_lists
+
+TYPE: Final = "TXT"
+POLICIES: Final = ("none", "quarantine", "reject")
+# The least that is a policy: it changes nothing about the domain's mail, and large receivers ask for it.
+MINIMAL: Final = "v=DMARC1; p=none"
+# A name has many labels only when somebody plays; the successor of RFC 7489 stops after eight questions too.
+MAX_NAMES: Final = 8
+
+_DMARC_VERSION: Final = re.compile(r"v[ \t]*=[ \t]*DMARC1[ \t]*(;|\Z)")
+
+
+class DmarcError(ValueError):
+    """A record that receivers ignore; the message says why."""
+
+
+def name(domain: str) -> str:
+    """Where the record of a domain stands."""
+    return f"_dmarc.{domain}"
+
+
+def names(domain: str) -> Iterator[str]:
+    """Where a record that holds for a domain may stand: its own, then those above it, down to two labels."""
+    labels = domain.split(".")
+    places = [".".join(labels[at:]) for at in range(max(1, len(labels) - 1))]
+    # The domain itself, and the highest of the others: an organisation's domain is near the top.
+    for place in [places[0], *places[1:][-(MAX_NAMES - 1) :]]:
+        yield name(place)
+
+
+def is_dmarc(text: str) -> bool:
+    """Whether a TXT record means to be one."""
+    return _DMARC_VERSION.match(text) is not None
+
+
+def policy(text: str) -> str:
+    """What a record asks for, one of `POLICIES`. Raises DmarcError."""
+    tags = tag_lists.parse(text)
+    if tags is None:
+        raise DmarcError("it is not a list of tags such as v=DMARC1; p=none")
+    if next(iter(tags)) != "v":
+        raise DmarcError("v=DMARC1 has to stand first")
+    if "p" not in tags:
+        raise DmarcError("p= is missing")
+    wanted = tags["p"].lower()
+    if wanted not in POLICIES:
+        raise DmarcError("p= is none of none, quarantine and reject")
+    return wanted

@@ -1,0 +1,84 @@
+"""MTA-STS (RFC 8461): the TXT record that announces a policy, the policy itself, and the hosts that it allows.
+
+Whoever publishes something else than a policy has none: every parser returns None for it. Unknown fields are ignored,
+as the RFC asks, and of a field that stands more than once only the first counts, except for `mx`.
+"""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+WELL_KNOWN_PATH: Final = "/.well-known/mta-sts.txt"
+MEDIA_TYPE: Final = "text/plain"
+# Section 3.2: about a year.
+MAX_AGE_SECONDS: Final = 31_557_600
+# Far beyond any set of mail hosts; a policy is kept in memory.
+MAX_PATTERNS: Final = 100
+
+_VERSION: Final = "STSv1"
+# Section 3.1. The version stands first; blanks may surround the semicolons.
+_RECORD: Final = re.compile(r"v=STSv1[ \t]*;(?P<fields>.*)")
+_ID: Final = re.compile(r"[A-Za-z0-9]{1,32}")
+# Section 3.2: a domain name, or one whose leftmost label is a star.
+_PATTERN: Final = re.compile(r"(\*\.)?[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+_AGE: Final = re.compile(r"[0-9]{1,10}")
+_MAX_NAME_CHARACTERS: Final = 253
+
+
+class Mode(StrEnum):
+    """What a sender does with a host that the policy does not allow."""
+
+    ENFORCE = "enforce"
+    TESTING = "testing"
+    NONE = "none"
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """A domain's policy. The patterns are in lower case."""
+
+    mode: Mode
+    patterns: tuple[str, ...]
+    max_age: int
+
+    def allows(self, host: str) -> bool:
+        """Whether a mail host's name matches a pattern; a star stands for exactly one label (section 4.1)."""
+        name = host.lower().rstrip(".")
+        _, _, parent = name.partition(".")
+        return name in self.patterns or (parent != "" and f"*.{parent}" in self.patterns)
+
+
+def policy_id(texts: Iterable[str]) -> str | None:
+    """The id of the policy that the TXT records announce. Anything but one record of this version announces none."""
+    announced = [match["fields"] for match in map(_RECORD.fullmatch, texts) if match is not None]
+    if len(announced) != 1:
+        return None
+    fields = (field.strip(" \t").partition("=") for field in announced[0].split(";"))
+    ids = [value for name, _, value in fields if name == "id"]
+    return ids[0] if ids and _ID.fullmatch(ids[0]) else None
+
+
+def parse_policy(content: bytes) -> Policy | None:
+    """The policy in a response's body."""
+    try:
+        lines = content.decode("utf-8").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError:
+        return None
+    pairs = [(name.strip(" \t"), value.strip(" \t")) for name, _, value in (line.partition(":") for line in lines)]
+    fields = dict(reversed(pairs))
+    patterns = tuple(value.lower() for name, value in pairs if name == "mx")
+    if fields.get("version") != _VERSION or fields.get("mode") not in set(Mode):
+        return None
+    mode = Mode(fields["mode"])
+    if not _AGE.fullmatch(fields.get("max_age", "")) or not _are_valid(patterns, mode=mode):
+        return None
+    return Policy(mode, patterns, min(int(fields["max_age"]), MAX_AGE_SECONDS))
+
+
+def _are_valid(patterns: tuple[str, ...], *, mode: Mode) -> bool:
+    """A policy that wants something of hosts has to name some."""
+    if len(patterns) > MAX_PATTERNS or (not patterns and mode is not Mode.NONE):
+        return False
+    return all(len(pattern) <= _MAX_NAME_CHARACTERS and _PATTERN.fullmatch(pattern) for pattern in patterns)

@@ -1,0 +1,62 @@
+"""Bodies of text as octets that every mail host carries (RFC 2045 section 6).
+
+Every line end, however it was written, becomes CRLF. ASCII with lines of at most 998 characters goes as it is
+(`7bit`); everything else goes as quoted-printable or base64, whichever is smaller. `8bit` is never used, because a
+host on the way may not offer it and would have to change the message under its signature. NUL is refused (RFC 5322
+section 4.1).
+"""
+
+import binascii
+from typing import Final
+
+from postroad.protocol.mime import base64_lines
+
+MAX_LINE_CHARACTERS: Final = 998  # RFC 5322 section 2.1.1
+_ASCII: Final = bytes(range(128))
+
+
+class BodyError(ValueError):
+    """The text may not be the body of a message. The message says why and is safe to show."""
+
+
+def encode(text: str) -> tuple[str, bytes]:
+    """The name of the transfer encoding, and the body in it."""
+    if "\0" in text:
+        raise BodyError("a body may not contain the character NUL (U+0000)")
+    try:
+        octets = text.encode()
+    except UnicodeEncodeError:
+        raise BodyError("a body may not contain half of a surrogate pair") from None
+    if b"\r" in octets:
+        octets = octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    other_octets = 0 if text.isascii() else len(octets.translate(None, _ASCII))
+    must_encode = other_octets or _has_long_line(octets)
+    octets = octets.replace(b"\n", b"\r\n")
+    return _encode_smaller(octets, other_octets=other_octets) if must_encode else ("7bit", octets)
+
+
+def _has_long_line(octets: bytes) -> bool:
+    """Whether a line has over 998 characters, by hopping from line end to line end and not by looking at each line."""
+    start = 0
+    while len(octets) - start > MAX_LINE_CHARACTERS:
+        end = octets.rfind(b"\n", start, start + MAX_LINE_CHARACTERS + 1)
+        if end < 0:
+            return True
+        start = end + 1
+    return False
+
+
+def _encode_smaller(octets: bytes, *, other_octets: int) -> tuple[str, bytes]:
+    base64_length = base64_lines.encoded_length(len(octets))
+    # Quoted-printable spends three octets on each that is not ASCII: often that alone makes it the larger one.
+    if len(octets) + 2 * other_octets < base64_length:
+        quoted = _quoted_printable(octets)
+        if len(quoted) < base64_length:
+            return "quoted-printable", quoted
+    return "base64", base64_lines.encode(octets)
+
+
+def _quoted_printable(octets: bytes) -> bytes:
+    quoted = binascii.b2a_qp(octets, istext=True)
+    # The library takes its soft line breaks from the first line end that it sees, and writes LF when there is none.
+    return quoted if b"\r\n" in octets else quoted.replace(b"\n", b"\r\n")

@@ -1,0 +1,1 @@
+"""Reports that come back: delivery status notifications and feedback reports."""

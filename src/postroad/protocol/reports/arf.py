@@ -1,0 +1,76 @@
+"""Reads feedback reports: what a mailbox provider tells of somebody who has complained about a message.
+
+The format is ARF, RFC 5965 (RFC 6591 adds reports about authentication): a part `message/feedback-report` with fields,
+and the message or its header behind it. The reader never fails and never takes long: mail that is no report is None,
+and a field that makes no sense is missing. Providers like to hide whom a report is about, so what it names are claims
+to be held against what is known.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad.protocol.mime import report_parser
+from postroad.protocol.reports import bounce_text
+
+REPORT_TYPE: Final = "message/feedback-report"
+_RETURNED_TYPES: Final = frozenset(
+    {"message/rfc822", "message/global", "text/rfc822-headers", "message/rfc822-headers", "message/global-headers"}
+)
+# No message has more recipients in one transaction (RFC 5321 section 4.5.3.1.8).
+MAX_RECIPIENTS: Final = 100
+ADDRESS_CHARACTERS: Final = 400
+# The names are short, and those of the registry are shorter.
+TYPE_CHARACTERS: Final = 40
+# RFC 5965 section 3.2.2: it may come more than once.
+_RECIPIENT: Final = re.compile(r"^original-rcpt-to[ \t]*:(.*(?:\n[ \t]+\S.*)*)", re.IGNORECASE | re.MULTILINE)
+
+
+class FeedbackReport(msgspec.Struct, frozen=True):
+    """What a report says, in its own words: its type in lower case, envelope senders, and recipients.
+
+    `senders` are the places where the envelope sender may stand, the best first; empty ones are left out.
+    """
+
+    kind: str
+    senders: tuple[str, ...]
+    recipients: tuple[str, ...]
+
+
+def read(content: bytes) -> FeedbackReport | None:
+    """The report that a message carries; None when it carries none."""
+    parts = list(report_parser.walk(content))
+    for place, part in enumerate(parts):
+        if part.content_type == REPORT_TYPE:
+            text = part.text.replace("\r\n", "\n")
+            fields = report_parser.read_fields(text)
+            senders = [fields.get("original-mail-from", ""), *_return_paths(parts[place + 1 :])]
+            return FeedbackReport(
+                bounce_text.clean(fields.get("feedback-type", "")).lower()[:TYPE_CHARACTERS],
+                tuple(filter(None, map(_address, senders))),
+                tuple(dict.fromkeys(_recipients(text))),
+            )
+    return None
+
+
+def _recipients(text: str) -> Iterator[str]:
+    for match in itertools.islice(_RECIPIENT.finditer(text), MAX_RECIPIENTS):
+        if address := _address(match[1]):
+            yield address
+
+
+def _return_paths(parts: Sequence[report_parser.Part]) -> Iterator[str]:
+    """The field that the last host has put on top of the message that comes back (RFC 5321 section 4.4)."""
+    for part in parts:
+        if part.content_type in _RETURNED_TYPES:
+            yield report_parser.header(part.text.encode(errors="replace")).get("return-path", "")
+
+
+def _address(text: str) -> str:
+    """`<user@example.com>`, also without the brackets, with a type before it or a comment behind it."""
+    kind, semicolon, rest = text.partition(";")
+    words = bounce_text.clean(rest if semicolon else kind).split(maxsplit=1)
+    return words[0].strip("<>")[:ADDRESS_CHARACTERS] if words else ""

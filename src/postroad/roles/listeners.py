@@ -1,0 +1,222 @@
+"""The doors: HTTP, mail that customers hand in over SMTP, mail that comes back, and those who watch the process.
+
+Each listens at the addresses that its settings name, until the stop; then it finishes what is under way.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import postroad
+from postroad import config
+from postroad.api import authentication, documentation, emails, health, metrics
+from postroad.api.v1 import (
+    account,
+    api_keys,
+    audit_log,
+    auth,
+    credentials,
+    domains,
+    inbox,
+    messages,
+    statistics,
+    suppressions,
+    team,
+    templates,
+    test_email,
+    webhook,
+)
+from postroad.dashboard import application as dashboard
+from postroad.dashboard import site as sites
+from postroad.inbound import return_paths
+from postroad.network import hostname, http_exchange, http_limits, http_listener, server_tls, smtp_listener
+from postroad.network import listener as network_listener
+from postroad.roles import role
+from postroad.services import context as services_context
+from postroad.services.auth import authentication as caller_authentication
+from postroad.submission import listeners as submission_listeners
+from postroad.web import application, body_limits, path_switch, routing
+from postroad.web import proxies as web_proxies
+
+# A few who scrape, and a few who ask whether the process lives.
+METRICS_CONNECTIONS: Final = 64
+
+# What the HTTP door offers, in the order in which the documentation shows it. Health comes with the role.
+ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
+    *emails.ROUTES,
+    *auth.ROUTES,
+    *account.ROUTES,
+    *messages.ROUTES,
+    *test_email.ROUTES,
+    *statistics.ROUTES,
+    *credentials.ROUTES,
+    *api_keys.ROUTES,
+    *domains.ROUTES,
+    *templates.ROUTES,
+    *suppressions.ROUTES,
+    *webhook.ROUTES,
+    *team.ROUTES,
+    *audit_log.ROUTES,
+)
+# What listens at the address of each setting is called this.
+LISTENERS: Final = {
+    "http.listen": "http",
+    "metrics.listen": "metrics",
+    "inbound.listen": "inbound",
+    "submission.listen": "submission",
+    "submission.tls_listen": "submission_tls",
+}
+
+
+async def start_api(role_context: role.RoleContext) -> role.Started:
+    """The HTTP door: the API, and the dashboard at the same address."""
+    settings, ctx = role_context.context.settings, role_context.context
+    received = inbox.routes(role_context.mail) if role_context.mail is not None else ()
+    described = (*ROUTES, *received, *health.routes(draining=role_context.stopping.is_set))
+    trusted = settings.http.trusted_proxies
+    proxies = web_proxies.Proxies(trusted) if trusted else None
+    routes = (
+        *described,
+        *documentation.routes(described, version=postroad.__version__),
+        *metrics.routes(role_context.render_metrics),
+    )
+    app = application.Application(
+        ctx,
+        routes,
+        authenticate=authentication.authenticate,
+        require=caller_authentication.require,
+        bind_actor=services_context.acting_as,
+        proxies=proxies,
+        clock=ctx.clock,
+        entropy=ctx.entropy,
+        log=role_context.log,
+        counted=ctx.metrics,
+        large_body_slots=body_limits.LargeBodySlots(doors=role_context.frontend_processes),
+    )
+    served: http_exchange.Application = app
+    if settings.dashboard.enabled:
+        site = sites.build(settings, mail=role_context.mail, is_stopping=role_context.stopping.is_set)
+        pages = dashboard.build_application(ctx, site, proxies=proxies, log=role_context.log)
+        served = path_switch.PathSwitch(app, pages, paths=[route.path for route in routes])
+    return await _serve_http(role_context, served, "http", refuse=app.refuse, connections=settings.http.connections)
+
+
+async def start_metrics(role_context: role.RoleContext) -> role.Started:
+    """A small listener for those who watch the process; no role, because every process may have one."""
+    ctx = role_context.context
+    app = application.Application(
+        ctx,
+        (*metrics.routes(role_context.render_metrics), *health.routes(draining=role_context.stopping.is_set)),
+        authenticate=authentication.authenticate,
+        require=caller_authentication.require,
+        clock=ctx.clock,
+        entropy=ctx.entropy,
+        log=role_context.log,
+        counted=ctx.metrics,
+    )
+    return await _serve_http(role_context, app, "metrics", refuse=app.refuse, connections=METRICS_CONNECTIONS)
+
+
+async def _serve_http(
+    role_context: role.RoleContext,
+    app: http_exchange.Application,
+    section: str,
+    *,
+    refuse: http_exchange.Refuse,
+    connections: int,
+) -> role.Started:
+    listener = http_listener.HttpListener(app, refuse=refuse, limits=http_limits.Limits(connections=connections))
+    return await _listen(
+        role_context, listener, section, grace_seconds=role_context.context.settings.http.grace_seconds
+    )
+
+
+async def _listen(
+    role_context: role.RoleContext,
+    listener: http_listener.HttpListener | smtp_listener.SmtpListener,
+    section: str,
+    *,
+    grace_seconds: float,
+    key: str = "listen",
+) -> role.Started:
+    """Listen at the address that a key of a section names, until the stop."""
+    setting = f"{section}.{key}"
+    bound = role_context.bound.get(setting)
+    if bound is None:
+        (bound,) = await asyncio.to_thread(bind, role_context.context.settings, setting)
+    await listener.serve(bound)
+
+    async def work() -> None:
+        try:
+            await role_context.stopping.wait()
+        finally:
+            await listener.stop(grace_seconds=grace_seconds)
+
+    return role.Started(work, {LISTENERS[setting]: config.Endpoint(*listener.address)})
+
+
+def is_set(settings: config.Settings, setting: str) -> bool:
+    """Whether somebody is to listen at the address of a setting."""
+    section, _, key = setting.partition(".")
+    return bool(getattr(getattr(settings, section), key))
+
+
+def bind(settings: config.Settings, setting: str, *, processes: int = 1) -> Sequence[network_listener.BoundSockets]:
+    """Claim the address that a setting names, for so many processes."""
+    section, _, key = setting.partition(".")
+    endpoint = config.endpoint(getattr(getattr(settings, section), key), name=setting)
+    try:
+        return network_listener.bind(endpoint.host, endpoint.port, processes=processes)
+    except OSError as problem:
+        raise role.cannot_listen(endpoint, problem, setting=setting) from problem
+
+
+async def start_inbound(role_context: role.RoleContext) -> role.Started:
+    """The door for mail that comes back. It is open only when it has an address; else the role has nothing to do."""
+    ctx, settings = role_context.context, role_context.context.settings
+    if not settings.inbound.listen:
+        return _idle_role(role_context, "inbound_closed", reason="inbound.listen is not set")
+    listener = return_paths.listener(
+        ctx, name=settings.delivery.hostname or await hostname.name(), log=role_context.log
+    )
+    return await _listen(role_context, listener, "inbound", grace_seconds=settings.inbound.grace_seconds)
+
+
+async def start_submission(role_context: role.RoleContext) -> role.Started:
+    """The SMTP door. It is open only when it has an address; else the role has nothing to do."""
+    ctx, chosen = role_context.context, role_context.context.settings.submission
+    if not (chosen.listen or chosen.tls_listen):
+        return _idle_role(
+            role_context, "submission_closed", reason="submission.listen and submission.tls_listen are not set"
+        )
+    try:
+        certificate = submission_listeners.load_certificate(ctx.settings)
+    except server_tls.CertificateError as problem:
+        raise role.StartError(f"submission.tls_certificate: {problem}") from problem
+    name = ctx.settings.delivery.hostname or await hostname.name()
+    listeners = submission_listeners.listeners(ctx, name=name, certificate=certificate, log=role_context.log)
+    started: list[role.Started] = []
+    try:
+        for key, listener in listeners.items():
+            started.append(
+                await _listen(role_context, listener, "submission", key=key, grace_seconds=chosen.grace_seconds)
+            )
+    except role.CannotListen:
+        for listener in listeners.values():
+            await listener.stop(grace_seconds=0)
+        raise
+
+    async def work() -> None:
+        await asyncio.gather(*(each.work() for each in started))
+
+    return role.Started(work, {what: where for each in started for what, where in each.addresses.items()})
+
+
+def _idle_role(role_context: role.RoleContext, event: str, *, reason: str) -> role.Started:
+    """A role that has nothing to do, and says so once."""
+
+    async def rest() -> None:
+        role_context.log.info(event, reason=reason)
+        await role_context.stopping.wait()
+
+    return role.Started(rest)

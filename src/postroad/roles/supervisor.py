@@ -1,0 +1,81 @@
+"""How roles run: started one after the other, stopped together, by the first signal or by the first that fails."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Final
+
+from postroad.roles import role as roles_role
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+Start = Callable[[roles_role.RoleContext], Awaitable[roles_role.Started]]
+
+
+class RoleFailed(Exception):
+    """A role ended that should not have; the log says why."""
+
+
+async def run_all(
+    role_context: roles_role.RoleContext,
+    starts: Mapping[str, Start],
+    *,
+    announce: Callable[[roles_role.Addresses], None],
+) -> None:
+    """Run roles until they are to stop, or until one of them ends; `announce` when all have started."""
+    started: dict[str, roles_role.Started] = {}
+    failed: list[str] = []
+    try:
+        for name, start in starts.items():
+            started[name] = await start(role_context)
+        announce({what: where for role in started.values() for what, where in role.addresses.items()})
+    except BaseException:
+        role_context.stopping.set()
+        raise
+    finally:
+        # Also after a failed start: those that have started stop in order, because `stopping` is set by then.
+        async with asyncio.TaskGroup() as group:
+            for name, role in started.items():
+                group.create_task(_run_role(name, role, role_context, failed))
+    if failed:
+        raise RoleFailed(f"the role {failed[0]} failed, so the service has stopped; the log says why")
+
+
+async def _run_role(
+    name: str, role: roles_role.Started, role_context: roles_role.RoleContext, failed: list[str]
+) -> None:
+    """One role's work; when it ends, for whatever reason, the others stop too."""
+    try:
+        await role.work()
+    except Exception:
+        role_context.log.exception("role_failed", role=name)
+        failed.append(name)
+    else:
+        if not role_context.stopping.is_set():
+            role_context.log.error("role_ended", role=name)
+            failed.append(name)
+    finally:
+        role_context.stopping.set()
+
+
+@contextlib.contextmanager
+def stopped_by_signals(role_context: roles_role.RoleContext) -> Iterator[None]:
+    """The first signal stops the roles; a second one is the system's own affair."""
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def stop(number: signal.Signals) -> None:
+        role_context.log.info("stopping", signal=number.name)
+        role_context.stopping.set()
+        for each in SIGNALS:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop, number)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)

@@ -1,0 +1,167 @@
+"""The keeper's side of doors in processes of their own: it writes what they accept, and looks after them."""
+
+import asyncio
+import contextlib
+import functools
+import os
+import signal
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from postroad import errors
+from postroad.network import framing
+from postroad.roles import frontends as roles_frontends
+from postroad.roles import role
+from postroad.services.acceptance import transaction
+from postroad.services.writer import client
+from postroad.storage import access_version
+
+# What a door needs to open the store and listen, on a busy machine.
+START_SECONDS: Final = 60.0
+# Beyond its grace time, for saying good-bye.
+END_SECONDS: Final = 5.0
+
+
+async def start(role_context: role.RoleContext, *, frontends: roles_frontends.Doors) -> role.Started:
+    """Let the doors open the store and listen; returns when all of them do."""
+    connections = [FrontendConnection(role_context, child) for child in frontends.children]
+    for one in connections:
+        await one.connect()
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            await asyncio.gather(*(one.ready for one in connections))
+    except BaseException as problem:
+        await _stop(connections, seconds=END_SECONDS)
+        if isinstance(problem, TimeoutError):
+            raise role.StartError(f"a door did not start in {START_SECONDS:.0f} seconds") from None
+        raise
+
+    async def work() -> None:
+        stop = asyncio.create_task(role_context.stopping.wait())
+        gone = [asyncio.create_task(one.gone.wait()) for one in connections]
+        try:
+            await asyncio.wait([stop, *gone], return_when=asyncio.FIRST_COMPLETED)
+            for one in connections:
+                if one.gone.is_set() and not role_context.stopping.is_set():
+                    role_context.log.error("door_lost", door=one.child.name)
+        finally:
+            for task in (stop, *gone):
+                task.cancel()
+            settings = role_context.context.settings
+            grace = max(settings.http.grace_seconds, settings.submission.grace_seconds)
+            await _stop(connections, seconds=grace + END_SECONDS)
+
+    return role.Started(work, frontends.addresses)
+
+
+async def _stop(connections: list["FrontendConnection"], *, seconds: float) -> None:
+    """Stop all doors; those that do not end in time are killed."""
+    ends: dict[asyncio.Task[object], FrontendConnection] = {}
+    for one in connections:
+        one.send(client.Stop())
+        ends[asyncio.create_task(asyncio.to_thread(os.waitpid, one.child.process_id, 0))] = one
+    _, late = await asyncio.wait(ends, timeout=seconds)
+    for end in late:
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.kill(ends[end].child.process_id, signal.SIGKILL)
+    await asyncio.wait(ends)
+
+
+class FrontendConnection:
+    """A door, as its keeper knows it."""
+
+    def __init__(self, role_context: role.RoleContext, child: roles_frontends.FrontendProcess) -> None:
+        self.child = child
+        self.gone = asyncio.Event()
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._duty = role_context
+        self._ctx = role_context.context
+        self._channel: client.Channel | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def connect(self) -> None:
+        """Take up the line, and let the door begin."""
+        self._channel = client.Channel(await framing.connect(self.child.line, self._on_frame, self._on_disconnect))
+        self._channel.send(client.StoreReady())
+
+    def _on_frame(self, frame: memoryview) -> None:
+        for message in client.decode_from_frontend(frame):
+            match message:
+                case client.Submit(number, submission):
+                    self._accept(number, submission)
+                case client.MetricsSnapshot(counts):
+                    self._ctx.metrics.others[self.child.name] = counts
+                case client.MetricsRequest(number):
+                    self._begin(self._send_metrics(number))
+                case client.Probe(number):
+                    self._begin(self._probe(number))
+                case client.Wakeup():
+                    self._wake(message)
+                case client.Ready() | client.StartFailed():
+                    self._started(message)
+
+    def _started(self, message: client.Ready | client.StartFailed) -> None:
+        if self.ready.done():  # nobody waits for it any more
+            return
+        if isinstance(message, client.StartFailed):
+            self.ready.set_exception(role.StartError(message.reason))
+        else:
+            self.ready.set_result(None)
+
+    def _wake(self, message: client.Wakeup) -> None:
+        if message.mail:
+            self._ctx.mail_wakeup.set()
+        if message.events:
+            self._ctx.webhook_wakeup.set()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _accept(self, number: int, submission: transaction.Submission) -> None:
+        try:
+            answer = self._ctx.accept_commits.start(submission, size=submission.message.size)
+        except errors.PostroadError as refusal:
+            self.send(client.rejection_of(number, refusal))
+        else:
+            answer.add_done_callback(functools.partial(self._answer, number))
+
+    def _answer(self, number: int, answer: asyncio.Future[transaction.Accepted]) -> None:
+        problem = answer.exception()
+        if problem is None:
+            self._ctx.mail_wakeup.set()
+            self.send(client.SubmitOk(number, answer.result()))
+        elif isinstance(problem, errors.PostroadError):
+            self.send(client.rejection_of(number, problem))
+        else:
+            self._duty.log.error("accepting_failed", exc_info=problem)
+            self.send(
+                client.rejection_of(number, errors.InternalError("an error of this service, which its log knows"))
+            )
+
+    async def _send_metrics(self, number: int) -> None:
+        try:
+            self.send(client.MetricsReply(number, await self._duty.render_metrics()))
+        except Exception:
+            self._duty.log.exception("figures_failed")
+
+    async def _probe(self, number: int) -> None:
+        try:
+            await self._ctx.accept_commits.recover(access_version.bump)
+        except errors.PostroadError as error:
+            self.send(client.rejection_of(number, error))
+        except Exception:
+            self._duty.log.exception("probe_failed")
+        else:
+            self.send(client.ProbeOk(number))
+
+    def send(self, what: client.WireMessage) -> None:
+        """Say something."""
+        if self._channel is not None:
+            self._channel.send(what)
+
+    def _on_disconnect(self) -> None:
+        self.gone.set()
+        if not self.ready.done():
+            self.ready.set_exception(role.StartError("a door ended before it had started; the log says why"))

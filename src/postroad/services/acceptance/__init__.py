@@ -1,0 +1,1 @@
+"""Accepting mail: validation, composition, limits, and the one transaction that stores a message."""

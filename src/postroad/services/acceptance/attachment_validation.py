@@ -1,0 +1,73 @@
+"""The rules of attachments: names that are only names, types that are only types, content that is base64.
+
+An attachment is never opened or unpacked; its bytes pass through.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from postroad import errors
+from postroad.model import limits, mail
+from postroad.protocol import file_names
+from postroad.protocol.mime import base64_lines, builder, content_types
+
+T = TypeVar("T")
+
+
+class CheckedAttachment(msgspec.Struct, frozen=True):
+    """An attachment with its decoded content."""
+
+    filename: str
+    content: bytes
+    content_type: str
+    content_id: str | None
+
+
+def check(attachments: Sequence[mail.Attachment]) -> tuple[CheckedAttachment, ...]:
+    """The attachments as trusted values."""
+    if not attachments:
+        return ()
+    if len(attachments) > limits.ATTACHMENTS:
+        raise errors.InvalidRequest(f"attachments: {len(attachments)} files; at most {limits.ATTACHMENTS}")
+    if sum(_encoded_length(attachment.content) for attachment in attachments) > limits.MIME_BYTES:
+        raise errors.PayloadTooLarge("attachments: together larger than the 10 MiB that a message may have")
+    _check_content_ids(attachments)
+    return tuple(_check(f"attachments[{index}]", attachment) for index, attachment in enumerate(attachments))
+
+
+def _encoded_length(content: str) -> int:
+    """How long base64 is without its line breaks, which the message does not take over."""
+    return len(content) - content.count("\n") - content.count("\r")
+
+
+def _check(field: str, attachment: mail.Attachment) -> CheckedAttachment:
+    _check_field(f"{field}.filename", file_names.check, attachment.filename)
+    if attachment.content_type is not None:
+        _check_field(f"{field}.content_type", content_types.check, attachment.content_type)
+    return CheckedAttachment(
+        filename=attachment.filename,
+        content=_check_field(f"{field}.content", base64_lines.decode_strict, attachment.content),
+        content_type=attachment.content_type or content_types.guess(attachment.filename),
+        content_id=attachment.content_id,
+    )
+
+
+def _check_field(field: str, rule: Callable[[str], T], text: str) -> T:
+    try:
+        return rule(text)
+    except ValueError as problem:
+        raise errors.InvalidRequest(f"{field}: {problem}") from None
+
+
+def _check_content_ids(attachments: Sequence[mail.Attachment]) -> None:
+    seen: set[str] = set()
+    for index, attachment in enumerate(attachments):
+        content_id, field = attachment.content_id, f"attachments[{index}].content_id"
+        if content_id is None:
+            continue
+        _check_field(field, builder.check_content_id, content_id)
+        if content_id in seen:
+            raise errors.InvalidRequest(f"{field}: {content_id!r} is used twice; each needs its own")
+        seen.add(content_id)

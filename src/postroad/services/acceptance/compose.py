@@ -1,0 +1,162 @@
+"""From a checked send to everything that will be stored of it: MIME, rows and the receipt.
+
+Pure: ids and time are given. The same address in `to` and `cc` stands in both headers and is one recipient; `bcc` is
+in no header at all.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from postroad import errors
+from postroad.model import limits, mail, receipt
+from postroad.protocol import address
+from postroad.protocol.mime import builder
+from postroad.services.acceptance import transaction, validation
+from postroad.storage import messages
+from postroad.storage import recipients as stored_recipients
+
+TAG_HEADER = "X-Service-Tag"
+_encoder = msgspec.json.Encoder()
+
+
+class Content(msgspec.Struct, frozen=True):
+    """Subject and bodies as they will be sent."""
+
+    subject: str
+    text: str | None
+    html: str | None
+
+
+class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose message it is, its ids, and when it came."""
+
+    message_id: str
+    recipient_ids: tuple[str, ...]
+    ledger_id: str
+    account_id: str
+    credential_id: str
+    request_id: str
+    source: mail.Source
+    key: transaction.Key | None
+    now: int
+    warmup_domain: str | None = None
+
+
+def compose(checked: validation.CheckedSend, content: Content, identity: MessageIdentity) -> transaction.Submission:
+    """Everything that the accepting transaction stores. Raises PayloadTooLarge or InvalidRequest."""
+    body = _build(checked, content, identity)
+    response = _encoder.encode(_receipt(checked, content, identity))
+    return build_submission(
+        identity,
+        sender=checked.sender,
+        recipients=checked.recipients,
+        subject=content.subject,
+        tags=checked.tags,
+        body=body,
+        response=response,
+    )
+
+
+def build_submission(
+    identity: MessageIdentity,
+    *,
+    sender: address.Mailbox,
+    recipients: Sequence[address.Mailbox],
+    subject: str,
+    tags: tuple[str, ...],
+    body: bytes,
+    response: bytes,
+) -> transaction.Submission:
+    """The rows of a message whose bytes are ready. Raises PayloadTooLarge."""
+    if len(body) > limits.MIME_BYTES:
+        raise errors.PayloadTooLarge(
+            f"the message has {len(body)} bytes with headers and encoding; at most {limits.MIME_BYTES} (10 MiB)"
+        )
+    return transaction.Submission(
+        message=messages.NewMessage(
+            id=identity.message_id,
+            account_id=identity.account_id,
+            credential_id=identity.credential_id,
+            source=identity.source,
+            sender=sender.written,
+            sender_key=sender.key,
+            subject=subject,
+            recipient_count=len(recipients),
+            size=len(body),
+            request_id=identity.request_id,
+            response=response,
+            created_at=identity.now,
+            mime=body,
+            tags=tags,
+        ),
+        recipients=[
+            _recipient(mailbox, recipient_id, identity)
+            for mailbox, recipient_id in zip(recipients, identity.recipient_ids, strict=True)
+        ],
+        ledger_id=identity.ledger_id,
+        key=identity.key,
+        warmup_domain=identity.warmup_domain,
+    )
+
+
+def _build(checked: validation.CheckedSend, content: Content, identity: MessageIdentity) -> bytes:
+    try:
+        return builder.build(
+            builder.Message(
+                from_=checked.sender,
+                to=checked.to,
+                cc=checked.cc,
+                reply_to=checked.reply_to,
+                subject=content.subject,
+                text=content.text,
+                html=content.html,
+                headers=(*checked.headers.items(), *((TAG_HEADER, tag) for tag in checked.tags)),
+                attachments=tuple(
+                    builder.Attachment(
+                        filename=a.filename, content=a.content, content_type=a.content_type, content_id=a.content_id
+                    )
+                    for a in checked.attachments
+                ),
+                message_id=f"{identity.message_id}@{checked.sender.domain}",
+                date=identity.now,
+            )
+        )
+    except builder.MimeError as problem:
+        raise errors.InvalidRequest(str(problem)) from None
+
+
+def _recipient(
+    mailbox: address.Mailbox, recipient_id: str, identity: MessageIdentity
+) -> stored_recipients.NewRecipient:
+    return stored_recipients.NewRecipient(
+        message_id=identity.message_id,
+        id=recipient_id,
+        account_id=identity.account_id,
+        email=mailbox.written_address,
+        email_key=mailbox.key,
+        domain=mailbox.domain,
+    )
+
+
+def _receipt(checked: validation.CheckedSend, content: Content, identity: MessageIdentity) -> receipt.Receipt:
+    count = len(checked.recipients)
+    return receipt.Receipt(
+        id=identity.message_id,
+        source=identity.source.value,
+        request_id=identity.request_id,
+        sender=checked.sender.written,
+        to=tuple(mailbox.written for mailbox in checked.to),
+        cc=tuple(mailbox.written for mailbox in checked.cc),
+        bcc=tuple(mailbox.written for mailbox in checked.bcc),
+        reply_to=checked.reply_to.written if checked.reply_to else msgspec.UNSET,
+        subject=content.subject,
+        recipient_count=count,
+        credits_reserved=count,
+        headers=dict(checked.headers),
+        tags=checked.tags,
+        attachments=tuple(
+            receipt.AttachmentReceipt(a.filename, a.content_type, len(a.content), a.content_id or msgspec.UNSET)
+            for a in checked.attachments
+        ),
+    )

@@ -1,0 +1,103 @@
+"""A message over SMTP that asks for a template: its fields as those of a send, its body empty.
+
+Postroad writes such a message itself, as it does for `POST /emails` with a template. The fields that a message is
+built of (date, message id, MIME) are left behind and made anew; From, To, Cc, Reply-To and the custom fields go over
+under the rules that they have there. The envelope says who gets it.
+"""
+
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.model import mail
+from postroad.protocol import address
+from postroad.protocol.mime import message_parser
+from postroad.services.acceptance import mime_validation, validation
+
+# Written from the rest of the message, or not for its readers. What else rules.py reserves is refused there.
+_LEFT_BEHIND: Final = frozenset(
+    "from sender to cc bcc reply-to subject date message-id return-path received mime-version dkim-signature "
+    "idempotency-key".split()
+)
+_LEFT_BEHIND_PREFIXES: Final = ("content-", "x-service-")
+
+
+def check(raw: mime_validation.CheckedMime, template: mime_validation.Template) -> validation.CheckedSend:
+    """The message as a send with that template; raises InvalidRequest."""
+    if not _is_blank(raw):
+        raise errors.InvalidRequest(
+            "X-Service-Template: must not be combined with a body; leave the text of the message empty"
+        )
+    to, cc, reply_to = (_addresses(raw.fields, name) for name in ("to", "cc", "reply-to"))
+    if len(reply_to) > 1:
+        raise errors.InvalidRequest(f"Reply-To: {len(reply_to)} addresses; with a template at most one")
+    checked = validation.check(
+        mail.SendRequest(
+            sender=raw.sender.address,
+            to=tuple(mailbox.address for mailbox in raw.recipients),
+            subject=raw.subject or None,
+            template=template.alias,
+            variables=template.variables,
+            headers=_custom(raw.fields),
+            tags=raw.tags,
+        )
+    )
+    return msgspec.structs.replace(
+        checked,
+        sender=raw.sender,
+        to=to,
+        cc=cc,
+        bcc=raw.hidden,
+        reply_to=reply_to[0] if reply_to else None,
+        recipients=raw.recipients,
+    )
+
+
+def _custom(fields: mime_validation.Fields) -> Mapping[str, str]:
+    headers: dict[str, str] = {}
+    for name, written in fields.items():
+        if name in _LEFT_BEHIND or name.startswith(_LEFT_BEHIND_PREFIXES):
+            continue
+        field = _only(written)
+        headers[field.name] = mime_validation.text_of(field)
+    return headers
+
+
+def _addresses(fields: mime_validation.Fields, name: str) -> tuple[address.Mailbox, ...]:
+    """Postroad writes these fields anew: what it cannot read would be lost."""
+    return mime_validation.listed(_only(fields[name])) if name in fields else ()
+
+
+def _only(written: Sequence[message_parser.Field]) -> message_parser.Field:
+    if len(written) > 1:
+        raise errors.InvalidRequest(
+            f"{written[0].name}: the field stands {len(written)} times; with a template each may stand once"
+        )
+    return written[0]
+
+
+def _is_blank(raw: mime_validation.CheckedMime) -> bool:
+    """Whether nobody would miss the body: it is white space, perhaps encoded as one text."""
+    body = raw.message.body
+    if not body.strip():
+        return True
+    if not _word(raw.fields, "content-type", default="text/plain").startswith("text/"):
+        return False
+    encoding = _word(raw.fields, "content-transfer-encoding", default="7bit")
+    try:
+        if encoding == "base64":
+            body = binascii.a2b_base64(b"".join(body.split()), strict_mode=True)
+        elif encoding == "quoted-printable":
+            body = binascii.a2b_qp(body)
+    except binascii.Error:
+        return False
+    return not body.strip()
+
+
+def _word(fields: mime_validation.Fields, name: str, *, default: str) -> str:
+    """The first word of a field of MIME, in lower case."""
+    (*_, field) = fields.get(name, (None,))
+    return default if field is None else field.value.partition(";")[0].strip().lower()

@@ -1,0 +1,267 @@
+"""The rules of a finished message, as it comes over SMTP (docs/smtp.md).
+
+`check` turns a message and its envelope into values that can be trusted, or raises with the name of the field and what
+to do. The envelope alone says who gets the message: To and Cc are shown as they were written and decide nothing. From
+says whose message it is; so there is one From with one address, and a Sender beside it is the same (RFC 5322 section
+3.6.2). What depends on the account (domains, template, credits) is judged later, in submit.py.
+"""
+
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.model import limits, mail
+from postroad.protocol import address, strict_json
+from postroad.protocol.mime import address_lists, encoded_words, header_text, message_parser
+from postroad.services.acceptance import validation
+
+# RFC 5321 section 6.3: so many hosts are not on any honest way.
+MAX_RECEIVED: Final = 100
+TAG: Final = "x-service-tag"
+TEMPLATE: Final = "x-service-template"
+VARIABLES: Final = "x-service-variables"
+# Readers that meet two of these choose differently (RFC 5322 section 3.6, RFC 2045 section 3).
+ONCE: Final = tuple(
+    "to cc reply-to message-id date subject mime-version content-type content-transfer-encoding".split()
+)
+_OURS: Final = "x-service-"
+_KNOWN: Final = (TAG, TEMPLATE, VARIABLES)
+# A subject may carry them in its encoded words; neither a database nor a reader should meet them.
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+Fields = Mapping[str, Sequence[message_parser.Field]]
+
+
+class Template(msgspec.Struct, frozen=True):
+    """The template that a message asks for, and what to fill in."""
+
+    alias: str
+    variables: Mapping[str, mail.TemplateValue]
+
+
+class CheckedMime(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished message that keeps the rules. `recipients` holds each address of the envelope once.
+
+    `envelope_domain` is the domain of the envelope sender, None for the null sender. `to`, `cc` and `reply_to` are
+    what the fields say, as far as it can be read. `fields` are the message's, by their names in lower case. `is_utf8`
+    says that only hosts with SMTPUTF8 may be able to take the message.
+    """
+
+    message: message_parser.Message
+    fields: Fields
+    trace: str
+    sender: address.Mailbox
+    envelope_domain: str | None
+    recipients: tuple[address.Mailbox, ...]
+    to: tuple[address.Mailbox, ...]
+    cc: tuple[address.Mailbox, ...]
+    reply_to: tuple[address.Mailbox, ...]
+    subject: str
+    tags: tuple[str, ...]
+    key: str | None
+    template: Template | None
+    is_utf8: bool
+
+    @property
+    def hidden(self) -> tuple[address.Mailbox, ...]:
+        """The recipients that no field shows: blind copies."""
+        shown = {mailbox.key for mailbox in (*self.to, *self.cc)}
+        return tuple(mailbox for mailbox in self.recipients if mailbox.key not in shown)
+
+
+def check(raw: mail.RawMessage) -> CheckedMime:
+    """The message as trusted values; the first rule it breaks is raised."""
+    recipients = _recipients(raw.recipients)
+    envelope_domain = _mailbox("MAIL FROM", raw.sender).domain if raw.sender else None
+    try:
+        message = message_parser.read(raw.content, has_only_crlf=raw.has_only_crlf)
+    except message_parser.MessageError as problem:
+        raise errors.InvalidRequest(f"message: {problem}") from None
+    fields = _by_name(message)
+    _refuse_loop(fields)
+    _refuse_unknown(fields)
+    _refuse_repeated(fields)
+    sender = _sender(fields)
+    to, cc, reply_to = (_shown(fields, name) for name in ("to", "cc", "reply-to"))
+    return CheckedMime(
+        message=message,
+        fields=fields,
+        trace=raw.trace,
+        sender=sender,
+        envelope_domain=envelope_domain,
+        recipients=recipients,
+        to=to,
+        cc=cc,
+        reply_to=reply_to,
+        subject=_subject(fields),
+        tags=validation.check_tags("X-Service-Tag", tuple(map(text_of, fields.get(TAG, ())))),
+        key=_key(fields),
+        template=_template(fields),
+        is_utf8=raw.is_utf8
+        or not all(mailbox.local.isascii() for mailbox in (sender, *recipients, *to, *cc, *reply_to)),
+    )
+
+
+def text_of(field: message_parser.Field) -> str:
+    """The text of a field, its encoded words read: a mail library may have encoded any value that it found too long."""
+    return encoded_words.decode(field.value).strip(" \t")
+
+
+def _by_name(message: message_parser.Message) -> Fields:
+    fields: dict[str, list[message_parser.Field]] = {}
+    for field in message.fields:
+        fields.setdefault(field.key, []).append(field)
+    return fields
+
+
+def _mailbox(where: str, text: str) -> address.Mailbox:
+    try:
+        return address.parse(text)
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"{where}: {problem}") from None
+
+
+def _recipients(texts: tuple[str, ...]) -> tuple[address.Mailbox, ...]:
+    unique: dict[str, address.Mailbox] = {}
+    for text in texts:
+        mailbox = _mailbox("RCPT TO", text)
+        unique.setdefault(mailbox.key, mailbox)
+    if not 1 <= len(unique) <= limits.UNIQUE_RECIPIENTS:
+        raise errors.InvalidRequest(
+            f"RCPT TO: {len(unique)} unique addresses; a message has 1 to {limits.UNIQUE_RECIPIENTS}"
+        )
+    return tuple(unique.values())
+
+
+def _refuse_loop(fields: Fields) -> None:
+    count = len(fields.get("received", ()))
+    if count >= MAX_RECEIVED:
+        raise errors.MailLoop(
+            f"Received: {count} fields; the message goes in circles, look for a host that forwards it to itself"
+        )
+
+
+def _refuse_unknown(fields: Fields) -> None:
+    for name in fields:
+        if name.startswith(_OURS) and name not in _KNOWN:
+            written = fields[name][0].name[: header_text.MAX_NAME_CHARACTERS]
+            raise errors.InvalidRequest(
+                f"{written}: there is no such field; those that begin with X-Service- are X-Service-Tag, "
+                "X-Service-Template and X-Service-Variables"
+            )
+
+
+def _refuse_repeated(fields: Fields) -> None:
+    for name in ONCE:
+        if name in fields:
+            _refuse_several(fields[name])
+
+
+def _refuse_several(written: Sequence[message_parser.Field]) -> None:
+    if len(written) > 1:
+        raise errors.InvalidRequest(f"{written[0].name}: the field stands {len(written)} times; once is enough")
+
+
+def _sender(fields: Fields) -> address.Mailbox:
+    written = fields.get("from")
+    if written is None:
+        raise errors.InvalidRequest("From: the field is missing; it says whose message it is")
+    if len(written) > 1:
+        raise errors.Forbidden(f"From: the field stands {len(written)} times; a message needs it once")
+    mailboxes = listed(written[0], groups=False)
+    if len(mailboxes) != 1:
+        raise errors.Forbidden(f"From: has {len(mailboxes)} addresses; a message needs one")
+    (sender,) = mailboxes
+    for field in fields.get("sender", ()):
+        if [mailbox.key for mailbox in listed(field, groups=False)] != [sender.key]:
+            raise errors.Forbidden("Sender: is not the address of From; leave the field out")
+    return sender
+
+
+def listed(field: message_parser.Field, *, groups: bool = True) -> tuple[address.Mailbox, ...]:
+    """The addresses of a field that has to be understood; raises InvalidRequest."""
+    try:
+        return address_lists.parse_list(field.value, groups=groups)
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"{field.name}: {problem}") from None
+
+
+def _shown(fields: Fields, name: str) -> tuple[address.Mailbox, ...]:
+    """The addresses of a field that decides nothing: one that cannot be read is sent as it is, and shown nowhere."""
+    try:
+        return address_lists.parse_list(fields[name][0].value) if name in fields else ()
+    except address.AddressError:
+        return ()
+
+
+def _only(fields: Fields, name: str) -> message_parser.Field | None:
+    """A field that may stand once, None if it does not stand at all."""
+    written = fields.get(name)
+    if written is None:
+        return None
+    _refuse_several(written)
+    return written[0]
+
+
+def _subject(fields: Fields) -> str:
+    """Machines write mail without a subject; it is sent as it is."""
+    field = _only(fields, "subject")
+    subject = "" if field is None else _CONTROLS.sub(" ", text_of(field))
+    if len(subject) > limits.SUBJECT_CHARACTERS:
+        raise errors.InvalidRequest(f"subject: has {len(subject)} characters; {validation.SUBJECT_RULE}")
+    return subject
+
+
+def _key(fields: Fields) -> str | None:
+    field = _only(fields, "idempotency-key")
+    if field is None:
+        return None
+    key = text_of(field)
+    if not 1 <= len(key) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
+        raise errors.InvalidRequest(f"Idempotency-Key: 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
+    try:
+        header_text.check_value(key)
+    except header_text.HeaderError as problem:
+        raise errors.InvalidRequest(f"Idempotency-Key: {problem}") from None
+    return key
+
+
+def _template(fields: Fields) -> Template | None:
+    template, variables = _only(fields, TEMPLATE), _only(fields, VARIABLES)
+    if template is None:
+        if variables is not None:
+            raise errors.InvalidRequest("X-Service-Variables: only allowed with X-Service-Template")
+        return None
+    alias = text_of(template)
+    validation.check_alias("X-Service-Template", alias)
+    return Template(alias, {} if variables is None else _variables(variables))
+
+
+def _variables(field: message_parser.Field) -> Mapping[str, mail.TemplateValue]:
+    try:
+        members = _json(field)
+    except strict_json.JsonError as problem:
+        raise errors.InvalidRequest(f"X-Service-Variables: {problem}") from None
+    if not isinstance(members, dict):
+        raise errors.InvalidRequest('X-Service-Variables: a JSON object is expected, such as {"name": "Ada"}')
+    for name, value in members.items():
+        if not isinstance(value, str | int | float):  # true and false are integers to Python
+            raise errors.InvalidRequest(
+                f"X-Service-Variables: the value of {name[:40]!r} is neither text nor a number, true or false"
+            )
+    return members
+
+
+def _json(field: message_parser.Field) -> object:
+    """What is JSON already is not decoded: a value that looks like an encoded word could become other members."""
+    value = field.value
+    text = text_of(field)
+    if text != value:
+        with contextlib.suppress(strict_json.JsonError):
+            return strict_json.read(value.encode())
+    # Half of a surrogate pair cannot be encoded; as it stands, it is not UTF-8 and refused as that.
+    return strict_json.read(text.encode(errors="surrogatepass"))

@@ -1,0 +1,56 @@
+"""The queue's high-water mark: when far more waits than can be delivered soon, it is kinder to say so than to accept.
+
+Whether the queue is longer than the mark is looked up aside, every ten seconds at the most and more rarely when the
+look took long, so that a send only reads a flag. The mark is not exact: what arrives between two looks is accepted.
+"""
+
+import asyncio
+import contextlib
+import time
+from typing import Final
+
+from postroad import errors
+from postroad.storage import queue, store
+
+REFRESH_SECONDS: Final = 10.0
+# A long queue takes long to count: at the most a twentieth of the time is spent on it.
+REST_FACTOR: Final = 20
+RETRY_SECONDS: Final = 30
+
+
+class QueueLimit:
+    """Whether the queue was over its mark when somebody last looked."""
+
+    def __init__(self, database: store.Store, *, max_recipients: int) -> None:
+        self._database = database
+        self._max_recipients = max_recipients
+        self._is_over = False
+        self._refresh_at = float("-inf")
+        self._refreshing: asyncio.Task[None] | None = None
+
+    def check(self) -> None:
+        """Raise ServiceUnavailable while the queue is over its mark."""
+        if time.monotonic() >= self._refresh_at and (self._refreshing is None or self._refreshing.done()):
+            self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+        if self._is_over:
+            msg = (
+                f"the queue is full: more than {self._max_recipients} recipients wait to be delivered; "
+                "nothing was accepted"
+            )
+            raise errors.ServiceUnavailable(msg, retry_after=RETRY_SECONDS)
+
+    async def close(self) -> None:
+        """End a look that is under way."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._refreshing
+
+    async def _refresh(self) -> None:
+        began = time.monotonic()
+        # A store that is away is told to those who send; here it is no reason to think otherwise of the queue.
+        with contextlib.suppress(errors.PostroadError):
+            async with self._database.scanning() as tx:
+                self._is_over = await queue.is_longer_than(tx, self._max_recipients)
+        now = time.monotonic()
+        self._refresh_at = now + max(REFRESH_SECONDS, REST_FACTOR * (now - began))

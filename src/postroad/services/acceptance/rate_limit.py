@@ -1,0 +1,65 @@
+"""Request rates: one token bucket for each SMTP credential, shared by everything that sends with it.
+
+The buckets that count are in the store (services/acceptance/transaction.py): one for all processes and hosts, and no
+restart fills it. Those of a process are the first sieve, so that a flood costs the store little, and tell callers what
+is left. They learn from each answer of the store how the bucket really is.
+"""
+
+import math
+from typing import Final
+
+from postroad import errors
+from postroad.model import throttle, times
+
+# Buckets that are full again tell nothing and are dropped when this many are kept.
+MAX_BUCKETS: Final = 100_000
+
+
+class Exceeded(errors.RateLimited):
+    """A refusal that knows when the bucket is full again, by this host's clock."""
+
+    def __init__(self, message: str, *, retry_after: int, full_at: int) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.full_at = full_at
+
+
+def refusal(policy: throttle.RateLimit, decision: throttle.RateDecision) -> Exceeded:
+    """What a caller is told whose request is one too many."""
+    msg = (
+        f"more than {policy.rate} sends a second with this credential; "
+        "wait as Retry-After says and repeat with the same key"
+    )
+    return Exceeded(msg, retry_after=max(1, math.ceil(decision.wait / times.SECOND)), full_at=decision.full_at)
+
+
+class RateLimiter:
+    """The buckets of this process."""
+
+    def __init__(self, policy: throttle.RateLimit) -> None:
+        self.policy = policy
+        self._full_at: dict[str, int] = {}
+
+    def take(self, credential_id: str, *, now: int) -> None:
+        """Count one request; raises RateLimited when it is one too many."""
+        decision = throttle.take(self.policy, full_at=self._full_at.get(credential_id, 0), now=now)
+        if len(self._full_at) >= MAX_BUCKETS:
+            self._full_at = {name: full_at for name, full_at in self._full_at.items() if full_at > now}
+        self._full_at[credential_id] = decision.full_at
+        if not decision.allowed:
+            raise refusal(self.policy, decision)
+
+    def learn(self, credential_id: str, full_at: int) -> None:
+        """Take the store's word for a bucket: it knows what others took, and what was asked but never counted."""
+        self._full_at[credential_id] = full_at
+
+    def headers(self, credential_id: str, *, now: int) -> tuple[tuple[str, str], ...]:
+        """The `RateLimit` fields (draft-ietf-httpapi-ratelimit-headers); none for a bucket that nobody has used yet."""
+        if credential_id not in self._full_at:
+            return ()
+        ahead = min(max(0, self._full_at[credential_id] - now), self.policy.window)
+        remaining = (self.policy.window - ahead) // self.policy.interval
+        window = math.ceil(self.policy.window / times.SECOND)
+        return (
+            ("RateLimit-Policy", f'"credential";q={self.policy.burst};w={window}'),
+            ("RateLimit", f'"credential";r={remaining};t={math.ceil(ahead / times.SECOND)}'),
+        )

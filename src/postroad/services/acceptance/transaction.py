@@ -1,0 +1,307 @@
+"""The accepting transaction: key, message, recipients, queue and credits are stored together or not at all.
+
+Works on a batch (see storage/group_commit.py). The accounts are locked first. An idempotency key belongs to a
+credential and so to one account: whoever holds the account's lock sees every key that was used before and knows that
+no other host adds one now. The same lock makes rates and warm-up exact. Then each submission is judged in order,
+against what its forerunners in the batch left over, and all that was accepted is written with one statement a table.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from postroad import errors
+from postroad.model import limits, throttle, times, warmup
+from postroad.services.acceptance import rate_limit
+from postroad.storage import accounts, hourly_counts, idempotency, ledger, messages, queue, recipients, store, warmups
+from postroad.storage import rates as stored_rates
+
+KEY_MICROSECONDS = limits.IDEMPOTENCY_KEY_SECONDS * 1_000_000
+
+
+class Key(msgspec.Struct, frozen=True, array_like=True):
+    """An idempotency key within its credential, and the hash of the body it came with."""
+
+    credential_id: str
+    text: str
+    body_hash: bytes
+
+    @property
+    def pair(self) -> idempotency.Pair:
+        """What makes the key unique."""
+        return self.credential_id, self.text
+
+
+class Submission(msgspec.Struct, frozen=True, array_like=True):
+    """A message that has passed every check but those that need the account's lock."""
+
+    message: messages.NewMessage
+    recipients: Sequence[recipients.NewRecipient]
+    ledger_id: str
+    key: Key | None
+    # The name of the sender's domain, unless it need not warm up.
+    warmup_domain: str | None = None
+
+    @property
+    def credential_id(self) -> str:
+        """Whose rate it counts towards."""
+        return self.message.credential_id
+
+    @property
+    def warmup_key(self) -> warmups.Key | None:
+        """Whose warm-up it counts towards."""
+        return None if self.warmup_domain is None else (self.message.account_id, self.warmup_domain)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The stored answer; `replayed` when an earlier request had made it."""
+
+    message_id: str
+    request_id: str
+    response: bytes
+    replayed: bool
+    # When the credential's bucket is full again, by this host's clock; None when nobody looked. No part of the answer.
+    full_at: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """How much may be accepted: requests of a credential, and recipients of a young domain by day."""
+
+    rate: throttle.RateLimit
+    warmup_caps: Sequence[int]
+
+
+@dataclass(slots=True)
+class BatchState:
+    """What the store knows about a batch, under the locks of its accounts; judging writes on in them."""
+
+    accounts: Mapping[str, accounts.Account]
+    keys: Mapping[idempotency.Pair, idempotency.StoredKey]
+    buckets: dict[str, throttle.SharedBucket]
+    warmups: dict[warmups.Key, warmup.State]
+    # Credits, less those of the batch; and the batch's own keys.
+    credits_left: dict[str, int] = field(init=False)
+    claimed: set[idempotency.Pair] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.credits_left = {account.id: account.available for account in self.accounts.values()}
+
+
+Decision = idempotency.StoredKey | errors.PostroadError | None
+
+
+async def accept(
+    tx: store.Transaction, submissions: Sequence[Submission], *, policies: Policies
+) -> Sequence[Accepted | errors.PostroadError]:
+    """Store a batch; each submission gets its answer or its refusal."""
+    now = max(submission.message.created_at for submission in submissions)
+    locked = await accounts.lock(tx, [submission.message.account_id for submission in submissions])
+    used = await idempotency.find(tx, [s.key.pair for s in submissions if s.key], now=now)
+    buckets = await stored_rates.find(tx, {submission.credential_id for submission in submissions})
+    states = await warmups.find(tx, {s.warmup_key for s in submissions if s.warmup_key})
+    batch = BatchState(locked, used, dict(buckets), dict(states))
+    decisions = decide(submissions, batch, policies=policies)
+    await _write_rates(tx, submissions, before=buckets, after=batch.buckets)
+    await warmups.put(tx, {key: state for key, state in batch.warmups.items() if state != states.get(key)})
+    await _write(tx, [s for s, decision in zip(submissions, decisions, strict=True) if decision is None])
+    full_at = {scope: throttle.full_at(bucket, now=now) for scope, bucket in batch.buckets.items()}
+    return [
+        await _replay(tx, s, decision, full_at=full_at.get(s.credential_id, 0))
+        if isinstance(decision, idempotency.StoredKey)
+        else decision or _accepted(s.message, full_at=full_at.get(s.credential_id, 0))
+        for s, decision in zip(submissions, decisions, strict=True)
+    ]
+
+
+def decide(submissions: Sequence[Submission], batch: BatchState, *, policies: Policies) -> list[Decision]:
+    """For each submission: the key it replays, why it is refused, or None when it is accepted."""
+    decisions: list[Decision] = []
+    for submission in submissions:
+        decision = (
+            _check_key(submission.key, batch)
+            or _check_account(batch.accounts.get(submission.message.account_id))
+            or _check_rate(submission, batch, policies.rate)
+            or _check_warmup(submission, batch, policies.warmup_caps)
+            or _check_credits(submission, batch)
+        )
+        if decision is None:
+            _count(submission, batch, policies.warmup_caps)
+        decisions.append(decision)
+    return decisions
+
+
+def _check_key(key: Key | None, batch: BatchState) -> Decision:
+    if key is None:
+        return None
+    if key.pair in batch.claimed:
+        return in_progress()
+    stored = batch.keys.get(key.pair)
+    if stored and stored.body_hash != key.body_hash:
+        return different_body()
+    return stored
+
+
+def _check_account(account: accounts.Account | None) -> Decision:
+    if account is None:
+        return errors.Unauthorized("the account of this credential does not exist any more")
+    if account.status == accounts.SUSPENDED:
+        return suspended(account.suspended_reason)
+    return None
+
+
+def _check_rate(submission: Submission, batch: BatchState, policy: throttle.RateLimit) -> Decision:
+    """What is taken here stays taken, even if a later check refuses: it is requests that are counted."""
+    bucket = batch.buckets.get(submission.credential_id, throttle.SharedBucket())
+    decision, after = throttle.take_shared(policy, bucket, now=submission.message.created_at)
+    batch.buckets[submission.credential_id] = after
+    return None if decision.allowed else rate_limit.refusal(policy, decision)
+
+
+def _check_warmup(submission: Submission, batch: BatchState, caps: Sequence[int]) -> Decision:
+    key = submission.warmup_key
+    if key is None:
+        return None
+    message = submission.message
+    state = warmup.at(batch.warmups.get(key), now=message.created_at, caps=caps)
+    if warmup.has_room(state, message.recipient_count, caps=caps):
+        return None
+    return _over_cap(key[1], warmup.view(state, caps), message)
+
+
+def _check_credits(submission: Submission, batch: BatchState) -> Decision:
+    needed, left = submission.message.recipient_count, batch.credits_left[submission.message.account_id]
+    if left < needed:
+        return errors.InsufficientCredits(
+            f"the message needs {needed} credits, one for each unique recipient, and {left} are available"
+        )
+    return None
+
+
+def _count(submission: Submission, batch: BatchState, caps: Sequence[int]) -> None:
+    """What an accepted submission leaves for those after it."""
+    message, key = submission.message, submission.warmup_key
+    batch.credits_left[message.account_id] -= message.recipient_count
+    if submission.key:
+        batch.claimed.add(submission.key.pair)
+    if key:
+        state = warmup.at(batch.warmups.get(key), now=message.created_at, caps=caps)
+        # A domain that is free stays so: its last day with a cap is all that needs to be known.
+        if warmup.cap(state, caps) is not None:
+            batch.warmups[key] = warmup.use(state, message.recipient_count)
+
+
+def _over_cap(domain: str, view: warmup.View, message: messages.NewMessage) -> errors.WarmupLimited:
+    msg = (
+        f"from: {domain} is new and warms up: {view.used} of today's {view.cap} recipients are used, "
+        f"and the message has {message.recipient_count}; from 00:00 UTC on "
+        f"{'there is no limit' if view.tomorrow is None else f'it may send to {view.tomorrow}'}; "
+        "an operator can mark the domain as warm"
+    )
+    seconds = math.ceil((view.next_at - message.created_at) / times.SECOND)
+    return errors.WarmupLimited(msg, retry_after=max(1, seconds))
+
+
+def in_progress() -> errors.IdempotencyInProgress:
+    """The refusal of a key whose first request is still running."""
+    return errors.IdempotencyInProgress("Idempotency-Key: the first request with this key is still running; try again")
+
+
+def different_body() -> errors.IdempotencyConflict:
+    """The refusal of a key that was used with another body."""
+    return errors.IdempotencyConflict(
+        "Idempotency-Key: this key was used with a different body in the last 24 hours; use a new key"
+    )
+
+
+def suspended(reason: str | None) -> errors.AccountSuspended:
+    """The refusal of a suspended account."""
+    return errors.AccountSuspended(f"the account is suspended: {reason or 'ask the operator'}")
+
+
+async def _write_rates(
+    tx: store.Transaction,
+    submissions: Sequence[Submission],
+    *,
+    before: Mapping[str, throttle.SharedBucket],
+    after: Mapping[str, throttle.SharedBucket],
+) -> None:
+    """Only those that changed: a refusal takes nothing."""
+    owners = {submission.credential_id: submission.message.account_id for submission in submissions}
+    changed = {
+        scope: bucket
+        for scope, bucket in after.items()
+        if bucket.full_at != before.get(scope, throttle.SharedBucket()).full_at
+    }
+    await stored_rates.put(tx, [stored_rates.Rate(scope, owners[scope], bucket) for scope, bucket in changed.items()])
+
+
+async def _write(tx: store.Transaction, accepted: Sequence[Submission]) -> None:
+    if not accepted:
+        return
+    await messages.insert(tx, [submission.message for submission in accepted])
+    await recipients.insert(tx, [recipient for submission in accepted for recipient in submission.recipients])
+    await queue.insert(
+        tx,
+        [recipient for submission in accepted for recipient in submission.recipients],
+        {submission.message.id: submission.message.size for submission in accepted},
+        now=max(submission.message.created_at for submission in accepted),
+    )
+    await ledger.record(tx, [_reservation(submission) for submission in accepted])
+    await idempotency.insert(tx, [_new_key(s.message, s.key) for s in accepted if s.key])
+    await hourly_counts.add(tx, _count_increments([submission.message for submission in accepted]))
+
+
+def _reservation(submission: Submission) -> ledger.Entry:
+    message, count = submission.message, submission.message.recipient_count
+    return ledger.Entry(
+        submission.ledger_id,
+        message.account_id,
+        ledger.Kind.RESERVE,
+        -count,
+        count,
+        message.id,
+        None,
+        message.created_at,
+    )
+
+
+def _count_increments(accepted: Sequence[messages.NewMessage]) -> list[hourly_counts.CountIncrement]:
+    """What charts count. A batch is of few accounts and of an hour, mostly."""
+    recipient_counts: dict[tuple[str, int], list[int]] = {}
+    for message in accepted:
+        key = message.account_id, hourly_counts.hour_of(message.created_at)
+        recipient_counts.setdefault(key, []).append(message.recipient_count)
+    return [
+        hourly_counts.CountIncrement(account_id=account_id, hour=hour, messages=len(counts), recipients=sum(counts))
+        for (account_id, hour), counts in recipient_counts.items()
+    ]
+
+
+def _new_key(message: messages.NewMessage, key: Key) -> idempotency.NewKey:
+    expires_at = message.created_at + KEY_MICROSECONDS
+    return idempotency.NewKey(key.credential_id, key.text, message.account_id, key.body_hash, message.id, expires_at)
+
+
+def _accepted(message: messages.NewMessage, *, full_at: int) -> Accepted:
+    return Accepted(message.id, message.request_id, message.response, replayed=False, full_at=full_at)
+
+
+async def _replay(
+    tx: store.Transaction, submission: Submission, stored: idempotency.StoredKey, *, full_at: int
+) -> Accepted:
+    return dataclasses.replace(await replay(tx, submission.message.account_id, stored), full_at=full_at)
+
+
+async def replay(tx: store.Transaction, account_id: str, stored: idempotency.StoredKey) -> Accepted:
+    """The answer that an earlier request with the same key and body got."""
+    found = await messages.response(tx, account_id, stored.message_id)
+    if found is None:
+        msg = f"idempotency key without its message {stored.message_id}"
+        raise LookupError(msg)
+    response, request_id = found
+    return Accepted(stored.message_id, request_id, response, replayed=True)

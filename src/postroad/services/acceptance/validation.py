@@ -1,0 +1,186 @@
+"""The rules of a send, the same for every door (docs/api.md, "Send").
+
+`check` turns a request into values that the composer can trust, or raises InvalidRequest with the name of the field
+and what to do. It needs no store and no clock: what depends on the account (domain, template, credits) is judged
+later, in submit.py.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.model import limits, mail
+from postroad.protocol import address
+from postroad.protocol.mime import builder, header_text
+from postroad.services.acceptance import attachment_validation
+
+# Beyond this, a list is a mistake whatever its members are; duplicates within it are fine.
+MAX_ADDRESSES: Final = 4 * limits.UNIQUE_RECIPIENTS
+RESERVED_HEADERS: Final = frozenset(
+    "from sender to cc bcc subject reply-to date message-id return-path received mime-version dkim-signature "
+    "authentication-results delivered-to errors-to".split()
+)
+RESERVED_HEADER_PREFIXES: Final = ("content-", "arc-", "resent-", "x-service-")
+_ALIAS: Final = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
+SUBJECT_RULE: Final = f"1 to {limits.SUBJECT_CHARACTERS} characters on one line"
+
+
+class CheckedSend(msgspec.Struct, frozen=True):
+    """A send whose every field keeps the rules. `recipients` holds each unique address once, in the order written."""
+
+    sender: address.Mailbox
+    to: tuple[address.Mailbox, ...]
+    cc: tuple[address.Mailbox, ...]
+    bcc: tuple[address.Mailbox, ...]
+    reply_to: address.Mailbox | None
+    recipients: tuple[address.Mailbox, ...]
+    subject: str | None
+    text: str | None
+    html: str | None
+    template: str | None
+    variables: Mapping[str, mail.TemplateValue]
+    headers: Mapping[str, str]
+    tags: tuple[str, ...]
+    attachments: tuple[attachment_validation.CheckedAttachment, ...]
+
+
+def check(request: mail.SendRequest) -> CheckedSend:
+    """The request as trusted values; the first rule it breaks is raised."""
+    to, cc, bcc = _mailboxes("to", request.to), _mailboxes("cc", request.cc), _mailboxes("bcc", request.bcc)
+    if not to:
+        raise errors.InvalidRequest("to: at least one address is needed")
+    _check_content(request)
+    if request.subject is not None:
+        check_subject(request.subject)
+    elif request.template is None:
+        raise errors.InvalidRequest("subject: is required unless a template supplies it")
+    return CheckedSend(
+        sender=_mailbox("from", request.sender),
+        to=to,
+        cc=cc,
+        bcc=bcc,
+        reply_to=None if request.reply_to is None else _mailbox("reply_to", request.reply_to),
+        recipients=_unique(to + cc + bcc),
+        subject=request.subject,
+        text=_body("text", request.text),
+        html=_body("html", request.html),
+        template=request.template,
+        variables=request.variables or {},
+        headers=_headers(request.headers),
+        tags=check_tags("tags", request.tags),
+        attachments=attachment_validation.check(request.attachments),
+    )
+
+
+def check_subject(subject: str) -> None:
+    """A subject as it will be sent, after a template has been filled in."""
+    if not 1 <= len(subject) <= limits.SUBJECT_CHARACTERS:
+        raise errors.InvalidRequest(f"subject: has {len(subject)} characters; {SUBJECT_RULE}")
+    _check_line("subject", subject)
+
+
+def check_alias(field: str, alias: str) -> str:
+    """The alias of a template, as a caller gave it."""
+    if not is_alias(alias):
+        raise errors.InvalidRequest(f"{field}: 1 to 64 of the characters a-z, 0-9, '_' and '-'")
+    return alias
+
+
+def check_tags(field: str, tags: tuple[str, ...]) -> tuple[str, ...]:
+    """The tags, each once."""
+    if len(tags) > limits.TAGS:
+        raise errors.InvalidRequest(f"{field}: {len(tags)} tags; at most {limits.TAGS}")
+    for index, tag in enumerate(tags):
+        if not 1 <= len(tag) <= limits.TAG_CHARACTERS:
+            raise errors.InvalidRequest(f"{field}[{index}]: a tag is 1 to {limits.TAG_CHARACTERS} printable characters")
+        try:
+            header_text.check_label(tag)
+        except header_text.HeaderError as problem:
+            raise errors.InvalidRequest(f"{field}[{index}]: {problem}") from None
+    return tuple(dict.fromkeys(tags))
+
+
+def is_alias(text: str) -> bool:
+    """Whether a template could be called so."""
+    return _ALIAS.fullmatch(text) is not None
+
+
+def _check_line(field: str, text: str) -> None:
+    """A text that goes into a header."""
+    try:
+        header_text.check_value(text)
+    except header_text.HeaderError as problem:
+        raise errors.InvalidRequest(f"{field}: {problem}") from None
+
+
+def _mailbox(field: str, text: str) -> address.Mailbox:
+    try:
+        return address.parse(text)
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"{field}: {problem}") from None
+
+
+def _mailboxes(field: str, texts: tuple[str, ...]) -> tuple[address.Mailbox, ...]:
+    # A list is judged before its members: fifty thousand bad addresses are one mistake.
+    if len(texts) > MAX_ADDRESSES:
+        raise errors.InvalidRequest(f"{field}: {len(texts)} addresses; {_RECIPIENT_RULE}")
+    if len(texts) == 1:
+        return (_mailbox(field, texts[0]),)
+    if not texts:
+        return ()
+    return tuple(_mailbox(f"{field}[{index}]", text) for index, text in enumerate(texts))
+
+
+_RECIPIENT_RULE: Final = f"at most {limits.UNIQUE_RECIPIENTS} unique addresses in to, cc and bcc together"
+
+
+def _unique(mailboxes: tuple[address.Mailbox, ...]) -> tuple[address.Mailbox, ...]:
+    unique: dict[str, address.Mailbox] = {}
+    for mailbox in mailboxes:
+        unique.setdefault(mailbox.key, mailbox)
+    if len(unique) > limits.UNIQUE_RECIPIENTS:
+        raise errors.InvalidRequest(f"to, cc, bcc: {len(unique)} unique addresses; {_RECIPIENT_RULE}")
+    return tuple(unique.values())
+
+
+def _check_content(request: mail.SendRequest) -> None:
+    if request.template is not None:
+        check_alias("template", request.template)
+    if request.template is not None and (request.text or request.html):
+        raise errors.InvalidRequest("template: must not be combined with text or html; leave those out")
+    if request.variables is not None and request.template is None:
+        raise errors.InvalidRequest("variables: only allowed with template")
+    if request.variables is not None and len(request.variables) > limits.VARIABLES:
+        raise errors.InvalidRequest(f"variables: {len(request.variables)} values; at most {limits.VARIABLES}")
+    if not (request.text or request.html or request.attachments or request.template is not None):
+        raise errors.InvalidRequest("text: give at least one of text, html, attachments, template")
+
+
+def _body(field: str, text: str | None) -> str | None:
+    if text and "\0" in text:
+        raise errors.InvalidRequest(f"{field}: the character U+0000 is not allowed in mail")
+    return text or None
+
+
+def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    if len(headers) > limits.CUSTOM_HEADERS:
+        raise errors.InvalidRequest(f"headers: {len(headers)} headers; at most {limits.CUSTOM_HEADERS}")
+    for name, value in headers.items():
+        try:
+            _check_header(name, value)
+        except header_text.HeaderError as problem:
+            raise errors.InvalidRequest(f"headers[{name[:80]!r}]: {problem}") from None
+    return headers
+
+
+def _check_header(name: str, value: str) -> None:
+    header_text.check_name(name)
+    header_text.check_value(value)
+    if name.lower() in RESERVED_HEADERS or name.lower().startswith(RESERVED_HEADER_PREFIXES):
+        raise header_text.HeaderError("this name is reserved; Postroad writes such headers itself")
+    if len(name) + 2 + len(value.encode()) > limits.HEADER_LINE_OCTETS:
+        raise header_text.HeaderError(f"longer than {limits.HEADER_LINE_OCTETS} octets with its name")
+    builder.check_custom_header(name, value)

@@ -1,0 +1,1 @@
+"""Accounts: registration, credits, the ledger as CSV, and statistics."""

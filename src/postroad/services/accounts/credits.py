@@ -1,0 +1,47 @@
+"""Credits: given by the operator, listed in the ledger.
+
+Reserving, settling and returning credits belong to the mail that they pay for: see `accepting.py` for the first.
+"""
+
+import dataclasses
+from typing import Final
+
+from postroad import errors
+from postroad.model import cursors, identifiers, labels
+from postroad.services import audit_log, context
+from postroad.services.accounts import registry as accounts
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import ledger as stored_ledger
+
+NOTE_CHARACTERS: Final = 200
+# JSON numbers are exact up to 2^53 everywhere; no balance may leave that range.
+MAX_CREDITS: Final = 2**53 - 1
+
+
+async def add(ctx: context.Context, account_id: str, amount: int, note: str | None) -> stored_accounts.Account:
+    """Give credits to an account; balance and ledger change together."""
+    if note is not None:
+        labels.check("note", note, limit=NOTE_CHARACTERS)
+    if not identifiers.is_identifier(account_id, identifiers.ACCOUNT):
+        raise accounts.not_found()
+    now = ctx.clock()
+    async with ctx.store.transaction() as tx:
+        account = (await stored_accounts.lock(tx, [account_id])).get(account_id)
+        if account is None:
+            raise accounts.not_found()
+        if not 1 <= amount <= MAX_CREDITS - account.available - account.reserved:
+            raise errors.InvalidRequest(f"amount: at least 1, and the balance at most {MAX_CREDITS}")
+        entry_id = ctx.new_id(identifiers.LEDGER, now=now)
+        entry = stored_ledger.Entry(entry_id, account_id, stored_ledger.Kind.GRANT, amount, 0, None, note, now)
+        await stored_ledger.record(tx, [entry])
+        await audit_log.write(ctx, tx, account_id, "credits.added", str(amount), note or "")
+    return dataclasses.replace(account, available=account.available + amount)
+
+
+async def ledger(ctx: context.Context, account_id: str, before: str | None, limit: int) -> list[stored_ledger.Entry]:
+    """An account's entries, newest first, before one of them; the newest ones come before None."""
+    place = cursors.end(identifiers.LEDGER)
+    if before is not None:
+        place = cursors.check("before", before, identifiers.LEDGER)
+    async with ctx.store.scanning() as tx:
+        return await stored_ledger.page(tx, account_id, before=place, limit=limit)

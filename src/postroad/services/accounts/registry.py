@@ -1,0 +1,181 @@
+"""Accounts: made, found, suspended and resumed. A suspended account reads, but does not send.
+
+Whoever may send again after the bounce guard's suspension begins with a clean slate: what was counted before is
+forgotten, so that the next bounce does not suspend the account once more. After an operator's, nothing is forgotten.
+"""
+
+import dataclasses
+from typing import Literal
+
+from postroad import errors
+from postroad.model import bounce_guard, identifiers, labels, times
+from postroad.services import audit_log, context
+from postroad.services.results import bounce_guard as account_guard
+from postroad.storage import access_version, accounts, bounce_guard_days, store
+
+# A sentence for the account's people; it is part of the refusal that a sender sees.
+REASON_CHARACTERS = 200
+# For one sweep; each is a transaction. The others go with the next one.
+MAX_RESUMED = 1_000
+# `off` where there is no bounce guard, and nothing is counted.
+State = Literal["ok", "warned", "suspended", "off"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sending:
+    """What the bounce guard has counted in the last days, its thresholds, and how the account stands."""
+
+    state: State
+    days: int
+    recipients: int
+    bounces: int
+    bounce_percent: float
+    complaints: int
+    complaint_percent: float
+    least_recipients: int
+    warn_percent: float
+    suspend_percent: float
+    complaint_warn_percent: float
+    complaint_suspend_percent: float
+
+
+async def create(ctx: context.Context, name: str) -> accounts.Account:
+    """A new account, active and without credits."""
+    labels.check("name", name)
+    now = ctx.clock()
+    account_id = ctx.new_id(identifiers.ACCOUNT, now=now)
+    async with ctx.store.transaction() as tx:
+        await accounts.insert(tx, account_id, name=name, now=now)
+        await audit_log.write(ctx, tx, account_id, "account.created", name)
+    return accounts.Account(account_id, name, accounts.ACTIVE, None, available=0, reserved=0, created_at=now)
+
+
+async def find(ctx: context.Context, account_id: str) -> accounts.Account:
+    """One account."""
+    if not identifiers.is_identifier(account_id, identifiers.ACCOUNT):
+        raise not_found()
+    async with ctx.store.reading() as tx:
+        account = await accounts.by_id(tx, account_id)
+    if account is None:
+        raise not_found()
+    return account
+
+
+async def by_name(ctx: context.Context, name: str, *, limit: int) -> list[accounts.Account]:
+    """The accounts that people call so; names need not be unique."""
+    async with ctx.store.scanning() as tx:
+        return await accounts.by_name(tx, name, limit=limit)
+
+
+async def page(ctx: context.Context, after: str, limit: int) -> list[accounts.Account]:
+    """Accounts in order of their making, after an id; the first ones come after an empty text."""
+    async with ctx.store.scanning() as tx:
+        return await accounts.page(tx, after=after, limit=limit)
+
+
+async def suspend(ctx: context.Context, account_id: str, reason: str) -> accounts.Account:
+    """Stop an account from sending, at once and on every host. Suspended again, it takes the new reason."""
+    labels.check("reason", reason, limit=REASON_CHARACTERS)
+    now = ctx.clock()
+    async with ctx.store.transaction() as tx:
+        account = await _locked(tx, account_id)
+        await accounts.suspend(tx, account_id, reason=reason, by=accounts.OPERATOR, now=now)
+        await audit_log.write(ctx, tx, account_id, "account.suspended", account.name, reason)
+    ctx.access_cache.invalidate()
+    return dataclasses.replace(
+        account,
+        status=accounts.SUSPENDED,
+        suspended_reason=reason,
+        suspended_by=accounts.OPERATOR,
+        suspended_at=now,
+    )
+
+
+async def resume(ctx: context.Context, account_id: str) -> accounts.Account:
+    """Let an account send again."""
+    async with ctx.store.transaction() as tx:
+        account = await _locked(tx, account_id)
+        await _resume(tx, account)
+        if account.status == accounts.SUSPENDED:
+            await audit_log.write(ctx, tx, account_id, "account.resumed", account.name)
+    ctx.access_cache.invalidate()
+    return dataclasses.replace(
+        account, status=accounts.ACTIVE, suspended_reason=None, suspended_by=None, suspended_at=None
+    )
+
+
+async def cool_down(ctx: context.Context) -> list[str]:
+    """Let accounts send again that the bounce guard suspended long enough ago; an operator's word stays."""
+    hours = ctx.settings.bounce_guard.cooldown_hours
+    if not hours:
+        return []
+    until = ctx.clock() - hours * 3600 * times.SECOND
+    async with ctx.store.reading() as tx:
+        found = await accounts.cooled(tx, suspended_until=until, limit=MAX_RESUMED)
+    return [account_id for account_id in found if await _cool(ctx, account_id, until)]
+
+
+async def _cool(ctx: context.Context, account_id: str, until: int) -> bool:
+    async with ctx.store.transaction() as tx:
+        account = await _locked(tx, account_id)
+        # Somebody may have been here since: the time is of the last suspension.
+        is_due = account.suspended_by == accounts.BOUNCE_GUARD and (account.suspended_at or 0) <= until
+        if is_due:
+            await _resume(tx, account)
+            await audit_log.write(ctx, tx, account_id, "account.resumed", account.name, "the cool-down is over")
+    ctx.access_cache.invalidate()
+    return is_due
+
+
+async def _resume(tx: store.Transaction, account: accounts.Account) -> None:
+    await accounts.resume(tx, account.id)
+    if account.suspended_by == accounts.BOUNCE_GUARD:
+        await bounce_guard_days.forget(tx, account.id)
+
+
+async def sending(ctx: context.Context, account: accounts.Account) -> Sending:
+    """How an account stands with the bounce guard."""
+    settings = ctx.settings.bounce_guard
+    after_day = times.day_of(ctx.clock()) - settings.days
+    async with ctx.store.reading() as tx:
+        found = await bounce_guard_days.sums(tx, [account.id], after_day=after_day)
+    counts = found.get(account.id, bounce_guard.Counts())
+    return Sending(
+        state=_state(account, counts, account_guard.rules_of(settings)),
+        days=settings.days,
+        recipients=counts.recipients,
+        bounces=counts.bounces,
+        bounce_percent=bounce_guard.percent(counts.bounces, counts.recipients),
+        complaints=counts.complaints,
+        complaint_percent=bounce_guard.percent(counts.complaints, counts.recipients),
+        least_recipients=settings.recipients,
+        warn_percent=settings.warn_percent,
+        suspend_percent=settings.suspend_percent,
+        complaint_warn_percent=settings.complaint_warn_percent,
+        complaint_suspend_percent=settings.complaint_suspend_percent,
+    )
+
+
+def _state(account: accounts.Account, counts: bounce_guard.Counts, guard: bounce_guard.Rules | None) -> State:
+    if account.suspended_by == accounts.BOUNCE_GUARD:
+        return "suspended"
+    if guard is None:
+        return "off"
+    # Days that went by can make a share worse; it is the next result that suspends.
+    return "ok" if bounce_guard.assess(counts, guard).level is bounce_guard.Level.OK else "warned"
+
+
+def not_found() -> errors.NotFound:
+    """The refusal of an id that is no account's."""
+    return errors.NotFound("there is no such account")
+
+
+async def _locked(tx: store.Transaction, account_id: str) -> accounts.Account:
+    """An account whose state is about to change."""
+    if not identifiers.is_identifier(account_id, identifiers.ACCOUNT):
+        raise not_found()
+    await access_version.bump(tx)
+    account = (await accounts.lock(tx, [account_id])).get(account_id)
+    if account is None:
+        raise not_found()
+    return account

@@ -1,0 +1,1 @@
+"""Who may come in: authentication, users, passwords, tokens, sessions, credentials, keys."""

@@ -1,0 +1,241 @@
+"""Who calls and what they may do; and log-in, log-out and a change of password for people.
+
+A caller that was recognised is remembered under a digest of what it presented, so the hot path costs a dictionary
+look-up. The memory lets go of everything within half a second of any change, so a revocation reaches every process
+within one.
+"""
+
+import contextlib
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Final
+
+from postroad import errors
+from postroad.model import caller, identifiers
+from postroad.protocol import authorization
+from postroad.services import audit_log, context
+from postroad.services.auth import last_used, password_checks, passwords, schemes, tokens
+from postroad.services.auth import users as account_users
+from postroad.storage import access_version, accounts, credentials, password_links, users
+
+_HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' with an API key or a token"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A person who is logged in, with the token that proves it. `expires_at` is in microseconds."""
+
+    token: str = field(repr=False)
+    expires_at: int
+    user: users.User
+    account: accounts.Account
+
+
+async def authenticate(ctx: context.Context, authorization_field: str | None, *, client_address: str) -> caller.Caller:
+    """The caller behind an `Authorization` field."""
+    if authorization_field is None:
+        raise errors.Unauthorized(f"Authorization: missing; {_HOW_TO}")
+    fact = ("caller", ctx.access_cache.digest(authorization_field))
+    known: schemes.AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
+    if known is None:
+        known = await _look_up(ctx, _parse(authorization_field), fact=fact, client_address=client_address)
+    return _admit(ctx, known)
+
+
+async def authenticate_password(
+    ctx: context.Context, username: str, password: str, *, client_address: str
+) -> caller.Caller:
+    """The caller behind a username and a password, for doors that are given them without a field around them.
+
+    Failures are counted with those of the other doors. While they are slowed nothing is checked, so the answer is
+    RateLimited: a password that was not looked at must not be called wrong.
+    """
+    fact = ("pair", username, ctx.access_cache.digest(password))
+    known: schemes.AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
+    if known is None:
+        seconds = ctx.access_cache.login_failures.wait(client_address, username, now=ctx.clock())
+        presented = authorization.Basic(username, password)
+        try:
+            known = await _look_up(ctx, presented, fact=fact, client_address=client_address)
+        except errors.Unauthorized:
+            if seconds:
+                msg = f"too many failed attempts to log in; try again in {seconds} seconds"
+                raise errors.RateLimited(msg, retry_after=seconds) from None
+            msg = "the username or the password is wrong, or the credential is revoked"
+            raise errors.Unauthorized(msg) from None
+    return _admit(ctx, known)
+
+
+async def renew(ctx: context.Context, who: caller.Caller) -> caller.Caller:
+    """The caller of a session that stays open, as long as its credential lives; no password is needed again."""
+    if who.credential_id is None:
+        raise errors.Unauthorized("log in with a username and a password")
+    used = (last_used.CREDENTIAL, who.credential_id)
+    known: schemes.AuthenticatedCaller | None = ctx.access_cache.get_fresh(used, now=ctx.clock())
+    if known is None:
+        facts = await ctx.access_cache.refresh(ctx.clock())
+        known = facts.get(used)
+        if known is None:
+            async with ctx.store.reading() as tx:
+                credential = await credentials.by_id(tx, who.account_id, who.credential_id)
+            if credential is None or credential.revoked_at is not None:
+                raise errors.Unauthorized("the credential is revoked; log in with another one")
+            known = facts[used] = schemes.AuthenticatedCaller(who, used)
+    return _admit(ctx, known)
+
+
+def _parse(authorization_field: str) -> authorization.Basic | authorization.Bearer:
+    try:
+        return authorization.parse(authorization_field)
+    except authorization.AuthorizationError as problem:
+        raise errors.Unauthorized(f"Authorization: {problem}") from None
+
+
+async def _look_up(
+    ctx: context.Context,
+    presented: authorization.Basic | authorization.Bearer,
+    *,
+    fact: Hashable,
+    client_address: str,
+) -> schemes.AuthenticatedCaller:
+    """Who presents this, from memory that was refreshed or from the store."""
+    schemes.refuse_malformed(presented)
+    facts = await ctx.access_cache.refresh(ctx.clock())
+    known: schemes.AuthenticatedCaller | None = facts.get(fact)
+    if known is None:
+        known = await schemes.authenticate(ctx, presented, client_address=client_address)
+        if await ctx.access_cache.refresh(ctx.clock()) is not facts:
+            # Checking a password takes its time: what was read before it may have been taken back since.
+            return await schemes.authenticate(ctx, presented, client_address=client_address)
+        facts[fact] = known
+    return known
+
+
+def _admit(ctx: context.Context, known: schemes.AuthenticatedCaller) -> caller.Caller:
+    now = ctx.clock()
+    if known.caller.expires_at is not None and known.caller.expires_at <= now:
+        raise tokens.refusal()
+    if known.used is not None:
+        ctx.access_cache.last_used.note(known.used, now=now)
+    return known.caller
+
+
+def require(who: caller.Caller, permission: caller.Permission) -> None:
+    """Refuse a caller without this right: a wrong kind of credential is unauthorized, too small a role forbidden."""
+    if permission in who.permissions:
+        return
+    if who.scheme is caller.Scheme.TOKEN:
+        raise errors.Forbidden("your role in this account may look, but not do this")
+    if permission not in caller.PASSWORD_PERMISSIONS:
+        raise _needs_token()
+    raise errors.Unauthorized(
+        f"Authorization: this API key does not have the scope '{permission}'; use an SMTP username and password, "
+        "a token, or a key that has it"
+    )
+
+
+async def log_in(ctx: context.Context, email: str, password: str, *, client_address: str) -> Session:
+    """Open a session for a person. An unknown email and a wrong password are answered alike, and take as long."""
+    passwords.refuse_impossible("password", password)
+    name = account_users.email_key(email)
+    async with ctx.store.reading() as tx:
+        found = await users.by_email(tx, name) if name is not None else None
+    # Who was invited has no password before they have chosen one.
+    user = found if found is not None and found.disabled_at is None and found.joined_at is not None else None
+    is_right = await password_checks.check_user_password(
+        ctx,
+        name or "",
+        password,
+        password_hash=user.password_hash if user else None,
+        client_address=client_address,
+    )
+    if user is None or not is_right:
+        raise errors.Unauthorized("the email or the password is wrong")
+    await _record_login(ctx, user)
+    return await issue_token(ctx, user)
+
+
+async def issue_token(ctx: context.Context, user: users.User) -> Session:
+    """A new token for a person, whose password was checked by whoever calls this."""
+    async with ctx.store.reading() as tx:
+        account = await accounts.by_id(tx, user.account_id)
+    if account is None:
+        raise errors.NotFound("there is no such account")
+    now = ctx.clock()
+    claims = tokens.claims_for(
+        user,
+        now=now,
+        seconds=ctx.settings.security.token_seconds,
+        token_id=ctx.new_id(identifiers.TOKEN, now=now),
+    )
+    return Session(tokens.sign(claims, ctx.keys.token), claims.expires_at, user, account)
+
+
+async def _record_login(ctx: context.Context, user: users.User) -> None:
+    """Remember when somebody logged in. Who only wants to look may do so while the store takes nothing."""
+    with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
+        async with ctx.store.transaction() as tx:
+            await users.note_login(tx, user.id, now=ctx.clock())
+
+
+async def issue_api_token(ctx: context.Context, user: users.User) -> Session:
+    """A new token for a person who is logged in, to use elsewhere; the journal tells of it."""
+    session = await issue_token(ctx, user)
+    async with ctx.store.transaction() as tx:
+        await audit_log.write(ctx, tx, user.account_id, "person.token_made", user.email)
+    return session
+
+
+async def log_out(ctx: context.Context, who: caller.Caller) -> None:
+    """Take the caller's token back, in every process."""
+    if who.token_id is None or who.expires_at is None:
+        raise _needs_token()
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        await users.revoke_token(tx, who.token_id, account_id=who.account_id, expires_at=who.expires_at)
+    ctx.access_cache.invalidate()
+
+
+async def change_password(
+    ctx: context.Context, who: caller.Caller, *, current_password: str, new_password: str, client_address: str
+) -> Session:
+    """Give a person a new password. Every token that they had is dead; the session returned is the one that lives."""
+    passwords.refuse_impossible("current_password", current_password)
+    passwords.check_new("new_password", new_password)
+    user, _ = await me(ctx, who)
+    is_right = await password_checks.check_user_password(
+        ctx,
+        account_users.email_key(user.email) or "",
+        current_password,
+        password_hash=user.password_hash,
+        client_address=client_address,
+    )
+    if not is_right:
+        raise errors.Unauthorized("current_password: wrong")
+    new_hash = await ctx.passwords.hash(new_password)
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        replaced = await users.replace_password(
+            tx, user.id, old_hash=user.password_hash, new_hash=new_hash, now=ctx.clock()
+        )
+        changed = await users.by_id(tx, user.id)
+        if not replaced or changed is None:
+            raise errors.Conflict("current_password: was changed by another request at the same time")
+        await password_links.remove(tx, user.id)
+        await audit_log.write(ctx, tx, user.account_id, "person.password_changed", user.email)
+    ctx.access_cache.invalidate()
+    return await issue_token(ctx, changed)
+
+
+async def me(ctx: context.Context, who: caller.Caller) -> tuple[users.User, accounts.Account]:
+    """The person behind a token, and their account."""
+    async with ctx.store.reading() as tx:
+        user = await users.by_id(tx, who.user_id) if who.user_id is not None else None
+        account = await accounts.by_id(tx, who.account_id)
+    if user is None or account is None:
+        raise _needs_token()
+    return user, account
+
+
+def _needs_token() -> errors.Unauthorized:
+    return errors.Unauthorized("Authorization: this needs a token from /v1/auth/login, sent as 'Bearer'")

@@ -1,0 +1,82 @@
+"""SMTP credentials: username and password are generated, and the password is shown once.
+
+A revoked credential stops at once on every host, and the API keys under it stop with it. It stays in the list, so that
+people can see what there was, but it is gone from its own address: it cannot be found or revoked again.
+"""
+
+from typing import Final
+
+from postroad import errors
+from postroad.model import identifiers, labels
+from postroad.services import audit_log, context
+from postroad.services.auth import installation_keys
+from postroad.storage import access_version, credentials
+
+USERNAME_PREFIX: Final = "smtp_"
+# 16 characters of 36 are 82 bits: no two usernames ever meet. It is not a secret.
+USERNAME_CHARACTERS: Final = 16
+
+
+async def create(ctx: context.Context, account_id: str, name: str) -> tuple[credentials.Credential, str]:
+    """A new credential and its password, which nobody can read again."""
+    labels.check("name", name)
+    secret = installation_keys.random_text(installation_keys.SECRET_CHARACTERS)
+    password = secret + installation_keys.checksum(secret)
+    password_hash = await ctx.passwords.hash(password)
+    now = ctx.clock()
+    credential = credentials.Credential(
+        id=ctx.new_id(identifiers.CREDENTIAL, now=now),
+        account_id=account_id,
+        name=name,
+        username=USERNAME_PREFIX + installation_keys.random_text(USERNAME_CHARACTERS).lower(),
+        password_hash=password_hash,
+        created_at=now,
+        last_used_at=None,
+        revoked_at=None,
+    )
+    async with ctx.store.transaction() as tx:
+        # The first credential is the scope of the account's tokens: whoever remembers that there is none looks again.
+        await access_version.bump(tx)
+        await credentials.insert(tx, credential)
+        await audit_log.write(ctx, tx, account_id, "credential.created", name, credential.username)
+    ctx.access_cache.invalidate()
+    return credential, password
+
+
+async def of_account(
+    ctx: context.Context, account_id: str, *, after: str = "", limit: int = credentials.MAX_ROWS
+) -> list[credentials.Credential]:
+    """An account's credentials, revoked ones too, oldest first."""
+    async with ctx.store.scanning() as tx:
+        return await credentials.of_account(tx, account_id, after=after, limit=limit)
+
+
+async def find(ctx: context.Context, account_id: str, credential_id: str) -> credentials.Credential:
+    """One live credential of an account."""
+    _check_id(credential_id)
+    async with ctx.store.reading() as tx:
+        credential = await credentials.by_id(tx, account_id, credential_id)
+    if credential is None or credential.revoked_at is not None:
+        raise _not_found()
+    return credential
+
+
+async def revoke(ctx: context.Context, account_id: str, credential_id: str) -> None:
+    """Stop a credential and the API keys under it."""
+    _check_id(credential_id)
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        credential = await credentials.by_id(tx, account_id, credential_id)
+        if credential is None or not await credentials.revoke(tx, account_id, credential_id, now=ctx.clock()):
+            raise _not_found()
+        await audit_log.write(ctx, tx, account_id, "credential.revoked", credential.name, credential.username)
+    ctx.access_cache.invalidate()
+
+
+def _check_id(credential_id: str) -> None:
+    if not identifiers.is_identifier(credential_id, identifiers.CREDENTIAL):
+        raise _not_found()
+
+
+def _not_found() -> errors.NotFound:
+    return errors.NotFound("there is no such live SMTP credential in this account")

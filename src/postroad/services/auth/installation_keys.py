@@ -1,0 +1,78 @@
+"""Everything random and everything derived from the installation's key.
+
+One key is kept by the operator; each use gets its own key from it (HKDF, RFC 5869), so that no use can betray
+another. API keys and passwords end in a checksum: a mistyped one is refused without asking the store.
+"""
+
+import hashlib
+import secrets
+import zlib
+from dataclasses import dataclass, field
+from typing import Final
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+API_KEY_PREFIX: Final = "pr_live_"
+# 30 characters of 62 are 178 bits: beyond guessing, so a plain SHA-256 may stand for an API key.
+SECRET_CHARACTERS: Final = 30
+CHECKSUM_CHARACTERS: Final = 6
+DERIVED_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Keys derived from the installation's key; they never show in a log."""
+
+    token: bytes = field(repr=False)
+    session: bytes = field(repr=False)
+    return_path: bytes = field(repr=False)
+    encryption: bytes = field(repr=False)
+
+    @classmethod
+    def derive(cls, installation_key: bytes) -> "Keys":
+        """All derived keys."""
+        return cls(
+            token=_derive(installation_key, b"postroad token v1"),
+            session=_derive(installation_key, b"postroad session v1"),
+            return_path=_derive(installation_key, b"postroad return path v1"),
+            encryption=_derive(installation_key, b"postroad sealing v1"),
+        )
+
+
+def _derive(installation_key: bytes, purpose: bytes) -> bytes:
+    return HKDF(algorithm=SHA256(), length=DERIVED_BYTES, salt=None, info=purpose).derive(installation_key)
+
+
+def random_text(length: int) -> str:
+    """Letters and digits beyond guessing."""
+    return "".join(secrets.choice(ALPHABET) for _ in range(length))
+
+
+def new_api_key() -> str:
+    """An API key: prefix, secret, checksum."""
+    secret = API_KEY_PREFIX + random_text(SECRET_CHARACTERS)
+    return secret + checksum(secret)
+
+
+def is_api_key(text: str) -> bool:
+    """Whether the text can be an API key at all."""
+    length = len(API_KEY_PREFIX) + SECRET_CHARACTERS + CHECKSUM_CHARACTERS
+    if len(text) != length or not text.isascii() or not text.startswith(API_KEY_PREFIX):
+        return False
+    return checksum(text[:-CHECKSUM_CHARACTERS]) == text[-CHECKSUM_CHARACTERS:]
+
+
+def hash_api_key(text: str) -> bytes:
+    """What is stored of an API key."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def checksum(text: str) -> str:
+    """Six characters that catch a mistyped or cut secret."""
+    number, characters = zlib.crc32(text.encode()), []
+    for _ in range(CHECKSUM_CHARACTERS):
+        number, digit = divmod(number, len(ALPHABET))
+        characters.append(ALPHABET[digit])
+    return "".join(characters)

@@ -1,0 +1,58 @@
+"""Counts failed attempts to prove an identity, in this process, by the rules of `model/login_throttle.py`.
+
+Each attempt counts twice: for the name as tried from the client's network, and for that network. It is counted before
+it is checked, so that attempts made all at once are slowed like attempts made one by one, and taken off again when it
+proves right.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from postroad.model import login_throttle, times
+
+# Some 5 MB. The counter that rested longest goes first; one client alone cannot push it out, for it is slowed before.
+MAX_COUNTERS: Final = 20_000
+
+Counter = tuple[str, str | None]
+
+
+class LoginFailures:
+    """The counters of this process."""
+
+    def __init__(self, *, max_counters: int = MAX_COUNTERS) -> None:
+        self._max_counters = max_counters
+        self._clear_at: dict[Counter, int] = {}
+
+    def wait(self, client_address: str, name: str, *, now: int) -> int:
+        """Whole seconds until another attempt is allowed; 0 when it is allowed now."""
+        waits = (
+            login_throttle.wait(policy, clear_at=self._clear_at.get(counter, 0), now=now)
+            for counter, policy in _counters(client_address, name)
+        )
+        return math.ceil(max(waits) / times.SECOND)
+
+    def count(self, client_address: str, name: str, *, now: int) -> None:
+        """Count an attempt as failed."""
+        for counter, policy in _counters(client_address, name):
+            clear_at = self._clear_at.pop(counter, 0)
+            if len(self._clear_at) >= self._max_counters:
+                del self._clear_at[next(iter(self._clear_at))]
+            self._clear_at[counter] = login_throttle.count(policy, clear_at=clear_at, now=now)
+
+    def withdraw(self, client_address: str, name: str) -> None:
+        """Take off an attempt that was counted but never checked."""
+        for counter, policy in _counters(client_address, name):
+            if counter in self._clear_at:
+                self._clear_at[counter] = login_throttle.withdraw(policy, clear_at=self._clear_at[counter])
+
+    def reset(self, client_address: str, name: str) -> None:
+        """After a success: forget the name's failures. The network keeps those of its other names."""
+        self.withdraw(client_address, name)
+        self._clear_at.pop((login_throttle.network_of(client_address), name), None)
+
+
+def _counters(client_address: str, name: str) -> Iterator[tuple[Counter, login_throttle.FailureLimit]]:
+    network = login_throttle.network_of(client_address)
+    yield (network, name), login_throttle.NAME
+    yield (network, None), login_throttle.NETWORK

@@ -1,0 +1,96 @@
+"""Links by which a person chooses a password: for who was invited, and for who has forgotten theirs.
+
+A link works once and for a time. Its token is beyond guessing, and the store has only its hash. A newer link, a new
+password and a lock-out make it worthless. Unknown, used and expired links are refused with one text. The address is
+made from the configuration and never from what a request says of its host.
+"""
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass, field
+from typing import Final
+
+from postroad import config, errors
+from postroad.model import actors, times
+from postroad.services import audit_log, context
+from postroad.services.auth import installation_keys, passwords
+from postroad.storage import access_version, password_links, store, users
+
+# A weekend may lie between an invitation and its answer; who asks for a new password waits for it.
+INVITATION_HOURS: Final = 72
+RESET_HOURS: Final = 24
+# 43 characters of 62 are 256 bits.
+TOKEN_CHARACTERS: Final = 43
+
+
+@dataclass(frozen=True, slots=True)
+class NewLink:
+    """A new link's token, which nobody can read again, and until when it works."""
+
+    token: str = field(repr=False)
+    expires_at: int
+
+
+async def create(ctx: context.Context, tx: store.Transaction, user: users.User) -> NewLink:
+    """A link for a person, instead of those that they had."""
+    hours = INVITATION_HOURS if user.joined_at is None else RESET_HOURS
+    made = NewLink(installation_keys.random_text(TOKEN_CHARACTERS), ctx.clock() + hours * times.HOUR)
+    link = password_links.Link(_hash(made.token), user.account_id, user.id, made.expires_at)
+    await password_links.replace(tx, link)
+    return made
+
+
+async def find_user(ctx: context.Context, token: str) -> users.User:
+    """Whose password a link is for."""
+    _refuse_impossible(token)
+    async with ctx.store.reading() as tx:
+        return await _person(ctx, tx, await password_links.find(tx, _hash(token)))
+
+
+async def redeem(ctx: context.Context, token: str, *, password: str) -> users.User:
+    """Give the person of a link the password they chose. Everything they were logged in with ends."""
+    passwords.check_new("password", password)
+    # A hash costs time, which is for those alone who have a link.
+    await find_user(ctx, token)
+    password_hash = await ctx.passwords.hash(password)
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        user = await _person(ctx, tx, await password_links.take(tx, _hash(token)))
+        await users.set_password(tx, user.id, password_hash=password_hash, now=ctx.clock())
+        await password_links.remove(tx, user.id)
+        action = "person.joined" if user.joined_at is None else "person.password_changed"
+        await audit_log.write(_acting(ctx, user), tx, user.account_id, action, user.email)
+        changed = await users.by_id(tx, user.id)
+    ctx.access_cache.invalidate()
+    return changed or user
+
+
+def url(settings: config.Settings, token: str) -> str:
+    """The address of a link, for whoever shows it."""
+    base = settings.http.base_url or f"http://{settings.http.listen}"
+    return f"{base.rstrip('/')}/password/{token}"
+
+
+async def _person(ctx: context.Context, tx: store.Transaction, link: password_links.Link | None) -> users.User:
+    user = await users.by_id(tx, link.user_id) if link is not None and ctx.clock() < link.expires_at else None
+    if user is None or user.disabled_at is not None:
+        raise _not_found()
+    return user
+
+
+def _acting(ctx: context.Context, user: users.User) -> context.Context:
+    """Whoever has the link acts as its person."""
+    return dataclasses.replace(ctx, actor=dataclasses.replace(ctx.actor, kind=actors.Kind.PERSON, user_id=user.id))
+
+
+def _refuse_impossible(token: str) -> None:
+    if len(token) != TOKEN_CHARACTERS or not token.isascii() or not token.isalnum():
+        raise _not_found()
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def _not_found() -> errors.NotFound:
+    return errors.NotFound("this link does not work, or not any more; ask an owner of your account for a new one")

@@ -1,0 +1,169 @@
+"""Passwords: hashed with Argon2id (RFC 9106) in a few threads, behind a bounded queue.
+
+Argon2 is slow on purpose, so it never runs twice for the same secret while it matters: a right (password, hash) pair is
+remembered as a keyed digest that means nothing outside this process, and a pair that is being checked is not checked a
+second time beside it. The proof is for the pair: a changed password has another hash, and no proof. A name that nobody
+has gets a hash that nothing matches, so that it costs the same time and takes the same way as a real one.
+"""
+
+import asyncio
+import base64
+import functools
+import hashlib
+import os
+import time
+import unicodedata
+from collections.abc import Callable
+from concurrent import futures
+from typing import Final, TypeVar
+
+import argon2
+
+from postroad import errors
+
+T = TypeVar("T")
+
+MIN_CHARACTERS: Final = 8
+# At most 1,024 octets of UTF-8: longer than any passphrase, short enough to cost nothing before it is refused.
+MAX_CHARACTERS: Final = 256
+
+# OWASP's least for Argon2id: 19 MiB, two passes, one lane. Some 20 ms of one core.
+MEMORY_KIBIBYTES: Final = 19 * 1024
+PASSES: Final = 2
+LANES: Final = 1
+HASH_BYTES: Final = 32
+SALT_BYTES: Final = 16
+
+# With two threads the last in the queue waits some three seconds, which a person who logs in still does.
+MAX_WAITING: Final = 256
+PROOF_SECONDS: Final = 600.0
+MAX_PROOFS: Final = 50_000
+
+
+def refuse_impossible(field: str, password: str) -> None:
+    """Refuse a text that can be no password of ours, before anything is spent on it."""
+    if len(password) > MAX_CHARACTERS:
+        raise errors.InvalidRequest(f"{field}: at most {MAX_CHARACTERS} characters")
+    if not _is_text(password):
+        raise errors.InvalidRequest(f"{field}: may not contain the character NUL or half a surrogate pair")
+
+
+def check_new(field: str, password: str) -> None:
+    """The rules for a password that a person chooses."""
+    refuse_impossible(field, password)
+    if len(password) < MIN_CHARACTERS:
+        raise errors.InvalidRequest(f"{field}: at least {MIN_CHARACTERS} characters")
+
+
+class Passwords:
+    """The hasher of this process, and the proofs it has given."""
+
+    def __init__(self, threads: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._hasher = argon2.PasswordHasher(
+            time_cost=PASSES,
+            memory_cost=MEMORY_KIBIBYTES,
+            parallelism=LANES,
+            hash_len=HASH_BYTES,
+            salt_len=SALT_BYTES,
+        )
+        self._threads = futures.ThreadPoolExecutor(threads, thread_name_prefix="password")
+        self._clock = clock
+        self._key = os.urandom(HASH_BYTES)
+        self._waiting = 0
+        self._is_closed = False
+        self._checks: dict[bytes, asyncio.Future[bool]] = {}
+        # Digests of right pairs and until when they are trusted, the one that was used last at the end.
+        self._proofs: dict[bytes, float] = {}
+
+    async def hash(self, password: str) -> str:
+        """What is stored of a password."""
+        return await asyncio.shield(self._start(functools.partial(self._hasher.hash, _octets(password))))
+
+    async def verify(self, password: str, password_hash: str | None) -> bool:
+        """Whether the password belongs to the hash; without a hash the answer is no, after the same time."""
+        if len(password) > MAX_CHARACTERS or not _is_text(password):
+            return False
+        target = self.dummy_hash("") if password_hash is None else password_hash
+        digest = self._digest(password, target)
+        if self._is_proven(digest):
+            return True
+        check = self._checks.get(digest)
+        if check is None:
+            check = self._start(functools.partial(_matches, self._hasher, target, _octets(password)))
+            check.add_done_callback(functools.partial(self._end_check, digest))
+            self._checks[digest] = check
+        return await asyncio.shield(check)
+
+    def is_proven(self, password: str, password_hash: str) -> bool:
+        """Whether the pair has proven right lately."""
+        return _is_text(password) and self._is_proven(self._digest(password, password_hash))
+
+    def is_in_progress(self, password: str, password_hash: str) -> bool:
+        """Whether the pair is being checked at this moment."""
+        return _is_text(password) and self._digest(password, password_hash) in self._checks
+
+    def dummy_hash(self, name: str) -> str:
+        """A hash for a name that nobody has: always the same for one name, and matched by nothing."""
+        octets = hashlib.blake2b(
+            name.encode(errors="replace"), key=self._key, digest_size=SALT_BYTES + HASH_BYTES
+        ).digest()
+        salt, tag = _unpadded(octets[:SALT_BYTES]), _unpadded(octets[SALT_BYTES:])
+        return f"$argon2id$v=19$m={MEMORY_KIBIBYTES},t={PASSES},p={LANES}${salt}${tag}"
+
+    def close(self) -> None:
+        """Stop the threads; checks that have not begun never will."""
+        self._is_closed = True
+        self._threads.shutdown(cancel_futures=True)
+
+    def _start(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        if self._is_closed or self._waiting >= MAX_WAITING:
+            raise errors.ServiceUnavailable("too many password checks are waiting; try again", retry_after=1)
+        job = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        self._waiting += 1
+        job.add_done_callback(self._end_job)
+        return job
+
+    def _end_job(self, _job: asyncio.Future[T]) -> None:
+        self._waiting -= 1
+
+    def _end_check(self, digest: bytes, check: asyncio.Future[bool]) -> None:
+        del self._checks[digest]
+        if not check.cancelled() and check.exception() is None and check.result():
+            if len(self._proofs) >= MAX_PROOFS:
+                del self._proofs[next(iter(self._proofs))]
+            self._proofs[digest] = self._clock() + PROOF_SECONDS
+
+    def _is_proven(self, digest: bytes) -> bool:
+        until = self._proofs.pop(digest, None)
+        now = self._clock()
+        if until is None or until <= now:
+            return False
+        self._proofs[digest] = now + PROOF_SECONDS
+        return True
+
+    def _digest(self, password: str, password_hash: str) -> bytes:
+        pair = hashlib.blake2b(key=self._key, digest_size=HASH_BYTES)
+        pair.update(password_hash.encode())
+        pair.update(b"\0")
+        pair.update(_octets(password))
+        return pair.digest()
+
+
+def _matches(hasher: argon2.PasswordHasher, password_hash: str, octets: bytes) -> bool:
+    try:
+        return hasher.verify(password_hash, octets)
+    except argon2.exceptions.VerifyMismatchError:
+        return False
+
+
+def _octets(password: str) -> bytes:
+    """The password in normal form C (RFC 8265 section 4.2.2): keyboards differ in how they write an é."""
+    return unicodedata.normalize("NFC", password).encode()
+
+
+def _is_text(password: str) -> bool:
+    return "\0" not in password and not any("\ud800" <= character <= "\udfff" for character in password)
+
+
+def _unpadded(octets: bytes) -> str:
+    return base64.b64encode(octets).decode().rstrip("=")

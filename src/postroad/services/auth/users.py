@@ -1,0 +1,264 @@
+"""People of an account: invited or made, listed, given a role or a password, locked out, let in again and removed.
+
+A changed password, a lock-out and a removal end every session of that person, in every process, within one second.
+Whoever changes people holds the account's row, so that of two owners who remove each other one stays: an account keeps
+an owner who can log in. Only an operator may lock that one out.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from postroad import errors
+from postroad.model import actors, caller, identifiers
+from postroad.protocol import address
+from postroad.services import audit_log, context
+from postroad.services.auth import installation_keys, password_links, passwords
+from postroad.storage import access_version, accounts, store, users
+from postroad.storage import password_links as stored_links
+
+# 20 characters of 62 are 119 bits.
+GENERATED_CHARACTERS: Final = 20
+# More than a team; the list is read as a whole.
+MAX_USERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class NewInvitation:
+    """Somebody new, and the token of the link by which they choose their password."""
+
+    user: users.User
+    link_token: str = field(repr=False)
+    expires_at: int
+
+
+def email_key(email: str) -> str | None:
+    """By what a person is found: the same for every way of writing the address, None when it is no address."""
+    try:
+        return address.parse(email).key
+    except address.AddressError:
+        return None
+
+
+async def create(
+    ctx: context.Context, account_id: str, *, email: str, password: str | None, role: caller.Role
+) -> tuple[users.User, str]:
+    """A new person and the password, which is generated when none is given."""
+    if password is not None:
+        passwords.check_new("password", password)
+    chosen = installation_keys.random_text(GENERATED_CHARACTERS) if password is None else password
+    mailbox = _plain_address(email)
+    user = _new(ctx, account_id, mailbox, role=role, password_hash=await ctx.passwords.hash(chosen))
+    user = dataclasses.replace(user, joined_at=user.created_at)
+    async with ctx.store.transaction() as tx:
+        await _insert(tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
+        await audit_log.write(ctx, tx, account_id, "person.created", user.email, f"as {role}")
+    return user, chosen
+
+
+async def invite(ctx: context.Context, account_id: str, *, email: str, role: caller.Role) -> NewInvitation:
+    """A new person whose password nobody knows, and a link by which they choose one."""
+    mailbox = _plain_address(email)
+    unmatched = ctx.passwords.dummy_hash(installation_keys.random_text(GENERATED_CHARACTERS))
+    user = _new(ctx, account_id, mailbox, role=role, password_hash=unmatched)
+    async with ctx.store.transaction() as tx:
+        await _insert(tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
+        made = await password_links.create(ctx, tx, user)
+        await audit_log.write(ctx, tx, account_id, "person.invited", user.email, f"as {role}")
+    return NewInvitation(user, made.token, made.expires_at)
+
+
+async def of_account(ctx: context.Context, account_id: str) -> list[users.User]:
+    """The people of an account, in the order of their making."""
+    async with ctx.store.scanning() as tx:
+        return await users.of_account(tx, account_id)
+
+
+async def find(ctx: context.Context, account_id: str, user_id: str) -> users.User:
+    """One person of an account."""
+    async with ctx.store.reading() as tx:
+        user = await users.by_id(tx, user_id) if identifiers.is_identifier(user_id, identifiers.USER) else None
+    if user is None or user.account_id != account_id:
+        raise _not_found()
+    return user
+
+
+async def by_email(ctx: context.Context, email: str) -> users.User | None:
+    """Who logs in with this address, in whichever account; for operators."""
+    key = email_key(email)
+    if key is None:
+        return None
+    async with ctx.store.reading() as tx:
+        return await users.by_email(tx, key)
+
+
+async def set_password(ctx: context.Context, account_id: str, user_id: str, *, password: str) -> users.User:
+    """Give a person a new password without asking for the old one; for operators."""
+    passwords.check_new("password", password)
+    user = await find(ctx, account_id, user_id)
+    password_hash = await ctx.passwords.hash(password)
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        if not await users.set_password(tx, user.id, password_hash=password_hash, now=ctx.clock()):
+            raise _not_found()
+        await stored_links.remove(tx, user.id)
+        await audit_log.write(ctx, tx, account_id, "person.password_changed", user.email)
+    ctx.access_cache.invalidate()
+    return await find(ctx, account_id, user_id)
+
+
+async def create_password_link(ctx: context.Context, account_id: str, user_id: str) -> password_links.NewLink:
+    """A link by which a person chooses a new password; the one before it does not work any more."""
+    async with ctx.store.transaction() as tx:
+        user = _member(await _lock_members(ctx, tx, account_id), user_id)
+        if user.disabled_at is not None:
+            raise errors.Conflict("this person is locked out; let them in again first")
+        if user.id == ctx.actor.user_id:
+            # Who holds a session need not know the password: a link would let them change it.
+            raise errors.Conflict("for yourself, change the password in your profile")
+        made = await password_links.create(ctx, tx, user)
+        await audit_log.write(ctx, tx, account_id, "person.password_link_made", user.email)
+    return made
+
+
+async def change_role(ctx: context.Context, account_id: str, user_id: str, *, role: caller.Role) -> users.User:
+    """Give a person another role. It counts from their next request on."""
+    return await change(ctx, account_id, user_id, role=role)
+
+
+async def disable(ctx: context.Context, account_id: str, user_id: str) -> users.User:
+    """Lock a person out."""
+    return await change(ctx, account_id, user_id, enabled=False)
+
+
+async def enable(ctx: context.Context, account_id: str, user_id: str) -> users.User:
+    """Let a person log in again; sessions from before stay dead."""
+    return await change(ctx, account_id, user_id, enabled=True)
+
+
+async def change(
+    ctx: context.Context,
+    account_id: str,
+    user_id: str,
+    *,
+    role: caller.Role | None = None,
+    enabled: bool | None = None,
+) -> users.User:
+    """Change the role of a person, whether they may log in, or both at once. What is so already stays as it is."""
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        members = await _lock_members(ctx, tx, account_id)
+        user = _member(members, user_id)
+        if role is not None and role != user.role:
+            await _set_role(ctx, tx, members, user, role=role)
+        if enabled is not None and enabled != (user.disabled_at is None):
+            await _set_enabled(ctx, tx, members, user, enabled=enabled)
+    ctx.access_cache.invalidate()
+    return await find(ctx, account_id, user_id)
+
+
+async def remove(ctx: context.Context, account_id: str, user_id: str) -> users.User:
+    """Forget a person. What the journal says of them stays."""
+    async with ctx.store.transaction() as tx:
+        await access_version.bump(tx)
+        members = await _lock_members(ctx, tx, account_id)
+        user = _member(members, user_id)
+        _refuse_last_owner(members, user)
+        # Before they are gone: who leaves by themselves has a name.
+        await audit_log.write(ctx, tx, account_id, "person.removed", user.email)
+        await stored_links.remove(tx, user.id)
+        await users.remove(tx, user.id)
+    ctx.access_cache.invalidate()
+    return user
+
+
+async def _set_role(
+    ctx: context.Context, tx: store.Transaction, members: Sequence[users.User], user: users.User, *, role: caller.Role
+) -> None:
+    _refuse_last_owner(members, user)
+    await users.set_role(tx, user.id, role)
+    await audit_log.write(ctx, tx, user.account_id, "person.role_changed", user.email, f"{user.role} to {role}")
+
+
+async def _set_enabled(
+    ctx: context.Context, tx: store.Transaction, members: Sequence[users.User], user: users.User, *, enabled: bool
+) -> None:
+    if not enabled and ctx.actor.kind is not actors.Kind.OPERATOR:
+        _refuse_last_owner(members, user)
+    now = ctx.clock()
+    await users.set_disabled(tx, user.id, disabled_at=None if enabled else now, now=now)
+    await stored_links.remove(tx, user.id)
+    await audit_log.write(ctx, tx, user.account_id, "person.enabled" if enabled else "person.disabled", user.email)
+
+
+def _new(
+    ctx: context.Context, account_id: str, mailbox: address.Mailbox, *, role: caller.Role, password_hash: str
+) -> users.User:
+    now = ctx.clock()
+    return users.User(
+        id=ctx.new_id(identifiers.USER, now=now),
+        account_id=account_id,
+        email=mailbox.address,
+        password_hash=password_hash,
+        role=role.value,
+        tokens_valid_from=now,
+        disabled_at=None,
+        created_at=now,
+    )
+
+
+async def _insert(
+    tx: store.Transaction, user: users.User, mailbox: address.Mailbox, *, members: Sequence[users.User]
+) -> None:
+    if len(members) >= MAX_USERS:
+        raise errors.Conflict(f"an account has at most {MAX_USERS} people; remove somebody first")
+    if not await users.insert(tx, user, email_key=mailbox.key):
+        raise errors.Conflict("email: somebody logs in with this address already")
+
+
+async def _lock_members(ctx: context.Context, tx: store.Transaction, account_id: str) -> list[users.User]:
+    """The people of an account, whom nobody else changes before the transaction ends.
+
+    A person who acts was an owner when the request came in; another owner may have been quicker.
+    """
+    if account_id not in await accounts.lock(tx, [account_id]):
+        raise errors.NotFound("there is no such account")
+    members = await users.of_account(tx, account_id)
+    if ctx.actor.kind is actors.Kind.PERSON and not any(
+        one.id == ctx.actor.user_id and one.role == caller.Role.OWNER and one.disabled_at is None for one in members
+    ):
+        raise errors.Forbidden("only an owner of this account may do this")
+    return members
+
+
+def _member(members: Sequence[users.User], user_id: str) -> users.User:
+    found = next((one for one in members if one.id == user_id), None)
+    if found is None:
+        raise _not_found()
+    return found
+
+
+def _refuse_last_owner(members: Sequence[users.User], user: users.User) -> None:
+    """Refuse to take away the only owner who can log in."""
+    able = [one.id for one in members if one.role == caller.Role.OWNER and _can_log_in(one)]
+    if able == [user.id]:
+        raise errors.Conflict("this is the last owner who can log in; make somebody else an owner first")
+
+
+def _can_log_in(user: users.User) -> bool:
+    return user.disabled_at is None and user.joined_at is not None
+
+
+def _plain_address(email: str) -> address.Mailbox:
+    try:
+        mailbox = address.parse(email)
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"email: {problem}") from None
+    if mailbox.display_name is not None or mailbox.written != mailbox.written.strip(" "):
+        raise errors.InvalidRequest("email: the address alone, without a name")
+    return mailbox
+
+
+def _not_found() -> errors.NotFound:
+    return errors.NotFound("there is no such person in this account")

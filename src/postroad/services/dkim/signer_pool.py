@@ -1,0 +1,247 @@
+"""Signatures by processes of their own (`signer_worker.py`), over pipes, without ever blocking the event loop.
+
+Requests of one turn of the loop go to a worker in one write. A worker has a few requests at a time, enough to keep it
+busy while answers travel; the others wait here, where any worker can take them. Workers are started when first needed.
+One that ends is replaced, and what it had is asked again. One that says nothing for long is ended and counts as such.
+"""
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from postroad.concurrency import lru
+from postroad.services.dkim import domain_keys, signer_worker
+
+# A worker needs 0.4 to 2 ms for one: so many bridge the time until the loop comes round, also on a quick machine, of
+# which a quarter as many left 4 % more idle. None waits long behind others.
+WINDOW: Final = 4 * signer_worker.BATCH_SIZE
+# Some 1 KB each, in each worker.
+MAX_KEYS: Final = 1_000
+# A key or digest whose worker ends this often is not tried again.
+MAX_TRIES: Final = 3
+# The queue in front (see `signing.py`) is worked off in less; then the message has to come again later.
+ANSWER_SECONDS: Final = 60.0
+# A window of signatures takes 70 ms. A worker that is silent for this long hangs, however busy the machine is.
+SILENT_SECONDS: Final = 20.0
+END_SECONDS: Final = 5.0
+_STDIN: Final = 0
+
+
+class SigningFailed(Exception):
+    """There is no signature for this key now; the message says why."""
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """A digest that waits for its signature."""
+
+    key: domain_keys.SigningKey
+    digest: bytes
+    answer: asyncio.Future[bytes]
+    tries: int = 0
+    worker: "_Worker | None" = field(default=None, repr=False)
+
+
+class _Worker(asyncio.SubprocessProtocol):
+    """One process: what it has been asked, in order, and the keys it knows."""
+
+    def __init__(self, owner: "SignerPool") -> None:
+        loop = asyncio.get_running_loop()
+        self.pending: deque[_Request] = deque()
+        self.has_answered = False
+        self.heard_at = loop.time()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self._clock = loop.time
+        self._owner = owner
+        self._slots: lru.LruCache[bytes, int] = lru.LruCache(MAX_KEYS)
+        self._received = bytearray()
+        self._transport: asyncio.SubprocessTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def ask(self, requests: Sequence[_Request]) -> None:
+        """Send requests, each after its key if the worker does not have that."""
+        if not self.pending:
+            self.heard_at = self._clock()
+        frames = []
+        for request in requests:
+            request.worker = self
+            self.pending.append(request)
+            slot = self._slots.get(request.key.private_key)
+            if slot is None:
+                slot = self._new_slot(request.key.private_key)
+                frames.append(_frame(signer_worker.KEY, slot, request.key.private_key))
+            frames.append(_frame(signer_worker.DIGEST, slot, request.digest))
+        self._input().write(b"".join(frames))
+
+    def _new_slot(self, private_key: bytes) -> int:
+        freed = self._slots.evict()
+        slot = len(self._slots) if freed is None else freed
+        self._slots.put(private_key, slot)
+        return slot
+
+    def pipe_data_received(self, _fd: int, data: bytes | str) -> None:
+        self.heard_at, self.has_answered = self._clock(), True
+        self._received += cast("bytes", data)
+        size = signer_worker.ANSWER.size
+        while len(self._received) >= size:
+            (length,) = signer_worker.ANSWER.unpack_from(self._received)
+            if len(self._received) < size + length:
+                break
+            _answer(self.pending.popleft(), bytes(self._received[size : size + length]))
+            del self._received[: size + length]
+        self._owner.dispatch()
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        if self._transport is not None:
+            self._transport.close()
+        self._owner.on_worker_exit(self)
+        self.ended.set_result(None)
+
+    def is_hung(self) -> bool:
+        """Whether it has said nothing for so long that it must hang."""
+        return self._clock() - self.heard_at > SILENT_SECONDS
+
+    def kill(self) -> None:
+        """End it now."""
+        if self._transport is not None and self._transport.get_returncode() is None:
+            self._transport.kill()
+
+    async def end(self) -> None:
+        """Let it finish by itself, or else end it."""
+        self._input().close()
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                await asyncio.shield(self.ended)
+        except TimeoutError:
+            self.kill()
+            await self.ended
+
+    def _input(self) -> asyncio.WriteTransport:
+        assert self._transport is not None  # noqa: S101 - it is asked only after it was connected
+        return cast("asyncio.WriteTransport", self._transport.get_pipe_transport(_STDIN))
+
+
+class SignerPool:
+    """The workers, and what waits for them."""
+
+    def __init__(self, workers: int, *, program: str = signer_worker.__file__) -> None:
+        self._max_workers = workers
+        # -P: no folder of this program stands before the library.
+        self._command = (sys.executable, "-P", program)
+        self._waiting: deque[_Request] = deque()
+        self._workers: set[_Worker] = set()
+        self._starts: set[asyncio.Task[None]] = set()
+        self._is_dispatch_scheduled = False
+        self._is_closed = False
+
+    async def sign(self, key: domain_keys.SigningKey, digest: bytes) -> bytes:
+        """The signature, or SigningFailed."""
+        if self._is_closed:
+            raise SigningFailed("the signers have stopped")
+        loop = asyncio.get_running_loop()
+        request = _Request(key, digest, loop.create_future())
+        self._waiting.append(request)
+        if not self._is_dispatch_scheduled:
+            self._is_dispatch_scheduled = True
+            loop.call_soon(self.dispatch)
+        overdue = loop.call_later(ANSWER_SECONDS, _time_out, request)
+        try:
+            return await request.answer
+        finally:
+            overdue.cancel()
+
+    def dispatch(self) -> None:
+        """Give what waits to the workers that have room, and start those that are missing."""
+        self._is_dispatch_scheduled = False
+        if not self._waiting or self._is_closed:
+            return
+        for _ in range(self._max_workers - len(self._workers) - len(self._starts)):
+            start = asyncio.get_running_loop().create_task(self._start())
+            self._starts.add(start)
+            start.add_done_callback(self._end_start)
+        shares: dict[_Worker, list[_Request]] = {worker: [] for worker in self._workers}
+        while self._waiting and shares:
+            worker = min(shares, key=lambda one: len(one.pending) + len(shares[one]))
+            if len(worker.pending) + len(shares[worker]) >= WINDOW:
+                break
+            request = self._waiting.popleft()
+            if not request.answer.done():
+                shares[worker].append(request)
+        for worker, requests in shares.items():
+            if requests:
+                worker.ask(requests)
+
+    def on_worker_exit(self, worker: _Worker) -> None:
+        """A worker has ended: what it had is first in line again, unless that happened too often."""
+        self._workers.discard(worker)
+        lost = list(worker.pending)
+        worker.pending.clear()
+        self._waiting.extendleft(reversed(lost))
+        # One that never worked says nothing about what it had, and much about the next one.
+        self._count_tries(lost if worker.has_answered else list(self._waiting))
+        self.dispatch()
+
+    async def close(self) -> None:
+        """End the workers, after what they have been asked."""
+        self._is_closed = True
+        _fail(self._waiting, "the signers have stopped")
+        self._waiting.clear()
+        if self._starts:
+            await asyncio.wait(self._starts)
+        await asyncio.gather(*(worker.end() for worker in tuple(self._workers)))
+
+    async def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            _, worker = await loop.subprocess_exec(
+                lambda: _Worker(self),
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=None,  # what a worker has to say when it breaks stands beside the log
+            )
+        except OSError:
+            self._count_tries(list(self._waiting))
+        else:
+            if not worker.ended.done():
+                self._workers.add(worker)
+
+    def _end_start(self, start: asyncio.Task[None]) -> None:
+        self._starts.discard(start)
+        self.dispatch()
+
+    def _count_tries(self, requests: Sequence[_Request]) -> None:
+        for request in requests:
+            request.tries += 1
+        hopeless = [request for request in requests if request.tries >= MAX_TRIES or self._is_closed]
+        _fail(hopeless, "the signers ended before they answered")
+        self._waiting = deque(request for request in self._waiting if not request.answer.done())
+
+
+def _frame(kind: int, slot: int, content: bytes) -> bytes:
+    return signer_worker.REQUEST.pack(kind, slot, len(content)) + content
+
+
+def _answer(request: _Request, signature: bytes) -> None:
+    if signature and not request.answer.done():
+        request.answer.set_result(signature)
+    elif not signature:
+        _fail([request], f"the key {request.key.selector} cannot be used")
+
+
+def _time_out(request: _Request) -> None:
+    """It has waited too long; a worker that has been silent meanwhile hangs."""
+    if request.worker is not None and request.worker.is_hung():
+        request.worker.kill()
+    _fail([request], f"the signers did not answer within {ANSWER_SECONDS:.0f} seconds")
+
+
+def _fail(requests: Iterable[_Request], why: str) -> None:
+    for request in requests:
+        if not request.answer.done():
+            request.answer.set_exception(SigningFailed(why))

@@ -1,0 +1,84 @@
+"""DKIM signatures for the mail that leaves: each message is signed once, however many destinations it goes to.
+
+The key is remembered like every fact that decides access (`memory.py`): within a second of its domain's removal
+nothing is signed with it any more. Signatures are kept for the recipients and attempts that follow; a message that
+comes back after its signature has gone gets a new one, which is as good.
+"""
+
+import asyncio
+import functools
+from typing import Final
+
+from postroad.concurrency import lru, single_flight
+from postroad.model import times
+from postroad.protocol import dkim
+from postroad.services import context
+from postroad.services.dkim import domain_keys, signer_pool
+
+# Some 20 MB: the mail of the last minute or so at full speed.
+MAX_SIGNATURES: Final = 20_000
+# The slowest signers work this off within the time that a request may take.
+MAX_WAITING: Final = 10_000
+# Reading more than this would hold up the event loop for more than a millisecond.
+LARGE_BYTES: Final = 128 * 1024
+
+
+class DkimSigner:
+    """The signer of this process; there is none where `delivery.sign` is false."""
+
+    def __init__(self, ctx: context.Context) -> None:
+        delivery = ctx.settings.delivery
+        self._ctx = ctx
+        self._signers = signer_pool.SignerPool(delivery.signer_workers)
+        self._signatures: lru.LruCache[tuple[str, str], bytes] = lru.LruCache(MAX_SIGNATURES)
+        self._flights = single_flight.SingleFlight(MAX_WAITING, what="signatures")
+
+    async def signature(self, account_id: str, domain: str, message_id: str, content: bytes) -> bytes:
+        """The header field to put in front of a message; nothing when the account has no such domain, or not any more.
+
+        Raises SealBroken when the key does not open, SigningFailed when the signers fail, and the store's errors.
+        """
+        key = await self._key(account_id, domain)
+        if key is None:
+            return b""
+        # With the key's name: a domain that was removed and registered again signs anew.
+        name = (key.selector, message_id)
+        known = self._signatures.get(name)
+        if known is not None:
+            return known
+        return await self._flights.join(("message", *name), functools.partial(self._sign, name, key, domain, content))
+
+    async def close(self) -> None:
+        """Finish what is under way, and stop the signers."""
+        await self._flights.close()
+        await self._signers.close()
+
+    async def _key(self, account_id: str, domain: str) -> domain_keys.SigningKey | None:
+        facts = await self._ctx.access_cache.refresh(self._ctx.clock())
+        fact = ("dkim", account_id, domain)
+        known: domain_keys.SigningKey | None = facts.get(fact)
+        if known is not None:
+            return known
+
+        async def look_up() -> domain_keys.SigningKey | None:
+            key = await domain_keys.signing_key(self._ctx, account_id, domain)
+            if key is not None:
+                facts[fact] = key
+            return key
+
+        # Only with those who trust the same facts: a look-up from before a change must not be believed after it.
+        return await self._flights.join((id(facts), *fact), look_up)
+
+    async def _sign(self, name: tuple[str, str], key: domain_keys.SigningKey, domain: str, content: bytes) -> bytes:
+        prepare = functools.partial(
+            dkim.prepare,
+            content,
+            domain=domain,
+            selector=key.selector,
+            signed_at=self._ctx.clock() // times.SECOND,
+        )
+        unsigned = await asyncio.to_thread(prepare) if len(content) > LARGE_BYTES else prepare()
+        field = dkim.finish(unsigned, await self._signers.sign(key, unsigned.digest))
+        self._signatures.put(name, field)
+        self._ctx.metrics.signatures.add()
+        return field

@@ -1,0 +1,1 @@
+"""Sender domains: registration, DNS checks, monitoring, SPF, and warm-up."""

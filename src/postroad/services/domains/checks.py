@@ -1,0 +1,170 @@
+"""Checking a sender domain: DNS is asked about each of its records, and what it says is kept and has consequences.
+
+The key in DNS proves the domain; when it stays away for days, the proof is taken back. No transaction is open while DNS
+is asked. Callers may have a domain checked at once, but not again and again, and few at a time: each check is a dozen
+questions to name servers that they choose, which may let them wait.
+"""
+
+import asyncio
+import dataclasses
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from postroad import errors
+from postroad.model import domain_records, domain_verification, times
+from postroad.services import context, quota
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import registry as services_domains
+from postroad.storage import domain_checks, domains
+
+MIN_CHECK_INTERVAL_SECONDS: Final = 10
+CHECKS: Final = quota.Quota("checks of domains", per_account=2, per_process=20, retry_seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordStatus:
+    """A record as people see it: what it should say, and what DNS last said of it."""
+
+    record: domain_records.Record
+    value: str | None
+    state: domain_records.RecordState
+    detail: str
+    checked_at: int | None
+
+    @property
+    def required(self) -> bool:
+        """Whether mail suffers without it."""
+        return self.record.purpose in domain_records.REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """A domain after a check, and what changed by it."""
+
+    domain: domains.Domain
+    change: domain_verification.Change
+
+
+async def records(ctx: context.Context, domain: domains.Domain) -> list[RecordStatus]:
+    """The records of a domain, with what DNS last said of them."""
+    service = await ctx.dns.service()
+    wanted = await _wanted(ctx, domain, service)
+    async with ctx.store.reading() as tx:
+        checks = await domain_checks.of_domain(tx, domain.account_id, domain.id)
+    return [_record_status(record, checks.get(record.purpose), service) for record in wanted]
+
+
+async def check_now(ctx: context.Context, account_id: str, domain_id: str) -> CheckResult:
+    """Check a domain while the caller waits; refused when somebody did a moment ago, on whatever host.
+
+    Removing a domain forgets when it was checked; what this process remembers by its name outlives that.
+    """
+    domain = await services_domains.find(ctx, account_id, domain_id)
+    with quota.acquire(ctx, CHECKS, account_id):
+        now, name = ctx.clock(), (account_id, domain.name)
+        asked_at = ctx.dns.check_requested_at.get(name)
+        # One from the future says that the clock was set back.
+        if asked_at is not None and now - MIN_CHECK_INTERVAL_SECONDS * times.SECOND < asked_at <= now:
+            raise _too_soon(asked_at, now)
+        async with ctx.store.transaction() as tx:
+            asked_before = now - MIN_CHECK_INTERVAL_SECONDS * times.SECOND
+            if not await domains.mark_asked(tx, account_id, domain_id, now=now, not_since=asked_before):
+                raise _too_soon(await domains.asked_at(tx, account_id, domain_id) or now, now)
+        ctx.dns.check_requested_at.put(name, now)
+        return await check(ctx, domain)
+
+
+def _too_soon(asked_at: int, now: int) -> errors.RateLimited:
+    left = MIN_CHECK_INTERVAL_SECONDS + (asked_at - now) / times.SECOND
+    return errors.RateLimited(
+        f"the domain was checked a moment ago; wait {MIN_CHECK_INTERVAL_SECONDS} seconds between checks",
+        retry_after=max(1, math.ceil(left)),
+    )
+
+
+async def check(ctx: context.Context, domain: domains.Domain) -> CheckResult:
+    """Ask DNS about every record of a domain. Raises NotFound when the domain was removed meanwhile."""
+    wanted = await _wanted(ctx, domain, await ctx.dns.service())
+    findings = await asyncio.gather(*(ctx.dns.check(record, domain=domain.name) for record in wanted))
+    found = dict(zip((record.purpose for record in wanted), findings, strict=True))
+    for purpose, finding in found.items():
+        ctx.metrics.domain_checks.add(purpose, finding.state)
+    return await _conclude(ctx, await services_domains.find(ctx, domain.account_id, domain.id), found)
+
+
+async def _conclude(
+    ctx: context.Context, domain: domains.Domain, found: dict[domain_records.RecordPurpose, domain_records.Finding]
+) -> CheckResult:
+    now = ctx.clock()
+    change = domain_verification.change(
+        found[domain_records.RecordPurpose.DKIM].state,
+        verified=domain.verified_at is not None,
+        by_dns=domain.verified_by == domains.DNS,
+        failing_since=domain.failing_since,
+        now=now,
+    )
+    try:
+        domain, change = await _apply_change(ctx, domain, change, now)
+    except errors.Conflict:
+        found[domain_records.RecordPurpose.DKIM] = domain_records.verified_by_another_account()
+        change = domain_verification.Change.NONE
+    check_at = domain_verification.next_check(
+        verified=domain.verified_at is not None,
+        failing_since=domain.failing_since,
+        created_at=domain.created_at,
+        check_hours=ctx.settings.domains.check_hours,
+        now=now,
+        random_fraction=random.random(),  # noqa: S311 - jitter
+    )
+    place = (domain.account_id, domain.id)
+    async with ctx.store.transaction() as tx:
+        if await domains.checked(tx, *place, check_at=check_at, failing_since=domain.failing_since):
+            await domain_checks.put(tx, [_row(place, purpose, finding, now) for purpose, finding in found.items()])
+    return CheckResult(dataclasses.replace(domain, check_at=check_at), change)
+
+
+async def _apply_change(
+    ctx: context.Context, domain: domains.Domain, change: domain_verification.Change, now: int
+) -> tuple[domains.Domain, domain_verification.Change]:
+    """Do what follows for the proof; the domain as it is then."""
+    match change:
+        case domain_verification.Change.VERIFIED:
+            domain = await services_domains.verify(ctx, domain.account_id, domain.id, by=domains.DNS)
+        case domain_verification.Change.FAILING:
+            domain = dataclasses.replace(domain, failing_since=now)
+        case domain_verification.Change.RECOVERED:
+            domain = dataclasses.replace(domain, failing_since=None)
+        case domain_verification.Change.LOST:
+            before = now - domain_verification.GRACE_PERIOD
+            if await services_domains.unverify(ctx, domain.account_id, domain.id, failing_before=before):
+                return dataclasses.replace(domain, verified_at=None, verified_by=None), change
+            return await services_domains.find(ctx, domain.account_id, domain.id), domain_verification.Change.NONE
+    return domain, change
+
+
+async def _wanted(
+    ctx: context.Context, domain: domains.Domain, service: domain_records.Service
+) -> Sequence[domain_records.Record]:
+    key = await domain_keys.record(ctx, domain)
+    return domain_records.records(domain.name, dkim_name=key.name, dkim_value=key.value, service=service)
+
+
+def _record_status(
+    record: domain_records.Record, check: domain_checks.Check | None, service: domain_records.Service
+) -> RecordStatus:
+    if check is None:
+        return RecordStatus(record, record.value, domain_records.RecordState.PENDING, "not checked yet", None)
+    finding = domain_records.Finding(
+        domain_records.RecordState(check.state), check.detail, tuple(check.found.split("\n")) if check.found else ()
+    )
+    value = domain_records.recommended_value(record, finding, service)
+    return RecordStatus(record, value, finding.state, finding.detail, check.checked_at)
+
+
+def _row(
+    place: tuple[str, str], purpose: domain_records.RecordPurpose, finding: domain_records.Finding, now: int
+) -> domain_checks.Check:
+    return domain_checks.Check(*place, purpose, finding.state, finding.detail, "\n".join(finding.found), now)

@@ -1,0 +1,174 @@
+"""What DNS says of the records of sender domains, and what this installation wants them to say.
+
+Each record is asked for on its own: one that is slow or broken keeps no other from being judged. Time, the number of
+questions and what is read of an answer are bounded, because the zones are strangers'. The time of a look begins when it
+has its place among those of the process: that others have to be waited for is no fault of the zone.
+"""
+
+import asyncio
+from typing import Final
+
+from postroad import config
+from postroad.concurrency import lru
+from postroad.model import domain_records
+from postroad.network import hostname, resolver
+from postroad.protocol.dns import dmarc_record, spf_record
+from postroad.services.domains import spf
+
+# For one record, with all that it includes, from its first question on; callers wait for it.
+CHECK_SECONDS: Final = 7.0
+QUERY_SECONDS: Final = 4.0
+TRY_SECONDS: Final = 1.5
+# Over all checks of a process: name servers limit what one client asks. The watch has 40 looks under way at the most,
+# and callers 80: who waits for a place waits for one look before.
+MAX_CONCURRENT_CHECKS: Final = 60
+# A host has addresses of two kinds; everything else is asked one by one.
+MAX_CONCURRENT_QUERIES: Final = 2 * MAX_CONCURRENT_CHECKS
+# Far more than callers can have checked in the seconds for which it matters.
+MAX_REMEMBERED_CHECKS: Final = 10_000
+# The system may ask DNS for its own name; without an answer by then it has none.
+NAME_SECONDS: Final = 1.0
+# What systems call themselves that have no name: RFC 6762, RFC 6761, and the habits of home networks and clouds.
+NOT_PUBLIC: Final = (".arpa", ".local", ".localdomain", ".localhost", ".internal", ".lan", ".home")
+# A domain has one SPF record; of one with a hundred, these show what is wrong.
+MAX_FOUND: Final = 5
+
+
+class DomainDns:
+    """Asks about records; one for a process."""
+
+    def __init__(self, settings: config.Settings) -> None:
+        _refuse_impossible(settings.domains.spf)
+        self._settings = settings
+        self._dns = resolver.Resolver(
+            settings.delivery.resolvers,
+            try_seconds=TRY_SECONDS,
+            query_seconds=QUERY_SECONDS,
+            max_concurrent=MAX_CONCURRENT_QUERIES,
+        )
+        self._free = asyncio.Semaphore(MAX_CONCURRENT_CHECKS)
+        self._service: domain_records.Service | None = None
+        # When callers last had a domain checked, by account and name.
+        self.check_requested_at: lru.LruCache[tuple[str, str], int] = lru.LruCache(MAX_REMEMBERED_CHECKS)
+
+    async def service(self) -> domain_records.Service:
+        """What records say of this installation; found out once."""
+        if self._service is None:
+            delivery = self._settings.delivery
+            self._service = domain_records.service(
+                host=delivery.hostname or await _system_name(),
+                spf=self._settings.domains.spf,
+                source_addresses=delivery.source_addresses,
+                smarthost=delivery.smarthost,
+                return_path_domain=delivery.return_path_domain,
+            )
+        return self._service
+
+    async def check(self, record: domain_records.Record, *, domain: str) -> domain_records.Finding:
+        """Ask for one record of a domain and judge it; whatever happens is a finding."""
+        if record.value is None:
+            return domain_records.not_configured(record)
+        async with self._free:
+            try:
+                async with asyncio.timeout(CHECK_SECONDS):
+                    return await self._check(record, domain)
+            except TimeoutError:
+                return domain_records.no_answer(record, "no answer in time")
+
+    async def _check(self, record: domain_records.Record, domain: str) -> domain_records.Finding:
+        match record.purpose:
+            case domain_records.RecordPurpose.DKIM:
+                return await self._dkim(record, domain)
+            case domain_records.RecordPurpose.SPF:
+                return await self._spf(record, await self.service())
+            case domain_records.RecordPurpose.RETURN_PATH:
+                return await self._return_path(record, await self.service())
+            case domain_records.RecordPurpose.DMARC:
+                return await self._dmarc(record, domain)
+
+    async def _dkim(self, record: domain_records.Record, domain: str) -> domain_records.Finding:
+        answer = await self._dns.txt(record.name)
+        if isinstance(answer, resolver.Failure):
+            return domain_records.no_answer(record, answer.detail)
+        if not answer.records:
+            twice = await self._dns.txt(f"{record.name}.{domain}")
+            if isinstance(twice, resolver.Answer) and twice.records:
+                return domain_records.domain_appended_twice(record, domain)
+        return domain_records.check_dkim(record, answer.records)
+
+    async def _return_path(
+        self, record: domain_records.Record, service: domain_records.Service
+    ) -> domain_records.Finding:
+        answer = await self._dns.mx(record.name)
+        if isinstance(answer, resolver.Failure):
+            return domain_records.no_answer(record, answer.detail)
+        hosts = [(mx.preference, mx.host) for mx in answer.records]
+        return domain_records.check_return_path(record, hosts, service=service)
+
+    async def _dmarc(self, record: domain_records.Record, domain: str) -> domain_records.Finding:
+        for place in dmarc_record.names(domain):
+            answer = await self._dns.txt(place)
+            if isinstance(answer, resolver.Failure):
+                return domain_records.no_answer(record, answer.detail)
+            finding = domain_records.check_dmarc(place, answer.records)
+            if finding is not None:
+                return finding
+        return domain_records.no_dmarc()
+
+    async def _spf(self, record: domain_records.Record, service: domain_records.Service) -> domain_records.Finding:
+        answer = await self._dns.txt(record.name)
+        if isinstance(answer, resolver.Failure):
+            return domain_records.no_answer(record, answer.detail)
+        found = tuple(text for text in answer.records if spf_record.is_spf(text))
+        if not found:
+            return domain_records.Finding(domain_records.RecordState.MISSING, "there is no SPF record; add it")
+        if len(found) > 1:
+            return _wrong(found, "there is more than one SPF record; receivers then accept none: merge them")
+        shown = domain_records.quoted(found[0])
+        try:
+            parsed = spf_record.parse(found[0])
+            wanted = [spf_record.parse_term(word) for word in service.spf]
+            missing = await spf.Search(self._dns).missing(record.name, parsed, wanted)
+        except (spf_record.SpfError, spf.PermError) as problem:
+            return _wrong(found, f"found {shown}; {problem}")
+        except spf.TempError as trouble:
+            return domain_records.no_answer(record, str(trouble))
+        if missing:
+            words = " ".join(term.written for term in missing)
+            return _wrong(found, f"found {shown}; add {words}{_place(found[0])}")
+        return domain_records.Finding(domain_records.RecordState.OK, f"found {shown}", found)
+
+
+def _wrong(found: tuple[str, ...], sentence: str) -> domain_records.Finding:
+    """What cannot be written into a zone file is not kept: there is nothing in it to merge."""
+    kept = [text for text in found if text.isprintable() and len(text) <= spf_record.MAX_CHARACTERS]
+    return domain_records.Finding(domain_records.RecordState.WRONG, sentence, tuple(kept[:MAX_FOUND]))
+
+
+def _place(text: str) -> str:
+    """Before what ends the record: nothing after it is read."""
+    for word in text.split():
+        if word.lower().lstrip("+-~?") == "all" or word.lower().startswith("redirect="):
+            return f" before {domain_records.quoted(word)}"
+    return ""
+
+
+def _refuse_impossible(terms: str) -> None:
+    """What customers are told to publish has to be what receivers can read."""
+    for word in terms.split():
+        try:
+            term = spf_record.parse_term(word)
+        except spf_record.SpfError as problem:
+            raise config.ConfigError(f"domains.spf: {problem}; write for example include:spf.example.net") from None
+        if term.qualifier != spf_record.PASS or term.name == "all":
+            raise config.ConfigError(f"domains.spf: {word!r} does not allow this service; write what customers add")
+
+
+async def _system_name() -> str:
+    """The system's name as far as it can be one in public DNS; the settings may say another."""
+    try:
+        async with asyncio.timeout(NAME_SECONDS):
+            name = await hostname.name()
+    except TimeoutError:
+        return ""
+    return "" if name.lower().endswith(NOT_PUBLIC) else name

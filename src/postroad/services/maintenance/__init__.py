@@ -1,0 +1,1 @@
+"""Background upkeep: cleanup, retention, gauges, and the consistency check."""

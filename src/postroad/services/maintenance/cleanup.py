@@ -1,0 +1,139 @@
+"""Sweeping: what has expired is forgotten, a bounded number of rows at a time, so that mail never waits for it long."""
+
+import dataclasses
+import functools
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.model import cursors, identifiers, throttle, times
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.maintenance import retention
+from postroad.services.webhooks import delivery_log
+from postroad.storage import audit_log as storage_audit_log
+from postroad.storage import bounce_guard_days as storage_bounce_guard_days
+from postroad.storage import hourly_counts as storage_hourly_counts
+from postroad.storage import (
+    idempotency,
+    password_links,
+    provider_queues,
+    rates,
+    store,
+    users,
+    webhook_deliveries,
+    webhooks,
+)
+
+# A bound for one sweep: ten million rows. What is left over goes with the next one.
+MAX_BATCHES: Final = 10_000
+# A worker repeats what it says of its pools twice a minute; what is older is of one that died.
+PROVIDER_QUEUE_MICROSECONDS: Final = 10 * 60 * times.SECOND
+# The longest period of charts and the one before it are 60 days, today's included.
+HOURLY_COUNTS_HOURS: Final = 62 * 24
+# Endpoints that were removed, for one sweep: each is a transaction or more.
+MAX_REMOVED_ENDPOINTS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """How many rows a sweep removed, and the accounts that may send again."""
+
+    idempotency_keys: int
+    tokens: int
+    pools: int
+    webhook_deliveries: int
+    webhook_secrets: int
+    rates: int
+    bounce_guard_days: int = 0
+    hourly_counts: int = 0
+    audit_log: int = 0
+    password_links: int = 0
+    bodies: int = 0
+    messages: int = 0
+    # There is old mail that this sweep had no time for.
+    has_more: bool = False
+    resumed: tuple[str, ...] = ()
+
+
+async def sweep(ctx: context.Context) -> SweepResult:
+    """Forget all that has expired; let those send again who have been suspended long enough."""
+    now = ctx.clock()
+    async with ctx.store.transaction() as tx:
+        forgotten = await provider_queues.sweep(tx, before=now - PROVIDER_QUEUE_MICROSECONDS)
+        secrets = await webhooks.sweep_secrets(tx, now=now)
+    swept = SweepResult(
+        resumed=tuple(await accounts.cool_down(ctx)),
+        idempotency_keys=await _in_batches(ctx, lambda tx: idempotency.sweep(tx, now=now), rows=idempotency.SWEEP_ROWS),
+        tokens=await _in_batches(ctx, lambda tx: users.sweep_tokens(tx, now=now), rows=users.SWEEP_ROWS),
+        pools=forgotten,
+        webhook_deliveries=await _sweep_log(ctx, before=now - delivery_log.LOG_SECONDS * times.SECOND),
+        webhook_secrets=secrets,
+        rates=await _in_batches(
+            ctx, lambda tx: rates.sweep(tx, before=now - throttle.MAX_CLOCK_SKEW), rows=rates.SWEEP_ROWS
+        ),
+        bounce_guard_days=await _in_batches(
+            ctx, functools.partial(_sweep_days, ctx), rows=storage_bounce_guard_days.SWEEP_ROWS
+        ),
+        hourly_counts=await _in_batches(
+            ctx,
+            lambda tx: storage_hourly_counts.sweep(
+                tx, until_hour=storage_hourly_counts.hour_of(now) - HOURLY_COUNTS_HOURS
+            ),
+            rows=storage_hourly_counts.SWEEP_ROWS,
+        ),
+        audit_log=await _in_batches(
+            ctx,
+            lambda tx: storage_audit_log.sweep(tx, before=now - ctx.settings.dashboard.journal_days * times.DAY),
+            rows=storage_audit_log.SWEEP_ROWS,
+        ),
+        password_links=await _in_batches(
+            ctx, lambda tx: password_links.sweep(tx, now=now), rows=password_links.SWEEP_ROWS
+        ),
+    )
+    # The longest work comes last, after the keys that stand for messages. Bodies go before the rest of their messages.
+    bodies = await retention.remove_bodies(ctx, now=now)
+    mail = await retention.remove_messages(ctx, now=now)
+    has_more = bodies.has_more or mail.has_more
+    return dataclasses.replace(swept, bodies=bodies.count, messages=mail.count, has_more=has_more)
+
+
+async def _sweep_log(ctx: context.Context, *, before: int) -> int:
+    """Deliveries that ended, those that could not be told in all the time, and all of removed endpoints.
+
+    The schedule takes a day. What is left after a week waits for an endpoint that is disabled, or behind more than its
+    receiver will ever take.
+    """
+    rows = webhook_deliveries.SWEEP_ROWS
+    place = cursors.at(identifiers.WEBHOOK_DELIVERY, before)
+    ended = await _in_batches(ctx, lambda tx: webhook_deliveries.sweep(tx, ended_before=before), rows=rows)
+    untold = await _in_batches(ctx, lambda tx: webhook_deliveries.sweep_untold(tx, created_before=place), rows=rows)
+    async with ctx.store.reading() as tx:
+        gone = await webhooks.removed(tx, limit=MAX_REMOVED_ENDPOINTS)
+    removed = [await _in_batches(ctx, functools.partial(_sweep_removed, endpoint), rows=rows) for endpoint in gone]
+    return ended + untold + sum(removed)
+
+
+async def _sweep_removed(endpoint: webhooks.RemovedEndpoint, tx: store.Transaction) -> int:
+    removed = await webhook_deliveries.sweep_removed(tx, endpoint.account_id, endpoint.id)
+    if removed < webhook_deliveries.SWEEP_ROWS:
+        await webhooks.forget(tx, endpoint.id)
+    return removed
+
+
+async def _sweep_days(ctx: context.Context, tx: store.Transaction) -> int:
+    """Days that the bounce guard does not look at any more."""
+    today = times.day_of(ctx.clock())
+    return await storage_bounce_guard_days.sweep(tx, until_day=today - ctx.settings.bounce_guard.days)
+
+
+async def _in_batches(ctx: context.Context, work: Callable[[store.Transaction], Awaitable[int]], *, rows: int) -> int:
+    """Each batch is a transaction of its own, and whoever waits for the store comes in between."""
+    total = 0
+    for _ in range(MAX_BATCHES):
+        async with ctx.store.transaction() as tx:
+            removed = await work(tx)
+        total += removed
+        if removed < rows:
+            break
+    return total

@@ -1,0 +1,51 @@
+"""Retention: how long mail is kept after its final result, and the removal of what is older.
+
+The content of a message goes first, the message with its recipients and attempts later. Mail that is not final is
+never removed, and neither is the ledger. The work is done in small transactions with rests between them (`pacing.py`).
+What one sweep does not reach goes with the next one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.model import times
+from postroad.services import context
+from postroad.services.maintenance import throttled_batches
+from postroad.storage import retention, store
+
+# For bodies and for messages, each. A sweep has 15 seconds for everything.
+MAX_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalResult:
+    """How many messages were touched, and whether there may be more, for which there was no time."""
+
+    count: int
+    has_more: bool
+
+
+async def remove_bodies(ctx: context.Context, *, now: int) -> RemovalResult:
+    """Remove the contents that are kept no longer, as far as the time goes."""
+    before = now - ctx.settings.retention.body_days * times.DAY
+    return await _in_batches(ctx, lambda tx: retention.remove_bodies(tx, ended_before=before))
+
+
+async def remove_messages(ctx: context.Context, *, now: int) -> RemovalResult:
+    """The same for messages, with everything that belongs to them."""
+    before = now - ctx.settings.retention.message_days * times.DAY
+    return await _in_batches(ctx, lambda tx: retention.remove_messages(tx, ended_before=before))
+
+
+async def _in_batches(ctx: context.Context, work: Callable[[store.Transaction], Awaitable[int]]) -> RemovalResult:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + MAX_SECONDS
+    total = 0
+    while loop.time() < end:
+        removed = await throttled_batches.run_batch(ctx, work)
+        if removed == 0:
+            return RemovalResult(total, has_more=False)
+        total += removed
+    return RemovalResult(total, has_more=True)

@@ -1,0 +1,196 @@
+"""Messages as their account sees them: one with its recipients, details and bytes, the list, and the search.
+
+A part of a list is found by looking at `EXAMINED` entries of the most telling index at most, whatever is asked for. So
+a part can have few messages, or none, and still a cursor: the list goes on from there.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.model import cursors, identifiers, labels, limits, mail, receipt, search_query
+from postroad.protocol import address
+from postroad.services import context
+from postroad.storage import async_bounces, attempts, messages, recipients, store
+
+# At worst about 60 ms of work on SQLite and 110 ms on PostgreSQL: when all of them lie far apart, and none fits.
+MAX_EXAMINED: Final = 10_000
+_RECEIPT: Final = msgspec.json.Decoder(receipt.Receipt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What a list shows; None filters nothing. Times are microseconds: from `after` on, and before `before`."""
+
+    status: mail.MessageStatus | None = None
+    source: mail.Source | None = None
+    sender: str | None = None
+    recipient: str | None = None
+    tag: str | None = None
+    after: int | None = None
+    before: int | None = None
+    message_id: str | None = None
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list, newest first; `next_cursor` is None at its end."""
+
+    messages: list[messages.Message]
+    next_cursor: str | None
+    # When the oldest message was accepted that was looked at; None when no bound was met.
+    searched_back_to: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage(Page):
+    """A part of what a query finds, and the address of each message's first recipient, by the message's id."""
+
+    query: search_query.Query
+    first_recipients: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """A message with its recipients, what its sender was told, each attempt, and the reports that came back later."""
+
+    message: messages.Message
+    recipients: list[recipients.Recipient]
+    receipt: receipt.Receipt
+    attempts: list[attempts.Attempt]
+    late_bounces: list[async_bounces.LateBounce]
+
+
+async def find(
+    ctx: context.Context, account_id: str, message_id: str
+) -> tuple[messages.Message, list[recipients.Recipient]]:
+    """One message of an account and its recipients; one of another account does not exist."""
+    _check_id(message_id)
+    async with ctx.store.reading() as tx:
+        return await _find(tx, account_id, message_id)
+
+
+async def details(ctx: context.Context, account_id: str, message_id: str) -> Details:
+    """One message of an account with everything that is known of it but its bytes."""
+    _check_id(message_id)
+    async with ctx.store.reading() as tx:
+        message, reached = await _find(tx, account_id, message_id)
+        stored = await messages.response(tx, account_id, message_id)
+        tried = await attempts.of_message(tx, account_id, message_id)
+        reported = await async_bounces.of_message(tx, account_id, message_id)
+    if stored is None:
+        raise _not_found()
+    return Details(message, reached, _RECEIPT.decode(stored[0]), tried, reported)
+
+
+async def raw(ctx: context.Context, account_id: str, message_id: str) -> bytes:
+    """The MIME of one message of an account, as it is sent."""
+    _check_id(message_id)
+    async with ctx.store.scanning() as tx:
+        body = await messages.body(tx, account_id, message_id)
+    if body is None:
+        raise errors.NotFound("there is no such message in this account, or its body is not kept any more")
+    return body
+
+
+async def page(
+    ctx: context.Context,
+    account_id: str,
+    filters: Filters,
+    *,
+    limit: int,
+    cursor: str | None,
+    examined: int = MAX_EXAMINED,
+) -> Page:
+    """An account's messages, newest first, behind a cursor."""
+    chosen = _chosen(filters, cursor)
+    async with ctx.store.scanning() as tx:
+        reach = await messages.plan_scan(tx, account_id, chosen, limit=examined)
+        within = chosen if reach.floor is None else dataclasses.replace(chosen, after=reach.floor)
+        found = await messages.page(tx, account_id, within, limit=limit + 1, index=reach.index)
+    following = cursors.following([message.id for message in found], limit=limit)
+    if following is not None or reach.floor is None:
+        return Page(found[:limit], following, None)
+    return Page(found, reach.floor, cursors.time_of(reach.floor, identifiers.MESSAGE))
+
+
+async def search(
+    ctx: context.Context, account_id: str, text: str, *, limit: int, cursor: str | None, examined: int = MAX_EXAMINED
+) -> SearchPage:
+    """What the text of a search box finds among an account's messages; `queries.QueryError` points at a mistake."""
+    query = search_query.parse(text)
+    filters = _filters(query, now=ctx.clock())
+    part = await page(ctx, account_id, filters, limit=limit, cursor=cursor, examined=examined)
+    async with ctx.store.reading() as tx:
+        first = await recipients.first_of_messages(tx, account_id, [message.id for message in part.messages])
+    return SearchPage(part.messages, part.next_cursor, part.searched_back_to, query, first)
+
+
+def _filters(query: search_query.Query, *, now: int) -> Filters:
+    return Filters(
+        status=query.status,
+        source=query.source,
+        sender=query.sender,
+        recipient=query.to,
+        tag=query.tag,
+        after=None if query.after is None else search_query.moment(query.after, now=now),
+        before=None if query.before is None else search_query.moment(query.before, now=now),
+        message_id=query.id,
+        # The longest is in the fewest subjects, so the others are seldom looked for.
+        words=tuple(sorted(query.words, key=len, reverse=True)),
+    )
+
+
+def _chosen(filters: Filters, cursor: str | None) -> messages.Filter:
+    after = cursors.at(identifiers.MESSAGE, filters.after or 0)
+    before = cursors.end(identifiers.MESSAGE)
+    if filters.before is not None:
+        before = cursors.at(identifiers.MESSAGE, filters.before)
+    if cursor is not None:
+        before = min(before, cursors.check("cursor", cursor, identifiers.MESSAGE))
+    if filters.message_id is not None:
+        # A list of one: from this id on, and before whatever could follow it.
+        after, before = max(after, filters.message_id), min(before, cursors.end(filters.message_id))
+    if filters.tag is not None:
+        labels.check("tag", filters.tag, limit=limits.TAG_CHARACTERS)
+    return messages.Filter(
+        after=after,
+        before=before,
+        status=filters.status,
+        source=filters.source,
+        sender_key=_address_key("from", filters.sender),
+        recipient_key=_address_key("to", filters.recipient),
+        tag=filters.tag,
+        words=filters.words,
+    )
+
+
+def _address_key(field: str, text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        return address.parse(text).key
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"{field}: {problem}") from None
+
+
+async def _find(
+    tx: store.Transaction, account_id: str, message_id: str
+) -> tuple[messages.Message, list[recipients.Recipient]]:
+    message = await messages.by_id(tx, account_id, message_id)
+    if message is None:
+        raise _not_found()
+    return message, await recipients.of_message(tx, account_id, message_id)
+
+
+def _check_id(message_id: str) -> None:
+    if not identifiers.is_identifier(message_id, identifiers.MESSAGE):
+        raise _not_found()
+
+
+def _not_found() -> errors.NotFound:
+    return errors.NotFound("there is no such message in this account")

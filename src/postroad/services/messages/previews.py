@@ -1,0 +1,233 @@
+"""What people see of a message: its header, its text, its HTML in a frame, its files, and its bytes.
+
+Everything in it is hostile, and every function here takes whatever bytes there are. HTML is shown by three guards
+together: the frame's `sandbox` attribute (without a single `allow-`), `DOCUMENT_HEADERS` on the answer that fills the
+frame, which sandbox it again when somebody opens its address alone, and `html_document`, which leaves out what those
+two cannot stop. Files are never shown, only saved: `download_headers` and a type that no browser opens.
+"""
+
+import asyncio
+import binascii
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from postroad import errors
+from postroad.protocol import download_names, html_preview
+from postroad.protocol.mime import content_types, preview_parser
+from postroad.services import context
+from postroad.services.messages import lookup as messages
+
+# More than anybody reads, and some hundredths of a second to prepare.
+TEXT_CHARACTERS: Final = 512 * 1024
+SOURCE_OCTETS: Final = 256 * 1024
+IMAGE_OCTETS: Final = 2 * 1024 * 1024
+# Of all places together where images stand: one image in a thousand places counts a thousand times.
+IMAGES_OCTETS: Final = 8 * 1024 * 1024
+# Reading more than this could be felt by others who wait for the event loop.
+LARGE_OCTETS: Final = 64 * 1024
+
+POLICY: Final = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; font-src data:; form-action 'none'; "
+    "base-uri 'none'; frame-ancestors 'self'; sandbox"
+)
+DOCUMENT_TYPE: Final = "text/html; charset=utf-8"
+DOCUMENT_HEADERS: Final = (
+    ("Content-Security-Policy", POLICY),
+    ("X-DNS-Prefetch-Control", "off"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
+DOWNLOAD_TYPE: Final = "application/octet-stream"
+DOWNLOAD_POLICY: Final = "sandbox; default-src 'none'; frame-ancestors 'none'"
+
+# By what they begin with: what a part says of its own type is a stranger's word.
+_IMAGES: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+_EXTENSIONS: Final = {kind: extension for extension, kind in content_types.TYPES.items()} | {"message/rfc822": "eml"}
+# The pictures of control characters begin at U+2400; C1 and marks that turn the direction of text have none.
+_PICTURES: Final = (
+    {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n"}
+    | {0x7F: "\u2421"}
+    | dict.fromkeys([*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029], "\ufffd")
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A part that is not shown as text. `inline`: it belongs into the text, such as an image."""
+
+    index: int
+    filename: str
+    content_type: str
+    size: int
+    content_id: str
+    inline: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """A message for people. `truncated`: something is left out, because it was beyond a bound."""
+
+    headers: tuple[tuple[str, str], ...]
+    text: str | None
+    html: str | None
+    attachments: list[Attachment]
+    size: int
+    truncated: bool
+    reading: preview_parser.ParsedMessage = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file to be saved."""
+
+    filename: str
+    content_type: str
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The beginning of a message as it is sent, for people; `cut` when there is more."""
+
+    text: str
+    cut: bool
+
+
+async def of_message(ctx: context.Context, account_id: str, message_id: str) -> Preview:
+    """What is in a message of an account; NotFound as `messages.raw` says it."""
+    raw = await messages.raw(ctx, account_id, message_id)
+    return await _in_thread(lambda: of_bytes(raw), octets=len(raw))
+
+
+async def document(ctx: context.Context, account_id: str, message_id: str) -> bytes:
+    """The HTML of a message of an account, for the frame."""
+    raw = await messages.raw(ctx, account_id, message_id)
+    return await _in_thread(lambda: html_document(of_bytes(raw)), octets=len(raw))
+
+
+async def attachment(ctx: context.Context, account_id: str, message_id: str, index: int) -> Download:
+    """A part of a message of an account, by its index in the preview."""
+    raw = await messages.raw(ctx, account_id, message_id)
+    return await _in_thread(lambda: attachment_of(raw, index), octets=len(raw))
+
+
+def of_bytes(raw: bytes) -> Preview:
+    """What is in a message."""
+    reading = preview_parser.read(raw)
+    plain, markup = _shown_part(reading, "text/plain"), _shown_part(reading, "text/html")
+    text, text_cut = _text(reading, plain)
+    html, html_cut = _text(reading, markup)
+    return Preview(
+        headers=reading.headers,
+        text=text,
+        html=html,
+        attachments=[_attachment(part) for part in reading.parts if part not in (plain, markup)],
+        size=len(raw),
+        truncated=reading.truncated or text_cut or html_cut,
+        reading=reading,
+    )
+
+
+def html_document(preview: Preview) -> bytes:
+    """The HTML to put into the sandboxed frame, with the message's own images; to be sent with `DOCUMENT_HEADERS`."""
+    images = _Images(preview.reading)
+    return html_preview.render(preview.html or "", images.uri).encode("utf-8", "replace")
+
+
+async def of_html(html: str) -> bytes:
+    """HTML that is no message yet, for the frame, as far as anybody reads it; to be sent with `DOCUMENT_HEADERS`."""
+    shown = html[:TEXT_CHARACTERS]
+    return await _in_thread(lambda: html_preview.render(shown, _no_image).encode("utf-8", "replace"), octets=len(shown))
+
+
+def attachment_of(raw: bytes, index: int) -> Download:
+    """A part of a message, by its index in the preview."""
+    reading = preview_parser.read(raw)
+    if not 0 <= index < len(reading.parts):
+        raise errors.NotFound("there is no such attachment in this message")
+    part = reading.parts[index]
+    return Download(_filename(part), DOWNLOAD_TYPE, reading.body(part))
+
+
+def download_headers(filename: str) -> tuple[tuple[str, str], ...]:
+    """What makes a browser save an answer under a harmless name, and show nothing of it; all answers are `nosniff`."""
+    return (
+        ("Content-Disposition", download_names.content_disposition(filename)),
+        ("Content-Security-Policy", DOWNLOAD_POLICY),
+        ("Cross-Origin-Resource-Policy", "same-origin"),
+    )
+
+
+def source_text(raw: bytes) -> Source:
+    """The beginning of the bytes as text; what is not UTF-8 is replaced, and control characters become pictures."""
+    text = raw[:SOURCE_OCTETS].decode("utf-8", "replace").replace("\r\n", "\n")
+    return Source(text.translate(_PICTURES), len(raw) > SOURCE_OCTETS)
+
+
+class _Images:
+    """The images of a message as data URIs, as long as there is room for more."""
+
+    def __init__(self, reading: preview_parser.ParsedMessage) -> None:
+        self._reading = reading
+        self._parts = {part.content_id: part for part in reversed(reading.parts) if part.content_id}
+        self._made: dict[str, str] = {}
+        self._room = IMAGES_OCTETS
+
+    def uri(self, content_id: str) -> str | None:
+        part = self._parts.get(content_id)
+        if part is None or part.size > min(IMAGE_OCTETS, self._room):
+            return None
+        if content_id not in self._made:
+            self._made[content_id] = _data_uri(self._reading.body(part))
+        self._room -= part.size
+        return self._made[content_id] or None
+
+
+def _no_image(content_id: str) -> None:
+    del content_id
+
+
+def _data_uri(octets: bytes) -> str:
+    """Nothing for what is not an image of a kind that every browser shows safely."""
+    kind = next((kind for magic, kind in _IMAGES if octets.startswith(magic)), None)
+    if octets[:4] == b"RIFF" and octets[8:12] == b"WEBP":
+        kind = "image/webp"
+    return f"data:{kind};base64,{binascii.b2a_base64(octets, newline=False).decode()}" if kind else ""
+
+
+def _shown_part(reading: preview_parser.ParsedMessage, content_type: str) -> preview_parser.Part | None:
+    """The first part of a type that is no file."""
+    for part in reading.parts:
+        if part.content_type == content_type and part.disposition != "attachment" and part.filename is None:
+            return part
+    return None
+
+
+def _text(reading: preview_parser.ParsedMessage, part: preview_parser.Part | None) -> tuple[str | None, bool]:
+    return (None, False) if part is None else reading.text(part, max_length=TEXT_CHARACTERS)
+
+
+def _attachment(part: preview_parser.Part) -> Attachment:
+    return Attachment(
+        index=part.index,
+        filename=_filename(part),
+        content_type=part.content_type,
+        size=part.size,
+        content_id=part.content_id,
+        inline=part.disposition == "inline" or bool(part.content_id and part.disposition != "attachment"),
+    )
+
+
+def _filename(part: preview_parser.Part) -> str:
+    return part.filename or f"part-{part.path}.{_EXTENSIONS.get(part.content_type, 'bin')}"
+
+
+async def _in_thread(work: Callable[[], T], *, octets: int) -> T:
+    return await asyncio.to_thread(work) if octets > LARGE_OCTETS else work()

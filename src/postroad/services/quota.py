@@ -1,0 +1,42 @@
+"""Turns: how much work of one costly kind a process has under way, for one account and for all of them.
+
+What is one too many is refused at once, with a time to come back, so that nobody's work queues up behind another's.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from postroad import errors
+from postroad.services import context
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A kind of work, as refusals call it, and how much of it there may be; a number of seconds to come back after."""
+
+    name: str
+    per_account: int
+    per_process: int
+    retry_seconds: int
+
+
+@contextlib.contextmanager
+def acquire(ctx: context.Context, kind: Quota, account_id: str) -> Iterator[None]:
+    """A place for the time of the block. Raises RateLimited when there is none."""
+    of_account, of_process = (kind.name, account_id), (kind.name, "")
+    if ctx.quota_usage[of_account] >= kind.per_account:
+        raise errors.RateLimited(
+            f"{kind.name}: at most {kind.per_account} at once for an account; wait until one has ended",
+            retry_after=kind.retry_seconds,
+        )
+    if ctx.quota_usage[of_process] >= kind.per_process:
+        raise errors.RateLimited(f"{kind.name}: too many are under way; try again soon", retry_after=kind.retry_seconds)
+    ctx.quota_usage.update((of_account, of_process))
+    try:
+        yield
+    finally:
+        for taken_place in (of_account, of_process):
+            ctx.quota_usage[taken_place] -= 1
+            if not ctx.quota_usage[taken_place]:
+                del ctx.quota_usage[taken_place]

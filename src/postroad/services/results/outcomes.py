@@ -1,0 +1,211 @@
+"""The only way to record a result: recipient, queue, attempt log, credits, message and event change together.
+
+Works on a batch (see storage/group_commit.py). The accounts are locked first, as when mail is accepted: whoever holds
+them sees every result that was recorded before, so the last recipient of a message finishes it, on one host or on many.
+A final state never changes, and only who holds the lease can postpone. A result that comes after another one was
+recorded, or a wish to try again from a worker that lost its lease, is kept in the attempt log and changes nothing else.
+So the same results can be told twice, when it is not known whether the first time was recorded. The bounce guard counts
+recipients whose end an attempt has brought; what was decided without one says nothing about the account's list.
+"""
+
+import collections
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad.model import bounce_guard, mail, status_rules
+from postroad.model.bounces import disposition
+from postroad.services.results import bounce_guard as account_guard
+from postroad.services.webhooks import outbox as webhook_outbox
+from postroad.storage import accounts, attempts, hourly_counts, ledger, messages, queue, recipients, store, suppressions
+from postroad.telemetry import metrics
+
+# What a recipient shows of the destination's words; the attempt log keeps more.
+RESPONSE_CHARACTERS: Final = 1_000
+
+STATUS: Final = {
+    disposition.Verdict.DELIVERED: mail.RecipientStatus.DELIVERED,
+    disposition.Verdict.BOUNCED: mail.RecipientStatus.BOUNCED,
+    disposition.Verdict.FAILED: mail.RecipientStatus.FAILED,
+    disposition.Verdict.RETRY: mail.RecipientStatus.DEFERRED,
+}
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one recipient. `attempt` is None when it was decided without one.
+
+    `recipient_count` is the message's, or 0 when nobody has looked.
+    """
+
+    key: queue.Key
+    email_key: str
+    recipient_count: int
+    verdict: disposition.Verdict
+    smtp_code: int | None
+    response: str
+    at: int
+    ledger_id: str
+    worker: str
+    next_attempt_at: int | None = None
+    suppress: bool = False
+    attempt: attempts.Attempt | None = None
+
+    @property
+    def status(self) -> mail.RecipientStatus:
+        """What the recipient's status becomes."""
+        return STATUS[self.verdict]
+
+
+class RecordResult(msgspec.Struct, frozen=True):
+    """What else came of recording: how many events receivers are to be told, and what the bounce guard did."""
+
+    events: int
+    notices: tuple[account_guard.Notice, ...] = ()
+
+
+async def record(
+    tx: store.Transaction,
+    batches: Sequence[Sequence[Outcome]],
+    *,
+    outbox: webhook_outbox.Outbox,
+    guard: bounce_guard.Rules | None = None,
+) -> Sequence[RecordResult]:
+    """Store the outcomes of several transactions with destinations.
+
+    Each answer has the events that all of them made. What the guard did is in the first one, so that it is told once.
+    """
+    outcomes = {outcome.key: outcome for batch in batches for outcome in batch}
+    locked = await accounts.lock(tx, {key[0] for key in outcomes})
+    deferred = await _defer(tx, outcomes)
+    final = [outcome for outcome in outcomes.values() if outcome.verdict is not disposition.Verdict.RETRY]
+    changed = await recipients.record(tx, [_recipient_update(outcome) for outcome in (*final, *deferred)])
+    await queue.remove(tx, [outcome.key for outcome in final])
+    await attempts.insert(tx, [outcome.attempt for outcome in outcomes.values() if outcome.attempt])
+    finished = [outcome for outcome in final if outcome.key in changed]
+    await ledger.record(tx, _entries(finished))
+    await _finish_messages(tx, finished)
+    await suppressions.add(tx, [_suppression(outcome) for outcome in finished if outcome.suppress])
+    counted = [_counted(outcome) for outcome in finished if outcome.attempt]
+    now = max((outcome.at for outcome in finished), default=0)
+    notices = await account_guard.count(tx, guard, counted, locked=locked, now=now)
+    await hourly_counts.add(
+        tx, _count_increments([*finished, *(outcome for outcome in deferred if outcome.key in changed)])
+    )
+    written = await outbox.write(tx, finished)
+    return [RecordResult(written, tuple(notices) if place == 0 else ()) for place in range(len(batches))]
+
+
+def _recipient_update(outcome: Outcome) -> recipients.RecipientUpdate:
+    status = outcome.status
+    return recipients.RecipientUpdate(
+        *outcome.key,
+        status=status,
+        billing_status=status_rules.BILLING[status],
+        attempts=1 if outcome.attempt else 0,
+        last_smtp_code=outcome.smtp_code,
+        last_smtp_response=outcome.response[:RESPONSE_CHARACTERS],
+        delivered_at=outcome.at if status is mail.RecipientStatus.DELIVERED else None,
+        bounced_at=outcome.at if status is mail.RecipientStatus.BOUNCED else None,
+    )
+
+
+async def _defer(tx: store.Transaction, outcomes: Mapping[queue.Key, Outcome]) -> list[Outcome]:
+    """Set the times of next attempts; returns the outcomes whose worker held the lease."""
+    by_worker: dict[str, list[tuple[queue.Key, int]]] = {}  # a batch is one worker's, except in tests
+    for outcome in outcomes.values():
+        if outcome.next_attempt_at is not None:
+            by_worker.setdefault(outcome.worker, []).append((outcome.key, outcome.next_attempt_at))
+    deferred: list[queue.Key] = []
+    for worker, rows in by_worker.items():
+        deferred += await queue.postpone(tx, rows, worker=worker)
+    return [outcomes[key] for key in deferred]
+
+
+def _entries(finished: Sequence[Outcome]) -> list[ledger.Entry]:
+    """One entry for each message and kind: recipients of one message often end together."""
+    counts: dict[tuple[str, str, bool], list[Outcome]] = {}
+    for outcome in finished:
+        returned = outcome.verdict is disposition.Verdict.BOUNCED
+        counts.setdefault((*outcome.key[:2], returned), []).append(outcome)
+    return [
+        ledger.Entry(
+            ended[0].ledger_id,
+            account_id,
+            ledger.Kind.RELEASE if returned else ledger.Kind.SETTLE,
+            len(ended) if returned else 0,
+            -len(ended),
+            message_id,
+            None,
+            ended[0].at,
+        )
+        for (account_id, message_id, returned), ended in counts.items()
+    ]
+
+
+async def _finish_messages(tx: store.Transaction, finished: Sequence[Outcome]) -> None:
+    """Messages whose last recipient has ended. One with a single recipient needs no counting."""
+    lone = [_tally(outcome) for outcome in finished if outcome.recipient_count == 1]
+    several = {outcome.key[:2] for outcome in finished if outcome.recipient_count != 1}
+    counted = await recipients.tally(tx, sorted(several)) if several else []
+    ended = {outcome.key[:2]: outcome.at for outcome in finished}
+    rows = [
+        (
+            tally.account_id,
+            tally.message_id,
+            status_rules.message_status(recipients=tally.recipients, delivered=tally.delivered),
+            status_rules.message_billing(recipients=tally.recipients, released=tally.released),
+            ended[tally.account_id, tally.message_id],
+        )
+        for tally in (*lone, *counted)
+        if tally.reserved == 0
+    ]
+    await messages.finish(tx, rows)
+
+
+def _tally(outcome: Outcome) -> recipients.Tally:
+    delivered = int(outcome.verdict is disposition.Verdict.DELIVERED)
+    released = int(outcome.verdict is disposition.Verdict.BOUNCED)
+    return recipients.Tally(*outcome.key[:2], recipients=1, delivered=delivered, reserved=0, released=released)
+
+
+def _counted(outcome: Outcome) -> account_guard.AccountCounts:
+    """Only an address that does not exist counts as a bounce: other refusals may be anybody's fault."""
+    fault = outcome.attempt.fault if outcome.attempt else None
+    is_gone = outcome.verdict is disposition.Verdict.BOUNCED and fault == disposition.Fault.ADDRESS
+    return account_guard.AccountCounts(outcome.key[0], bounce_guard.Counts(recipients=1, bounces=int(is_gone)))
+
+
+def _count_increments(recorded: Sequence[Outcome]) -> list[hourly_counts.CountIncrement]:
+    """What charts count: results by the provider that gave them. What no destination has decided has none."""
+    counts = collections.Counter(
+        (
+            outcome.key[0],
+            hourly_counts.hour_of(outcome.at),
+            outcome.attempt.pool if outcome.attempt else "",
+            outcome.verdict,
+        )
+        for outcome in recorded
+    )
+    return [
+        hourly_counts.CountIncrement(
+            account_id=account_id,
+            hour=hour,
+            provider=metrics.provider_label(pool) if pool else "",
+            **{STATUS[verdict].value: count},
+        )
+        for (account_id, hour, pool, verdict), count in counts.items()
+    ]
+
+
+def _suppression(outcome: Outcome) -> suppressions.Suppression:
+    account_id, message_id, _ = outcome.key
+    return suppressions.Suppression(
+        account_id,
+        outcome.email_key,
+        suppressions.Source.BOUNCE,
+        outcome.response,
+        outcome.smtp_code,
+        message_id,
+        outcome.at,
+    )

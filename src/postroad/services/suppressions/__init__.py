@@ -1,0 +1,1 @@
+"""The suppression list of an account, entry by entry and as CSV."""

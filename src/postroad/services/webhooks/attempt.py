@@ -1,0 +1,57 @@
+"""One attempt to tell a receiver something, whoever asks for it: signed at its moment, sent through the guard, timed.
+
+The body is sent and signed as the bytes that it is. The signature's time comes from the context's clock; how long the
+attempt took is measured on one that nobody sets.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.model import times
+from postroad.protocol import webhook_signature
+from postroad.services import context
+from postroad.services.webhooks import client as webhook_client
+from postroad.storage import webhook_attempts, webhook_deliveries
+
+USER_AGENT: Final = "Service-Webhook/1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResult:
+    """What came of an attempt. It began at a time of the context's clock and took so many microseconds."""
+
+    started_at: int
+    duration: int
+    response: webhook_client.WebhookResponse
+
+
+async def attempt(ctx: context.Context, *, url: str, secrets: Sequence[str], body: bytes) -> AttemptResult:
+    """Sign with these secrets, the newest first, and send."""
+    started_at, began = ctx.clock(), time.monotonic_ns()
+    signature = webhook_signature.header(secrets, body, timestamp=started_at // times.SECOND)
+    headers = (
+        ("Content-Type", "application/json"),
+        ("User-Agent", USER_AGENT),
+        (webhook_signature.HEADER, signature),
+    )
+    response = await ctx.webhook_client.post(url, body, headers)
+    return AttemptResult(started_at, (time.monotonic_ns() - began) // 1_000, response)
+
+
+def attempt_row(key: webhook_deliveries.Key, number: int, attempted: AttemptResult) -> webhook_attempts.Attempt:
+    """The attempt as the log of a delivery keeps it."""
+    account_id, webhook_id, delivery_id = key
+    response = attempted.response
+    return webhook_attempts.Attempt(
+        account_id=account_id,
+        webhook_id=webhook_id,
+        delivery_id=delivery_id,
+        number=number,
+        started_at=attempted.started_at,
+        duration=attempted.duration,
+        status_code=response.status_code,
+        response_body=response.body,
+        error=response.error,
+    )

@@ -1,0 +1,275 @@
+"""The guard between customers' URLs and the network: what may be saved, and one POST to where it leads now.
+
+A host is resolved anew for an attempt, all its addresses are judged, and the connection goes to one of those that were
+judged, over a kept connection too. One forbidden address among several blocks the attempt: half of a name's truth may
+be a trick. Nothing follows a redirect, nothing asks the environment for a proxy, and five seconds are for everything
+together. What comes back, whatever the receiver does, is an `Answer`.
+"""
+
+import asyncio
+import codecs
+import functools
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Generic, TypeVar
+from urllib import parse
+
+from postroad import config, errors
+from postroad.concurrency import ttl_cache
+from postroad.model import special_addresses
+from postroad.model import webhook_urls as model
+from postroad.network import hostname, http_client, resolver
+
+ATTEMPT_SECONDS: Final = 5.0
+BODY_BYTES: Final = 2048
+# A part of the attempt, or of a customer's patience with a form.
+QUERY_SECONDS: Final = 3.0
+TRY_SECONDS: Final = 1.0
+# A burst of events asks once, and a changed record is felt with the next retry. One without a lifetime is never kept.
+FRESH_SECONDS: Final = 1.0
+# Some 2 MB of either.
+MAX_HOSTS: Final = 5_000
+MAX_URLS: Final = 5_000
+# More would not be reached in the time, and the next must still have some of it.
+MAX_ADDRESSES: Final = 3
+CONNECT_SECONDS: Final = 1.5
+# The system may ask DNS for its own name; without an answer by then it has none.
+NAME_SECONDS: Final = 1.0
+LOOPBACK: Final = ("127.0.0.1", "::1")
+
+Made = TypeVar("Made")
+
+
+class FailureCode(StrEnum):
+    """Why an attempt failed when a status does not say it."""
+
+    BLOCKED_DESTINATION = "blocked_destination"
+    DNS_FAILURE = "dns_failure"
+    CONNECTION_FAILED = "connection_failed"
+    TLS_FAILURE = "tls_failure"
+    TIMEOUT = "timeout"
+    INVALID_RESPONSE = "invalid_response"
+    REDIRECT_NOT_FOLLOWED = "redirect_not_followed"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookResponse:
+    """What came of an attempt. The body is text of at most `BODY_BYTES`; `error` is a code, a colon and a sentence."""
+
+    status_code: int | None = None
+    body: str | None = None
+    error: str | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Any 2xx is success."""
+        return self.error is None and self.status_code is not None and 200 <= self.status_code <= 299  # noqa: PLR2004
+
+
+@dataclass(frozen=True, slots=True)
+class _UrlGuard:
+    """The rules of this installation, and its memory of URLs that they accept."""
+
+    rules: model.UrlRules
+    read: Callable[[str], model.WebhookUrl]
+
+
+@dataclass(frozen=True, slots=True)
+class _ResolvedHost:
+    """Where a host leads; when it must not be gone to, `obstacle` says why."""
+
+    addresses: tuple[str, ...]
+    valid_until: float
+    refusal: tuple[FailureCode, str] | None = None
+
+
+class WebhookClient:
+    """Checks URLs and posts to them."""
+
+    def __init__(self, settings: config.Settings) -> None:
+        webhooks = settings.webhooks
+        self._resolver = resolver.Resolver(
+            settings.delivery.resolvers,
+            try_seconds=TRY_SECONDS,
+            query_seconds=QUERY_SECONDS,
+            # Two for each attempt, so that name servers that are silent keep nobody else's attempt waiting.
+            max_concurrent=2 * webhooks.connections,
+        )
+        self._client = http_client.Client(idle_seconds=webhooks.idle_seconds, max_idle=webhooks.connections)
+        self._found: ttl_cache.TtlCache[_ResolvedHost] = ttl_cache.TtlCache(max_entries=MAX_HOSTS, clock=time.monotonic)
+        self._guard = _Lazy(lambda: _guard(settings))
+        # Reading the authorities takes milliseconds: in a thread, and only when somebody is told something.
+        self._tls = _Lazy(lambda: asyncio.to_thread(http_client.client_context, webhooks.ca_file))
+
+    async def check(self, url: str, *, is_enabled: bool = True) -> str:
+        """The URL to save, in its normal form. Raises InvalidRequest; a host that does not resolve yet is fine.
+
+        Where the host of one that is not used leads does not matter: who disables a webhook must not be refused.
+        """
+        receiver = model.parse(url, (await self._guard.get()).rules)
+        if receiver.literal is None and is_enabled:
+            try:
+                async with asyncio.timeout(QUERY_SECONDS):
+                    _refuse_blocked(await self._look_up(receiver.host))
+            except TimeoutError:
+                pass  # every attempt asks again
+        return receiver.url
+
+    async def post(self, url: str, body: bytes, headers: Sequence[tuple[str, str]]) -> WebhookResponse:
+        """One attempt. The headers come from this service, never from its users."""
+        try:
+            async with asyncio.timeout(ATTEMPT_SECONDS):
+                return await self._post(url, body, headers)
+        except TimeoutError:
+            return failure(FailureCode.TIMEOUT, f"no complete response within {ATTEMPT_SECONDS:g} seconds")
+
+    async def close(self) -> None:
+        """End what is under way."""
+        await self._found.close()
+        await self._client.close()
+
+    async def _post(self, url: str, body: bytes, headers: Sequence[tuple[str, str]]) -> WebhookResponse:
+        try:
+            receiver = (await self._guard.get()).read(url)
+        except errors.InvalidRequest as refusal:
+            # It was saved under other rules.
+            return failure(FailureCode.BLOCKED_DESTINATION, refusal.message.removeprefix("url: "))
+        addresses: tuple[str, ...]
+        if receiver.literal is not None:
+            addresses = (str(special_addresses.effective(receiver.literal)),)
+        else:
+            found = await self._found.get_or_fetch(receiver.host, self._look_up)
+            if found.refusal is not None:
+                return failure(*found.refusal)
+            addresses = found.addresses[:MAX_ADDRESSES]
+        try:
+            return _answer(await self._exchange(receiver, addresses, _request(receiver, body, headers)))
+        except http_client.HttpClientError as trouble:
+            return failure(FailureCode(trouble.code), str(trouble))
+
+    async def _exchange(
+        self, receiver: model.WebhookUrl, addresses: Sequence[str], request: bytes
+    ) -> http_client.Response:
+        """The response of the first address that can be reached."""
+        try:
+            tls = await self._tls.get() if receiver.scheme == "https" else None
+        except OSError:
+            raise http_client.HttpClientError(
+                FailureCode.TLS_FAILURE, "this service cannot read webhooks.ca_file"
+            ) from None
+        troubles = []
+        for address in addresses:
+            place = http_client.Peer(host=receiver.host, address=address, port=receiver.port, tls=tls)
+            # The last one may take what is left of the attempt's time.
+            connect_timeout = CONNECT_SECONDS if address != addresses[-1] else None
+            try:
+                return await self._client.exchange(place, request, max_body=BODY_BYTES, connect_seconds=connect_timeout)
+            except http_client.ConnectError as trouble:
+                troubles.append(trouble)
+        raise troubles[0]
+
+    async def _look_up(self, host: str) -> _ResolvedHost:
+        if model.is_local_host(host):
+            answer: resolver.Answer[str] | resolver.Failure = resolver.Answer(LOOPBACK, ttl=0)
+        else:
+            answer = await self._resolver.addresses(host)
+        now = time.monotonic()
+        if isinstance(answer, resolver.Failure):
+            return _ResolvedHost((), now + FRESH_SECONDS, (FailureCode.DNS_FAILURE, f"{host}: {answer.detail}"))
+        return _ResolvedHost(
+            answer.records,
+            now + min(answer.ttl, FRESH_SECONDS),
+            _refusal(host, answer, (await self._guard.get()).rules),
+        )
+
+
+class _Lazy(Generic[Made]):
+    """What is made when it is first needed."""
+
+    def __init__(self, make: Callable[[], Awaitable[Made]]) -> None:
+        self._make = make
+        self._made: list[Made] = []
+        self._making = asyncio.Lock()
+
+    async def get(self) -> Made:
+        """The one that was made."""
+        if not self._made:
+            async with self._making:
+                if not self._made:
+                    self._made.append(await self._make())
+        return self._made[0]
+
+
+def failure(code: FailureCode, sentence: str) -> WebhookResponse:
+    """No usable response."""
+    return WebhookResponse(error=f"{code}: {sentence}")
+
+
+async def _guard(settings: config.Settings) -> _UrlGuard:
+    rules = model.UrlRules(
+        allow_insecure=settings.webhooks.allow_insecure,
+        allow_private=settings.webhooks.allow_private,
+        own_names=await _own_names(settings),
+    )
+    return _UrlGuard(rules, functools.lru_cache(maxsize=MAX_URLS)(functools.partial(model.parse, rules=rules)))
+
+
+async def _own_names(settings: config.Settings) -> frozenset[str]:
+    try:
+        async with asyncio.timeout(NAME_SECONDS):
+            system = await hostname.name()
+    except TimeoutError:
+        system = ""
+    names = (
+        parse.urlsplit(settings.http.base_url).hostname or "",
+        settings.delivery.hostname,
+        settings.delivery.return_path_domain,
+        system if "." in system else "",
+    )
+    return frozenset(name.lower().rstrip(".") for name in names if name)
+
+
+def _refusal(host: str, answer: resolver.Answer[str], rules: model.UrlRules) -> tuple[FailureCode, str] | None:
+    if not answer.records:
+        what = "has no address" if answer.exists else "does not exist"
+        return FailureCode.DNS_FAILURE, f"{host} {what}"
+    for address in answer.records:
+        kind = model.why_blocked(address, host, rules)
+        if kind is not None:
+            # Which one is not said: a customer who may ask for any name should not learn the addresses of inside.
+            return FailureCode.BLOCKED_DESTINATION, f"{host} leads to {kind}"
+    return None
+
+
+def _refuse_blocked(found: _ResolvedHost) -> None:
+    code, sentence = found.refusal or (None, "")
+    if code is FailureCode.BLOCKED_DESTINATION:
+        raise errors.InvalidRequest(f"url: {sentence}; webhooks go to public addresses only")
+
+
+def _request(receiver: model.WebhookUrl, body: bytes, headers: Sequence[tuple[str, str]]) -> bytes:
+    lines = [
+        f"POST {receiver.target} HTTP/1.1",
+        f"Host: {receiver.authority}",
+        *(f"{name}: {value}" for name, value in headers),
+        f"Content-Length: {len(body)}",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+
+
+def _answer(response: http_client.Response) -> WebhookResponse:
+    error = None
+    if 300 <= response.status <= 399:  # noqa: PLR2004 - redirections, RFC 9110 section 15.4
+        error = f"{FailureCode.REDIRECT_NOT_FOLLOWED}: the receiver answered {response.status}; save the final URL"
+    return WebhookResponse(response.status, _text(response), error)
+
+
+def _text(response: http_client.Response) -> str:
+    """The body as text that every store and every reader takes, not longer than `BODY_BYTES`."""
+    # Where the body was cut inside a character, that one is left away.
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(response.body, not response.is_truncated)
+    text = text.replace("\x00", "\ufffd")  # PostgreSQL has no NUL in a text
+    return text.encode()[:BODY_BYTES].decode(errors="ignore")

@@ -1,0 +1,74 @@
+"""Pinging: a test event to the account's receiver, sent once while the caller waits.
+
+Whatever the receiver says is an answer, and goes into the log. No transaction is open while it is asked. Between two
+pings some time has to pass, over all hosts: a ping is a request to elsewhere that a caller causes at will.
+"""
+
+import math
+from typing import Final
+
+from postroad import errors
+from postroad.model import events, identifiers, times
+from postroad.services import audit_log, context
+from postroad.services.webhooks import attempt as webhook_attempt
+from postroad.services.webhooks import delivery_log, endpoints, signing_secrets
+from postroad.storage import webhook_attempts, webhook_deliveries
+from postroad.storage import webhooks as stored
+
+MIN_PING_INTERVAL_SECONDS: Final = 15
+
+
+async def ping(ctx: context.Context, account_id: str) -> delivery_log.Entry:
+    """Send a test event, once and now, whether the endpoint is enabled or not; the log keeps what came of it."""
+    webhook, secrets, now = await _begin(ctx, account_id)
+    event_id = ctx.new_id(identifiers.EVENT, now=now)
+    body = events.ping(event_id, created_at=now)
+    attempted = await webhook_attempt.attempt(ctx, url=webhook.url, secrets=secrets, body=body)
+    delivery = webhook_deliveries.Delivery(
+        account_id=account_id,
+        webhook_id=webhook.id,
+        id=ctx.new_id(identifiers.WEBHOOK_DELIVERY, now=now),
+        event_id=event_id,
+        event_type=events.EventType.TEST,
+        message_id=None,
+        recipient_id=None,
+        url=webhook.url,
+        body=body,
+        state=webhook_deliveries.State.SUCCEEDED if attempted.response.succeeded else webhook_deliveries.State.FAILED,
+        attempt_count=1,
+        due_at=now,
+        created_at=now,
+        ended_at=ctx.clock(),
+    )
+    attempt = webhook_attempt.attempt_row(delivery.key, 1, attempted)
+    await _store(ctx, delivery, attempt)
+    return delivery_log.Entry(delivery, [attempt], next_attempt_at=None)
+
+
+async def _begin(ctx: context.Context, account_id: str) -> tuple[stored.Webhook, list[str], int]:
+    """Whom to ask, with which secrets, from when on; refused when the last ping was a moment ago, on whatever host."""
+    async with ctx.store.transaction() as tx:
+        webhook = await endpoints.lock(tx, account_id)
+        now = ctx.clock()
+        if not await stored.mark_pinged(
+            tx, account_id, now=now, not_since=now - MIN_PING_INTERVAL_SECONDS * times.SECOND
+        ):
+            left = MIN_PING_INTERVAL_SECONDS + ((await stored.pinged_at(tx, account_id) or now) - now) / times.SECOND
+            raise errors.RateLimited(
+                f"there was a ping a moment ago; wait {MIN_PING_INTERVAL_SECONDS} seconds between them",
+                retry_after=max(1, math.ceil(left)),
+            )
+        sealed = await stored.secrets(tx, [webhook.id], now=now)
+        await audit_log.write(ctx, tx, account_id, "webhook.pinged", endpoints.host(webhook.url))
+    return webhook, [signing_secrets.decrypt(ctx, secret) for secret in sealed], now
+
+
+async def _store(
+    ctx: context.Context, delivery: webhook_deliveries.Delivery, attempt: webhook_attempts.Attempt
+) -> None:
+    async with ctx.store.transaction() as tx:
+        webhook = await endpoints.find_locked(tx, delivery.account_id)
+        # One that was removed while its receiver was asked has no log any more.
+        if webhook is not None and webhook.id == delivery.webhook_id:
+            await webhook_deliveries.insert(tx, [delivery])
+            await webhook_attempts.insert(tx, [attempt])

@@ -1,0 +1,93 @@
+"""Telling again what failed: every event of a period that its receiver was not told, some at a time.
+
+The period is that of the events: a receiver was away from one hour to another, and gets what it has missed. An event is
+told again once: not when another delivery of it was taken or is under way, and not for each of its failures. Each batch
+is a transaction of its own, in which the endpoint has to be there and enabled, so that results go on being recorded
+meanwhile. A call has an end; the next one goes on where it stopped.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Final
+
+from postroad import errors
+from postroad.model import cursors, identifiers, times
+from postroad.services import audit_log, context, quota
+from postroad.services.maintenance import throttled_batches
+from postroad.services.webhooks import delivery_log, endpoints
+from postroad.storage import store, webhook_deliveries
+
+BATCH: Final = 500
+# As many as a receiver takes in some minutes.
+MAX_REPLAYED: Final = 10_000
+# What was replayed before is passed over, but looked at: a few seconds of that, with the rests between.
+MAX_BATCHES: Final = 60
+REPLAYS: Final = quota.Quota("replays", per_account=1, per_process=4, retry_seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How many events are told again, and from which time on to ask for more; None when the period is done."""
+
+    count: int
+    next_after: int | None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the period has a part that was not looked at."""
+        return self.next_after is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What a batch has done: how many replays, and the last delivery that it looked at; None at the end."""
+
+    count: int
+    place: str | None
+
+
+async def replay_failed(ctx: context.Context, account_id: str, *, after: int, before: int) -> Replayed:
+    """Tell again what was made from one time on and before another, and has failed."""
+    if after >= before:
+        raise errors.InvalidRequest("before: must be later than after")
+    # What is made from now on is not looked at: there are the replays themselves.
+    until = cursors.at(identifiers.WEBHOOK_DELIVERY, min(before, ctx.clock()))
+    place, count = cursors.at(identifiers.WEBHOOK_DELIVERY, after), 0
+    period = f"from {times.to_wire(_created_at(place))} to {times.to_wire(_created_at(until))}"
+    with quota.acquire(ctx, REPLAYS, account_id):
+        for _ in range(MAX_BATCHES):
+            if count + BATCH > MAX_REPLAYED:
+                break
+            work = functools.partial(
+                _batch, ctx, account_id, after=place, before=until, audit_detail="" if count else period
+            )
+            step = await throttled_batches.run_batch(ctx, work)
+            count += step.count
+            if step.count:
+                ctx.webhook_wakeup.set()
+            if step.place is None:
+                return Replayed(count, None)
+            place = step.place
+    return Replayed(count, _created_at(place))
+
+
+async def _batch(
+    ctx: context.Context, account_id: str, tx: store.Transaction, *, after: str, before: str, audit_detail: str
+) -> _Step:
+    webhook = await endpoints.lock(tx, account_id)
+    if not webhook.enabled:
+        raise delivery_log.disabled()
+    now = ctx.clock()
+    found = await webhook_deliveries.failed_between(
+        tx, webhook.id, after=after, before=before, ended_after=delivery_log.log_start(now), limit=BATCH
+    )
+    again = [delivery_log.new_replay(ctx, one.delivery, webhook, now=now) for one in found if not one.is_settled]
+    if again:
+        await webhook_deliveries.insert(tx, again)
+    if again and audit_detail:
+        await audit_log.write(ctx, tx, account_id, "webhook.replayed", "what had failed", audit_detail)
+    return _Step(len(again), found[-1].delivery.id if len(found) == BATCH else None)
+
+
+def _created_at(place: str) -> int:
+    return int(place.removeprefix(identifiers.WEBHOOK_DELIVERY)[:14], 16)

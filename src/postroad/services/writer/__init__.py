@@ -1,0 +1,1 @@
+"""What frontends and the writer process say to each other."""

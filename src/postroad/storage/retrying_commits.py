@@ -1,0 +1,123 @@
+"""Insisting: what the world has already said is offered to the store until it is recorded.
+
+Over a group commit, for those who cannot ask their caller to try again. While the store is in trouble an item is kept
+and offered again, after waits that grow. Any other outcome is told to the owner, once. How many may wait is for the
+owner to bound. Whoever closes waits only so long: then the rest is given up, and nothing is offered any more.
+"""
+
+import asyncio
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from postroad import errors
+from postroad.storage import group_commit
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+FIRST_WAIT_SECONDS: Final = 0.1
+MAX_WAIT_SECONDS: Final = 5.0
+# An outage refuses hundreds of items, each of them often: the owner is told of it now and then, with their number.
+REPORT_INTERVAL_SECONDS: Final = 1.0
+
+
+@dataclass(slots=True, eq=False)
+class _PendingItem(Generic[Item]):
+    """An item that is not recorded yet; should it be refused, `wait` is how long to leave the store alone."""
+
+    item: Item
+    wait: float
+
+
+class RetryingCommits(Generic[Item, Result]):
+    """Offers items to a group commit, however long it takes.
+
+    `settled` gets an item and its result, or the bug that kept it from being recorded, while the item still counts.
+    `refused` gets the number of items that wait, and why the store did not take one.
+    """
+
+    def __init__(
+        self,
+        commits: group_commit.GroupCommit[Item, Result],
+        *,
+        settled: Callable[[Item, Result | Exception], None],
+        refused: Callable[[int, errors.PostroadError], None],
+    ) -> None:
+        self._commits = commits
+        self._settled = settled
+        self._refused = refused
+        self._waiting = 0
+        # For each offer that was refused at least once: when it is made again, or was the last time.
+        self._retries: dict[_PendingItem[Item], asyncio.TimerHandle] = {}
+        self._report_at = float("-inf")
+        self._has_given_up = False
+        self._all_settled = asyncio.Event()
+        self._all_settled.set()
+
+    @property
+    def waiting(self) -> int:
+        """How many items are not settled yet."""
+        return self._waiting
+
+    @property
+    def is_retrying(self) -> bool:
+        """Whether an item waits that the store has refused."""
+        return bool(self._retries)
+
+    def submit(self, item: Item) -> None:
+        """Have an item recorded; it is on its way when this returns."""
+        self._waiting += 1
+        self._all_settled.clear()
+        self._attempt(_PendingItem(item, FIRST_WAIT_SECONDS))
+
+    async def close(self, *, seconds: float) -> int:
+        """Wait until everything is settled, at most so long, and then give up; returns how many items are left."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._all_settled.wait()
+        except TimeoutError:
+            self._has_given_up = True
+            self._all_settled.set()  # as far as anybody waits for it
+            for timer in self._retries.values():
+                timer.cancel()
+        return self._waiting
+
+    def _attempt(self, pending: _PendingItem[Item]) -> None:
+        try:
+            recorded = self._commits.start(pending.item)
+        except group_commit.TROUBLE as trouble:
+            self._retry_later(pending, trouble)
+        else:
+            recorded.add_done_callback(functools.partial(self._on_done, pending))
+
+    def _on_done(self, pending: _PendingItem[Item], recorded: asyncio.Future[Result]) -> None:
+        outcome: Result | Exception
+        try:
+            outcome = recorded.result()
+        except group_commit.TROUBLE as trouble:
+            self._retry_later(pending, trouble)
+            return
+        except Exception as bug:  # noqa: BLE001 - the owner gets it
+            outcome = bug
+        try:
+            self._settled(pending.item, outcome)
+        finally:
+            self._forget(pending)
+
+    def _retry_later(self, pending: _PendingItem[Item], trouble: errors.PostroadError) -> None:
+        if self._has_given_up:
+            return
+        loop = asyncio.get_running_loop()
+        self._retries[pending] = loop.call_later(pending.wait, self._attempt, pending)
+        pending.wait = min(2 * pending.wait, MAX_WAIT_SECONDS)
+        if loop.time() >= self._report_at:
+            self._report_at = loop.time() + REPORT_INTERVAL_SECONDS
+            self._refused(self._waiting, trouble)
+
+    def _forget(self, pending: _PendingItem[Item]) -> None:
+        self._retries.pop(pending, None)
+        self._waiting -= 1
+        if not self._waiting:
+            self._all_settled.set()

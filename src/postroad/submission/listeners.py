@@ -1,0 +1,93 @@
+"""The listeners of the submission door: one that offers STARTTLS, one that begins with TLS, and their certificate.
+
+Both are the same door, with the same limits; each counts its own connections. The certificate's files are looked at
+once a second, so that a renewed one is used without a restart; connections that are open keep the one they began with.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from postroad import config
+from postroad.model import limits
+from postroad.network import server_tls, smtp_listener, smtp_session
+from postroad.protocol.smtp import server_events
+from postroad.services import context
+from postroad.submission import session
+from postroad.telemetry import logs
+
+# What counts is the message as it is stored, 10 MiB at most. Fields that are taken out before (Bcc, the key, template
+# and variables) may come on top: 32 variables and 50 recipients are far less than this.
+MAX_MESSAGE_BYTES: Final = limits.MIME_BYTES + 64 * 1024
+# Who tries more passwords than this in one session is guessing.
+MAX_FAILED_LOGINS: Final = 5
+# Time for TLS and AUTH over the slowest network; a stranger has no other business here.
+LOGIN_SECONDS: Final = 60
+
+
+def load_certificate(settings: config.Settings) -> server_tls.Certificate | None:
+    """The certificate that the settings name, if they do. `CertificateError` says what is wrong with it."""
+    if not settings.submission.tls_certificate:
+        return None
+    return server_tls.Certificate.load(Path(settings.submission.tls_certificate), Path(settings.submission.tls_key))
+
+
+def listeners(
+    ctx: context.Context, *, name: str, certificate: server_tls.Certificate | None, log: logs.Logger
+) -> Mapping[str, smtp_listener.SmtpListener]:
+    """The listeners whose addresses are set, by the key of their setting; not started yet."""
+    chosen = ctx.settings.submission
+    offered: dict[str, smtp_listener.SmtpListener] = {}
+    if chosen.listen:
+        offered["listen"] = _listener(ctx, name=name, certificate=certificate, log=log)
+    if chosen.tls_listen:
+        offered["tls_listen"] = _listener(ctx, name=name, certificate=certificate, log=log, implicit_tls=True)
+    return offered
+
+
+def _listener(
+    ctx: context.Context,
+    *,
+    name: str,
+    certificate: server_tls.Certificate | None,
+    log: logs.Logger,
+    implicit_tls: bool = False,
+) -> smtp_listener.SmtpListener:
+    chosen = ctx.settings.submission
+
+    def make_policy(smtp_state: server_events.Session) -> session.SubmissionSession:
+        return session.SubmissionSession(ctx, smtp_state, name=name, log=log)
+
+    def refresh() -> None:
+        try:
+            told = certificate.refresh() if certificate else None
+        except server_tls.CertificateError as problem:
+            log.warning("submission_certificate", told=f"the old certificate stays in use: {problem}")
+        else:
+            if told is not None:
+                log.info("submission_certificate", told=told)
+
+    def failed(problem: Exception) -> None:
+        log.error("submission_failed", exc_info=problem)
+
+    return smtp_listener.SmtpListener(
+        make_policy,
+        features=server_events.Features(
+            name=name,
+            message_octets=MAX_MESSAGE_BYTES,
+            recipients=limits.UNIQUE_RECIPIENTS,
+            bad_logins=MAX_FAILED_LOGINS,
+            starttls=certificate is not None and not implicit_tls,
+            auth=True,
+            auth_without_tls=chosen.auth_without_tls,
+        ),
+        failed=failed,
+        limits=smtp_session.ListenerLimits(
+            connections=chosen.connections,
+            connections_per_address=chosen.connections_per_address,
+            login_seconds=LOGIN_SECONDS,
+        ),
+        tls=(lambda: certificate.context) if certificate else None,
+        implicit_tls=implicit_tls,
+        refresh=refresh,
+    )

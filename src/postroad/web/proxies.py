@@ -1,0 +1,56 @@
+"""Who calls, behind reverse proxies: the address before the first one that nobody has said to trust.
+
+Each proxy writes whom it has heard at the end of `X-Forwarded-For`, so the field is read from its end, and only as far
+as those who wrote it are trusted. What stands before that may be anybody's invention.
+"""
+
+import ipaddress
+from collections.abc import Sequence
+
+from postroad.web import routing
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+FIELD = b"x-forwarded-for"
+
+
+class Proxies:
+    """The proxies of an installation."""
+
+    def __init__(self, networks: Sequence[str]) -> None:
+        self._networks: tuple[Network, ...] = tuple(map(ipaddress.ip_network, networks))
+
+    def client_address(self, peer: str, headers: routing.Headers) -> str:
+        """The address of whoever called, when somebody has connected with these header fields."""
+        if not self._is_trusted(peer):
+            return peer
+        nearest = peer
+        for text in reversed(b",".join(headers.all(FIELD)).decode("latin-1").split(",")):
+            address = _address(text)
+            if address is None:
+                return nearest
+            nearest = address
+            if not self._is_trusted(address):
+                return nearest
+        return nearest
+
+    def _is_trusted(self, address: str) -> bool:
+        plain = _address(address)
+        return plain is not None and any(ipaddress.ip_address(plain) in network for network in self._networks)
+
+
+def _address(text: str) -> str | None:
+    """An address as we write it; some proxies write the port too."""
+    bare = text.strip()
+    if bare.startswith("["):
+        bare = bare[1:].partition("]")[0]
+    elif bare.count(":") == 1:
+        bare = bare.partition(":")[0]
+    try:
+        # A zone ("%eth0") can be any text, and names nobody outside of one host.
+        address = ipaddress.ip_address(bare) if "%" not in bare else None
+    except ValueError:
+        return None
+    if address is None:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)

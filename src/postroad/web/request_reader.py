@@ -1,0 +1,231 @@
+"""From the bytes of a request to typed values: body, `Idempotency-Key`, query string.
+
+A `Reader` is built once for a route; its methods stand in the order of docs/api.md, "Order of checks": size, content
+type, `Idempotency-Key`, JSON, fields. A body is never held beyond the route's limit, declared or not; its time is
+bounded by the listener. Whatever is wrong is `invalid_request` (or `payload_too_large`) with its place, in the words
+of `explaining`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import inspect
+
+from postroad import errors
+from postroad.model import limits
+from postroad.protocol import form_fields, strict_json
+from postroad.web import routing, validation_errors
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+# A query string longer than this holds no documented filter; the listener bounds the whole address.
+MAX_QUERY_PARAMETERS: Final = 32
+# More digits than any documented number needs, few enough that reading them costs nothing.
+MAX_NUMBER_DIGITS: Final = 18
+# Decoding more than this could be felt by others who wait for the event loop, unless it is plain.
+LARGE_OCTETS: Final = 64 * 1024
+# More than any form of ours has.
+MAX_FORM_FIELDS: Final = 128
+
+
+class Disconnected(Exception):
+    """The caller went away before its request was complete."""
+
+
+class Reader:
+    """Reads what one route takes."""
+
+    def __init__(self, route: routing.Route[Any]) -> None:
+        self._route = route
+        self._body = inspect.type_info(route.body) if route.body and route.body is not bytes else None
+        self._type = route.body_type.encode()
+        self._query = inspect.type_info(route.query) if route.query else None
+        self._parameters = _parameters(self._query)
+        self._form = _parameters(self._body) if route.body_type == routing.FORM else None
+        for info in (self._body, self._query):
+            if info is not None:
+                _check(info, name=f"{route.method} {route.path}")
+
+    def check_size(self, headers: routing.Headers) -> int:
+        """Refuse a body that declares itself too large, before a byte of it is read; else the most that it can have."""
+        declared = headers.get(b"content-length")
+        if declared is None:
+            return self._route.body_limit
+        if not declared.isdigit():
+            raise errors.InvalidRequest("Content-Length: must be a number of bytes")
+        size = int(declared[:MAX_NUMBER_DIGITS])
+        if size > self._route.body_limit:
+            raise self._too_large()
+        return size
+
+    async def receive(self, receive: Receive) -> bytes:
+        """The whole body; one that streams past the limit is cut there."""
+        message = await receive()
+        body: bytes = _part(message)
+        if message.get("more_body", False):
+            collected = bytearray(body)
+            while message.get("more_body", False):
+                if len(collected) > self._route.body_limit:
+                    raise self._too_large()
+                message = await receive()
+                collected += _part(message)
+            body = bytes(collected)
+        if len(body) > self._route.body_limit:
+            raise self._too_large()
+        return body
+
+    def check_type(self, headers: routing.Headers, body: bytes) -> None:
+        """A body says that it is of the route's type, nearly always JSON, and is not compressed."""
+        if not body and not self._route.body_required:
+            return
+        content_type = headers.get(b"content-type")
+        if content_type != self._type and _media_type(content_type) != self._type:
+            raise errors.InvalidRequest(f"Content-Type: must be {self._route.body_type}")
+        encoding = headers.get(b"content-encoding")
+        if encoding is not None and encoding.strip().lower() != b"identity":
+            raise errors.InvalidRequest("Content-Encoding: send the body uncompressed")
+
+    def idempotency_key(self, headers: routing.Headers) -> str:
+        """The required `Idempotency-Key`: 1 to 255 characters of the client's choice."""
+        value = headers.get(b"idempotency-key")
+        if not value:
+            raise errors.InvalidRequest("Idempotency-Key: this header is required; send a new value for each message")
+        try:
+            key = value.decode()
+        except UnicodeDecodeError:
+            key = value.decode("latin-1")
+        if len(key) > limits.IDEMPOTENCY_KEY_CHARACTERS:
+            raise errors.InvalidRequest(f"Idempotency-Key: at most {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
+        return key
+
+    async def decode_async(self, body: bytes) -> tuple[object, Any]:
+        """What `decode` makes of it, without holding up others for long."""
+        if len(body) <= LARGE_OCTETS:
+            return self.decode(body)
+        # A thread costs more than decoding what is plain, and keeps memory that only that thread uses again.
+        is_json = self._route.body is not bytes and self._form is None
+        plain = strict_json.read_plain(body) if is_json else None
+        if plain is None:
+            return await asyncio.to_thread(self.decode, body)
+        return plain, self._convert(plain, self._route.body, info=self._body, root="body")
+
+    def decode(self, body: bytes) -> tuple[object, Any]:
+        """The parsed document and the route's Struct made of it; what is not JSON is the handler's to read."""
+        if self._route.body is bytes:
+            return None, body
+        if self._form is not None:
+            fields = self._read_form(body, self._form)
+            return fields, self._convert(fields, self._route.body, info=self._body, root="form")
+        try:
+            document = strict_json.read(body if body or self._route.body_required else b"{}")
+        except strict_json.JsonError as problem:
+            raise errors.InvalidRequest(f"body: {problem}") from None
+        return document, self._convert(document, self._route.body, info=self._body, root="body")
+
+    def read_query(self, text: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
+        """The route's query Struct; a route without one ignores the query string."""
+        values: dict[str, object] = {}
+        for name, value in _pairs(text, limit=MAX_QUERY_PARAMETERS, root="query"):
+            if name not in self._parameters:
+                raise errors.InvalidRequest(validation_errors.unknown(name, self._parameters, what="parameter"))
+            if name in values:
+                raise errors.InvalidRequest(f"{name}: given more than once")
+            values[name] = _typed(name, value, wanted=self._parameters[name])
+        return self._convert(values, self._route.query, info=self._query, root="query")
+
+    def _read_form(self, body: bytes, fields: dict[str, type]) -> dict[str, object]:
+        """The fields of a form. Browsers send empty ones too: they count as not given. A list is a field sent again."""
+        values: dict[str, object] = {}
+        for name, value in _pairs(body, limit=MAX_FORM_FIELDS, root="form"):
+            if name not in fields:
+                raise errors.InvalidRequest(validation_errors.unknown(name, fields, what="field"))
+            if not value:
+                continue
+            if fields[name] is list:
+                several = values.setdefault(name, [])
+                if isinstance(several, list):
+                    several.append(value)
+            elif name in values:
+                raise errors.InvalidRequest(f"{name}: given more than once")
+            else:
+                # A browser ends lines as the network does; what people write ends them as text does.
+                values[name] = _typed(name, value.replace("\r\n", "\n"), wanted=fields[name])
+        return values
+
+    def _convert(self, document: object, kind: Any, *, info: inspect.Type | None, root: str) -> Any:  # noqa: ANN401
+        try:
+            return msgspec.convert(document, kind)
+        except msgspec.ValidationError:
+            problem = validation_errors.first_problem(document, info, root=root) if info else None
+        try:
+            if problem is None:
+                return msgspec.convert(validation_errors.whole_numbers(document), kind)
+        except msgspec.ValidationError:
+            problem = f"{root}: {validation_errors.GENERIC_PROBLEM}"
+        raise errors.InvalidRequest(problem)
+
+    def _too_large(self) -> errors.PayloadTooLarge:
+        return errors.PayloadTooLarge(f"body: at most {self._route.body_limit} bytes")
+
+
+def _part(message: MutableMapping[str, Any]) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise Disconnected
+    part: bytes = message.get("body", b"")
+    return part
+
+
+def _media_type(value: bytes | None) -> bytes:
+    return (value or b"").partition(b";")[0].strip().lower()
+
+
+def _pairs(text: bytes, *, limit: int, root: str) -> list[tuple[str, str]]:
+    try:
+        return form_fields.read(text, limit=limit)
+    except form_fields.FormError:
+        raise errors.InvalidRequest(f"{root}: at most {limit} parameters, percent-encoded as UTF-8") from None
+
+
+def _parameters(info: inspect.Type | None) -> dict[str, type]:
+    """What the text of each member of a Struct is to be read as."""
+    return {field.encode_name: _scalar(field) for field in info.fields} if isinstance(info, inspect.StructType) else {}
+
+
+def _scalar(field: inspect.Field) -> type:
+    """What a parameter's text is to be read as; everything but booleans, integers and lists stays text."""
+    kinds = validation_errors.choices(field.type)
+    for kind, scalar in ((inspect.BoolType, bool), (inspect.IntType, int), (inspect.VarTupleType, list)):
+        if any(isinstance(choice, kind) for choice in kinds):
+            return scalar
+    return str
+
+
+def _typed(name: str, value: str, *, wanted: type) -> object:
+    if wanted is bool:
+        if value not in ("true", "false"):
+            raise errors.InvalidRequest(f"{name}: expected true or false")
+        return value == "true"
+    if wanted is int:
+        digits = value.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_NUMBER_DIGITS):
+            raise errors.InvalidRequest(f"{name}: expected an integer")
+        return int(value)
+    return value
+
+
+def _check(info: inspect.Type, *, name: str) -> None:
+    """Refuse, when the service starts, a Struct that would lose a mistyped member or take `null` amiss."""
+    if not isinstance(info, inspect.StructType):
+        raise TypeError(f"{name}: takes a Struct")
+    if not info.forbid_unknown_fields:
+        raise TypeError(f"{name}: {info.cls.__name__} needs forbid_unknown_fields")
+    for field in info.fields:
+        kinds = validation_errors.choices(field.type)
+        if not field.required and not any(isinstance(kind, inspect.NoneType | inspect.AnyType) for kind in kinds):
+            raise TypeError(f"{name}: {info.cls.__name__}.{field.name} is optional and needs to take None")
+        for kind in kinds:
+            nested = kind.item_type if isinstance(kind, inspect.ListType | inspect.VarTupleType) else kind
+            if isinstance(nested, inspect.StructType):
+                _check(nested, name=name)

@@ -1,0 +1,102 @@
+"""The attempts that are under way: each a task that holds a place, and ends in a result.
+
+One that is cut off by a stop, or by a bug, is recorded as interrupted: it may have reached the receiver, so it counts,
+and the next one follows by the schedule.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from postroad.model import webhook_concurrency
+from postroad.services import context
+from postroad.services.webhooks import attempt as webhook_attempt
+from postroad.services.webhooks import client as webhook_client
+from postroad.services.webhooks import signing_secrets
+from postroad.storage import webhook_deliveries, webhooks
+from postroad.telemetry import logs
+from postroad.webhooks import recorder
+
+STOPPED: Final = f"{webhook_client.FailureCode.INTERRUPTED}: the service stopped before the receiver had answered"
+INTERNAL_ERROR: Final = f"{webhook_client.FailureCode.INTERRUPTED}: the service made a mistake; its log says which"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A delivery that this worker holds, where it goes, and what signs it."""
+
+    claimed: webhook_deliveries.Claimed
+    url: str
+    secrets: Sequence[webhooks.Secret]
+
+
+class Attempter:
+    """Makes attempts, as many at a time as there are places."""
+
+    def __init__(
+        self,
+        ctx: context.Context,
+        slots: webhook_concurrency.ConcurrencyBudget,
+        results: recorder.Recorder,
+        *,
+        clock: Callable[[], float],
+        wake: Callable[[], None],
+        log: logs.Logger,
+    ) -> None:
+        self._ctx = ctx
+        self._budget = slots
+        self._recorder = results
+        self._clock = clock
+        self._wake = wake
+        self._log = log
+        self._in_flight: set[asyncio.Task[None]] = set()
+        # Whether there was more to take than there were places: then the end of an attempt wakes the walk.
+        self.has_waiting = False
+
+    def begin(self, claim: Claim, place: webhook_concurrency.Slot) -> None:
+        """Make an attempt, which gives the place back."""
+        task = asyncio.get_running_loop().create_task(self._attempt(claim, place))
+        self._in_flight.add(task)
+        task.add_done_callback(self._in_flight.discard)
+
+    async def finish(self, *, grace_seconds: float) -> None:
+        """Let attempts end in their time, and cut off those that do not."""
+        if not self._in_flight:
+            return
+        _, late = await asyncio.wait(self._in_flight, timeout=grace_seconds)
+        if late:
+            self._log.warning("webhook_grace_time_over", attempts=len(late))
+            for task in late:
+                task.cancel()
+            await asyncio.wait(late)
+
+    async def _attempt(self, claim: Claim, place: webhook_concurrency.Slot) -> None:
+        self._ctx.metrics.webhook_connections.change(1)
+        self._budget.begin(place, now=self._clock())
+        started_at = self._ctx.clock()
+        try:
+            attempted = await self._send(claim)
+        except asyncio.CancelledError:
+            self._recorder.record_attempt(claim.claimed, claim.url, self._interrupted(started_at, STOPPED))
+            raise
+        except Exception:  # noqa: BLE001 - the log gets it, and the other attempts go on
+            self._log.exception("webhook_attempt_broken", delivery_id=claim.claimed.id)
+            self._recorder.record_attempt(claim.claimed, claim.url, self._interrupted(started_at, INTERNAL_ERROR))
+        else:
+            self._recorder.record_attempt(claim.claimed, claim.url, attempted)
+        finally:
+            self._ctx.metrics.webhook_connections.change(-1)
+            self._budget.end(place, now=self._clock())
+            if self.has_waiting:
+                self.has_waiting = False
+                self._wake()
+
+    async def _send(self, claim: Claim) -> webhook_attempt.AttemptResult:
+        secrets = [signing_secrets.decrypt(self._ctx, secret) for secret in claim.secrets]
+        return await webhook_attempt.attempt(self._ctx, url=claim.url, secrets=secrets, body=claim.claimed.body)
+
+    def _interrupted(self, started_at: int, error: str) -> webhook_attempt.AttemptResult:
+        return webhook_attempt.AttemptResult(
+            started_at, self._ctx.clock() - started_at, webhook_client.WebhookResponse(error=error)
+        )

@@ -1,0 +1,221 @@
+"""Which deliveries next: endpoint after endpoint, as many of each as its account has places for.
+
+Only what can be begun at once is claimed, so that a claim is an attempt. URL and secrets are read in the same
+transaction: nobody is told at an address that was changed before. The walk through the endpoints goes on behind those
+that got something last. Within a step new accounts come first, then those that have waited longest. A step whose
+accounts can have no place takes nothing, and the walk goes on: so everybody's turn comes, whoever stands before them.
+"""
+
+import collections
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from postroad.model import lease_clock, times, webhook_concurrency, webhook_schedule
+from postroad.services import context
+from postroad.services.webhooks import attempt as webhook_attempt
+from postroad.services.webhooks import client as webhook_client
+from postroad.storage import group_commit, store, webhook_attempts, webhook_deliveries, webhooks
+from postroad.telemetry import logs
+from postroad.webhooks import attempter, recorder
+
+# Endpoints that are looked at in one step: a few microseconds each.
+MAX_ENDPOINTS_PER_STEP: Final = 500
+# For each endpoint that was looked at in vain, four times what the look has cost: a long list of endpoints that are
+# disabled, or have no place, does not become a busy loop.
+IDLE_SECONDS_PER_ENDPOINT: Final = 0.000_02
+# Rows that are made ready in one step: the transaction stays short.
+MAX_PROMOTIONS_PER_STEP: Final = 1_000
+WORKER_LOST: Final = (
+    f"{webhook_client.FailureCode.INTERRUPTED}: the worker of this attempt was lost before it could tell the answer"
+)
+
+Plan = Mapping[str, Sequence[webhook_concurrency.Slot]]  # by endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedBatch:
+    """What one step has taken from the store."""
+
+    claims: Sequence[attempter.Claim] = ()
+    lease_until: int = 0
+    promoted: Sequence[webhook_deliveries.Promoted] = ()
+
+
+@dataclass(slots=True)
+class EndpointCursor:
+    """Where the walk through the endpoints is. It ends when it comes round to where something was had the last time."""
+
+    after: str = ""
+    started_after: str = field(default="", init=False)
+    has_wrapped: bool = field(default=False, init=False)
+
+    def advance(self, found: Sequence[str], *, has_found_work: bool) -> bool:
+        """Behind what was just looked at; False when all have been looked at and nothing was had."""
+        self.after = found[-1] if len(found) >= MAX_ENDPOINTS_PER_STEP else ""
+        if has_found_work:
+            self.started_after, self.has_wrapped = self.after, False
+            return True
+        is_at_end = not self.after
+        is_round = self.has_wrapped and (is_at_end or self.after >= self.started_after)
+        if is_round or (is_at_end and not self.started_after):
+            self.after, self.has_wrapped = self.started_after, False
+            return False
+        self.has_wrapped = self.has_wrapped or is_at_end
+        return True
+
+
+class Dispatcher:
+    """Takes due deliveries from the store and has them attempted."""
+
+    def __init__(
+        self,
+        ctx: context.Context,
+        slots: webhook_concurrency.ConcurrencyBudget,
+        attempts: attempter.Attempter,
+        results: recorder.Recorder,
+        *,
+        worker: str,
+        clock: Callable[[], float],
+        log: logs.Logger,
+    ) -> None:
+        self._ctx = ctx
+        self._budget = slots
+        self._attempter = attempts
+        self._recorder = results
+        self._worker = worker
+        self._clock = clock
+        self._log = log
+        self._attempts = webhook_schedule.attempts(ctx.settings.webhooks.retry_seconds)
+        self._lease = ctx.settings.webhooks.lease_seconds * times.SECOND
+        self._lease_clock = lease_clock.LeaseClock(self._lease)
+        self._cursor = EndpointCursor()
+        self._idle_endpoints = 0
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Begin nothing more; what is being claimed goes back."""
+        self._is_stopping = True
+
+    async def step(self) -> float | None:
+        """Take what can be taken now; after a round through all endpoints that brought nothing, how long to rest."""
+        if self._is_stopping or not self._has_room():
+            return 0.0
+        now = self._ctx.clock()
+        async with self._ctx.store.reading() as tx:
+            is_due = await webhook_deliveries.is_due(tx, now=now, leases_until=self._leases_until(now))
+            found = await webhook_deliveries.endpoints(tx, after=self._cursor.after, limit=MAX_ENDPOINTS_PER_STEP)
+            enabled = await webhooks.enabled(tx, found)
+        plan = self._plan(enabled)
+        batch = await self._take(plan, now=now, is_due=is_due) if plan or is_due else ClaimedBatch()
+        self._log_lost(batch.promoted)
+        await self._begin(batch, plan)
+        return self._advance(found, has_found_work=bool(batch.claims or batch.promoted))
+
+    def _advance(self, found: Sequence[str], *, has_found_work: bool) -> float | None:
+        self._idle_endpoints = 0 if has_found_work else self._idle_endpoints + len(found)
+        if self._cursor.advance(found, has_found_work=has_found_work):
+            return None
+        looked, self._idle_endpoints = self._idle_endpoints, 0
+        return looked * IDLE_SECONDS_PER_ENDPOINT
+
+    def _leases_until(self, now: int) -> int:
+        return self._lease_clock.expired_before(now=now, monotonic=self._clock())
+
+    def _has_room(self) -> bool:
+        """Whether anything can be begun. Recording wakes the walk by itself when it can take results again."""
+        if not self._budget.free:
+            self._attempter.has_waiting = True
+        return self._budget.free > 0 and not self._recorder.is_full
+
+    def _plan(self, enabled: Mapping[str, webhooks.Webhook]) -> Plan:
+        """Places for the endpoints: one for each in turn, and again, until nobody can have more."""
+        now = self._clock()
+        self._budget.mark_slow(now=now)
+        endpoint_of = {webhook.account_id: webhook.id for webhook in enabled.values()}
+        plan: dict[str, list[webhook_concurrency.Slot]] = collections.defaultdict(list)
+        candidates = self._budget.by_priority(endpoint_of)
+        while candidates:
+            slots = [place for account_id in candidates if (place := self._budget.take(account_id, now=now))]
+            for place in slots:
+                plan[endpoint_of[place.account_id]].append(place)
+            candidates = [place.account_id for place in slots]
+        if len(plan) < len(endpoint_of):
+            self._attempter.has_waiting = True
+        return plan
+
+    async def _take(self, plan: Plan, *, now: int, is_due: bool) -> ClaimedBatch:
+        wanted = [(webhook_id, len(slots)) for webhook_id, slots in plan.items()]
+        lease_until = self._ctx.clock() + self._lease
+        try:
+            async with self._ctx.store.transaction() as tx:
+                promoted = await self._promote(tx, now=now) if is_due else []
+                claimed = await webhook_deliveries.claim(tx, wanted, lease_until=lease_until, worker=self._worker)
+                claims = await self._address(tx, claimed, now=now)
+        except BaseException:
+            for slots in plan.values():
+                self._budget.release(slots)
+            raise
+        return ClaimedBatch(claims, lease_until, promoted)
+
+    async def _promote(self, tx: store.Transaction, *, now: int) -> list[webhook_deliveries.Promoted]:
+        """Make ready what is due. An attempt that a lost worker left is written down: it was counted."""
+        promoted = await webhook_deliveries.promote(
+            tx, now=now, attempts=self._attempts, limit=MAX_PROMOTIONS_PER_STEP, leases_until=self._leases_until(now)
+        )
+        await webhook_attempts.insert(tx, [self._lost_attempt(row) for row in promoted if row.worker is not None])
+        return promoted
+
+    async def _address(
+        self, tx: store.Transaction, claimed: Sequence[webhook_deliveries.Claimed], *, now: int
+    ) -> list[attempter.Claim]:
+        """Where the claimed go and what signs them. What has no endpoint any more goes back."""
+        enabled = await webhooks.enabled(tx, {row.webhook_id for row in claimed})
+        secrets: dict[str, list[webhooks.Secret]] = collections.defaultdict(list)
+        for secret in await webhooks.secrets(tx, list(enabled), now=now):
+            secrets[secret.webhook_id].append(secret)
+        gone = [row.key for row in claimed if row.webhook_id not in secrets]
+        if gone:
+            await webhook_deliveries.hand_back(tx, gone, worker=self._worker)
+        return [
+            attempter.Claim(row, enabled[row.webhook_id].url, secrets[row.webhook_id])
+            for row in claimed
+            if row.webhook_id in secrets
+        ]
+
+    async def _begin(self, batch: ClaimedBatch, plan: Plan) -> None:
+        """Give each claim its place, and what is left of the places back."""
+        left = {webhook_id: list(slots) for webhook_id, slots in plan.items()}
+        # A process that stood still, or waited for the store, may not begin what another worker may soon take.
+        is_safe = self._ctx.clock() < batch.lease_until - self._lease // 2
+        claims = batch.claims if is_safe and not self._is_stopping else ()
+        for claim in claims:
+            self._attempter.begin(claim, left[claim.claimed.webhook_id].pop())
+        for slots in left.values():
+            self._budget.release(slots)
+        if len(claims) < len(batch.claims):
+            await self._hand_back([claim.claimed.key for claim in batch.claims])
+
+    async def _hand_back(self, keys: Sequence[webhook_deliveries.Key]) -> None:
+        try:
+            async with self._ctx.store.transaction() as tx:
+                await webhook_deliveries.hand_back(tx, keys, worker=self._worker)
+        except group_commit.TROUBLE as error:
+            # Then they come back by time.
+            self._log.warning("webhooks_not_handed_back", deliveries=len(keys), error=error.message)
+
+    def _lost_attempt(self, row: webhook_deliveries.Promoted) -> webhook_attempts.Attempt:
+        # How long it took, nobody knows.
+        attempted = webhook_attempt.AttemptResult(
+            row.due_at - self._lease, duration=0, response=webhook_client.WebhookResponse(error=WORKER_LOST)
+        )
+        return webhook_attempt.attempt_row((row.account_id, row.webhook_id, row.id), row.attempt_count, attempted)
+
+    def _log_lost(self, promoted: Sequence[webhook_deliveries.Promoted]) -> None:
+        for row in promoted:
+            if row.worker is not None:
+                has_failed = row.state == webhook_deliveries.State.FAILED
+                state = webhook_deliveries.State.FAILED if has_failed else webhook_deliveries.State.WAITING
+                event, result = recorder.RESULT_NAMES[state]
+                self._ctx.metrics.webhook_attempts.add(result)
+                self._log.warning(event, delivery_id=row.id, error=WORKER_LOST, attempt=row.attempt_count)

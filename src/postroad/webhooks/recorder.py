@@ -1,0 +1,139 @@
+"""From an answer to what is recorded: the end or the time of the next attempt, and a line in the log of 7 days.
+
+A result is never forgotten: while the store is away it is kept and offered again. How many may wait is bounded; beyond
+that nothing more is claimed (`is_full`), so that a crash leaves little in doubt. Nor is anything claimed while a result
+waits that the store has refused: it comes first, or its own worker might find its lease over and tell the receiver
+again. A result counts only while its lease holds: one that comes later is logged, and the delivery belongs to whoever
+has it now. Only a stop ends the waiting: results that the store does not take in the grace time are left to the ends of
+their leases.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.model import times, webhook_schedule
+from postroad.services import context
+from postroad.services.webhooks import attempt as webhook_attempt
+from postroad.storage import group_commit, retrying_commits, store, webhook_attempts, webhook_deliveries
+from postroad.telemetry import logs
+
+# Attempts whose record is on its way to disk: with those under way, the most that a crash can leave in doubt.
+MAX_UNRECORDED: Final = 500
+# A batch is bounded so that one commit stays short; a result is 2 KB at the most.
+BATCH_ITEMS: Final = 256
+
+# What is said of an attempt, in the log and in the metrics.
+RESULT_NAMES: Final = {
+    webhook_deliveries.State.SUCCEEDED: ("webhook_delivered", "succeeded"),
+    webhook_deliveries.State.WAITING: ("webhook_tried", "retried"),
+    webhook_deliveries.State.FAILED: ("webhook_failed", "failed"),
+}
+
+
+class CompletedAttempt(msgspec.Struct, frozen=True):
+    """An attempt that has ended, and what follows from it."""
+
+    claimed: webhook_deliveries.Claimed
+    result: webhook_deliveries.DeliveryUpdate
+    attempt: webhook_attempts.Attempt
+
+
+async def record(tx: store.Transaction, ended: Sequence[CompletedAttempt]) -> Sequence[bool]:
+    """Store what attempts came to; False for those whose worker had lost the lease."""
+    recorded = await webhook_deliveries.record(tx, [one.result for one in ended])
+    await webhook_attempts.insert(tx, [one.attempt for one in ended if one.result.key in recorded])
+    return [one.result.key in recorded for one in ended]
+
+
+class Recorder:
+    """Records the results of one worker, however long it takes."""
+
+    def __init__(self, ctx: context.Context, *, worker: str, wake: Callable[[], None], log: logs.Logger) -> None:
+        self._ctx = ctx
+        self._worker = worker
+        self._wake = wake
+        self._log = log
+        self._schedule = ctx.settings.webhooks.retry_seconds
+        self._commits: group_commit.GroupCommit[CompletedAttempt, bool] = group_commit.GroupCommit(
+            ctx.store,
+            record,
+            max_items=BATCH_ITEMS,
+            max_waiting=ctx.settings.limits.accept_waiting,
+            wait_seconds=ctx.settings.limits.accept_seconds,
+        )
+        self._retrying_commits: retrying_commits.RetryingCommits[CompletedAttempt, bool] = (
+            retrying_commits.RetryingCommits(self._commits, settled=self._settled, refused=self._refused)
+        )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether too many results wait for the store, or one that it has refused."""
+        return self._retrying_commits.waiting >= MAX_UNRECORDED or self._retrying_commits.is_retrying
+
+    def record_attempt(
+        self, claimed: webhook_deliveries.Claimed, url: str, attempted: webhook_attempt.AttemptResult
+    ) -> None:
+        """Record an attempt that has just ended; it is on its way when this returns."""
+        now = self._ctx.clock()
+        state, wait = self._next_state(claimed, attempted)
+        result = webhook_deliveries.DeliveryUpdate(
+            key=claimed.key,
+            worker=self._worker,
+            attempt_count=claimed.attempt_count,
+            url=url,
+            state=state,
+            due_at=now + wait,
+            ended_at=None if state is webhook_deliveries.State.WAITING else now,
+        )
+        attempt = webhook_attempt.attempt_row(claimed.key, claimed.attempt_count, attempted)
+        self._retrying_commits.submit(CompletedAttempt(claimed, result, attempt))
+
+    async def close(self, *, seconds: float) -> None:
+        """Wait until everything is recorded, at most so long."""
+        if left := await self._retrying_commits.close(seconds=seconds):
+            self._log.warning("webhook_results_given_up", results=left)
+        await self._commits.close()
+
+    def _next_state(
+        self, claimed: webhook_deliveries.Claimed, attempted: webhook_attempt.AttemptResult
+    ) -> tuple[webhook_deliveries.State, int]:
+        """Where the delivery is after this attempt, and how long it waits there."""
+        if attempted.response.succeeded:
+            return webhook_deliveries.State.SUCCEEDED, 0
+        random_fraction = random.random()  # noqa: S311 - jitter
+        wait = webhook_schedule.delay(self._schedule, claimed.attempt_count, random_fraction=random_fraction)
+        if wait is None:
+            return webhook_deliveries.State.FAILED, 0
+        return webhook_deliveries.State.WAITING, wait
+
+    def _settled(self, ended: CompletedAttempt, outcome: bool | Exception) -> None:  # noqa: FBT001 - a result of `record`
+        if isinstance(outcome, Exception):
+            # A bug, and the log says so. The lease ends, and the receiver is told again.
+            self._log.error("webhook_result_not_recorded", delivery_id=ended.claimed.id, exc_info=outcome)
+        else:
+            self._log_result(ended, is_recorded=outcome)
+        if self.is_full:  # this one still counts
+            self._wake()
+
+    def _refused(self, waiting: int, error: errors.PostroadError) -> None:
+        self._log.warning("webhook_result_not_recorded_yet", results=waiting, error=error.code)
+
+    def _log_result(self, ended: CompletedAttempt, *, is_recorded: bool) -> None:
+        claimed, attempt = ended.claimed, ended.attempt
+        event, result = RESULT_NAMES[ended.result.state]
+        if is_recorded:
+            self._ctx.metrics.webhook_attempts.add(result)
+            self._ctx.metrics.webhook_seconds.observe(attempt.duration / times.SECOND)
+        self._log.info(
+            event if is_recorded else "webhook_result_came_late",
+            delivery_id=claimed.id,
+            event_type=claimed.event_type,
+            message_id=claimed.message_id,
+            status_code=attempt.status_code,
+            error=attempt.error,
+            attempt=attempt.number,
+        )

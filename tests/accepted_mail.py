@@ -1,0 +1,41 @@
+"""Mail for tests: an account that may send, and messages accepted from it by the one way in."""
+
+from postroad.model import caller, mail
+from postroad.services import context
+from postroad.services.acceptance import submit, transaction
+from postroad.services.accounts import credits
+from postroad.services.domains import registry as domains
+
+DOMAIN = "example.com"
+
+
+def caller_of(account_id: str, *, credential_id: str | None = None) -> caller.Caller:
+    """Somebody who may do everything in the account."""
+    return caller.Caller(account_id, credential_id, caller.Scheme.TOKEN, caller.EVERYTHING)
+
+
+async def allow_sending(ctx: context.Context, account_id: str, *, domain: str = DOMAIN, amount: int = 1000) -> None:
+    """Give the account a domain and credits."""
+    await domains.add(ctx, account_id, domain, verified=True)
+    await credits.add(ctx, account_id, amount, None)
+
+
+async def accept(
+    ctx: context.Context,
+    account_id: str,
+    *,
+    source: mail.Source = mail.Source.API,
+    key: transaction.Key | None = None,
+    **fields: object,
+) -> str:
+    """Accept a message and return its id; `fields` replace those of a plain one."""
+    request: dict[str, object] = {
+        "sender": f"shop@{DOMAIN}",
+        "to": ("ada@example.net",),
+        "subject": "Your order",
+        "text": "It is on its way.",
+    }
+    request.update(fields)
+    envelope = submit.SubmissionInfo(request_id="req_" + "0" * 28, source=source, key=key)
+    accepted = await submit.submit(ctx, caller_of(account_id), mail.SendRequest(**request), envelope)  # type: ignore[arg-type]
+    return accepted.message_id

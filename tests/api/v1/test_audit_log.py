@@ -1,0 +1,141 @@
+"""`/v1/journal`, and that every route that changes something leaves its entry there.
+
+The actions are held against the route table, so a new route without one fails here.
+"""
+
+from collections.abc import Mapping
+
+import pytest
+
+from postroad import config, roles
+from postroad.model import caller
+from postroad.services import audit_log, context
+from tests import contexts, webhook_rows
+from tests.api.management import AccountClients
+from tests.api.v1.test_tenancy import NAMED, Key, assert_refused, call, create_sample_data, key_of
+
+# What each route that changes something says in the journal; None says nothing, because it only asks.
+ACTIONS: Mapping[Key, str | None] = {
+    ("POST", "/v1/messages/{id}/retry"): "message.retried",
+    ("POST", "/v1/credentials"): "credential.created",
+    ("DELETE", "/v1/credentials/{id}"): "credential.revoked",
+    ("POST", "/v1/api-keys"): "api_key.created",
+    ("DELETE", "/v1/api-keys/{id}"): "api_key.revoked",
+    ("POST", "/v1/domains"): "domain.added",
+    ("DELETE", "/v1/domains/{id}"): "domain.removed",
+    ("POST", "/v1/domains/{id}/check"): None,
+    ("PUT", "/v1/templates/{alias}"): "template.saved",
+    ("DELETE", "/v1/templates/{alias}"): "template.removed",
+    ("POST", "/v1/suppressions"): "suppression.added",
+    ("POST", "/v1/suppressions/import"): "suppression.imported",
+    ("DELETE", "/v1/suppressions/{email}"): "suppression.removed",
+    ("PUT", "/v1/webhook"): "webhook.saved",
+    ("DELETE", "/v1/webhook"): "webhook.removed",
+    ("POST", "/v1/webhook/rotate-secret"): "webhook.secret_rotated",
+    ("POST", "/v1/webhook/ping"): "webhook.pinged",
+    ("POST", "/v1/webhook/deliveries/replay"): "webhook.replayed",
+    ("POST", "/v1/webhook/deliveries/{id}/replay"): "webhook.replayed",
+    ("POST", "/v1/team"): "person.invited",
+    ("PATCH", "/v1/team/{id}"): "person.role_changed",
+    ("DELETE", "/v1/team/{id}"): "person.removed",
+    ("POST", "/v1/team/{id}/password-link"): "person.password_link_made",
+}
+CHANGING = {caller.Permission.CHANGE, caller.Permission.MANAGE}
+
+
+@pytest.fixture
+def settings(database_url: str) -> config.Settings:
+    return webhook_rows.settings(database_url)
+
+
+def test_every_route_that_changes_something_has_an_action() -> None:
+    changing = {key_of(route) for route in roles.ROUTES if route.permission in CHANGING}
+    assert changing == ACTIONS.keys()
+    assert {action for action in ACTIONS.values() if action is not None} <= audit_log.ACTIONS.keys()
+
+
+@pytest.mark.parametrize("key", ACTIONS, ids=" ".join)
+async def test_a_request_that_changes_something_is_in_the_journal_with_who_sent_it(
+    ctx: context.Context, mine: AccountClients, clock: contexts.Clock, key: Key
+) -> None:
+    things = await create_sample_data(ctx, mine.account_id, domain="mine.example")
+    await webhook_rows.put_ended(ctx, mine.account_id, webhook_rows.State.FAILED)
+    clock.pass_seconds(31)  # so that what was tried can be tried again
+    before = (await mine.reader.get("/v1/journal?limit=100")).json()["entries"]
+    answer = await call(mine.owner, key, things[NAMED.get(key, "template")])
+    assert answer.status_code in {200, 201, 202, 204}, answer.text
+    entries = (await mine.reader.get("/v1/journal?limit=100")).json()["entries"]
+    new = [entry for entry in entries if entry not in before]
+    assert [entry["action"] for entry in new] == ([] if ACTIONS[key] is None else [ACTIONS[key]])
+    me = (await mine.owner.get("/v1/auth/me")).json()["user"]
+    for entry in new:
+        assert entry["actor"] == {"kind": "person", "id": me["id"], "name": me["email"]}
+        assert entry["request_id"] == answer.headers["x-request-id"]
+        assert entry["client_address"] == "127.0.0.1"
+
+
+async def test_a_refused_request_leaves_nothing(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients
+) -> None:
+    await create_sample_data(ctx, mine.account_id, domain="mine.example")
+    foreign = await create_sample_data(ctx, theirs.account_id, domain="theirs.example")
+    before = [(await clients.reader.get("/v1/journal?limit=100")).json()["entries"] for clients in (mine, theirs)]
+    for key in ACTIONS.keys() & NAMED.keys():
+        if NAMED[key] != "template":
+            assert_refused(await call(mine.owner, key, foreign[NAMED[key]]), 404, "not_found")
+        assert (await call(mine.reader, key, foreign[NAMED[key]])).status_code == 403
+    after = [(await clients.reader.get("/v1/journal?limit=100")).json()["entries"] for clients in (mine, theirs)]
+    assert after == before
+
+
+async def test_an_entry_says_what_was_done_in_words(mine: AccountClients, clock: contexts.Clock) -> None:
+    clock.pass_seconds(1)
+    made = await mine.owner.post("/v1/domains", json={"name": "Shop.Example"})
+    (entry,) = (await mine.reader.get("/v1/journal?limit=1")).json()["entries"]
+    assert entry == {
+        "id": entry["id"],
+        "at": "2027-01-15T08:00:01.000Z",
+        "actor": entry["actor"],
+        "action": "domain.added",
+        "subject": "shop.example",
+        "detail": "",
+        "text": "added the domain shop.example",
+        "request_id": made.json()["request_id"],
+        "client_address": "127.0.0.1",
+    }
+
+
+async def test_what_no_request_did_has_no_request(mine: AccountClients) -> None:
+    (entry,) = (await mine.reader.get("/v1/journal")).json()["entries"]
+    assert entry["actor"] == {"kind": "operator", "id": None, "name": "operator"}
+    assert (entry["text"], entry["request_id"], entry["client_address"]) == ("made the account Mine", None, None)
+
+
+async def test_a_link_and_a_password_never_get_into_the_journal(mine: AccountClients) -> None:
+    invited = (await mine.owner.post("/v1/team", json={"email": "jo@example.com", "role": "read_only"})).json()
+    made = (await mine.owner.post("/v1/credentials", json={"name": "Shop"})).json()
+    told = (await mine.owner.get("/v1/journal")).text
+    assert "jo@example.com" in told
+    assert invited["link"].rpartition("/")[2] not in told
+    assert made["password"] not in told
+
+
+async def test_the_journal_is_read_in_parts_and_only_by_its_own_account(
+    mine: AccountClients, theirs: AccountClients, clock: contexts.Clock
+) -> None:
+    for name in ("one.example", "two.example"):
+        clock.pass_seconds(1)
+        await mine.owner.post("/v1/domains", json={"name": name})
+    first = (await mine.reader.get("/v1/journal?limit=2")).json()
+    rest = (await mine.reader.get("/v1/journal", params={"before": first["next_before"]})).json()
+    assert [entry["subject"] for entry in first["entries"] + rest["entries"]] == ["two.example", "one.example", "Mine"]
+    assert rest["next_before"] is None
+    for entry in first["entries"]:
+        foreign = (await theirs.reader.get("/v1/journal", params={"before": entry["id"]})).json()["entries"]
+        assert [entry["subject"] for entry in foreign] == ["Theirs"]
+
+
+async def test_limits_and_places_are_bounded(mine: AccountClients) -> None:
+    for query in ("limit=0", "limit=101", "limit=x", "before=", "before=%00", "before=em_1", "account_id=x"):
+        assert_refused(await mine.owner.get(f"/v1/journal?{query}"), 400, "invalid_request")
+    assert_refused(await mine.nobody.get("/v1/journal"), 401, "unauthorized")

@@ -1,0 +1,266 @@
+"""`/v1/auth` over HTTP: sessions open, close and change their password, and failures are slowed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from postroad import config
+from postroad.api import authentication
+from postroad.api.v1 import auth
+from postroad.model import caller
+from postroad.services import context
+from postroad.services.auth import authentication as caller_authentication
+from postroad.services.auth import credentials
+from postroad.services.auth import users as account_users
+from postroad.storage import accounts, users
+from postroad.web import application
+from tests.api import app_server
+from tests.contexts import PASSWORD, SECOND, Clock, account, clock, ctx, owner, settings
+
+__all__ = ["account", "clock", "ctx", "owner", "settings"]
+
+NEW_PASSWORD = "an even better horse"
+LOG_IN = {"email": "owner@example.com", "password": PASSWORD}
+
+
+@pytest.fixture
+def database_url(clean_sqlite_url: str) -> str:
+    """The services are tested on both engines; the door is the same in front of either."""
+    return clean_sqlite_url
+
+
+@pytest.fixture
+def lines() -> app_server.CapturedLog:
+    return app_server.CapturedLog()
+
+
+@pytest_asyncio.fixture
+async def client(
+    ctx: context.Context, owner: users.User, lines: app_server.CapturedLog
+) -> AsyncIterator[httpx.AsyncClient]:
+    served = application.Application(
+        ctx,
+        auth.ROUTES,
+        authenticate=authentication.authenticate,
+        require=caller_authentication.require,
+        clock=ctx.clock,
+        entropy=ctx.entropy,
+        log=lines.logger(),
+    )
+    transport = httpx.ASGITransport(served, client=("192.0.2.1", 50_000))
+    async with httpx.AsyncClient(transport=transport, base_url="http://postroad.test") as made:
+        yield made
+
+
+def bearer(answer: httpx.Response) -> dict[str, str]:
+    return {"Authorization": f"Bearer {answer.json()['token']}"}
+
+
+async def log_in(client: httpx.AsyncClient, **changes: object) -> httpx.Response:
+    return await client.post("/v1/auth/login", json=LOG_IN | changes)
+
+
+async def me(client: httpx.AsyncClient, headers: dict[str, str]) -> int:
+    return (await client.get("/v1/auth/me", headers=headers)).status_code
+
+
+def is_refusal(answer: httpx.Response, status: int, code: str) -> bool:
+    body = answer.json()
+    return (
+        answer.status_code == status
+        and body.keys() == {"error", "code", "request_id"}
+        and body["code"] == code
+        and body["request_id"] == answer.headers["X-Request-ID"]
+    )
+
+
+async def test_a_log_in_answers_with_a_token_its_end_and_whose_it_is(
+    client: httpx.AsyncClient, account: accounts.Account, owner: users.User, clock: Clock
+) -> None:
+    answer = await log_in(client)
+    body = answer.json()
+    assert answer.status_code == 200
+    assert body.keys() == {"token", "expires_at", "user", "account", "request_id"}
+    assert body["request_id"] == answer.headers["X-Request-ID"]
+    assert datetime.fromisoformat(body["expires_at"]).timestamp() == clock.now // SECOND + 3600
+    assert body["account"]["id"] == account.id
+    assert body["account"]["credits"] == {"available": 0, "reserved": 0}
+    assert body["user"].keys() == {"id", "email", "role", "created_at"}
+    assert (body["user"]["id"], body["user"]["role"]) == (owner.id, "owner")
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+async def test_an_unknown_email_and_a_wrong_password_get_the_same_401(client: httpx.AsyncClient) -> None:
+    wrong = await log_in(client, password="wrong password")
+    unknown = await log_in(client, email="nobody@example.com")
+    assert is_refusal(wrong, 401, "unauthorized")
+    assert is_refusal(unknown, 401, "unauthorized")
+    assert wrong.json()["error"] == unknown.json()["error"]
+    assert wrong.headers.get_list("WWW-Authenticate") == unknown.headers.get_list("WWW-Authenticate")
+
+
+async def test_repeated_failures_are_answered_429_with_retry_after(client: httpx.AsyncClient, clock: Clock) -> None:
+    for _ in range(5):
+        assert (await log_in(client, password="wrong password")).status_code == 401
+    slowed = await log_in(client)
+    assert is_refusal(slowed, 429, "rate_limited")
+    clock.pass_seconds(int(slowed.headers["Retry-After"]))
+    assert (await log_in(client)).status_code == 200
+
+
+async def test_fifty_log_ins_at_once_all_succeed(client: httpx.AsyncClient) -> None:
+    answers = await asyncio.gather(*(log_in(client) for _ in range(50)))
+    assert [answer.status_code for answer in answers] == [200] * 50
+    assert len({answer.json()["token"] for answer in answers}) == 50
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"email": "owner@example.com"},
+        {"password": PASSWORD},
+        LOG_IN | {"email": 1},
+        LOG_IN | {"email": None},
+        LOG_IN | {"password": ["x"]},
+        LOG_IN | {"password": "x" * 257},
+        LOG_IN | {"password": "nul \0 nul"},
+        LOG_IN | {"email": "x" * 1001},
+        LOG_IN | {"account_id": "acc_1"},
+        LOG_IN | {"role": "owner"},
+        [],
+        "text",
+    ],
+)
+async def test_a_malformed_log_in_is_an_invalid_request(client: httpx.AsyncClient, body: object) -> None:
+    answer = await client.post("/v1/auth/login", json=body)
+    assert is_refusal(answer, 400, "invalid_request")
+    assert PASSWORD not in answer.text
+
+
+async def test_a_password_of_a_megabyte_is_refused_by_its_size(client: httpx.AsyncClient) -> None:
+    assert is_refusal(await log_in(client, password="x" * 1_000_000), 413, "payload_too_large")
+
+
+async def test_me_says_who_the_token_belongs_to(
+    client: httpx.AsyncClient, account: accounts.Account, owner: users.User
+) -> None:
+    session = await log_in(client)
+    answer = await client.get("/v1/auth/me", headers=bearer(session))
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "user": session.json()["user"],
+        "account": session.json()["account"],
+        "request_id": answer.headers["X-Request-ID"],
+    }
+
+
+@pytest.mark.parametrize(
+    "method, path", [(route.method, route.path) for route in auth.ROUTES if route.permission is not None]
+)
+async def test_everything_but_the_log_in_needs_a_token(
+    client: httpx.AsyncClient, ctx: context.Context, account: accounts.Account, method: str, path: str
+) -> None:
+    assert is_refusal(await client.request(method, path), 401, "unauthorized")
+    credential, password = await credentials.create(ctx, account.id, "main")
+    answer = await client.request(method, path, auth=(credential.username, password))
+    assert is_refusal(answer, 401, "unauthorized")
+    assert "needs a token" in answer.json()["error"]
+
+
+async def test_a_token_in_the_address_is_not_accepted(client: httpx.AsyncClient) -> None:
+    token = (await log_in(client)).json()["token"]
+    answer = await client.get("/v1/auth/me", params={"token": token, "access_token": token, "Authorization": token})
+    assert is_refusal(answer, 401, "unauthorized")
+
+
+async def test_a_log_out_is_204_and_ends_the_session(client: httpx.AsyncClient) -> None:
+    first, second = await log_in(client), await log_in(client)
+    answer = await client.post("/v1/auth/logout", headers=bearer(first))
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer.headers["X-Request-ID"]
+    assert await me(client, bearer(first)) == 401
+    assert await me(client, bearer(second)) == 200
+    assert (await client.post("/v1/auth/logout", headers=bearer(first))).status_code == 401
+
+
+async def test_a_new_password_ends_all_sessions_but_the_one_in_the_answer(client: httpx.AsyncClient) -> None:
+    older = [await log_in(client), await log_in(client)]
+    answer = await client.post(
+        "/v1/auth/password",
+        json={"current_password": PASSWORD, "new_password": NEW_PASSWORD},
+        headers=bearer(older[0]),
+    )
+    assert answer.status_code == 200
+    assert answer.json().keys() == older[0].json().keys()
+    assert [await me(client, bearer(session)) for session in older] == [401, 401]
+    assert await me(client, bearer(answer)) == 200
+    assert (await log_in(client)).status_code == 401
+    assert (await log_in(client, password=NEW_PASSWORD)).status_code == 200
+
+
+async def test_a_wrong_current_password_changes_nothing(client: httpx.AsyncClient) -> None:
+    session = await log_in(client)
+    answer = await client.post(
+        "/v1/auth/password",
+        json={"current_password": "wrong password", "new_password": NEW_PASSWORD},
+        headers=bearer(session),
+    )
+    assert is_refusal(answer, 401, "unauthorized")
+    assert await me(client, bearer(session)) == 200
+    assert (await log_in(client)).status_code == 200
+
+
+@pytest.mark.parametrize("new", ["short", "", "x" * 257, "nul \0 nul nul", None, 12345678])
+async def test_a_bad_new_password_is_an_invalid_request(client: httpx.AsyncClient, new: object) -> None:
+    session = await log_in(client)
+    answer = await client.post(
+        "/v1/auth/password", json={"current_password": PASSWORD, "new_password": new}, headers=bearer(session)
+    )
+    assert is_refusal(answer, 400, "invalid_request")
+    assert "new_password" in answer.json()["error"]
+
+
+async def test_somebody_who_may_only_read_changes_the_own_password_and_logs_out(
+    client: httpx.AsyncClient, ctx: context.Context, account: accounts.Account
+) -> None:
+    reader, password = await account_users.create(
+        ctx, account.id, email="reader@example.com", password=None, role=caller.Role.READ_ONLY
+    )
+    session = await log_in(client, email=reader.email, password=password)
+    changed = await client.post(
+        "/v1/auth/password",
+        json={"current_password": password, "new_password": NEW_PASSWORD},
+        headers=bearer(session),
+    )
+    assert changed.status_code == 200
+    assert (await client.post("/v1/auth/logout", headers=bearer(changed))).status_code == 204
+
+
+async def test_a_session_ends_when_its_token_expires(
+    client: httpx.AsyncClient, settings: config.Settings, clock: Clock
+) -> None:
+    session = await log_in(client)
+    clock.pass_seconds(settings.security.token_seconds - 1)
+    assert await me(client, bearer(session)) == 200
+    clock.pass_seconds(1)
+    assert await me(client, bearer(session)) == 401
+
+
+async def test_no_secret_reaches_the_log_or_a_repr(client: httpx.AsyncClient, lines: app_server.CapturedLog) -> None:
+    session = await log_in(client)
+    await log_in(client, password="wrong password")
+    await client.post(
+        "/v1/auth/password",
+        json={"current_password": PASSWORD, "new_password": NEW_PASSWORD},
+        headers=bearer(session),
+    )
+    bodies = (auth.LoginRequest("owner@example.com", PASSWORD), auth.PasswordChange(PASSWORD, NEW_PASSWORD))
+    written = repr(lines.kept) + repr(bodies)
+    assert len(lines.kept) == 3
+    for secret in (PASSWORD, NEW_PASSWORD, "wrong password", session.json()["token"], "$argon2"):
+        assert secret not in written

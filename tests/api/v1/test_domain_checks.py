@@ -1,0 +1,179 @@
+"""`/v1/domains/{id}`: the records that DNS should have, checked when the owner asks."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from postroad import config
+from postroad.services import context
+from postroad.services.domains import registry as domains
+from tests import contexts, dns_server
+from tests.api.management import AccountClients
+from tests.services import domain_zones
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[dns_server.DnsServer]:
+    async with dns_server.running({}) as running:
+        yield running
+
+
+@pytest.fixture
+def settings(database_url: str, server: dns_server.DnsServer) -> config.Settings:
+    return domain_zones.settings(database_url, server)
+
+
+async def register(clients: AccountClients, name: str = domain_zones.DOMAIN) -> dict[str, Any]:
+    made: dict[str, Any] = (await clients.owner.post("/v1/domains", json={"name": name})).json()["domain"]
+    return made
+
+
+async def publish(
+    ctx: context.Context, server: dns_server.DnsServer, clients: AccountClients, domain: dict[str, Any]
+) -> str:
+    return await domain_zones.publish_all(ctx, server, await domains.find(ctx, clients.account_id, domain["id"]))
+
+
+async def test_a_new_domain_shows_every_record_to_add(mine: AccountClients) -> None:
+    domain = await register(mine)
+    dkim = domain["dkim"]
+    wanted = [
+        ("dkim", dkim["name"], "TXT", dkim["value"], True),
+        ("spf", "example.com", "TXT", "v=spf1 include:spf.example.net ~all", True),
+        ("return_path", "example.com", "MX", "10 mail.example.net", False),
+        ("dmarc", "_dmarc.example.com", "TXT", "v=DMARC1; p=none", False),
+    ]
+    assert domain["records"] == [
+        {
+            "purpose": purpose,
+            "name": name,
+            "type": kind,
+            "value": value,
+            "required": required,
+            "managed": False,
+            "state": "pending",
+            "detail": "not checked yet",
+            "checked_at": None,
+        }
+        for purpose, name, kind, value, required in wanted
+    ]
+
+
+async def test_a_check_proves_a_domain_whose_records_are_there(
+    ctx: context.Context, mine: AccountClients, server: dns_server.DnsServer
+) -> None:
+    domain = await register(mine)
+    await publish(ctx, server, mine, domain)
+    response = await mine.owner.post(f"/v1/domains/{domain['id']}/check")
+    checked = response.json()["domain"]
+    assert response.status_code == 200
+    assert (checked["verified"], checked["verified_by"]) == (True, "dns")
+    assert {record["state"] for record in checked["records"]} == {"ok"}
+    assert {record["checked_at"] for record in checked["records"]} == {"2027-01-15T08:00:00.000Z"}
+    assert (await mine.reader.get(f"/v1/domains/{domain['id']}")).json()["domain"] == checked
+
+
+async def test_a_check_says_what_was_found_and_what_to_do(mine: AccountClients, server: dns_server.DnsServer) -> None:
+    server.zones["example.com"] = {"TXT": ['"v=spf1 include:_spf.google.com ~all"'], "MX": dns_server.Fault.SERVFAIL}
+    server.zones["_spf.google.com"] = {"TXT": ['"v=spf1 ip4:192.0.2.0/24 ~all"']}
+    domain = await register(mine)
+    checked = (await mine.owner.post(f"/v1/domains/{domain['id']}/check")).json()["domain"]
+    records = {record["purpose"]: record for record in checked["records"]}
+    assert {purpose: record["state"] for purpose, record in records.items()} == {
+        "dkim": "missing",
+        "spf": "wrong",
+        "return_path": "unknown",
+        "dmarc": "missing",
+    }
+    assert records["spf"]["detail"] == (
+        "found v=spf1 include:_spf.google.com ~all; add include:spf.example.net before ~all"
+    )
+    assert records["spf"]["value"] == "v=spf1 include:_spf.google.com include:spf.example.net ~all"
+    assert not checked["verified"]
+
+
+async def test_checks_are_not_for_every_second(mine: AccountClients, clock: contexts.Clock) -> None:
+    path = f"/v1/domains/{(await register(mine))['id']}/check"
+    assert (await mine.owner.post(path)).status_code == 200
+    clock.pass_seconds(4)
+    refused = await mine.owner.post(path)
+    assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
+    assert refused.headers["retry-after"] == "6"
+    clock.pass_seconds(6)
+    assert (await mine.owner.post(path)).status_code == 200
+
+
+async def test_a_domain_that_fails_says_since_when(
+    ctx: context.Context, mine: AccountClients, server: dns_server.DnsServer, clock: contexts.Clock
+) -> None:
+    domain = await register(mine)
+    key = await publish(ctx, server, mine, domain)
+    path = f"/v1/domains/{domain['id']}/check"
+    await mine.owner.post(path)
+    server.zones.pop(key)
+    clock.pass_seconds(10)
+    failing = (await mine.owner.post(path)).json()["domain"]
+    assert (failing["verified"], failing["failing_since"]) == (True, "2027-01-15T08:00:10.000Z")
+    (listed,) = (await mine.owner.get("/v1/domains")).json()["domains"]
+    assert listed["failing_since"] == failing["failing_since"]
+
+
+async def test_a_domain_of_another_account_cannot_be_checked_and_says_nothing(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients, server: dns_server.DnsServer
+) -> None:
+    domain = await register(theirs)
+    refused = await mine.owner.post(f"/v1/domains/{domain['id']}/check")
+    unknown = await mine.owner.post(f"/v1/domains/dom_{'0' * 28}/check")
+    assert (refused.status_code, refused.json()["error"]) == (404, unknown.json()["error"])
+    assert server.questions == []
+    # The refusal has used up nothing.
+    assert (await theirs.owner.post(f"/v1/domains/{domain['id']}/check")).status_code == 200
+
+
+async def test_two_accounts_that_claim_a_name_are_told_apart_by_their_keys(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients, server: dns_server.DnsServer
+) -> None:
+    ours, other = await register(mine), await register(theirs)
+    await publish(ctx, server, mine, ours)
+    refused = (await theirs.owner.post(f"/v1/domains/{other['id']}/check")).json()["domain"]
+    assert (refused["verified"], refused["records"][0]["state"]) == (False, "missing")
+    assert (await mine.owner.post(f"/v1/domains/{ours['id']}/check")).json()["domain"]["verified"]
+
+
+async def test_a_young_domain_shows_how_much_it_may_send(mine: AccountClients) -> None:
+    assert (await register(mine))["warmup"] == {
+        "used": 0,
+        "cap": 200,
+        "tomorrow": 200,
+        "next_at": "2027-01-16T00:00:00.000Z",
+    }
+
+
+async def test_a_domain_that_needs_no_warm_up_shows_none(ctx: context.Context, mine: AccountClients) -> None:
+    domain = await register(mine)
+    await domains.set_warm(ctx, mine.account_id, domain["id"], warm=True)
+    shown = (await mine.owner.get(f"/v1/domains/{domain['id']}")).json()["domain"]
+    assert (shown["warm"], shown["warmup"]) == (True, None)
+
+
+class TestWhereTheOperatorHasAReturnPath:
+    """The same with `delivery.return_path_domain`."""
+
+    @pytest.fixture
+    def settings(self, database_url: str, server: dns_server.DnsServer) -> config.Settings:
+        usual = domain_zones.settings(database_url, server)
+        delivery = msgspec.structs.replace(usual.delivery, return_path_domain="bounces.example.net")
+        return msgspec.structs.replace(usual, delivery=delivery)
+
+    async def test_what_stands_there_is_not_the_customers_business(self, mine: AccountClients) -> None:
+        records = {record["purpose"]: record for record in (await register(mine))["records"]}
+        assert {purpose: record["managed"] for purpose, record in records.items()} == {
+            "dkim": False,
+            "spf": True,
+            "return_path": True,
+            "dmarc": False,
+        }
+        assert records["spf"]["name"] == "bounces.example.net"

@@ -1,0 +1,118 @@
+"""`/v1/domains`: registered, listed, read and removed."""
+
+import re
+from typing import Any
+
+import hypothesis
+from hypothesis import strategies
+
+from postroad.protocol import address, address_syntax
+from postroad.services import context
+from postroad.services.domains import registry as domains
+from tests import accepted_mail, contexts
+from tests.api.management import AccountClients
+
+
+def light(domain: dict[str, Any]) -> dict[str, Any]:
+    """A domain as lists show it."""
+    return {name: value for name, value in domain.items() if name not in {"records", "warmup"}}
+
+
+async def test_a_domain_is_registered_and_not_proven_yet(mine: AccountClients) -> None:
+    response = await mine.owner.post("/v1/domains", json={"name": "Bücher.Example"})
+    domain = response.json()["domain"]
+    assert response.status_code == 201
+    assert domain == {
+        "id": domain["id"],
+        "name": "xn--bcher-kva.example",
+        "verified": False,
+        "verified_at": None,
+        "verified_by": None,
+        "failing_since": None,
+        "warm": False,
+        "created_at": "2027-01-15T08:00:00.000Z",
+        "dkim": domain["dkim"],
+        "records": domain["records"],
+        "warmup": None,
+    }
+    assert (await mine.reader.get(f"/v1/domains/{domain['id']}")).json()["domain"] == domain
+    assert (await mine.reader.get("/v1/domains")).json()["domains"] == [light(domain)]
+
+
+async def test_a_domain_comes_with_the_record_to_publish(mine: AccountClients) -> None:
+    domain = (await mine.owner.post("/v1/domains", json={"name": "Bücher.Example"})).json()["domain"]
+    record = domain["dkim"]
+    assert record == {
+        "selector": record["selector"],
+        "name": f"{record['selector']}._domainkey.xn--bcher-kva.example",
+        "type": "TXT",
+        "value": record["value"],
+    }
+    assert record["value"].startswith("v=DKIM1; k=rsa; p=")
+
+
+async def test_a_domain_from_before_there_were_keys_gets_its_record_when_it_is_read(
+    ctx: context.Context, mine: AccountClients
+) -> None:
+    domain = await domains.add(ctx, mine.account_id, "example.com", verified=True)
+    assert (await mine.reader.get("/v1/domains")).json()["domains"][0]["dkim"] is None
+    shown = (await mine.reader.get(f"/v1/domains/{domain.id}")).json()["domain"]
+    assert shown["dkim"]["name"].endswith("._domainkey.example.com")
+    assert (await mine.reader.get("/v1/domains")).json()["domains"] == [light(shown)]
+
+
+async def test_a_proven_domain_says_since_when(
+    ctx: context.Context, mine: AccountClients, clock: contexts.Clock
+) -> None:
+    domain = (await mine.owner.post("/v1/domains", json={"name": "example.com"})).json()["domain"]
+    clock.pass_seconds(1.5)
+    await domains.verify(ctx, mine.account_id, domain["id"], by="operator")
+    shown = (await mine.owner.get(f"/v1/domains/{domain['id']}")).json()["domain"]
+    proof = {"verified": True, "verified_at": "2027-01-15T08:00:01.500Z", "verified_by": "operator"}
+    assert shown == {**domain, **proof}
+
+
+async def test_a_name_that_is_registered_already_or_proven_by_another_account_is_a_conflict(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients
+) -> None:
+    await accepted_mail.allow_sending(ctx, theirs.account_id, domain="theirs.example")
+    assert (await mine.owner.post("/v1/domains", json={"name": "mine.example"})).status_code == 201
+    for name in ("mine.example", "MINE.example", "theirs.example"):
+        refused = await mine.owner.post("/v1/domains", json={"name": name})
+        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+        assert theirs.account_id not in refused.text
+    assert (await theirs.owner.post("/v1/domains", json={"name": "mine.example"})).status_code == 201
+
+
+async def test_what_is_no_domain_name_is_refused(mine: AccountClients) -> None:
+    for name in ("", "localhost", "127.0.0.1", "a@b.example", "a\0.example", "a\r\n.example", "x" * 5000, None, 5):
+        response = await mine.owner.post("/v1/domains", json={"name": name})
+        assert (response.status_code, response.json()["code"]) == (400, "invalid_request")
+        assert response.json()["error"].startswith("name: ")
+    assert (await mine.owner.get("/v1/domains")).json()["domains"] == []
+
+
+async def test_a_removed_domain_is_gone_and_can_be_registered_again(mine: AccountClients) -> None:
+    domain = (await mine.owner.post("/v1/domains", json={"name": "example.com"})).json()["domain"]
+    path = f"/v1/domains/{domain['id']}"
+    assert (await mine.owner.delete(path)).status_code == 204
+    assert (await mine.owner.get(path)).status_code == 404
+    assert (await mine.owner.delete(path)).status_code == 404
+    assert (await mine.owner.post("/v1/domains", json={"name": "example.com"})).status_code == 201
+
+
+async def test_the_list_is_read_in_parts_oldest_first(mine: AccountClients, clock: contexts.Clock) -> None:
+    for name in ("c.example", "a.example", "b.example"):
+        await mine.owner.post("/v1/domains", json={"name": name})
+        clock.pass_seconds(1)
+    first = (await mine.reader.get("/v1/domains?limit=2")).json()
+    rest = (await mine.reader.get("/v1/domains", params={"cursor": first["next_cursor"]})).json()
+    names = [one["name"] for one in first["domains"] + rest["domains"]]
+    assert names == ["c.example", "a.example", "b.example"]
+    assert rest["next_cursor"] is None
+
+
+@hypothesis.given(strategies.from_regex(re.compile(address_syntax.DOMAIN_SCHEMA_PATTERN[:-1] + r"\Z")))
+def test_what_the_schema_allows_is_a_domain_name(name: str) -> None:
+    hypothesis.assume(len(name) <= address_syntax.MAX_CHARACTERS)
+    assert address.parse_domain(name).isascii()

@@ -1,0 +1,179 @@
+"""`/v1/suppressions`: read, added to, taken off and carried in files, by who may and in their own account only."""
+
+from typing import get_args
+from urllib import parse
+
+import httpx
+import pytest
+
+from postroad.api.v1 import suppressions
+from postroad.services import context, quota
+from postroad.services.suppressions import suppression_csv
+from postroad.storage import suppressions as stored
+from tests.api.management import AccountClients
+
+CSV = {"Content-Type": "text/csv; charset=utf-8"}
+HEAD = "email,source,reason,smtp_code,message_id,created_at\r\n"
+
+
+async def put(ctx: context.Context, account_id: str, *keys: str, source: stored.Source = stored.Source.BOUNCE) -> None:
+    async with ctx.store.transaction() as tx:
+        rows = [stored.Suppression(account_id, key, source, "no such user", 550, "em_1", ctx.clock()) for key in keys]
+        await stored.add(tx, rows)
+
+
+def path_of(email: str) -> str:
+    return f"/v1/suppressions/{parse.quote(email, safe='')}"
+
+
+def refused(response: httpx.Response, status: int, code: str) -> str:
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    return str(response.json()["error"])
+
+
+async def test_an_address_is_listed_with_the_reply_that_caused_it(ctx: context.Context, mine: AccountClients) -> None:
+    await put(ctx, mine.account_id, "ada@example.net")
+    listed = await mine.reader.get("/v1/suppressions")
+    one = {
+        "email": "ada@example.net",
+        "source": "bounce",
+        "reason": "no such user",
+        "smtp_code": 550,
+        "message_id": "em_1",
+        "created_at": "2027-01-15T08:00:00.000Z",
+    }
+    request_id = listed.headers["x-request-id"]
+    assert listed.json() == {"suppressions": [one], "next_cursor": None, "request_id": request_id}
+    assert (await mine.reader.get(path_of("ADA@Example.net"))).json()["suppression"] == one
+
+
+async def test_the_list_comes_in_parts_and_by_filter(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients
+) -> None:
+    keys = ["+b@example.net", "a@example.net", "c@example.net", "ü@example.net"]
+    await put(ctx, mine.account_id, *keys)
+    await put(ctx, theirs.account_id, "b@example.net")
+    await mine.owner.post("/v1/suppressions", json={"email": "Own@example.net"})
+    seen: list[str] = []
+    cursor: dict[str, str | None] = {}
+    for _ in range(5):
+        # As it stands in the answer: a cursor needs no quoting.
+        more = f"&cursor={cursor['next']}" if cursor else ""
+        page = (await mine.owner.get(f"/v1/suppressions?limit=1{more}")).json()
+        seen += [one["email"] for one in page["suppressions"]]
+        cursor = {"next": page["next_cursor"]}
+    assert (seen, cursor["next"]) == (sorted([*keys, "own@example.net"]), None)
+    for query, found in {
+        "source=account": ["own@example.net"],
+        "source=import": [],
+        "email=A@Example.NET": ["a@example.net"],
+        "email=a@example.net&source=bounce": ["a@example.net"],
+        "email=a@example.net&source=account": [],
+        "email=b@example.net": [],
+        "email=%2Bb@example.net": ["+b@example.net"],
+        f"email=a@example.net&cursor={b'a@example.net'.hex()}": [],
+    }.items():
+        page = (await mine.owner.get(f"/v1/suppressions?{query}")).json()
+        assert [one["email"] for one in page["suppressions"]] == found, query
+        assert page["next_cursor"] is None
+    for query, field in {"email=x": "email", "source=rumour": "source", "cursor=A": "cursor"}.items():
+        answer = await mine.owner.get(f"/v1/suppressions?{query}")
+        assert refused(answer, 400, "invalid_request").startswith(f"{field}: ")
+
+
+async def test_an_address_is_put_on_once_and_taken_off_in_any_writing(mine: AccountClients) -> None:
+    body = {"email": "Ada/1@BÜCHER.example", "reason": "asked to"}
+    made = await mine.owner.post("/v1/suppressions", json=body)
+    assert made.status_code == 201
+    one = made.json()["suppression"]
+    assert (one["email"], one["source"], one["reason"]) == ("ada/1@xn--bcher-kva.example", "account", "asked to")
+    assert (one["smtp_code"], one["message_id"]) == (None, None)
+    again = await mine.owner.post("/v1/suppressions", json=body)
+    assert refused(again, 409, "conflict").startswith("email: ada/1@xn--bcher-kva.example is on the list already")
+    assert (await mine.owner.delete(path_of("ADA/1@bücher.example"))).status_code == 204
+    assert refused(await mine.owner.delete(path_of("ada/1@bücher.example")), 404, "not_found")
+    assert (await mine.owner.post("/v1/suppressions", json={"email": "b@example.net"})).json()["suppression"][
+        "reason"
+    ] == "put there by the account"
+
+
+@pytest.mark.parametrize(
+    "body, field",
+    [
+        ({}, "email"),
+        ({"email": "ada@"}, "email"),
+        ({"email": "ada@example.net", "reason": ""}, "reason"),
+        ({"email": "ada@example.net", "reason": "x" * 201}, "reason"),
+        ({"email": "ada@example.net", "reason": "two\nlines"}, "reason"),
+        ({"email": "ada@example.net", "source": "bounce"}, "source"),
+        ({"email": "ada@example.net", "account_id": "acc_1"}, "account_id"),
+    ],
+)
+async def test_a_bad_body_is_refused_by_its_member(mine: AccountClients, body: dict[str, str], field: str) -> None:
+    assert field in refused(await mine.owner.post("/v1/suppressions", json=body), 400, "invalid_request")
+    assert (await mine.owner.get("/v1/suppressions")).json()["suppressions"] == []
+
+
+async def test_whoever_complained_stays_on_the_list(ctx: context.Context, mine: AccountClients) -> None:
+    await put(ctx, mine.account_id, "ada@example.net", source=stored.Source.COMPLAINT)
+    said = refused(await mine.owner.delete(path_of("ada@example.net")), 409, "conflict")
+    assert said == "email: its owner has complained about your mail; ask the operator to take it off"
+    assert (await mine.reader.get(path_of("ada@example.net"))).status_code == 200
+
+
+async def test_an_export_is_a_file_that_can_be_imported_elsewhere(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suppression_csv, "PAGE_ROWS", 2)
+    await put(ctx, mine.account_id, "=cmd@example.net", "ada@example.net", "bob@example.net")
+    exported = await mine.reader.get("/v1/suppressions/export")
+    assert exported.status_code == 200
+    assert exported.headers["content-type"] == "text/csv; charset=utf-8"
+    assert exported.headers["content-disposition"] == 'attachment; filename="suppressions.csv"'
+    assert exported.headers["cache-control"] == "no-store"
+    assert exported.headers["x-request-id"].startswith("req_")
+    lines = exported.text.splitlines()
+    assert [line.partition(",")[0] for line in lines] == [
+        "email",
+        "'=cmd@example.net",
+        "ada@example.net",
+        "bob@example.net",
+    ]
+    assert (await theirs.reader.get("/v1/suppressions/export")).text == HEAD
+    imported = await theirs.owner.post("/v1/suppressions/import", content=exported.content, headers=CSV)
+    request_id = imported.headers["x-request-id"]
+    assert imported.json() == {"added": 3, "already": 0, "request_id": request_id}
+    (first, *_) = (await theirs.owner.get("/v1/suppressions")).json()["suppressions"]
+    assert (first["email"], first["source"], first["reason"]) == ("=cmd@example.net", "import", "no such user")
+
+
+async def test_a_bad_file_changes_nothing(mine: AccountClients) -> None:
+    async def send(content: bytes, **headers: str) -> httpx.Response:
+        return await mine.owner.post("/v1/suppressions/import", content=content, headers={**CSV, **headers})
+
+    good = b"email\nada@example.net\n"
+    assert refused(await send(good + b"x\n"), 400, "invalid_request").startswith("line 3: 'x' is not an email address")
+    assert refused(await send(b""), 400, "invalid_request") == "body: the file is empty"
+    wrong = await send(good, **{"Content-Type": "application/json"})
+    assert refused(wrong, 400, "invalid_request") == "Content-Type: must be text/csv"
+    packed = await send(good, **{"Content-Encoding": "gzip"})
+    assert refused(packed, 400, "invalid_request").startswith("Content-Encoding: ")
+    large = await send(b"email\n" + b" " * (10 * 1024 * 1024))
+    assert refused(large, 413, "payload_too_large") == "body: at most 10485760 bytes"
+    assert (await mine.owner.get("/v1/suppressions")).json()["suppressions"] == []
+
+
+async def test_files_of_an_account_are_imported_one_after_the_other(ctx: context.Context, mine: AccountClients) -> None:
+    async def send() -> httpx.Response:
+        return await mine.owner.post("/v1/suppressions/import", content=b"ada@example.net\n", headers=CSV)
+
+    with quota.acquire(ctx, suppression_csv.IMPORTS, mine.account_id):
+        response = await send()
+    assert refused(response, 429, "rate_limited").startswith("imports: at most 1 at once")
+    assert response.headers["retry-after"] == "5"
+    assert (await send()).json()["added"] == 1
+
+
+def test_every_source_is_a_word_of_the_document() -> None:
+    words, _ = get_args(suppressions.SuppressionSource)
+    assert get_args(words) == tuple(one.value for one in stored.Source)

@@ -1,0 +1,163 @@
+"""`/v1/team`: owners invite, change and remove people; everybody sees them; nobody is shown a link twice."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from postroad.model import caller
+from postroad.services import context
+from postroad.services.auth import password_links, users
+from postroad.web import application
+from tests import contexts
+from tests.api import management
+from tests.api.management import AccountClients
+
+JO = {"email": "jo@example.com", "role": "member"}
+
+
+@contextlib.asynccontextmanager
+async def colleague(
+    ctx: context.Context, served: application.Application[context.Context], account_id: str, role: caller.Role
+) -> AsyncIterator[httpx.AsyncClient]:
+    """One more person of an account, at a client."""
+    bearer = {"Authorization": f"Bearer {await management.token(ctx, account_id, role)}"}
+    transport = httpx.ASGITransport(served)
+    async with httpx.AsyncClient(transport=transport, base_url="http://postroad.test", headers=bearer) as client:
+        yield client
+
+
+async def invite(clients: AccountClients) -> dict[str, Any]:
+    answer = await clients.owner.post("/v1/team", json=JO)
+    assert answer.status_code == 201
+    person: dict[str, Any] = answer.json()["person"]
+    return person
+
+
+async def owner_of(clients: AccountClients) -> dict[str, Any]:
+    listed = (await clients.reader.get("/v1/team")).json()["people"]
+    (owner,) = [person for person in listed if person["role"] == "owner"]
+    return dict(owner)
+
+
+async def test_an_invitation_shows_the_person_and_a_link_that_works(ctx: context.Context, mine: AccountClients) -> None:
+    answer = (await mine.owner.post("/v1/team", json=JO)).json()
+    person = answer["person"]
+    assert person == {
+        "id": person["id"],
+        **JO,
+        "enabled": True,
+        "created_at": "2027-01-15T08:00:00.000Z",
+        "joined_at": None,
+        "last_login_at": None,
+    }
+    assert answer["expires_at"] == "2027-01-18T08:00:00.000Z"
+    base, _, token = answer["link"].rpartition("/")
+    assert base == f"http://{ctx.settings.http.listen}/password"
+    assert (await password_links.redeem(ctx, token, password=contexts.PASSWORD)).email == "jo@example.com"
+    (listed,) = [one for one in (await mine.reader.get("/v1/team")).json()["people"] if one["id"] == person["id"]]
+    assert listed == {**person, "joined_at": "2027-01-15T08:00:00.000Z"}
+    login = await mine.nobody.post("/v1/auth/login", json={"email": "jo@example.com", "password": contexts.PASSWORD})
+    assert login.status_code == 200
+
+
+async def test_a_link_does_not_follow_the_host_of_the_request(mine: AccountClients) -> None:
+    answer = await mine.owner.post("/v1/team", json=JO, headers={"Host": "evil.example"})
+    assert answer.status_code == 201
+    assert "evil.example" not in answer.text
+
+
+async def test_an_invitation_that_makes_no_sense_is_refused(mine: AccountClients) -> None:
+    for body, word in (
+        ({"role": "member"}, "email"),
+        ({"email": "jo@example.com"}, "role"),
+        ({**JO, "role": "king"}, "role"),
+        ({**JO, "email": "jo"}, "email"),
+        ({**JO, "email": "Jo <jo@example.com>"}, "email"),
+    ):
+        refused = await mine.owner.post("/v1/team", json=body)
+        assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")
+        assert word in refused.json()["error"]
+    await invite(mine)
+    assert (await mine.owner.post("/v1/team", json={**JO, "email": "JO@example.com"})).status_code == 409
+
+
+async def test_role_and_lock_are_changed(mine: AccountClients) -> None:
+    person = await invite(mine)
+    path = f"/v1/team/{person['id']}"
+    changed = await mine.owner.patch(path, json={"role": "read_only", "enabled": False})
+    assert changed.json()["person"] == {**person, "role": "read_only", "enabled": False}
+    assert (await mine.owner.patch(path, json={"enabled": True})).json()["person"]["enabled"] is True
+    for body in ({}, {"role": None, "enabled": None}):
+        refused = await mine.owner.patch(path, json=body)
+        assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")
+
+
+async def test_a_removed_person_is_gone(mine: AccountClients) -> None:
+    path = f"/v1/team/{(await invite(mine))['id']}"
+    assert (await mine.owner.delete(path)).status_code == 204
+    assert (await mine.owner.delete(path)).status_code == 404
+    assert "jo@example.com" not in (await mine.owner.get("/v1/team")).text
+
+
+async def test_a_new_link_replaces_the_one_before_it(ctx: context.Context, mine: AccountClients) -> None:
+    person = await invite(mine)
+    links = [(await mine.owner.post(f"/v1/team/{person['id']}/password-link")).json() for _ in range(2)]
+    tokens = [link["link"].rpartition("/")[2] for link in links]
+    assert links[1].keys() == {"link", "expires_at", "request_id"}
+    assert (await password_links.find_user(ctx, tokens[1])).id == person["id"]
+    assert tokens[0] != tokens[1]
+    await mine.owner.patch(f"/v1/team/{person['id']}", json={"enabled": False})
+    refused = await mine.owner.post(f"/v1/team/{person['id']}/password-link")
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+
+
+@pytest.mark.parametrize("role", [caller.Role.MEMBER, caller.Role.READ_ONLY])
+async def test_only_owners_manage_people(
+    ctx: context.Context, served: application.Application[context.Context], mine: AccountClients, role: caller.Role
+) -> None:
+    person = await invite(mine)
+    path = f"/v1/team/{person['id']}"
+    async with colleague(ctx, served, mine.account_id, role) as client:
+        assert person in (await client.get("/v1/team")).json()["people"]
+        for answer in (
+            await client.post("/v1/team", json={"email": "al@example.com", "role": "owner"}),
+            await client.patch(path, json={"role": "owner"}),
+            await client.delete(path),
+            await client.post(f"{path}/password-link"),
+        ):
+            assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    assert person in (await mine.owner.get("/v1/team")).json()["people"]
+
+
+async def test_the_last_owner_keeps_the_account(mine: AccountClients) -> None:
+    path = f"/v1/team/{(await owner_of(mine))['id']}"
+    for answer in (
+        await mine.owner.patch(path, json={"role": "member"}),
+        await mine.owner.patch(path, json={"enabled": False}),
+        await mine.owner.delete(path),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+    assert (await owner_of(mine))["enabled"] is True
+
+
+async def test_a_change_reaches_the_sessions_of_the_person(
+    ctx: context.Context, served: application.Application[context.Context], mine: AccountClients, clock: contexts.Clock
+) -> None:
+    async with colleague(ctx, served, mine.account_id, caller.Role.MEMBER) as client:
+        me = (await client.get("/v1/auth/me")).json()["user"]
+        await mine.owner.patch(f"/v1/team/{me['id']}", json={"role": "read_only"})
+        clock.pass_seconds(1)
+        assert (await client.post("/v1/credentials", json={"name": "x"})).status_code == 403
+        await mine.owner.delete(f"/v1/team/{me['id']}")
+        clock.pass_seconds(1)
+        assert (await client.get("/v1/team")).status_code == 401
+
+
+async def test_nothing_of_a_person_is_secret(ctx: context.Context, mine: AccountClients) -> None:
+    await users.create(ctx, mine.account_id, email="al@example.com", password=None, role=caller.Role.MEMBER)
+    listed = (await mine.reader.get("/v1/team")).text
+    assert "argon2" not in listed
+    assert "link" not in listed

@@ -1,0 +1,354 @@
+"""For every management route: who may call it, and that a thing of another account is exactly like an unknown one.
+
+The cases are held against the route table, so a new route without a case fails here.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import httpx
+import pytest
+
+from postroad import config
+from postroad.api.v1 import account, audit_log, messages, statistics, team, test_email, webhook
+from postroad.api.v1 import api_keys as v1_api_keys
+from postroad.api.v1 import credentials as v1_credentials
+from postroad.api.v1 import domains as v1_domains
+from postroad.api.v1 import suppressions as v1_suppressions
+from postroad.api.v1 import templates as v1_templates
+from postroad.model import caller
+from postroad.services import context, templates
+from postroad.services.auth import api_keys, credentials, users
+from postroad.services.domains import registry as domains
+from postroad.services.suppressions import registry as suppressions
+from postroad.services.webhooks import endpoints
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import suppressions as stored_suppressions
+from postroad.web import routing
+from tests import accepted_mail, contexts, queue_steps, webhook_rows
+from tests.api.management import AccountClients
+
+ROUTES = (
+    *account.ROUTES,
+    *v1_api_keys.ROUTES,
+    *v1_credentials.ROUTES,
+    *v1_domains.ROUTES,
+    *audit_log.ROUTES,
+    *messages.ROUTES,
+    *statistics.ROUTES,
+    *v1_suppressions.ROUTES,
+    *team.ROUTES,
+    *v1_templates.ROUTES,
+    *test_email.ROUTES,
+    *webhook.ROUTES,
+)
+Key = tuple[str, str]
+BODIES: Mapping[Key, dict[str, Any]] = {
+    ("POST", "/v1/credentials"): {"name": "New"},
+    ("POST", "/v1/api-keys"): {"name": "New"},
+    ("POST", "/v1/domains"): {"name": "new.example"},
+    ("POST", "/v1/messages/{id}/retry"): {},
+    ("POST", "/v1/suppressions"): {"email": "new@example.net"},
+    ("POST", "/v1/team"): {"email": "new@example.net", "role": "member"},
+    ("PATCH", "/v1/team/{id}"): {"role": "owner"},
+    ("PUT", "/v1/templates/{alias}"): {"subject": "New", "text": "x"},
+    ("POST", "/v1/templates/{alias}/preview"): {},
+    ("POST", "/v1/test-email"): {"to": "new@example.net"},
+    ("PUT", "/v1/webhook"): {"url": webhook_rows.URL},
+    ("POST", "/v1/webhook/rotate-secret"): {},
+    ("POST", "/v1/webhook/deliveries/replay"): {"after": "2026-01-01T00:00:00Z", "before": "2030-01-01T00:00:00Z"},
+}
+# What is not JSON, and its type.
+FILES: Mapping[Key, tuple[bytes, str]] = {
+    ("POST", "/v1/suppressions/import"): (b"email\r\nnew@example.net\r\n", "text/csv"),
+}
+# The kind of thing that stands in the path. A PUT makes what does not exist: it has a test of its own below.
+NAMED: Mapping[Key, str] = {
+    ("DELETE", "/v1/api-keys/{id}"): "api_key",
+    ("GET", "/v1/credentials/{id}"): "credential",
+    ("DELETE", "/v1/credentials/{id}"): "credential",
+    ("GET", "/v1/domains/{id}"): "domain",
+    ("DELETE", "/v1/domains/{id}"): "domain",
+    ("POST", "/v1/domains/{id}/check"): "domain",
+    ("GET", "/v1/messages/{id}"): "message",
+    ("GET", "/v1/messages/{id}/raw"): "message",
+    ("POST", "/v1/messages/{id}/retry"): "message",
+    ("GET", "/v1/suppressions/{email}"): "suppression",
+    ("DELETE", "/v1/suppressions/{email}"): "suppression",
+    ("PATCH", "/v1/team/{id}"): "person",
+    ("DELETE", "/v1/team/{id}"): "person",
+    ("POST", "/v1/team/{id}/password-link"): "person",
+    ("GET", "/v1/templates/{alias}"): "template",
+    ("DELETE", "/v1/templates/{alias}"): "template",
+    ("POST", "/v1/templates/{alias}/preview"): "template",
+    ("GET", "/v1/webhook/deliveries/{id}"): "webhook_delivery",
+    ("POST", "/v1/webhook/deliveries/{id}/replay"): "webhook_delivery",
+}
+UNKNOWN = {
+    "api_key": "key_" + "0" * 28,
+    "credential": "cred_" + "0" * 28,
+    "domain": "dom_" + "0" * 28,
+    "message": "em_" + "0" * 28,
+    "person": "usr_" + "0" * 28,
+    "suppression": "nobody@example.net",
+    "template": "nothing-here",
+    "webhook_delivery": "whd_" + "0" * 28,
+}
+# The members that hold the rows and the place of the next part, and what asks for it.
+LISTS: Mapping[str, tuple[str, str, str]] = {
+    "/v1/account/ledger": ("entries", "before", "next_before"),
+    "/v1/credentials": ("credentials", "cursor", "next_cursor"),
+    "/v1/api-keys": ("api_keys", "cursor", "next_cursor"),
+    "/v1/domains": ("domains", "cursor", "next_cursor"),
+    "/v1/suppressions": ("suppressions", "cursor", "next_cursor"),
+    "/v1/templates": ("templates", "cursor", "next_cursor"),
+    "/v1/messages": ("messages", "cursor", "next_cursor"),
+    "/v1/webhook/deliveries": ("deliveries", "before", "next_before"),
+}
+
+
+@pytest.fixture
+def settings(database_url: str) -> config.Settings:
+    return webhook_rows.settings(database_url)
+
+
+def key_of(route: routing.Route[context.Context]) -> Key:
+    return route.method, route.path
+
+
+async def create_sample_data(ctx: context.Context, account_id: str, *, domain: str) -> dict[str, str]:
+    """One of everything; the ids by kind."""
+    await accepted_mail.allow_sending(ctx, account_id, domain=domain)
+    credential, _ = await credentials.create(ctx, account_id, "Furniture")
+    scopes = frozenset({caller.Permission.SEND})
+    key, _ = await api_keys.create(ctx, account_id, credential_id=None, name="Furniture", scopes=scopes)
+    await templates.put(ctx, account_id, "furniture", subject="Furniture", text="x", html=None)
+    (owned,) = await domains.of_account(ctx, account_id)
+    await endpoints.save(ctx, account_id, url=webhook_rows.URL)
+    message_id = await accepted_mail.accept(ctx, account_id, sender=f"shop@{domain}")
+    # So that it waits, and can be tried.
+    for claimed in await queue_steps.claim(ctx, account_id):
+        await queue_steps.defer(ctx, claimed)
+    return {
+        "api_key": key.id,
+        "credential": credential.id,
+        "domain": owned.id,
+        "message": message_id,
+        "person": (await users.invite(ctx, account_id, email=f"jo@{domain}", role=caller.Role.MEMBER)).user.id,
+        "suppression": await suppress(ctx, account_id, f"furniture@{domain}"),
+        "template": "furniture",
+        "webhook_delivery": (await webhook_rows.put_ended(ctx, account_id)).id,
+    }
+
+
+async def suppress(ctx: context.Context, account_id: str, email: str) -> str:
+    source = stored_suppressions.Source.ACCOUNT
+    added, _ = await suppressions.add(ctx, account_id, email, reason="Furniture", source=source)
+    return added.email_key
+
+
+async def call(client: httpx.AsyncClient, key: Key, name: str = "x", **more: Any) -> httpx.Response:
+    method, path = key
+    body: dict[str, Any] = {"json": BODIES[key]} if key in BODIES else {}
+    if key in FILES:
+        content, content_type = FILES[key]
+        body = {"content": content}
+        more["headers"] = {"Content-Type": content_type, **more.get("headers", {})}
+    url = path.replace("{id}", name).replace("{alias}", name).replace("{email}", name)
+    return await client.request(method, url, **{**body, **more})
+
+
+@contextlib.contextmanager
+def naming(case: str) -> Iterator[None]:
+    """Says which case of a walk it was that failed: to furnish an account for each takes longer than the calls."""
+    try:
+        yield
+    except AssertionError as problem:
+        problem.add_note(f"in the case {case}")
+        raise
+
+
+def assert_refused(response: httpx.Response, status: int, code: str) -> None:
+    refusal = response.json()
+    assert (response.status_code, refusal["code"]) == (status, code)
+    assert refusal["request_id"] == response.headers["x-request-id"]
+    assert refusal.keys() == {"error", "code", "request_id"}
+
+
+def test_every_route_with_a_name_in_its_path_has_a_case() -> None:
+    named = {key_of(route) for route in ROUTES if routing.parameters(route.path)}
+    assert named - {("PUT", "/v1/templates/{alias}")} == NAMED.keys()
+    assert {key_of(route) for route in ROUTES if route.body} == BODIES.keys() | FILES.keys()
+    # No account's journal is ever empty: its list is tested with it.
+    assert {route.path for route in ROUTES if route.query} - {"/v1/statistics", "/v1/journal"} == LISTS.keys()
+
+
+@pytest.mark.parametrize("key", NAMED, ids=" ".join)
+async def test_a_thing_of_another_account_is_like_an_unknown_one(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients, clock: contexts.Clock, key: Key
+) -> None:
+    await create_sample_data(ctx, mine.account_id, domain="mine.example")
+    foreign = await create_sample_data(ctx, theirs.account_id, domain="theirs.example")
+    clock.pass_seconds(31)  # so that what was tried can be tried again
+    if NAMED[key] == "template":
+        await templates.remove(ctx, mine.account_id, "furniture")
+    of_foreign = await call(mine.owner, key, foreign[NAMED[key]])
+    of_unknown = await call(mine.owner, key, UNKNOWN[NAMED[key]])
+    for response in (of_foreign, of_unknown):
+        assert_refused(response, 404, "not_found")
+    assert of_foreign.json()["error"] == of_unknown.json()["error"]
+    assert of_foreign.headers.keys() == of_unknown.headers.keys()
+    # It is still there for its owner, and it works.
+    assert (await call(theirs.owner, key, foreign[NAMED[key]])).status_code in (200, 202, 204)
+
+
+async def test_no_name_in_a_path_is_more_than_not_found(mine: AccountClients) -> None:
+    for key in NAMED:
+        for name in ("%00", "em_%00", "%0a", "..%2f..%2fx", "%27%20OR%201%3D1", "%F0%9F%92%A9", "%ff", "x" * 2000):
+            assert_refused(await call(mine.owner, key, name), 404, "not_found")
+
+
+async def test_saving_a_template_touches_only_the_callers_own(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients
+) -> None:
+    await templates.put(ctx, theirs.account_id, "welcome", subject="Theirs", text="x", html=None)
+    saved = await call(mine.owner, ("PUT", "/v1/templates/{alias}"), "welcome")
+    assert saved.status_code == 201
+    assert (await templates.find(ctx, theirs.account_id, "welcome")).subject == "Theirs"
+
+
+async def test_an_api_key_cannot_be_issued_under_a_foreign_credential(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients
+) -> None:
+    foreign = await create_sample_data(ctx, theirs.account_id, domain="theirs.example")
+    refusals = [
+        await mine.owner.post("/v1/api-keys", json={"name": "x", "credential_id": credential_id})
+        for credential_id in (foreign["credential"], UNKNOWN["credential"])
+    ]
+    for refusal in refusals:
+        assert_refused(refusal, 404, "not_found")
+    assert refusals[0].json()["error"] == refusals[1].json()["error"]
+
+
+async def test_a_list_shows_the_callers_own_rows_whatever_the_cursor(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients
+) -> None:
+    foreign = await create_sample_data(ctx, theirs.account_id, domain="theirs.example")
+    for path, (member, cursor, following) in LISTS.items():
+        with naming(path):
+            assert (await mine.owner.get(path)).json()[member] == []
+            (row, *_) = (await theirs.owner.get(path)).json()[member]
+            tampered = row.get("alias") or row.get("id") or row["email"].encode().hex()
+            for place in (tampered, tampered[:-1] + "0", tampered[:-1] + "f"):
+                answer = (await mine.owner.get(path, params={cursor: place})).json()
+                assert answer[member] == []
+                assert answer[following] is None
+    assert foreign["message"] not in (await mine.owner.get("/v1/messages")).text
+
+
+async def test_limits_and_cursors_are_bounded(mine: AccountClients) -> None:
+    for path, (_, cursor, _) in LISTS.items():
+        with naming(path):
+            for limit in ("0", "-1", "101", "1e3", "9" * 30, "", "ten", "1.0", "%00", "１"):
+                assert_refused(await mine.owner.get(f"{path}?limit={limit}"), 400, "invalid_request")
+            for text in ("", "%00", "%0A", "%27", "x" * 1000, "EM_", "%F0%9F%92%A9", "..", "ABC", "%ff"):
+                assert_refused(await mine.owner.get(f"{path}?{cursor}={text}"), 400, "invalid_request")
+            assert_refused(await mine.owner.get(f"{path}?limit=1&limit=2"), 400, "invalid_request")
+            assert_refused(await mine.owner.get(f"{path}?account_id=x"), 400, "invalid_request")
+            for limit in ("1", "100"):
+                assert (await mine.owner.get(f"{path}?limit={limit}")).status_code == 200
+
+
+async def test_nobody_gets_in_without_a_token(ctx: context.Context, mine: AccountClients) -> None:
+    things = await create_sample_data(ctx, mine.account_id, domain="mine.example")
+    credential, password = await credentials.create(ctx, mine.account_id, "SMTP")
+    basic = httpx.BasicAuth(credential.username, password)
+    scopes = frozenset({caller.Permission.SEND, caller.Permission.READ})
+    _, secret = await api_keys.create(ctx, mine.account_id, credential_id=None, name="All", scopes=scopes)
+    bearer = {"Authorization": f"Bearer {secret}"}
+    for key in map(key_of, ROUTES):
+        name = things[NAMED.get(key, "template")]
+        with naming(" ".join(key)):
+            assert_refused(await call(mine.nobody, key, name), 401, "unauthorized")
+            assert_refused(await call(mine.nobody, key, name, auth=basic), 401, "unauthorized")
+            assert_refused(await call(mine.nobody, key, name, headers=bearer), 401, "unauthorized")
+
+
+async def test_who_may_only_look_changes_nothing(ctx: context.Context, mine: AccountClients) -> None:
+    things = await create_sample_data(ctx, mine.account_id, domain="mine.example")
+    for route in ROUTES:
+        key = key_of(route)
+        response = await call(mine.reader, key, things[NAMED.get(key, "template")])
+        with naming(" ".join(key)):
+            if route.permission is caller.Permission.VIEW:
+                assert response.status_code == 200
+            else:
+                assert_refused(response, 403, "forbidden")
+
+
+async def test_a_body_cannot_assign_what_is_ours(
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients
+) -> None:
+    await create_sample_data(ctx, mine.account_id, domain="mine.example")
+    ours = {
+        "account_id": theirs.account_id,
+        "id": "x",
+        "status": "active",
+        "created_at": "2026-01-01T00:00:00Z",
+        "verified": True,
+        "verified_at": "2026-01-01T00:00:00Z",
+        "username": "root",
+        "password": "x",
+        "is_admin": True,
+    }
+    for (key, body), (member, value) in itertools.product(BODIES.items(), ours.items()):
+        response = await call(mine.owner, key, "furniture", json={**body, member: value})
+        with naming(f"{member} in {' '.join(key)}"):
+            assert_refused(response, 400, "invalid_request")
+            assert member in response.json()["error"]
+
+
+@pytest.mark.parametrize("key", BODIES, ids=" ".join)
+async def test_a_malformed_body_is_refused_and_changes_nothing(
+    ctx: context.Context, mine: AccountClients, key: Key
+) -> None:
+    await create_sample_data(ctx, mine.account_id, domain="mine.example")
+    before = await everything(mine)
+    json = {"Content-Type": "application/json"}
+    (route,) = [route for route in ROUTES if key_of(route) == key]
+    nothing = [b""] if route.body_required else []
+    for content in (
+        *nothing,
+        b"{",
+        b"[]",
+        b"null",
+        b'"x"',
+        b"\xff\xfe",
+        b'{"name": "\\ud800", "subject": "\\ud800", "text": "x", "variables": {"a": "\\ud800"}}',
+        b'{"name": 1, "subject": 1, "variables": 1}',
+        b'{"name": NaN, "subject": NaN, "variables": NaN}',
+        b"[" * 100_000,
+        b'{"name": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"name": "a", "name": "b", "subject": "a", "subject": "b", "variables": {}, "variables": {}}',
+    ):
+        response = await call(mine.owner, key, "furniture", json=None, content=content, headers=json)
+        assert_refused(response, 400, "invalid_request")
+    too_large = b'{"name": "' + b"x" * 1024 * 1024 + b'"}'
+    response = await call(mine.owner, key, "furniture", json=None, content=too_large, headers=json)
+    assert_refused(response, 413, "payload_too_large")
+    assert await everything(mine) == before
+
+
+async def everything(clients: AccountClients) -> dict[str, object]:
+    return {path: (await clients.owner.get(path)).json()[member] for path, (member, _, _) in LISTS.items()}
+
+
+async def test_a_suspended_account_still_reads_and_tidies_up(ctx: context.Context, mine: AccountClients) -> None:
+    things = await create_sample_data(ctx, mine.account_id, domain="mine.example")
+    async with ctx.store.transaction() as tx:
+        await stored_accounts.suspend(tx, mine.account_id, reason="spam", by=stored_accounts.OPERATOR, now=1)
+    assert (await mine.owner.get("/v1/account")).json()["account"]["status"] == "suspended"
+    assert (await mine.owner.get(f"/v1/messages/{things['message']}")).status_code == 200
+    assert (await mine.owner.delete(f"/v1/credentials/{things['credential']}")).status_code == 204

@@ -1,0 +1,262 @@
+"""`/v1/webhook`: saved, read, rotated, pinged and removed; a secret is shown once and nowhere else."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from postroad import config
+from postroad.api.v1 import webhook
+from postroad.protocol import webhook_signature
+from postroad.services import context
+from tests import contexts, webhook_rows, webhook_server
+from tests.api import app_server
+from tests.api.management import AccountClients
+from tests.api.webhook_calls import (
+    DELIVERIES,
+    PING,
+    ROTATE,
+    SHOWN,
+    WEBHOOK,
+    check_refusal,
+    check_success,
+    logged_in,
+    replay_of,
+)
+from tests.webhook_rows import URL
+
+ALL = ["email.delivered", "email.bounced", "email.failed"]
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def settings(database_url: str, authority: trustme.CA) -> Iterator[config.Settings]:
+    with webhook_server.authority_file(authority) as ca_file:
+        yield webhook_rows.settings(database_url, ca_file=ca_file)
+
+
+async def test_an_endpoint_is_made_with_a_secret_that_is_never_shown_again(mine: AccountClients) -> None:
+    assert check_success(await mine.reader.get(WEBHOOK), 200, "webhook")["webhook"] is None
+    made = check_success(await mine.owner.put(WEBHOOK, json={"url": URL}), 200, "webhook", "secret")
+    secret = made["secret"]
+    assert secret.startswith("whsec_")
+    assert made["webhook"] == {
+        "url": URL,
+        "events": ALL,
+        "enabled": True,
+        "created_at": "2027-01-15T08:00:00.000Z",
+        "updated_at": "2027-01-15T08:00:00.000Z",
+        "secret_hint": f"whsec_…{secret[-4:]}",
+    }
+    shown = await mine.reader.get(WEBHOOK)
+    assert check_success(shown, 200, "webhook")["webhook"] == made["webhook"]
+    again = await mine.owner.put(WEBHOOK, json={"url": URL})
+    check_success(again, 200, "webhook")
+    for response in (shown, again, await mine.owner.get(DELIVERIES)):
+        assert secret not in response.text
+
+
+async def test_saving_replaces_the_whole(mine: AccountClients, clock: contexts.Clock) -> None:
+    body = {"url": URL, "events": ["email.failed", "email.bounced", "email.failed"], "enabled": False}
+    made = check_success(await mine.owner.put(WEBHOOK, json=body), 200, "webhook", "secret")["webhook"]
+    assert (made["events"], made["enabled"]) == (["email.bounced", "email.failed"], False)
+    clock.pass_seconds(60)
+    cases: list[dict[str, Any]] = [{}, {"events": None, "enabled": None}, {"events": []}]
+    for rest in cases:
+        replaced = check_success(await mine.owner.put(WEBHOOK, json={"url": URL, **rest}), 200, "webhook")["webhook"]
+        assert replaced == {**made, "events": ALL, "enabled": True, "updated_at": "2027-01-15T08:01:00.000Z"}
+
+
+@pytest.mark.parametrize(
+    "field, body",
+    [
+        ("url", {}),
+        ("url", {"url": None}),
+        ("url", {"url": 5}),
+        ("url", {"url": ["https://127.0.0.2/"]}),
+        ("events", {"url": URL, "events": "email.failed"}),
+        ("events[0]", {"url": URL, "events": ["webhook.test"]}),
+        ("events[1]", {"url": URL, "events": ["email.failed", "email.opened"]}),
+        ("events[0]", {"url": URL, "events": [None]}),
+        ("enabled", {"url": URL, "enabled": "yes"}),
+        ("enabled", {"url": URL, "enabled": 1}),
+        ("secret", {"url": URL, "secret": "whsec_mine"}),
+        ("secret_hint", {"url": URL, "secret_hint": "x"}),
+        ("event", {"url": URL, "event": ALL}),
+    ],
+)
+async def test_what_breaks_a_rule_is_refused_naming_it(mine: AccountClients, field: str, body: dict[str, Any]) -> None:
+    sentence = check_refusal(await mine.owner.put(WEBHOOK, json=body), 400, "invalid_request")
+    assert sentence.startswith((f"{field}: ", f"{field} ")) or f"'{field}'" in sentence, sentence
+    assert (await mine.owner.get(WEBHOOK)).json()["webhook"] is None
+
+
+async def test_fifty_puts_at_once_make_one_endpoint_and_one_secret(mine: AccountClients) -> None:
+    answers = await asyncio.gather(*(mine.owner.put(WEBHOOK, json={"url": URL}) for _ in range(50)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert sum("secret" in answer.json() for answer in answers) == 1
+    hints = {answer.json()["webhook"]["secret_hint"] for answer in answers}
+    (secret,) = [answer.json()["secret"] for answer in answers if "secret" in answer.json()]
+    assert hints == {f"whsec_…{secret[-4:]}"}
+
+
+async def test_a_secret_is_rotated_with_and_without_a_body(mine: AccountClients) -> None:
+    assert check_refusal(await mine.owner.post(ROTATE), 404, "not_found") == "this account has no webhook"
+    first = (await mine.owner.put(WEBHOOK, json={"url": URL})).json()["secret"]
+    answers = [
+        await mine.owner.post(ROTATE),
+        await mine.owner.post(ROTATE, json={}),
+        await mine.owner.post(ROTATE, json={"overlap_hours": None}),
+        await mine.owner.post(ROTATE, json={"overlap_hours": 1}),
+        await mine.owner.post(ROTATE, json={"overlap_hours": 168}),
+    ]
+    secrets = [check_success(answer, 200, "secret")["secret"] for answer in answers]
+    assert len({first, *secrets}) == 6
+    shown = await mine.owner.get(WEBHOOK)
+    assert shown.json()["webhook"]["secret_hint"] == f"whsec_…{secrets[-1][-4:]}"
+    assert not any(secret in shown.text for secret in (first, *secrets))
+
+
+@pytest.mark.parametrize("hours", [0, -1, 169, 1.5, "1", True, 10**18])
+async def test_an_overlap_out_of_bounds_is_refused_and_the_secret_stays(mine: AccountClients, hours: object) -> None:
+    hint = (await mine.owner.put(WEBHOOK, json={"url": URL})).json()["webhook"]["secret_hint"]
+    refused = await mine.owner.post(ROTATE, json={"overlap_hours": hours})
+    assert check_refusal(refused, 400, "invalid_request").startswith("overlap_hours: ")
+    assert (await mine.owner.get(WEBHOOK)).json()["webhook"]["secret_hint"] == hint
+
+
+async def test_there_are_at_most_five_old_secrets(mine: AccountClients) -> None:
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    for _ in range(5):
+        assert (await mine.owner.post(ROTATE, json={"overlap_hours": 2})).status_code == 200
+    sentence = check_refusal(await mine.owner.post(ROTATE, json={"overlap_hours": 2}), 409, "conflict")
+    assert "2027-01-15T10:00:00.000Z" in sentence
+    assert (await mine.owner.post(ROTATE)).status_code == 200
+    assert (await mine.owner.post(ROTATE, json={"overlap_hours": 2})).status_code == 200
+
+
+async def test_a_receiver_sees_both_signatures_during_an_overlap_and_then_the_new_one(
+    ctx: context.Context, mine: AccountClients, clock: contexts.Clock, authority: trustme.CA
+) -> None:
+    async with webhook_server.running(authority=authority) as receiver:
+        secrets = [(await mine.owner.put(WEBHOOK, json={"url": receiver.literal_url})).json()["secret"]]
+
+        async def good() -> list[bool]:
+            """Which of the secrets a receiver can check a request by, that is sent now."""
+            headers = await logged_in(ctx, mine)
+            assert (await mine.nobody.post(PING, headers=headers)).status_code == 200
+            request, now = receiver.requests[-1], clock() // contexts.SECOND
+            value = request.headers["service-signature"]
+            assert value.count("v1=") <= 2
+            return [
+                webhook_signature.why_refused(value, request.body, secret=secret, now=now) is None for secret in secrets
+            ]
+
+        secrets.append((await mine.owner.post(ROTATE, json={"overlap_hours": 1})).json()["secret"])
+        clock.pass_seconds(3584)
+        assert await good() == [True, True]
+        clock.pass_seconds(16)
+        assert await good() == [False, True]
+        secrets.append((await mine.nobody.post(ROTATE, headers=await logged_in(ctx, mine))).json()["secret"])
+        clock.pass_seconds(16)
+        assert await good() == [False, False, True]
+
+
+async def test_a_ping_shows_what_the_receiver_said(mine: AccountClients, authority: trustme.CA) -> None:
+    assert check_refusal(await mine.owner.post(PING), 404, "not_found") == "this account has no webhook"
+    async with webhook_server.running(
+        authority=authority, answer=webhook_server.ok(500, b"<script>\x1b[31m\0" + b"\xff" * 5000)
+    ) as receiver:
+        await mine.owner.put(WEBHOOK, json={"url": receiver.literal_url, "enabled": False})
+        delivery = check_success(await mine.owner.post(PING), 200, "delivery")["delivery"]
+        (request,) = receiver.requests
+    (attempt,) = delivery.pop("attempts")
+    told = json.loads(request.body)
+    assert delivery == {
+        "id": delivery["id"],
+        "event_id": told["id"],
+        "event_type": "webhook.test",
+        "message_id": None,
+        "recipient_id": None,
+        "replay_of": None,
+        "url": receiver.literal_url,
+        "status": "failed",
+        "attempt_count": 1,
+        "next_attempt_at": None,
+        "created_at": "2027-01-15T08:00:00.000Z",
+        "request_body": request.body.decode(),
+    }
+    assert attempt.keys() == {"at", "status_code", "duration_ms", "response_body", "error"}
+    assert (attempt["at"], attempt["status_code"]) == ("2027-01-15T08:00:00.000Z", 500)
+    assert attempt["duration_ms"] > 0
+    assert attempt["response_body"].startswith("<script>\x1b[31m")
+    assert len(attempt["response_body"].encode()) <= SHOWN
+    listed = (await mine.reader.get(DELIVERIES)).json()["deliveries"]
+    assert listed == [{**delivery, "attempts": [attempt]}]
+
+
+async def test_of_twenty_pings_at_once_one_goes_out(
+    mine: AccountClients, clock: contexts.Clock, authority: trustme.CA
+) -> None:
+    async with webhook_server.running(authority=authority) as receiver:
+        await mine.owner.put(WEBHOOK, json={"url": receiver.literal_url})
+        answers = await asyncio.gather(*(mine.owner.post(PING) for _ in range(20)))
+        assert sorted(answer.status_code for answer in answers) == [200] + [429] * 19
+        for answer in answers:
+            if answer.status_code == 429:
+                check_refusal(answer, 429, "rate_limited")
+                assert answer.headers["retry-after"] == "15"
+        clock.pass_seconds(15)
+        assert (await mine.owner.post(PING)).status_code == 200
+        assert len(receiver.requests) == 2
+
+
+async def test_a_removed_webhook_is_gone_with_its_log(ctx: context.Context, mine: AccountClients) -> None:
+    check_refusal(await mine.owner.delete(WEBHOOK), 404, "not_found")
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    old = await webhook_rows.put_ended(ctx, mine.account_id)
+    await webhook_rows.put(ctx, mine.account_id)
+    removed = await mine.owner.delete(WEBHOOK)
+    assert (removed.status_code, removed.content) == (204, b"")
+    for made_again in (False, True):
+        if made_again:
+            assert "secret" in (await mine.owner.put(WEBHOOK, json={"url": URL})).json()
+        assert (await mine.owner.get(DELIVERIES)).json()["deliveries"] == []
+        check_refusal(await mine.owner.post(replay_of(old.id)), 404, "not_found")
+        if not made_again:
+            assert (await mine.owner.get(WEBHOOK)).json()["webhook"] is None
+            for response in (
+                await mine.owner.delete(WEBHOOK),
+                await mine.owner.post(ROTATE),
+                await mine.owner.post(PING),
+            ):
+                check_refusal(response, 404, "not_found")
+
+
+async def test_no_secret_is_in_the_log_lines_or_in_the_database(
+    ctx: context.Context, authority: trustme.CA, database_url: str
+) -> None:
+    async with (
+        webhook_server.running(authority=authority) as receiver,
+        app_server.running(webhook.ROUTES, context=ctx) as opened,
+    ):
+        secrets = [(await opened.client.put(WEBHOOK, json={"url": receiver.literal_url})).json()["secret"]]
+        secrets.append((await opened.client.post(ROTATE, json={"overlap_hours": 1})).json()["secret"])
+        assert (await opened.client.post(PING)).json()["delivery"]["status"] == "succeeded"
+        log = (await opened.client.get(DELIVERIES)).text
+        lines = repr(opened.lines)
+    assert ROTATE in lines
+    written = b"".join(file.read_bytes() for file in Path(database_url.removeprefix("sqlite:///")).parent.glob("*.db*"))
+    assert written or not database_url.startswith("sqlite")
+    for secret in secrets:
+        assert secret not in lines
+        assert secret not in log
+        assert secret.removeprefix("whsec_").encode() not in written

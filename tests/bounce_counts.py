@@ -1,0 +1,30 @@
+"""What an account has sent, for tests of the bounce guard: counted as those count who record results."""
+
+from collections.abc import Sequence
+
+from postroad.model import bounce_guard
+from postroad.services import context
+from postroad.services.results import bounce_guard as account_guard
+from postroad.storage import accounts, bounce_guard_days
+
+
+async def count(
+    ctx: context.Context, account_id: str, *, recipients: int = 0, bounces: int = 0, complaints: int = 0
+) -> Sequence[account_guard.Notice]:
+    """Count today, by the settings of the context."""
+    counts = bounce_guard.Counts(recipients, bounces, complaints)
+    async with ctx.store.transaction() as tx:
+        return await account_guard.count(
+            tx,
+            account_guard.rules_of(ctx.settings.bounce_guard),
+            [account_guard.AccountCounts(account_id, counts)],
+            locked=await accounts.lock(tx, [account_id]),
+            now=ctx.clock(),
+        )
+
+
+async def counted(ctx: context.Context, account_id: str) -> bounce_guard.Counts:
+    """Everything that is kept of an account."""
+    async with ctx.store.reading() as tx:
+        found = await bounce_guard_days.sums(tx, [account_id], after_day=-1)
+    return found.get(account_id, bounce_guard.Counts())

@@ -1,0 +1,169 @@
+"""A real service for browser tests: `postroad dev` in a process of its own, on free ports, in a temporary folder.
+
+One is shared by all tests of a worker, so a test that changes what others look at makes an account of its own
+(`new_account`). What tests put into the store they put there through services and storage, as another process of the
+installation would.
+"""
+
+import contextlib
+import dataclasses
+import datetime as dt
+import email.message
+import email.utils
+import itertools
+import json
+import smtplib
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import msgspec
+
+from postroad.cli import data_folder, dev_seed
+from postroad.model import caller, times
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.accounts import credits
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import users
+from postroad.services.domains import registry as domains
+from postroad.storage import accounts as stored_accounts
+from tests import accepted_mail
+from tests.browser import demo_account
+from tests.cli import cli_runner
+from tests.services import claimed_mail
+
+DATA: Final = ".postroad"
+CREDITS: Final = 1_000
+RECEIVED: Final = (
+    ("Welcome to the Corner Shop", "ada@example.net"),
+    ("Your order 4711 is on its way", "grace@example.net"),
+    ("Choose a new password", "alan@example.net"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What a person types into the login page."""
+
+    email: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class DevService:
+    """A running service and its demo account. `put_off` is a message of another account that waits for a day."""
+
+    base_url: str
+    login: Login
+    api_key: str
+    told: dict[str, Any]
+    account: stored_accounts.Account
+    demo_ids: demo_account.DemoIds
+    received: str
+    deferred_message: str
+    deferred_login: Login
+    service: cli_runner.Service
+    ctx: context.Context
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    async def new_account(self, name: str = "Shop", *, domain: bool = True) -> tuple[stored_accounts.Account, Login]:
+        """An account that nobody else has, with credits, a verified domain and its owner."""
+        number = next(self.numbers)
+        account = await accounts.create(self.ctx, name)
+        await credits.add(self.ctx, account.id, CREDITS, "for tests")
+        if domain:
+            await domains.add(self.ctx, account.id, f"shop-{number}.example", verified=True)
+        return account, await self.new_person(account.id, role=caller.Role.OWNER)
+
+    async def new_person(self, account_id: str, *, role: caller.Role) -> Login:
+        """One more person of an account."""
+        email = f"{role}-{next(self.numbers)}@shop.example"
+        await users.create(self.ctx, account_id, email=email, password=demo_account.PASSWORD, role=role)
+        return Login(email, demo_account.PASSWORD)
+
+
+@contextlib.asynccontextmanager
+async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
+    """Started and ready, with a demo account that has sent so many messages; stopped, in order, at the end.
+
+    The account is made as the service would make it, and filled before anything could deliver what is written.
+    """
+    data = data_folder.DataFolder(folder / DATA)
+    data.prepare()
+    async with context.open_context(data.settings(environment={})) as ctx:
+        data.write_info(await dev_seed.prepare(ctx, None))
+        account = await _demo_account(ctx)
+        deferred_message, deferred_login = await _defer(ctx)
+        demo_ids = await demo_account.fill(ctx, account.id, count=messages, now=ctx.clock())
+        with _started(folder) as (service, told):
+            received = _receive(told)
+            yield DevService(
+                base_url=told["base_url"],
+                login=Login(**told["login"]),
+                api_key=told["api_key"],
+                told=told,
+                account=account,
+                demo_ids=demo_ids,
+                received=received,
+                deferred_message=deferred_message,
+                deferred_login=deferred_login,
+                service=service,
+                ctx=ctx,
+            )
+
+
+@contextlib.contextmanager
+def _started(folder: Path) -> Iterator[tuple[cli_runner.Service, dict[str, Any]]]:
+    """`postroad dev`, and what its `dev.json` says."""
+    words = ("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0")
+    file = folder / DATA / "dev.json"
+    with cli_runner.Service(*words, folder=folder) as service:
+        service.wait_for(lambda: "started" in service.errors.read_text() or None, what="the start")
+        # The one of before is out of sight until this one has taken its place.
+        yield (
+            service,
+            json.loads(service.wait_for(lambda: file.read_text() if file.exists() else None, what="dev.json")),
+        )
+        code, _ = service.stop()
+        assert code == 0, service.errors.read_text()
+
+
+def _receive(told: dict[str, Any]) -> str:
+    """Put mail into the simulator's inbox, as a destination would get it; returns the newest one's id."""
+    with smtplib.SMTP(told["sink"]["host"], told["sink"]["port"]) as client:
+        for place, (subject, name) in enumerate(RECEIVED):
+            message = email.message.EmailMessage()
+            message["From"], message["To"], message["Subject"] = "Corner Shop <hello@example.com>", name, subject
+            message["Date"] = email.utils.format_datetime(dt.datetime(2026, 1, 31, 9, place, tzinfo=dt.UTC))
+            message.set_content("Hello,\n\ngood to have you with us.\n")
+            message.add_alternative("<h1>Hello</h1><p>Good to have <b>you</b> with us.</p>", subtype="html")
+            client.send_message(message)
+    credential = (told["smtp"]["username"], told["smtp"]["password"])
+    newest = httpx.get(f"{told['base_url']}/v1/inbox", auth=credential).json()["messages"][0]
+    return str(newest["id"])
+
+
+async def _defer(ctx: context.Context) -> tuple[str, Login]:
+    """A message whose next attempt is too far away to come by itself, and who may see it."""
+    now = ctx.clock()
+    # An hour ago, because what was tried a moment ago is not tried again.
+    ctx = dataclasses.replace(ctx, clock=lambda: now - times.HOUR)
+    account = await accounts.create(ctx, "Patient")
+    login = Login("owner@patient.example", demo_account.PASSWORD)
+    await users.create(ctx, account.id, email=login.email, password=login.password, role=caller.Role.OWNER)
+    await accepted_mail.allow_sending(ctx, account.id, domain="patient.example")
+    message_id, (claimed,) = await claimed_mail.another(
+        ctx, account.id, "late@example.net", sender="shop@patient.example"
+    )
+    told = claimed_mail.outcome(ctx, claimed, disposition.Verdict.RETRY, code=451, response="4.7.1 Come back later")
+    await ctx.outcome_commits.submit([msgspec.structs.replace(told, next_attempt_at=now + times.DAY)])
+    return message_id, login
+
+
+async def _demo_account(ctx: context.Context) -> stored_accounts.Account:
+    person = await users.by_email(ctx, dev_seed.EMAIL)
+    assert person is not None
+    return await accounts.find(ctx, person.account_id)

@@ -1,0 +1,115 @@
+"""Domains, SMTP credentials and API keys in a browser: made, shown once, copied, revoked, and what a phone shows."""
+
+import re
+
+import httpx
+from playwright import async_api
+
+from tests.browser import axe, dev_service, page_monitor
+from tests.browser.conftest import Opener
+
+HOSTILE = "<img src=x onerror=alert(1)> & 'shop'"
+
+
+async def say_yes(page: async_api.Page) -> list[str]:
+    """Agree to whatever is asked; what was asked."""
+    asked: list[str] = []
+
+    async def agree(dialog: async_api.Dialog) -> None:
+        asked.append(dialog.message)
+        await dialog.accept()
+
+    page.on("dialog", agree)
+    return asked
+
+
+async def make_credential(page: async_api.Page, name: str) -> None:
+    await page.goto("/credentials")
+    await page.get_by_label("Name").fill(name)
+    await page.get_by_role("button", name="Make a credential").click()
+    await async_api.expect(page.get_by_text("it is not shown again")).to_be_visible()
+
+
+async def test_a_credential_is_made_without_leaving_the_page_and_shown_once(
+    open_page: Opener, dev: dev_service.DevService
+) -> None:
+    _, login = await dev.new_account()
+    page = await open_page(login)
+    await make_credential(page, HOSTILE)
+    await axe.check(page)
+    username = await page.locator("dd code").first.inner_text()
+    password = await page.locator("dd code").nth(1).inner_text()
+    assert username.startswith("smtp_")
+    # Only the first text is open; opening another one closes it.
+    await async_api.expect(page.locator(".snippets details[open]")).to_have_count(1)
+    await page.locator("summary", has_text="Django").click()
+    await async_api.expect(page.locator(".snippets details[open] code")).to_contain_text(password)
+    await page.get_by_role("link", name="Done").click()
+    await async_api.expect(page.locator("td.name")).to_contain_text(HOSTILE)
+    assert password not in await page.content()
+
+
+async def test_a_copy_button_copies_the_text(open_page: Opener, dev: dev_service.DevService) -> None:
+    _, login = await dev.new_account()
+    page = await open_page(login)
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await make_credential(page, "shop")
+    await page.locator(".snippets details[open] .copy-button").click()
+    await async_api.expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert copied == await page.locator(".snippets details[open] code").inner_text()
+
+
+async def test_a_key_sends_what_its_page_says_and_can_be_revoked(
+    open_page: Opener, dev: dev_service.DevService
+) -> None:
+    _, login = await dev.new_account()
+    page = await open_page(login)
+    asked = await say_yes(page)
+    await page.goto("/keys")
+    await page.get_by_role("link", name="Make an SMTP credential").click()
+    await make_credential(page, "shop")
+    await page.goto("/keys")
+    await page.get_by_label("Name").fill("reports")
+    await page.get_by_label("May also read messages").check()
+    await page.get_by_role("button", name="Make an API key").click()
+    await async_api.expect(page.get_by_text("it is not shown again")).to_be_visible()
+    await axe.check(page)
+    key = await page.locator("dd code").first.inner_text()
+    shown = await page.locator(".snippets details[open] code").inner_text()
+    body = re.search(r"-d '(.*)'", shown)
+    assert body
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", "Idempotency-Key": "first"}
+    async with httpx.AsyncClient(base_url=dev.base_url) as client:
+        assert (await client.post("/emails", content=body[1], headers=headers)).status_code == 202
+        await page.goto("/keys")
+        await page.get_by_role("button", name="Revoke the key reports").click()
+        await async_api.expect(page.get_by_text("The key is revoked.")).to_be_visible()
+        assert len(asked) == 1
+        assert (await client.post("/emails", content=body[1], headers=headers)).status_code == 401
+
+
+async def add_domain(page: async_api.Page) -> None:
+    await page.goto("/domains")
+    await page.get_by_label("Domain", exact=True).fill("added.example")
+    await page.get_by_role("button", name="Add the domain").click()
+
+
+async def test_a_domain_is_added_and_a_second_one_of_the_name_is_refused_where_the_form_is(
+    open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
+) -> None:
+    monitor.expect(r"^console: Failed to load resource: .* 409 ")
+    _, login = await dev.new_account(domain=False)
+    page = await open_page(login)
+    asked = await say_yes(page)
+    await add_domain(page)
+    await page.wait_for_url("**/domains/dom_*")
+    await async_api.expect(page.locator("article.record")).to_have_count(4)
+    await axe.check(page)
+    await add_domain(page)
+    await async_api.expect(page.get_by_role("alert")).to_contain_text("is a domain of this account already")
+    await async_api.expect(page.get_by_role("alert")).to_contain_text("req_")
+    await page.get_by_role("link", name="added.example").click()
+    await page.get_by_role("button", name="Remove added.example").click()
+    await async_api.expect(page.get_by_text("added.example is removed.")).to_be_visible()
+    assert len(asked) == 1

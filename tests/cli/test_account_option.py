@@ -1,0 +1,42 @@
+"""How accounts are named: by id, by a unique name, or not at all."""
+
+from tests.cli.cli_runner import Installation
+
+
+def test_the_only_account_need_not_be_named(installation: Installation) -> None:
+    assert installation.json("credits", "add", "--amount", "5")["account"]["name"] == "Shop"
+
+
+def test_an_account_can_be_named_by_id_and_by_name(installation: Installation) -> None:
+    installation.text("account", "create", "--name", "Other")
+    account_id = installation.json("account", "show", "Other")["account"]["id"]
+    installation.text("credits", "add", "--amount", "5", "--account", "Other")
+    installation.text("credits", "add", "--amount", "5", "--account", account_id)
+    assert installation.json("account", "show", "Other")["account"]["credits"]["available"] == 10
+    assert installation.json("account", "show", "Shop")["account"]["credits"]["available"] == 0
+
+
+def test_without_an_account_the_operator_is_told_how_to_make_one(empty: Installation) -> None:
+    assert empty.refusal("credits", "add", "--amount", "5") == (
+        "there is no account yet; make one with 'postroad account create'"
+    )
+
+
+def test_among_several_accounts_one_has_to_be_named(installation: Installation) -> None:
+    installation.text("account", "create", "--name", "Other")
+    assert (
+        installation.refusal("domain", "list")
+        == "there are several accounts; name one with --account; 'postroad account list' shows them"
+    )
+
+
+def test_a_name_that_two_accounts_have_names_neither(installation: Installation) -> None:
+    installation.text("account", "create", "--name", "Shop")
+    assert installation.refusal("account", "suspend", "Shop", "--reason", "x") == (
+        "more than one account is called 'Shop'; name it by its id"
+    )
+
+
+def test_names_are_compared_exactly(installation: Installation) -> None:
+    assert installation.refusal("account", "show", "shop") == "there is no account 'shop'"
+    assert installation.refusal("account", "show", "Sho%") == "there is no account 'Sho%'"

@@ -1,0 +1,18 @@
+"""What a long-running process asks of the interpreter, seen in a process of its own: it changes the whole of it."""
+
+import subprocess
+import sys
+
+from postroad.cli import gc_tuning
+
+SETTLED = """
+import gc
+from postroad.cli import interpreter
+interpreter.settle()
+print(gc.isenabled(), gc.get_threshold()[0], gc.get_freeze_count() > 1000)
+"""
+
+
+def test_a_settled_process_still_collects_but_less_often_and_not_what_was_imported() -> None:
+    printed = subprocess.run([sys.executable, "-c", SETTLED], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["True", str(gc_tuning.GC_THRESHOLD), "True"]

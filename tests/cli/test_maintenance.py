@@ -1,0 +1,119 @@
+"""`postroad migrate`, `audit` and `check-config`."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from postroad import config
+from postroad.services import context
+from tests.cli import cli_runner
+from tests.cli.cli_runner import Installation
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a store in which there is nothing, not even a schema."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/postroad.db"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+def test_migrate_brings_a_new_store_up_to_date_and_then_has_nothing_to_do(
+    tmp_path: Path, new_database_url: str
+) -> None:
+    installation = Installation.at(tmp_path, url=new_database_url)
+    applied = installation.json("migrate")["applied"]
+    assert applied[0] == {"version": 1, "name": "foundation"}
+    assert installation.json("migrate") == {"applied": []}
+    assert installation.text("migrate") == "The schema is up to date; nothing to do.\n"
+
+
+def test_people_are_told_what_was_applied(tmp_path: Path, new_database_url: str) -> None:
+    assert Installation.at(tmp_path, url=new_database_url).text("migrate").startswith("Applied: 0001 foundation")
+
+
+def test_a_schema_from_the_future_is_refused_by_every_command(empty: Installation) -> None:
+    async def leave_a_newer_schema(ctx: context.Context) -> None:
+        async with ctx.store.transaction() as tx:
+            await tx.execute("migrations.record", 9999, "future")
+
+    empty.ask(leave_a_newer_schema)
+    for words in (("migrate",), ("account", "list")):
+        assert empty.refusal(*words).endswith("use a newer Postroad")
+
+
+def test_an_older_schema_is_refused_when_it_is_to_be_migrated_by_hand(tmp_path: Path, new_database_url: str) -> None:
+    installation = Installation.at(tmp_path, url=new_database_url)
+    text = installation.file.read_text().replace("[security]", "migrate_at_start = false\n[security]")
+    installation.file.write_text(text)
+    result = installation.run("account", "list")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "run 'postroad migrate'" in result.stderr
+    installation.text("migrate")
+    assert installation.json("account", "list")["accounts"] == []
+
+
+def test_an_audit_of_right_books_counts_and_ends_with_0(installation: Installation) -> None:
+    installation.text("credits", "add", "--amount", "7")
+    report = installation.json("audit")
+    assert (report["counts"]["accounts"], report["counts"]["ledger_entries"], report["findings"]) == (1, 1, [])
+    assert installation.text("audit").endswith(": nothing is off.\n")
+
+
+def test_an_audit_of_wrong_books_names_what_is_off_and_ends_with_1(installation: Installation) -> None:
+    account = installation.json("account", "show", "Shop")["account"]["id"]
+
+    async def lose_credits(ctx: context.Context) -> None:
+        async with ctx.store.transaction() as tx:
+            await tx.execute_many("accounts.move_credits", [(account, 5, 0)])
+
+    installation.ask(lose_credits)
+    result = installation.run("audit", "--json")
+    assert result.exit_code == 1
+    (finding,) = json.loads(result.stdout)["findings"]
+    assert finding["check"] == "balances"
+    assert account in finding["text"]
+    result = installation.run("audit")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[0].startswith(f"balances: account {account}")
+    assert result.stdout.endswith(": 1 finding.\n")
+
+
+def test_check_config_prints_the_settings_in_effect_without_secrets(tmp_path: Path) -> None:
+    installation = Installation.at(tmp_path, url="postgresql://jo:hunter2@host/name")
+    printed = installation.text("check-config")
+    assert 'database.url = "postgresql://jo:***@host/name"\n' in printed
+    assert 'security.secret_key = "***"\n' in printed
+    assert tomllib.loads(printed).keys() == config.defaults().keys()
+    assert tomllib.loads(printed) == installation.json("check-config")["settings"]
+    assert "hunter2" not in printed
+    assert cli_runner.SECRET_KEY not in printed
+
+
+def test_check_config_sees_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installation = Installation.at(tmp_path, url="sqlite:///x.db")
+    monkeypatch.setenv("POSTROAD_HTTP__LISTEN", "127.0.0.1:7")
+    assert installation.json("check-config")["settings"]["http"]["listen"] == "127.0.0.1:7"
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("", "security.secret_key: missing or too weak"),
+        ("[security]\nsecret_key = 'secret'", "security.secret_key: missing or too weak"),
+        ("[security]\nsecret_key_file = 'absent'", "security.secret_key_file: absent cannot be read"),
+        ("[http]\nlissten = 'x'", "http.lissten: unknown setting"),
+        ("[http", "not valid TOML"),
+    ],
+)
+def test_check_config_refuses_settings_that_cannot_work(tmp_path: Path, text: str, sentence: str) -> None:
+    file = tmp_path / "postroad.toml"
+    file.write_text(text)
+    assert sentence in Installation(file).refusal("check-config")
+
+
+def test_check_config_makes_no_database(tmp_path: Path) -> None:
+    Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/new.db").text("check-config")
+    assert not (tmp_path / "new.db").exists()

@@ -1,0 +1,245 @@
+"""The receiver of `postroad webhook listen`, behind the real listener: what it takes, refuses and shows."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from postroad.cli import webhook_listener
+from postroad.model import events
+from postroad.network import http_listener
+from postroad.protocol import webhook_signature
+
+NOW = 1_700_000_000
+SECRET = "whsec_one"
+BODY = events.body(
+    "evt_1",
+    events.EventType.BOUNCED,
+    created_at=NOW * 1_000_000,
+    data=events.recipient(
+        email_id="em_1",
+        recipient_id="rcp_1",
+        to="ada@example.net",
+        sender="shop@example.com",
+        subject="Hello",
+        smtp_code=550,
+        response="550 5.1.1 no such user",
+    ),
+)
+PING = events.ping("evt_2", created_at=NOW * 1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A receiver, and what it has told."""
+
+    port: int
+    told: list[webhook_listener.ReceivedWebhook]
+
+    async def post(self, body: bytes, *, secrets: Sequence[str] = (SECRET,), timestamp: int = NOW) -> httpx.Response:
+        """A request as Postroad sends it."""
+        signature = webhook_signature.header(secrets, body, timestamp=timestamp)
+        return await self.request("POST", content=body, headers={"Service-Signature": signature})
+
+    async def request(self, method: str, **more: object) -> httpx.Response:
+        async with httpx.AsyncClient() as client:
+            return await client.request(method, f"http://127.0.0.1:{self.port}/", **more)  # type: ignore[arg-type]
+
+    @property
+    def line(self) -> str:
+        """The last line for people, without its time, which is local."""
+        return webhook_listener.line(self.told[-1]).split("  ", 1)[1]
+
+
+@contextlib.asynccontextmanager
+async def listening(*secrets: str, status: int = 200) -> AsyncIterator[Listening]:
+    told: list[webhook_listener.ReceivedWebhook] = []
+
+    async def known() -> Sequence[str]:
+        return secrets
+
+    receiver = webhook_listener.WebhookListener(
+        secrets=known, status=status, clock=lambda: NOW * 1_000_000, report=told.append
+    )
+    listener = http_listener.HttpListener(receiver, refuse=webhook_listener.refusal)
+    await listener.start("127.0.0.1", 0)
+    try:
+        yield Listening(listener.address[1], told)
+    finally:
+        await listener.stop(grace_seconds=5)
+
+
+async def test_a_good_event_is_answered_and_shown_in_one_line() -> None:
+    async with listening(SECRET) as receiver:
+        answer = await receiver.post(BODY)
+        assert (answer.status_code, answer.text) == (200, "ok\n")
+        assert receiver.line == "email.bounced    ada@example.net  550  evt_1  verified"
+        await receiver.post(PING)
+        assert receiver.line == "webhook.test     -  -    evt_2  verified"
+
+
+async def test_an_event_that_comes_again_is_noted() -> None:
+    async with listening(SECRET) as receiver:
+        await receiver.post(BODY)
+        await receiver.post(PING)
+        await receiver.post(BODY, timestamp=NOW + 5)
+        assert [one.is_again for one in receiver.told] == [False, False, True]
+        assert receiver.line.endswith("  evt_1  verified  again")
+
+
+async def test_only_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook_listener, "MAX_REMEMBERED", 2)
+    async with listening() as receiver:
+        for number in (1, 2, 3, 3, 2, 1):
+            await receiver.post(events.ping(f"evt_{number}", created_at=0))
+        assert [one.is_again for one in receiver.told] == [False, False, False, True, True, False]
+
+
+async def test_another_status_can_be_answered_to_watch_the_retries() -> None:
+    async with listening(SECRET, status=503) as receiver:
+        assert (await receiver.post(BODY)).status_code == 503
+        assert receiver.line.endswith("  verified  answered 503")
+        assert (await receiver.post(BODY, secrets=["whsec_other"])).status_code == 400
+
+
+async def test_a_status_without_content_is_answered_without() -> None:
+    async with listening(SECRET, status=204) as receiver:
+        answer = await receiver.post(BODY)
+        assert (answer.status_code, answer.content) == (204, b"")
+
+
+@pytest.mark.parametrize("signing", [["whsec_one"], ["whsec_two"], ["whsec_three", "whsec_two"]])
+async def test_one_matching_secret_of_several_is_enough(signing: list[str]) -> None:
+    async with listening("whsec_one", "whsec_two") as receiver:
+        assert (await receiver.post(BODY, secrets=signing)).status_code == 200
+
+
+async def test_a_wrong_signature_is_refused_with_the_reason_and_its_content_not_shown() -> None:
+    async with listening(SECRET) as receiver:
+        answer = await receiver.post(BODY, secrets=["whsec_other"])
+        reason = "the signature is not of this secret and this body"
+        assert (answer.status_code, answer.text) == (400, f"{reason}\n")
+        assert receiver.line == f"refused with 400: {reason}"
+        assert json.loads(webhook_listener.json_line(receiver.told[0])) == {
+            "received_at": "2023-11-14T22:13:20.000Z",
+            "status": 400,
+            "error": reason,
+            "verified": False,
+            "again": False,
+            "event": None,
+        }
+        assert (await receiver.post(BODY)).status_code == 200
+        assert not receiver.told[-1].is_again
+
+
+async def test_an_old_request_is_refused_and_one_without_a_signature_too() -> None:
+    async with listening(SECRET) as receiver:
+        assert "301 seconds" in (await receiver.post(BODY, timestamp=NOW - 301)).text
+        assert "not of the form" in (await receiver.request("POST", content=BODY)).text
+        assert [one.status for one in receiver.told] == [400, 400]
+
+
+async def test_two_signature_headers_are_refused() -> None:
+    good = ("Service-Signature", webhook_signature.header([SECRET], BODY, timestamp=NOW))
+    async with listening(SECRET) as receiver:
+        assert (await receiver.request("POST", content=BODY, headers=[good])).status_code == 200
+        assert (await receiver.request("POST", content=BODY, headers=[good, good])).status_code == 400
+
+
+async def test_without_a_secret_events_are_shown_as_not_verified() -> None:
+    async with listening() as receiver:
+        assert (await receiver.post(BODY, secrets=["whsec_other"])).status_code == 200
+        assert receiver.line == "email.bounced    ada@example.net  550  evt_1  not verified"
+
+
+async def test_other_methods_are_refused_and_told_which_one_is_right() -> None:
+    async with listening(SECRET) as receiver:
+        answer = await receiver.request("GET")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+        assert receiver.line == "refused with 405: webhooks are sent with POST"
+
+
+async def test_a_body_may_have_64_kib_and_not_a_byte_more() -> None:
+    async with listening(SECRET) as receiver:
+        fitting = BODY + b" " * (64 * 1024 - len(BODY))
+        assert (await receiver.post(fitting)).status_code == 200
+        assert (await receiver.post(fitting + b" ")).status_code == 413
+        assert receiver.line == "refused with 413: the body is larger than 64 KiB"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"{",
+        b'{"id":"evt_1","type":"x"}',
+        b'{"id":1,"type":"x","data":{}}',
+        b'{"id":"evt_1","type":"x","data":{"smtp_code":"550"}}',
+        b'{"id":"evt_1","type":"x","data":{"to":"\\ud800"}}',
+        b"\xff\xfe",
+        b"[" * 60_000,
+    ],
+)
+async def test_a_body_that_is_no_event_is_refused_even_if_it_is_signed(body: bytes) -> None:
+    async with listening(SECRET) as receiver:
+        answer = await receiver.post(body)
+        assert (answer.status_code, answer.text[:26]) == (400, "the body is not an event: ")
+
+
+async def test_what_a_terminal_would_obey_is_written_out() -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\r\n\x7f\x9b31m\u202e\u2028\x00"
+    body = json.dumps({"id": f"evt{evil}", "type": evil, "data": {"to": evil, "subject": evil}}).encode()
+    async with listening(SECRET) as receiver:
+        assert (await receiver.post(body)).status_code == 200
+        for shown in (webhook_listener.line(receiver.told[0]), webhook_listener.json_line(receiver.told[0])):
+            assert shown.isprintable()
+        assert json.loads(webhook_listener.json_line(receiver.told[0]))["event"]["data"]["to"] == evil
+        assert r"\x1b[2J" in webhook_listener.line(receiver.told[0])
+
+
+async def test_a_refusal_that_quotes_the_body_is_written_out_too() -> None:
+    async with listening() as receiver:
+        await receiver.post(b'{"\x1b[2J\xc2\x9b":1,"\x1b[2J\xc2\x9b":2}')
+        assert receiver.line.isprintable()
+
+
+async def test_a_long_text_is_cut() -> None:
+    body = json.dumps({"id": "x" * 5000, "type": "y", "data": {}}).encode()
+    async with listening() as receiver:
+        await receiver.post(body)
+        assert len(receiver.line) < 400
+
+
+async def test_letters_of_other_languages_are_shown_as_they_are() -> None:
+    body = json.dumps({"id": "evt_1", "type": "email.delivered", "data": {"to": "jörg@bücher.example"}}).encode()
+    async with listening() as receiver:
+        await receiver.post(body)
+        assert "jörg@bücher.example" in receiver.line
+
+
+async def test_what_is_not_http_is_answered_and_disturbs_nobody() -> None:
+    async with listening(SECRET) as receiver:
+        reader, writer = await asyncio.open_connection("127.0.0.1", receiver.port)
+        writer.write(b"nonsense\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+        writer.close()
+        await writer.wait_closed()
+        assert (await receiver.post(BODY)).status_code == 200
+
+
+async def test_a_caller_that_hangs_up_in_the_body_is_told_of() -> None:
+    async with listening(SECRET) as receiver:
+        _, writer = await asyncio.open_connection("127.0.0.1", receiver.port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        writer.close()
+        await writer.wait_closed()
+        async with asyncio.timeout(30):
+            while not receiver.told:
+                await asyncio.sleep(0)
+        assert receiver.line == "refused with 400: the connection ended before the body did"

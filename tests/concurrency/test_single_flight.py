@@ -1,0 +1,103 @@
+"""Work that many ask for is done once, and belongs to nobody."""
+
+import asyncio
+
+import pytest
+
+from postroad import errors
+from postroad.concurrency import single_flight
+
+
+class Work:
+    """Work that ends when told to."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+        self.times = 0
+        self.problem: Exception | None = None
+
+    async def __call__(self) -> int:
+        self.times += 1
+        await self.may_end.wait()
+        if self.problem:
+            raise self.problem
+        return self.times
+
+
+async def started(*waiting: "asyncio.Task[int]") -> None:
+    """Let tasks run until they wait."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+
+
+def flying() -> single_flight.SingleFlight:
+    return single_flight.SingleFlight(2, what="things")
+
+
+async def test_those_who_come_while_it_runs_share_it_and_those_who_come_later_do_not() -> None:
+    together, work = flying(), Work()
+    waiting = [asyncio.create_task(together.join("a", work)) for _ in range(5)]
+    await started(*waiting)
+    work.may_end.set()
+    assert await asyncio.gather(*waiting) == [1] * 5
+    assert await together.join("a", work) == 2
+
+
+async def test_names_do_not_share() -> None:
+    together, work = flying(), Work()
+    work.may_end.set()
+    assert sorted(await asyncio.gather(together.join("a", work), together.join("b", work))) == [1, 2]
+
+
+async def test_a_failure_is_told_to_all_and_not_remembered() -> None:
+    together, work = flying(), Work()
+    work.problem = ValueError("no")
+    waiting = [asyncio.create_task(together.join("a", work)) for _ in range(2)]
+    await started(*waiting)
+    work.may_end.set()
+    for task in waiting:
+        with pytest.raises(ValueError, match="no"):
+            await task
+    work.problem = None
+    assert await together.join("a", work) == 2
+
+
+async def test_it_ends_also_when_all_who_wanted_it_have_gone() -> None:
+    together, work = flying(), Work()
+    first = asyncio.create_task(together.join("a", work))
+    await started(first)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    second = asyncio.create_task(together.join("a", work))
+    await started(second)
+    work.may_end.set()
+    assert await second == 1
+
+
+async def test_more_than_so_many_are_refused_but_may_join_those_under_way() -> None:
+    together, work = flying(), Work()
+    waiting = [asyncio.create_task(together.join(name, work)) for name in "abab"]
+    await started(*waiting)
+    with pytest.raises(errors.ServiceUnavailable, match="too many things"):
+        await together.join("c", work)
+    work.may_end.set()
+    assert await asyncio.gather(*waiting) == [2] * 4
+    assert await together.join("c", work) == 3
+
+
+async def test_closing_waits_for_what_is_under_way_and_begins_nothing_more() -> None:
+    together, work = flying(), Work()
+    work.problem = ValueError("no")
+    waiting = asyncio.create_task(together.join("a", work))
+    await started(waiting)
+    closing = asyncio.create_task(together.close())
+    await asyncio.sleep(0)
+    with pytest.raises(errors.ServiceUnavailable):
+        await together.join("b", work)
+    assert not closing.done()
+    work.may_end.set()
+    await closing
+    with pytest.raises(ValueError, match="no"):
+        await waiting

@@ -1,0 +1,216 @@
+"""Browsers of people who are logged in, over the real application of the dashboard, on a real store.
+
+`mine` and `theirs` are accounts of one service. `browser` is an owner of `mine`, to which `member` and `reader` belong
+with smaller roles; `stranger` is an owner of `theirs`; `nobody` is not logged in.
+"""
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib import parse
+
+import httpx
+import pytest
+import pytest_asyncio
+import structlog
+
+from postroad import config
+from postroad.dashboard import application as dashboard_application
+from postroad.dashboard import cookies
+from postroad.dashboard import site as sites
+from postroad.model import caller
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import sessions
+from postroad.services.auth import users as account_users
+from postroad.services.messages import dev_inbox
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import users
+from postroad.telemetry import logs
+from postroad.web import application
+from tests import contexts, webhook_rows
+
+BASE_URL = "http://postroad.test"
+# As browsers say it when somebody follows a link or sends a form.
+ACCEPT = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+Fields = Mapping[str, str | Sequence[str]]
+Served = application.Application[context.Context]
+
+
+@dataclass(slots=True)
+class Switch:
+    """Whether the service is stopping: streams end then."""
+
+    stopping: bool = False
+
+    def __call__(self) -> bool:
+        return self.stopping
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """Somebody with a browser. `word` is what the forms of their session carry; `client` sends what no page would."""
+
+    client: httpx.AsyncClient
+    user: users.User | None = None
+    session: sessions.Session | None = None
+    word: str = field(default="", repr=False)
+
+    @property
+    def account_id(self) -> str:
+        """The account of whoever is logged in."""
+        assert self.user is not None
+        return self.user.account_id
+
+    async def get(self, path: str, **more: str) -> httpx.Response:
+        """Open a page; `more` are parameters of its address."""
+        return await self.client.get(path, params=more or None)
+
+    async def post(self, path: str, fields: Fields | None = None) -> httpx.Response:
+        """Send a form with the word of the session."""
+        return await self.client.post(path, data={"word": self.word, **(fields or {})})
+
+    async def follow(self, response: httpx.Response) -> httpx.Response:
+        """Go where an answer sends a browser; the page there shows what was done."""
+        assert response.status_code == 303, response.text
+        return await self.client.get(response.headers["location"])
+
+
+def notice_of(response: httpx.Response) -> str:
+    """What the next page will say was done."""
+    for name in (cookies.NOTICE, f"__Host-{cookies.NOTICE}"):
+        if name in response.cookies:
+            return cookies.decode_notice(response.cookies[name])
+    return ""
+
+
+def location_of(response: httpx.Response) -> str:
+    """Where an answer sends a browser, without parameters."""
+    return parse.urlsplit(response.headers["location"]).path
+
+
+@contextlib.asynccontextmanager
+async def open_client(served: Served, *, base_url: str = BASE_URL) -> AsyncIterator[httpx.AsyncClient]:
+    """A browser without cookies."""
+    # What breaks is answered with 500, as it would be: nothing is raised through the client.
+    transport = httpx.ASGITransport(served, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url=base_url, headers=ACCEPT, timeout=60) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def open_browser(
+    ctx: context.Context, served: Served, user: users.User, *, base_url: str = BASE_URL
+) -> AsyncIterator[Browser]:
+    """The browser of a person who has just logged in."""
+    session = sessions.begin(ctx, user)
+    name = f"__Host-{cookies.SESSION}" if base_url.startswith("https://") else cookies.SESSION
+    async with open_client(served, base_url=base_url) as client:
+        client.cookies.set(name, session.token, domain=parse.urlsplit(base_url).hostname or "")
+        yield Browser(client, user, session, sessions.csrf_token(ctx, session))
+
+
+async def person(ctx: context.Context, account_id: str, email: str, role: caller.Role) -> users.User:
+    """Somebody whose password is `contexts.PASSWORD`."""
+    user, _ = await account_users.create(ctx, account_id, email=email, password=contexts.PASSWORD, role=role)
+    return user
+
+
+@pytest.fixture
+def settings(database_url: str) -> config.Settings:
+    """The defaults, with a receiver for webhooks that tests may call public, and without warm-up."""
+    return config.load(
+        environment={},
+        overrides={
+            "database": {"url": database_url},
+            "security": {"secret_key": contexts.SECRET_KEY},
+            "warmup": {"enabled": False},
+            "webhooks": {"allow_private": webhook_rows.PUBLIC},
+        },
+    )
+
+
+@pytest.fixture(scope="session")
+def prepared() -> sites.Site:
+    """The pages and files, read once for all tests."""
+    return sites.build(config.load(environment={}, overrides={}), mail=None, is_stopping=bool)
+
+
+@pytest.fixture
+def switch() -> Switch:
+    return Switch()
+
+
+@pytest.fixture
+def mail(ctx: context.Context) -> dev_inbox.Inbox:
+    """What the simulator has received."""
+    return dev_inbox.Inbox(clock=ctx.clock, entropy=ctx.entropy)
+
+
+@pytest.fixture
+def site(prepared: sites.Site, settings: config.Settings, switch: Switch, mail: dev_inbox.Inbox) -> sites.Site:
+    """The dashboard as `postroad dev` has it: with the inbox."""
+    return dataclasses.replace(prepared, base_url=settings.http.base_url, mail=mail, is_stopping=switch)
+
+
+def quiet_log() -> logs.Logger:
+    """A log that shows only what broke, with the output of a test that fails."""
+    shown = structlog.make_filtering_bound_logger("error")
+    log: logs.Logger = structlog.wrap_logger(structlog.PrintLogger(sys.stderr), wrapper_class=shown)
+    return log
+
+
+def serve(ctx: context.Context, site: sites.Site) -> Served:
+    """The whole dashboard."""
+    return dashboard_application.build_application(ctx, site, log=quiet_log())
+
+
+@pytest.fixture
+def served(ctx: context.Context, site: sites.Site) -> Served:
+    return serve(ctx, site)
+
+
+@pytest_asyncio.fixture
+async def mine(ctx: context.Context) -> stored_accounts.Account:
+    return await accounts.create(ctx, "Mine")
+
+
+@pytest_asyncio.fixture
+async def theirs(ctx: context.Context) -> stored_accounts.Account:
+    return await accounts.create(ctx, "Theirs")
+
+
+@pytest_asyncio.fixture
+async def browser(ctx: context.Context, served: Served, mine: stored_accounts.Account) -> AsyncIterator[Browser]:
+    user = await person(ctx, mine.id, "owner@mine.example", caller.Role.OWNER)
+    async with open_browser(ctx, served, user) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def member(ctx: context.Context, served: Served, mine: stored_accounts.Account) -> AsyncIterator[Browser]:
+    user = await person(ctx, mine.id, "member@mine.example", caller.Role.MEMBER)
+    async with open_browser(ctx, served, user) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def reader(ctx: context.Context, served: Served, mine: stored_accounts.Account) -> AsyncIterator[Browser]:
+    user = await person(ctx, mine.id, "reader@mine.example", caller.Role.READ_ONLY)
+    async with open_browser(ctx, served, user) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def stranger(ctx: context.Context, served: Served, theirs: stored_accounts.Account) -> AsyncIterator[Browser]:
+    user = await person(ctx, theirs.id, "owner@theirs.example", caller.Role.OWNER)
+    async with open_browser(ctx, served, user) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def nobody(served: Served) -> AsyncIterator[Browser]:
+    async with open_client(served) as client:
+        yield Browser(client)

@@ -1,0 +1,94 @@
+"""An account with one of everything, all of it named by somebody who means harm; and everything that a store holds."""
+
+import apsw
+import asyncpg
+
+from postroad.model import caller
+from postroad.model.bounces import disposition
+from postroad.protocol.smtp import values
+from postroad.services import context, templates
+from postroad.services.auth import api_keys, credentials
+from postroad.services.domains import registry as domains
+from postroad.services.messages import dev_inbox
+from postroad.services.suppressions import registry as suppressions
+from postroad.services.webhooks import endpoints
+from postroad.storage import recipients, webhook_deliveries
+from postroad.storage import suppressions as stored_suppressions
+from tests import accepted_mail, webhook_rows
+from tests.services import claimed_mail
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\" onload='x"
+Dump = dict[str, list[tuple[object, ...]]]
+
+
+async def create_sample_data(ctx: context.Context, account_id: str, *, domain: str) -> dict[str, str]:
+    """One of everything; the ids by kind."""
+    await accepted_mail.allow_sending(ctx, account_id, domain=domain)
+    credential, _ = await credentials.create(ctx, account_id, HOSTILE)
+    scopes = frozenset({caller.Permission.SEND})
+    key, _ = await api_keys.create(ctx, account_id, credential_id=None, name=HOSTILE, scopes=scopes)
+    await templates.put(ctx, account_id, "furniture", subject=HOSTILE, text=HOSTILE, html=f"<p>{HOSTILE}</p>")
+    (owned,) = await domains.of_account(ctx, account_id)
+    source = stored_suppressions.Source.ACCOUNT
+    suppressed, _ = await suppressions.add(ctx, account_id, f"furniture@{domain}", reason=HOSTILE, source=source)
+    await endpoints.save(ctx, account_id, url=webhook_rows.URL)
+    message_id = await accepted_mail.accept(
+        ctx,
+        account_id,
+        sender=f'"{HOSTILE[:25]}" <shop@{domain}>',
+        to=(f"ada@to-{domain}", f"bob@to-{domain}"),
+        subject=HOSTILE,
+        text=HOSTILE,
+        html=f"<p>{HOSTILE}</p>",
+    )
+    for claimed in await claimed_mail.claim_all(ctx, claimed_mail.WORKER):
+        verdict = disposition.Verdict.BOUNCED if claimed.email_key.startswith("ada") else disposition.Verdict.RETRY
+        code = 550 if verdict is disposition.Verdict.BOUNCED else 451
+        told = claimed_mail.outcome(ctx, claimed, verdict, recipient_count=2, code=code, response=HOSTILE)
+        await ctx.outcome_commits.submit([told])
+    failed = webhook_deliveries.State.FAILED
+    delivery = await webhook_rows.put(
+        ctx, account_id, state=failed, message_id=message_id, attempt_count=1, ended_at=ctx.clock()
+    )
+    await webhook_rows.put_attempt(ctx, delivery, 1, status_code=500, response_body=HOSTILE)
+    async with ctx.store.reading() as tx:
+        first, *_ = await recipients.of_message(tx, account_id, message_id)
+    return {
+        "api_key": key.id,
+        "credential": credential.id,
+        "domain": owned.id,
+        "message": message_id,
+        "recipient": first.id,
+        "suppression": suppressed.email_key,
+        "template": "furniture",
+        "webhook_delivery": delivery.id,
+    }
+
+
+def receive(mail: dev_inbox.Inbox) -> str:
+    """A message in the inbox of the simulator; its id."""
+    head = f"From: x@example.com\r\nTo: y@example.net\r\nSubject: {HOSTILE}\r\nContent-Type: text/html\r\n"
+    content = f"{head}\r\n{HOSTILE}\r\n".encode()
+    return mail.add(values.MailTransaction("x@example.com", ("y@example.net",), (content,))).id
+
+
+async def dump(url: str) -> Dump:
+    """Every row of a store."""
+    if url.startswith("sqlite:///"):
+        return _of_file(url.removeprefix("sqlite:///"))
+    connection = await asyncpg.connect(url)
+    try:
+        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        found = {name: await connection.fetch(f"SELECT * FROM {name}") for (name,) in tables}  # noqa: S608 - ours
+        return {name: sorted((tuple(row) for row in rows), key=repr) for name, rows in found.items()}
+    finally:
+        await connection.close()
+
+
+def _of_file(path: str) -> Dump:
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        return {name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in tables}  # noqa: S608
+    finally:
+        connection.close()

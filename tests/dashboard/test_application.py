@@ -1,0 +1,346 @@
+"""What every page has in common: where a change may come from, what answers carry, and how refusals look."""
+
+import dataclasses
+import re
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from postroad import config, roles
+from postroad.api import authentication
+from postroad.dashboard import error_pages
+from postroad.dashboard import site as sites
+from postroad.model import caller
+from postroad.services import context
+from postroad.services.auth import api_keys, credentials
+from postroad.services.auth import authentication as caller_authentication
+from postroad.services.suppressions import registry as suppressions
+from postroad.storage import accounts as stored_accounts
+from postroad.web import application
+from tests import contexts
+from tests.dashboard import browser_client
+from tests.dashboard.browser_client import Browser
+
+ADD = {"email": "somebody@example.net"}
+SECURE_URL = "https://mail.example"
+
+
+@pytest_asyncio.fixture
+async def secured(
+    ctx: context.Context, site: sites.Site, mine: stored_accounts.Account
+) -> AsyncIterator[tuple[browser_client.Served, Browser]]:
+    """The dashboard as people reach it over TLS, and an owner's browser there."""
+    served = browser_client.serve(ctx, dataclasses.replace(site, base_url=SECURE_URL))
+    user = await browser_client.person(ctx, mine.id, "secure@mine.example", caller.Role.OWNER)
+    async with browser_client.open_browser(ctx, served, user, base_url=SECURE_URL) as browser:
+        yield served, browser
+
+
+async def on_the_list(ctx: context.Context, account_id: str) -> list[str]:
+    return [row.email_key for row in await suppressions.page(ctx, account_id, after="", limit=10)]
+
+
+def cookie_fields(response: httpx.Response) -> list[str]:
+    return response.headers.get_list("set-cookie")
+
+
+# Where a change may come from
+
+
+async def test_a_form_with_the_sessions_word_is_done(ctx: context.Context, browser: Browser) -> None:
+    assert (await browser.post("/suppressions", ADD)).status_code == 303
+    assert await on_the_list(ctx, browser.account_id) == ["somebody@example.net"]
+
+
+@pytest.mark.parametrize("word", [None, "", "0" * 64, "é", "\ud7ff"])
+async def test_a_form_without_the_right_word_changes_nothing(
+    ctx: context.Context, browser: Browser, word: str | None
+) -> None:
+    fields = ADD if word is None else {**ADD, "word": word}
+    refused = await browser.client.post("/suppressions", data=fields)
+    assert refused.status_code == 403
+    assert "not valid any more" in refused.text
+    assert await on_the_list(ctx, browser.account_id) == []
+
+
+async def test_the_word_of_another_session_is_worth_nothing(
+    ctx: context.Context, served: browser_client.Served, browser: Browser, stranger: Browser
+) -> None:
+    assert browser.user is not None
+    async with browser_client.open_browser(ctx, served, browser.user) as second:
+        assert second.word != browser.word
+        for word in (second.word, stranger.word):
+            refused = await browser.client.post("/suppressions", data={**ADD, "word": word})
+            assert refused.status_code == 403
+    assert await on_the_list(ctx, browser.account_id) == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://postroad.test.evil.example"},
+        {"Origin": "http://postroad.test:8080"},
+        {"Origin": ""},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "http://postroad.test"},
+    ],
+    ids=str,
+)
+async def test_what_another_site_has_started_changes_nothing_though_it_knew_the_word(
+    ctx: context.Context, browser: Browser, headers: dict[str, str]
+) -> None:
+    refused = await browser.client.post("/suppressions", data={**ADD, "word": browser.word}, headers=headers)
+    assert refused.status_code == 403
+    assert "another site" in refused.text
+    assert await on_the_list(ctx, browser.account_id) == []
+
+
+@pytest.mark.parametrize("origin", ["http://postroad.test", "HTTP://Postroad.test", "https://postroad.test"])
+async def test_a_page_of_ours_says_so_and_is_heard(ctx: context.Context, browser: Browser, origin: str) -> None:
+    headers = {"Origin": origin, "Sec-Fetch-Site": "same-origin"}
+    done = await browser.client.post("/suppressions", data={**ADD, "word": browser.word}, headers=headers)
+    assert done.status_code == 303
+    assert len(await on_the_list(ctx, browser.account_id)) == 1
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data; boundary=x", ""])
+async def test_only_a_form_is_a_form(ctx: context.Context, browser: Browser, kind: str) -> None:
+    content = f"email=somebody%40example.net&word={browser.word}".encode()
+    headers = {"Content-Type": kind} if kind else {}
+    refused = await browser.client.post("/suppressions", content=content, headers=headers)
+    assert refused.status_code == 400
+    json = {**ADD, "word": browser.word}
+    assert (await browser.client.post("/suppressions", json=json)).status_code == 400
+    assert await on_the_list(ctx, browser.account_id) == []
+
+
+async def test_a_look_changes_nothing_whatever_stands_in_its_address(ctx: context.Context, browser: Browser) -> None:
+    answer = await browser.get("/suppressions", **ADD, word=browser.word)
+    assert answer.status_code == 400
+    assert await on_the_list(ctx, browser.account_id) == []
+
+
+async def test_a_field_that_no_form_has_is_refused(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
+    refused = await browser.post("/suppressions", {**ADD, "account_id": stranger.account_id})
+    assert refused.status_code == 400
+    assert "account_id" in refused.text
+    assert await on_the_list(ctx, stranger.account_id) == await on_the_list(ctx, browser.account_id) == []
+
+
+# Doors do not take each other's keys
+
+
+async def test_no_other_credential_opens_the_dashboard(ctx: context.Context, browser: Browser, nobody: Browser) -> None:
+    assert browser.user is not None
+    token = (await caller_authentication.issue_token(ctx, browser.user)).token
+    credential, password = await credentials.create(ctx, browser.account_id, "SMTP")
+    scopes = frozenset({caller.Permission.SEND})
+    _, key = await api_keys.create(ctx, browser.account_id, credential_id=None, name="Key", scopes=scopes)
+    for value in (token, key, "", "x.y.z", "é"):
+        headers = {b"Cookie": f"postroad={value}".encode(), b"Accept": b"application/json"}
+        answer = await nobody.client.get("/profile", headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+    for field in (f"Bearer {token}", f"Bearer {key}"):
+        assert (await nobody.client.get("/profile", headers={"Authorization": field})).status_code == 303
+    basic = httpx.BasicAuth(credential.username, password)
+    assert (await nobody.client.get("/profile", auth=basic)).status_code == 303
+
+
+async def test_a_session_opens_no_other_door(ctx: context.Context, browser: Browser) -> None:
+    assert browser.session is not None
+    api = application.Application(
+        ctx,
+        roles.ROUTES,
+        authenticate=authentication.authenticate,
+        require=caller_authentication.require,
+        clock=ctx.clock,
+        entropy=ctx.entropy,
+        log=browser_client.quiet_log(),
+    )
+    async with browser_client.open_client(api) as client:
+        bearer = {"Authorization": f"Bearer {browser.session.token}"}
+        assert (await client.get("/v1/account", headers=bearer)).status_code == 401
+        cookie = {"Cookie": f"postroad={browser.session.token}"}
+        assert (await client.get("/v1/account", headers=cookie)).status_code == 401
+
+
+async def test_a_cookie_that_was_sent_twice_is_none(browser: Browser, nobody: Browser) -> None:
+    assert browser.session is not None
+    token = browser.session.token
+    for cookie in (f"postroad={token}; postroad=x", f"postroad=x; postroad={token}", f"__Host-postroad={token}"):
+        assert (await nobody.client.get("/profile", headers={"Cookie": cookie})).status_code == 303
+
+
+# What answers carry
+
+
+async def test_a_notice_is_shown_once_and_is_only_text(browser: Browser) -> None:
+    done = await browser.post("/suppressions", ADD)
+    (field,) = cookie_fields(done)
+    assert re.fullmatch(r"postroad_notice=good![\w%.~-]+; Path=/; Max-Age=60; HttpOnly; SameSite=Lax", field)
+    page = await browser.follow(done)
+    assert browser_client.notice_of(done) in page.text
+    assert "Max-Age=0" in cookie_fields(page)[0]
+    assert browser_client.notice_of(done) not in (await browser.get("/suppressions")).text
+    browser.client.cookies.set("postroad_notice", "%3Cscript%3Ealert(1)%3C/script%3E", domain="postroad.test")
+    assert "<script>alert" not in (await browser.get("/suppressions")).text
+
+
+async def test_a_notice_looks_as_good_as_it_is(browser: Browser) -> None:
+    for value, shown in (
+        ("bad!Lost.", '<p class="notice bad" role="alert">Lost.</p>'),
+        ("warn!Half.", '<p class="notice warn" role="status">Half.</p>'),
+        ("good%20x!Done.", '<p class="notice good" role="status">Done.</p>'),
+    ):
+        browser.client.cookies.set("postroad_notice", value, domain="postroad.test", path="/")
+        assert shown in (await browser.get("/suppressions")).text
+
+
+async def test_a_browser_over_tls_gets_cookies_that_never_leave_it(
+    secured: tuple[browser_client.Served, Browser],
+) -> None:
+    served, browser = secured
+    page = await browser.get("/profile")
+    assert page.status_code == 200
+    assert page.headers["strict-transport-security"] == "max-age=31536000"
+    (notice,) = cookie_fields(await browser.post("/suppressions", ADD))
+    assert notice.startswith("__Host-postroad_notice=")
+    assert notice.endswith("; HttpOnly; SameSite=Lax; Secure")
+    async with browser_client.open_client(served, base_url=SECURE_URL) as client:
+        login = {"email": "secure@mine.example", "password": contexts.PASSWORD}
+        (session,) = cookie_fields(await client.post("/login", data=login))
+        assert session.startswith("__Host-postroad=")
+        assert session.endswith("; HttpOnly; SameSite=Lax; Secure")
+        # The cookie's other name does not count here: a neighbouring host could have set it.
+        bare = {"Cookie": session.partition(";")[0].removeprefix("__Host-")}
+        client.cookies.clear()
+        assert (await client.get("/profile", headers=bare)).status_code == 303
+
+
+async def test_without_tls_nothing_promises_it(browser: Browser) -> None:
+    page = await browser.get("/profile")
+    assert "strict-transport-security" not in page.headers
+
+
+async def test_the_configured_address_is_an_origin_of_ours_whatever_the_host(
+    ctx: context.Context, secured: tuple[browser_client.Served, Browser]
+) -> None:
+    _, browser = secured
+    fields = {**ADD, "word": browser.word}
+    headers = {"Origin": SECURE_URL, "Host": "inside:8080"}
+    assert (await browser.client.post("/suppressions", data=fields, headers=headers)).status_code == 303
+    assert len(await on_the_list(ctx, browser.account_id)) == 1
+
+
+# Refusals
+
+
+async def test_a_refusal_is_a_page_with_its_request_id(browser: Browser) -> None:
+    missing = await browser.get("/nothing/here")
+    assert missing.status_code == 404
+    assert missing.headers["content-type"] == "text/html; charset=utf-8"
+    assert missing.headers["content-security-policy"] == sites.POLICY
+    assert missing.headers["x-request-id"] in missing.text
+    assert "not_found" in missing.text
+    wrong = await browser.post("/suppressions", {"email": "<b>nobody</b>"})
+    assert wrong.status_code == 400
+    assert wrong.headers["x-request-id"] in wrong.text
+    assert "<b>nobody" not in wrong.text
+
+
+async def test_people_are_told_in_their_own_words_that_there_is_no_page(browser: Browser) -> None:
+    missing = await browser.get("/nothing/here")
+    assert "There is no page at this address." in missing.text
+    assert "/docs" not in missing.text
+    again = await browser.get("/domains/dom_1/check")
+    assert (again.status_code, again.headers["allow"]) == (405, "POST")
+    assert "This address only takes forms" in again.text
+    assert '<a href="/domains">Domains</a>' in again.text
+
+
+async def test_a_form_that_is_refused_says_that_nothing_is_lost(browser: Browser) -> None:
+    wrong = await browser.post("/suppressions", {"email": "nobody"})
+    assert "Nothing was changed. Go back" in wrong.text
+    assert '<a href="/suppressions">Suppressions</a>' in wrong.text
+    for path in ("/domains/dom_1/remove", "/nothing/here"):
+        assert "Nothing was changed" not in (await browser.post(path)).text
+    assert "Nothing was changed" not in (await browser.get("/messages", search="nothing:here", before="x")).text
+
+
+async def test_where_a_refusal_leads_there_is_a_page(browser: Browser) -> None:
+    for path, name in error_pages.SECTIONS.values():
+        page = await browser.get(path)
+        if path == "/login":
+            assert page.status_code == 303
+            continue
+        assert page.status_code == 200
+        assert f">{name}</a>" in page.text or path == "/profile"
+
+
+async def test_fields_of_forms_keep_what_was_typed_on_the_way_back(browser: Browser) -> None:
+    """Browsers forget what stands in a field with autocomplete="off", so only boxes for searching may have it."""
+    for path in (
+        "/domains",
+        "/suppressions",
+        "/credentials",
+        "/keys",
+        "/template/new",
+        "/webhook",
+        "/team",
+        "/profile",
+    ):
+        page = (await browser.get(path)).text
+        fields = re.findall(r"<(?:input|textarea|select)[^>]*>", page)
+        assert fields
+        assert [field for field in fields if 'autocomplete="off"' in field and 'type="search"' not in field] == []
+
+
+async def test_programs_and_scripts_of_ours_get_a_refusal_as_an_object(browser: Browser, nobody: Browser) -> None:
+    for headers in ({"Accept": "application/json"}, {"Accept": "*/*"}, {"X-Enhanced": "form"}):
+        missing = await browser.client.get("/nothing/here", headers=headers)
+        assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+        assert missing.json()["request_id"] == missing.headers["x-request-id"]
+        unknown = await nobody.client.get("/profile", headers=headers)
+        assert (unknown.status_code, unknown.json()["code"]) == (401, "unauthorized")
+
+
+async def test_a_script_of_ours_is_told_where_to_go(browser: Browser) -> None:
+    fields = {**ADD, "word": browser.word}
+    done = await browser.client.post("/suppressions", data=fields, headers={"X-Enhanced": "form"})
+    assert (done.status_code, done.headers["go-to"], done.content) == (204, "/suppressions", b"")
+    assert "location" not in done.headers
+
+
+async def test_a_method_that_a_page_does_not_have_is_refused(browser: Browser) -> None:
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
+        refused = await browser.client.request(method, "/profile")
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
+
+
+async def test_something_that_broke_is_a_page_that_tells_nothing(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("the password of the store is 1234")
+
+    monkeypatch.setattr(caller_authentication, "me", broken)
+    answer = await browser.get("/profile")
+    assert answer.status_code == 500
+    assert answer.headers["x-request-id"] in answer.text
+    assert "1234" not in answer.text
+
+
+async def test_a_suspended_account_sees_it_on_every_page(ctx: context.Context, browser: Browser) -> None:
+    async with ctx.store.transaction() as tx:
+        await stored_accounts.suspend(tx, browser.account_id, reason="spam & more", by=stored_accounts.OPERATOR, now=1)
+    assert "spam &amp; more" in (await browser.get("/profile")).text
+
+
+def test_the_settings_have_no_address_unless_it_is_written() -> None:
+    settings = config.load(environment={}, overrides={})
+    assert not sites.build(settings, mail=None, is_stopping=bool).is_secure

@@ -1,0 +1,72 @@
+"""Queues of any length, made quickly, by the accepting transaction itself."""
+
+from typing import Final
+
+from postroad.model import identifiers, mail, throttle
+from postroad.services import context
+from postroad.services.acceptance import transaction
+from postroad.services.accounts import registry as accounts
+from postroad.storage import messages, recipients
+from tests import accepted_mail
+
+BATCH: Final = 2_000
+# What the store has to keep of each message, and how many may come, is not what these tests are about.
+POLICIES: Final = transaction.Policies(rate=throttle.RateLimit(rate=1_000_000, burst=1_000_000), warmup_caps=())
+MIME: Final = b"From: shop@example.com\r\nMessage-ID: <%s@example.com>\r\nSubject: Hello\r\n\r\nHello\r\n"
+
+
+async def new_account(ctx: context.Context, name: str, *, domain: str = accepted_mail.DOMAIN) -> str:
+    """An account that may send as much as it likes."""
+    account = await accounts.create(ctx, name)
+    await accepted_mail.allow_sending(ctx, account.id, domain=domain, amount=1_000_000)
+    return account.id
+
+
+async def fill(
+    ctx: context.Context, account_id: str, domain: str, *, count: int, each: int = 1, name: str = "n"
+) -> list[str]:
+    """Accept messages with `each` recipients, `count` recipients in all; returns their addresses."""
+    emails = [f"{name}{number}@{domain}" for number in range(count)]
+    submissions = [
+        _submission(ctx, account_id, emails[start : start + each], now=ctx.clock() + start)
+        for start in range(0, count, each)
+    ]
+    size = max(1, BATCH // each)
+    for start in range(0, len(submissions), size):
+        async with ctx.store.transaction() as tx:
+            await transaction.accept(tx, submissions[start : start + size], policies=POLICIES)
+    ctx.mail_wakeup.set()
+    return emails
+
+
+def _submission(ctx: context.Context, account_id: str, emails: list[str], *, now: int) -> transaction.Submission:
+    message_id = ctx.new_id(identifiers.MESSAGE, now=now)
+    sender, mime = f"shop@{accepted_mail.DOMAIN}", MIME % message_id.encode()
+    message = messages.NewMessage(
+        id=message_id,
+        account_id=account_id,
+        credential_id=account_id,
+        source=mail.Source.API,
+        sender=sender,
+        sender_key=sender,
+        subject="Hello",
+        recipient_count=len(emails),
+        size=len(mime),
+        request_id="req_" + "0" * 28,
+        response=b"{}",
+        created_at=ctx.clock(),
+        mime=mime,
+        tags=(),
+    )
+    to = [
+        recipients.NewRecipient(
+            message_id,
+            ctx.new_id(identifiers.RECIPIENT, now=now + index),
+            account_id,
+            email,
+            email,
+            email.rpartition("@")[2],
+        )
+        for index, email in enumerate(emails)
+    ]
+    return transaction.Submission(message, to, ctx.new_id(identifiers.LEDGER, now=now), None)

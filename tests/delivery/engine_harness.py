@@ -1,0 +1,252 @@
+"""A delivery engine that runs in a test: a real context, a real name server, and a clock that stands until moved.
+
+    async with engines.delivering(url, port=peer.port) as post:
+        seen = await post.settle(await post.send("ada@example.net"))
+
+Mail for example.net goes to mx.example.net, which is 127.0.0.1; `zones` says otherwise. The clock decides when
+recipients are due; pools and breakers go by the event loop's time. Whenever a message has settled the books are
+audited, and at the end the log must not hold an error.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+from postroad import config
+from postroad.delivery import engine
+from postroad.model import identifiers, mail
+from postroad.services import context
+from postroad.services.acceptance import transaction
+from postroad.services.accounts import registry as accounts
+from postroad.services.maintenance import consistency
+from postroad.services.messages import lookup as messages
+from postroad.storage import attempts as stored_attempts
+from postroad.storage import messages as stored_messages
+from postroad.storage import provider_queues as stored_provider_queues
+from postroad.storage import queue_views, suppressions
+from postroad.storage import recipients as stored_recipients
+from tests import accepted_mail, contexts, dns_server
+
+HELLO_NAME: Final = "relay.example.com"
+HOST: Final = "mx.example.net"
+CREDITS: Final = 1_000
+# A wait that is longer has failed; nothing here takes more than a few seconds.
+TIMEOUT_SECONDS: Final = 30.0
+LOOK_SECONDS: Final = 0.01
+FINAL: Final = frozenset({"delivered", "bounced", "failed"})
+# Patient with peers, because the machine may be busy; a test whose peer is silent is impatient.
+QUICK: Final = {
+    "mta_sts": False,
+    "sign": False,
+    "connect_seconds": 20,
+    "reply_seconds": 20,
+    "content_seconds": 20,
+    "grace_seconds": 5,
+    "poll_milliseconds": 20,
+    "retry_seconds": [60, 300],
+}
+SHORT_TIMEOUTS: Final[dict[str, Any]] = {"connect_seconds": 1, "reply_seconds": 1, "content_seconds": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A message as the store shows it."""
+
+    message: stored_messages.Message
+    recipients: list[stored_recipients.Recipient]
+    attempts: list[stored_attempts.Attempt]
+
+    @property
+    def recipient(self) -> stored_recipients.Recipient:
+        """The only one."""
+        assert len(self.recipients) == 1
+        return self.recipients[0]
+
+    @property
+    def attempt(self) -> stored_attempts.Attempt:
+        """The only one."""
+        assert len(self.attempts) == 1
+        return self.attempts[0]
+
+    @property
+    def standing(self) -> tuple[str, int, int | None]:
+        """Status, attempts and last code of the only recipient."""
+        return self.recipient.status, self.recipient.attempt_count, self.recipient.last_smtp_code
+
+    def by_address(self) -> dict[str, stored_recipients.Recipient]:
+        """The recipients by their addresses."""
+        return {recipient.email: recipient for recipient in self.recipients}
+
+
+@dataclass(slots=True)
+class EngineHarness:
+    """A running engine, and the account whose mail it brings."""
+
+    ctx: context.Context
+    clock: contexts.Clock
+    dns: dns_server.DnsServer
+    account_id: str
+    engine: engine.Engine
+    log: list[Any]
+
+    async def send(self, *to: str, **fields: Any) -> str:
+        """Accept a message and return its id."""
+        return await accepted_mail.accept(self.ctx, self.account_id, to=to or ("ada@example.net",), **fields)
+
+    async def prove(self, email: str = "first@example.net") -> None:
+        """Have the destination answer once: only then it gets more than a few recipients at a time."""
+        assert (await self.settle(await self.send(email))).standing == ("delivered", 1, 250)
+
+    async def send_bytes(self, mime: bytes, email: str = "ada@example.net") -> str:
+        """Accept a message with exactly these bytes, as a door for complete messages would."""
+        now = self.clock.now
+        message_id = self.ctx.new_id(identifiers.MESSAGE, now=now)
+        sender = f"shop@{accepted_mail.DOMAIN}"
+        message = stored_messages.NewMessage(
+            id=message_id,
+            account_id=self.account_id,
+            credential_id=self.account_id,
+            source=mail.Source.SMTP,
+            sender=sender,
+            sender_key=sender,
+            subject="",
+            recipient_count=1,
+            size=len(mime),
+            request_id="req_" + "0" * 28,
+            response=b"{}",
+            created_at=now,
+            mime=mime,
+            tags=(),
+        )
+        recipient_id = self.ctx.new_id(identifiers.RECIPIENT, now=now)
+        domain = email.rpartition("@")[2]
+        recipient = stored_recipients.NewRecipient(message_id, recipient_id, self.account_id, email, email, domain)
+        ledger_id = self.ctx.new_id(identifiers.LEDGER, now=now)
+        await self.ctx.accept_commits.submit(transaction.Submission(message, [recipient], ledger_id, None))
+        self.ctx.mail_wakeup.set()
+        return message_id
+
+    async def see(self, message_id: str) -> Seen:
+        """The message as it stands now."""
+        message, reached = await messages.find(self.ctx, self.account_id, message_id)
+        async with self.ctx.store.reading() as tx:
+            return Seen(message, reached, await stored_attempts.of_message(tx, self.account_id, message_id))
+
+    async def settle(self, message_id: str, *, attempts: int = 1) -> Seen:
+        """The message when each recipient is final or was tried this often, and the engine holds nothing of it."""
+
+        async def is_settled() -> bool:
+            _, reached = await messages.find(self.ctx, self.account_id, message_id)
+            return all(one.status in FINAL or one.attempt_count >= attempts for one in reached)
+
+        await until(is_settled)
+        await self.rest(message_id)
+        report = await consistency.run(self.ctx)
+        assert report.findings == []
+        return await self.see(message_id)
+
+    async def rest(self, message_id: str) -> None:
+        """Until the engine holds no recipient of the message: a result is on disk a moment before that."""
+
+        async def is_free() -> bool:
+            return all(key[1] != message_id for key in self.engine._held._held)
+
+        await until(is_free)
+
+    def pass_seconds(self, seconds: float) -> None:
+        """Move the clock, and have the engine look."""
+        self.clock.pass_seconds(seconds)
+        self.ctx.mail_wakeup.set()
+
+    async def credits(self) -> tuple[int, int]:
+        """What the account has spent for good, and what is reserved."""
+        account = await accounts.find(self.ctx, self.account_id)
+        return CREDITS - account.available - account.reserved, account.reserved
+
+    async def suppressed(self, *emails: str) -> dict[str, str]:
+        """Which of the addresses are on the list, and why."""
+        async with self.ctx.store.reading() as tx:
+            found = await suppressions.find(tx, [(self.account_id, email) for email in emails])
+        return {email: suppression.reason for (_, email), suppression in found.items()}
+
+    async def due_in(self, message_id: str) -> float:
+        """In how many seconds the only recipient of a message is tried again."""
+        async with self.ctx.store.scanning() as tx:
+            chosen = queue_views.Filter(message_id=message_id)
+            (row,) = await queue_views.page(tx, chosen, state=queue_views.WAITING, limit=2)
+        return (row.due_at - self.clock.now) / contexts.SECOND
+
+    async def pool_states(self) -> dict[str, str]:
+        """What the store was told of pools."""
+        async with self.ctx.store.reading() as tx:
+            return {pool.name: pool.state for pool in await stored_provider_queues.heard_since(tx, 0)}
+
+
+async def until(is_so: Callable[[], Any]) -> None:
+    """Ask again and again, for a bounded time, until it is so."""
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while not await is_so():
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+def zones_of(hosts: Mapping[str, str], *, domain: str = "example.net") -> dns_server.Zones:
+    """A domain whose mail hosts, in this order of preference, have these addresses."""
+    records = [f"{number}0 {host}." for number, host in enumerate(hosts, start=1)]
+    return {domain: {"MX": records}, **{host: {"A": [address]} for host, address in hosts.items()}}
+
+
+def loopback_addresses(count: int) -> list[str]:
+    """Addresses that no other test uses at this time, so that peers on them can share a port."""
+    network = f"127.{secrets.randbelow(250) + 2}.{secrets.randbelow(250) + 2}"
+    return [f"{network}.{number}" for number in range(1, count + 1)]
+
+
+@contextlib.asynccontextmanager
+async def running_engine(
+    url: str,
+    *,
+    port: int,
+    zones: dns_server.Zones | None = None,
+    pools: Mapping[str, object] | None = None,
+    clock: contexts.Clock | None = None,
+    **delivery: Any,
+) -> AsyncIterator[EngineHarness]:
+    """An engine on the store at `url`, for the time of the block; `delivery` and `pools` are settings."""
+    clock = clock or contexts.Clock()
+    async with dns_server.running(zones_of({HOST: "127.0.0.1"}) if zones is None else zones) as dns:
+        settings = config.load(
+            environment={},
+            overrides={
+                "database": {"url": url},
+                "security": {"secret_key": contexts.SECRET_KEY},
+                "delivery": {**QUICK, "mx_port": port, "resolvers": [dns.address], **delivery},
+                "pools": pools or {},
+                "warmup": {"enabled": False},
+            },
+        )
+        async with context.open_context(settings, clock=clock) as ctx:
+            account = await accounts.create(ctx, "Shop")
+            await accepted_mail.allow_sending(ctx, account.id, amount=CREDITS)
+            async with running(ctx) as (started, log):
+                yield EngineHarness(ctx, clock, dns, account.id, started, log)
+
+
+@contextlib.asynccontextmanager
+async def running(ctx: context.Context) -> AsyncIterator[tuple[engine.Engine, list[Any]]]:
+    """An engine on a context, for the time of the block, and what it logs."""
+    capture = structlog.testing.LogCapture()
+    log = structlog.wrap_logger(None, processors=[capture], wrapper_class=structlog.make_filtering_bound_logger("info"))
+    stopping = asyncio.Event()
+    started = engine.Engine(ctx, hello_name=HELLO_NAME, log=log)
+    task = asyncio.create_task(started.run(stopping))
+    try:
+        yield started, capture.entries
+    finally:
+        stopping.set()
+        await task
+    assert [entry for entry in capture.entries if entry["log_level"] in {"error", "critical"}] == []

@@ -1,0 +1,74 @@
+"""A router on a real name server, with a clock that stands still and no chance."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from postroad import config
+from postroad.delivery import routing
+from postroad.network import https_get, resolver
+from postroad.telemetry import logs
+from tests import dns_server
+
+# An address for tests (RFC 5737): nothing is sent there.
+ADDRESS = "192.0.2.1"
+
+
+@dataclass(slots=True)
+class RouterHarness:
+    """What a test looks at and moves."""
+
+    router: routing.Router
+    dns: dns_server.DnsServer
+    now: list[float]
+
+    async def route(self, domain: str) -> routing.Route:
+        """The route, which has to be one."""
+        found = await self.router.route(domain)
+        assert isinstance(found, routing.Route), found
+        return found
+
+    async def no_route(self, domain: str) -> routing.NoRoute:
+        """The reason why there is none."""
+        found = await self.router.route(domain)
+        assert isinstance(found, routing.NoRoute), found
+        return found
+
+    async def names(self, domain: str) -> list[str]:
+        """The hosts in the order to try."""
+        return [host.name for host in (await self.route(domain)).hosts]
+
+
+@contextlib.asynccontextmanager
+async def running(
+    zones: dns_server.Zones,
+    *,
+    secure: Collection[str] = (),
+    own_names: Iterable[str] = (),
+    https: https_get.Client | None = None,
+    shuffle: Callable[[list[resolver.Mx]], None] | None = None,
+    log: logs.Logger | None = None,
+    timeout_seconds: float = 30,
+    **settings: Any,
+) -> AsyncIterator[RouterHarness]:
+    """A router for the time of the block.
+
+    It waits long for DNS, which may be slow on a busy machine; a test whose DNS is silent says for how long.
+    """
+    async with dns_server.running(zones, secure=secure) as server:
+        delivery = {"mta_sts": False, **settings}
+        now = [1000.0]
+        router = routing.Router(
+            config.load(environment={}, overrides={"delivery": delivery}).delivery,
+            resolver.Resolver([server.address], try_seconds=timeout_seconds / 3, query_seconds=timeout_seconds),
+            clock=lambda: now[0],
+            shuffle=shuffle or (lambda _hosts: None),
+            own_names=own_names,
+            https=https,
+            log=log,
+        )
+        try:
+            yield RouterHarness(router, server, now)
+        finally:
+            await router.close()

@@ -1,0 +1,259 @@
+"""One job, host after host: who decides, which connection is used, and what counts when everybody refuses."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from postroad.delivery import attempter, hosts, message_loader, routing
+from postroad.model import breaker, tls_policy
+from postroad.model.bounces import disposition as bounces_disposition
+from postroad.network import smtp_connection
+from postroad.protocol.smtp import values
+from postroad.storage import queue
+from tests import smtp_peers
+from tests.delivery import engine_harness, parts
+
+Verdict = bounces_disposition.Verdict
+REFUSES_ALL = {"BANNER": ("554 5.3.2 not here", smtp_peers.CLOSE)}
+
+
+@dataclass(slots=True)
+class AttempterHarness:
+    """Hosts that are remembered, and a link."""
+
+    hosts: hosts.Hosts
+    tries: attempter.Attempter
+    slot: attempter.ConnectionSlot
+    opened: list[str]
+
+    async def attempt(self, job: message_loader.Job, *, max_deliveries: int = 100) -> attempter.JobResult | None:
+        return await self.tries.attempt(job, self.slot, max_deliveries=max_deliveries)
+
+    async def outcome(self, job: message_loader.Job) -> attempter.JobResult:
+        job_result = await self.attempt(job)
+        assert job_result is not None
+        return job_result
+
+    def break_down(self, host: routing.Host) -> None:
+        for _ in range(breaker.FAILURES_TO_OPEN):
+            self.hosts.failed(host)
+
+
+@contextlib.asynccontextmanager
+async def trying_out() -> AsyncIterator[AttempterHarness]:
+    known = hosts.Hosts(parts.Time())
+    opened: list[str] = []
+
+    async def connect(host: routing.Host) -> smtp_connection.SmtpConnection:
+        opened.append(host.address)
+        return await parts.connect(host)
+
+    harness = AttempterHarness(known, attempter.Attempter(known, connect), attempter.ConnectionSlot(), opened)
+    try:
+        yield harness
+    finally:
+        await harness.slot.close()
+
+
+def job_for(*there: routing.Host, recipients: Sequence[str] = ("ada@example.net",)) -> message_loader.Job:
+    claims = tuple(
+        queue.Claimed("acc_1", "em_1", f"rcp_{number}", "example.net acc_1", email, email, 100, 0, 0, 0)
+        for number, email in enumerate(recipients)
+    )
+    transaction = values.MailTransaction("shop@example.com", tuple(recipients), (b"Subject: Hello\r\n\r\nHello\r\n",))
+    return message_loader.Job(claims, parts.route_to(*there), len(claims), transaction)
+
+
+def verdicts(job_result: attempter.JobResult) -> list[str]:
+    return [disposition.verdict for disposition in job_result.dispositions]
+
+
+async def test_the_first_host_that_takes_the_message_decides() -> None:
+    async with trying_out() as harness, smtp_peers.serving() as peer:
+        job_result = await harness.outcome(job_for(parts.host_at(peer.port), parts.host_at(peer.port, name="mx2")))
+        assert verdicts(job_result) == [Verdict.DELIVERED]
+        assert (job_result.host, job_result.address, job_result.tls) == ("mx.example.net", "127.0.0.1", "")
+        assert (len(peer.transactions), peer.connections) == (1, 1)
+
+
+async def test_each_recipient_has_its_own_result() -> None:
+    script = {"RCPT": lambda line: "550 5.1.1 nobody" if "bob" in line else "250 ok"}
+    async with trying_out() as harness, smtp_peers.serving(script) as peer:
+        job = job_for(parts.host_at(peer.port), recipients=["ada@example.net", "bob@example.net"])
+        job_result = await harness.outcome(job)
+        assert verdicts(job_result) == [Verdict.DELIVERED, Verdict.BOUNCED]
+        assert not job_result.wants_next_host
+        assert not job_result.had_no_effect
+
+
+async def test_a_host_that_cannot_be_reached_or_refuses_everybody_is_followed_by_the_next() -> None:
+    first, second, third = engine_harness.loopback_addresses(3)
+    async with (
+        trying_out() as harness,
+        smtp_peers.serving(REFUSES_ALL, host=second) as refusing,
+        smtp_peers.serving(host=third, port=refusing.port) as good,
+    ):
+        there = [parts.host_at(good.port, address=address) for address in (first, second, third)]
+        job_result = await harness.outcome(job_for(*there))
+        assert verdicts(job_result) == [Verdict.DELIVERED]
+        assert job_result.address == third
+        assert harness.opened == [first, second, third]
+
+
+async def test_a_refusal_is_final_only_when_all_hosts_refuse_for_good() -> None:
+    first, second = engine_harness.loopback_addresses(2)
+    busy = {"BANNER": ("421 4.3.2 busy", smtp_peers.CLOSE)}
+    async with trying_out() as harness, smtp_peers.serving(REFUSES_ALL, host=second) as refusing:
+        hosts_there = [parts.host_at(refusing.port, address=address) for address in (first, second)]
+        async with smtp_peers.serving(busy, host=first, port=refusing.port):
+            job_result = await harness.outcome(job_for(*hosts_there))
+            assert verdicts(job_result) == [Verdict.RETRY]
+            assert job_result.address == first
+        async with smtp_peers.serving(REFUSES_ALL, host=first, port=refusing.port):
+            job_result = await harness.outcome(job_for(*hosts_there))
+            assert verdicts(job_result) == [Verdict.BOUNCED]
+            assert job_result.address == second
+
+
+async def test_a_refusal_for_good_is_not_final_while_another_host_is_left_alone_by_its_breaker() -> None:
+    first, second = engine_harness.loopback_addresses(2)
+    async with trying_out() as harness, smtp_peers.serving(REFUSES_ALL, host=second) as refusing:
+        dead, backup = (parts.host_at(refusing.port, address=address) for address in (first, second))
+        harness.break_down(dead)
+        job_result = await harness.outcome(job_for(dead, backup))
+        assert harness.opened == [second]
+        assert verdicts(job_result) == [Verdict.RETRY]
+        assert job_result.results[0].reply == values.Reply(554, "not here", "5.3.2")
+
+
+async def test_nothing_is_done_when_no_host_may_be_tried() -> None:
+    async with trying_out() as harness:
+        host = parts.host_at(1)
+        harness.break_down(host)
+        assert await harness.attempt(job_for(host)) is None
+        assert harness.opened == []
+
+
+async def test_failures_to_connect_open_the_breaker_and_a_refusal_in_words_closes_it() -> None:
+    async with trying_out() as harness:
+        with smtp_peers.refusing_port() as port:
+            job = job_for(parts.host_at(port))
+            for _ in range(breaker.FAILURES_TO_OPEN):
+                job_result = await harness.outcome(job)
+                assert job_result.is_unresponsive
+                assert job_result.had_no_effect
+            assert await harness.attempt(job) is None
+        async with smtp_peers.serving(REFUSES_ALL) as peer:
+            host = parts.host_at(peer.port)
+            harness.hosts.failed(host)
+            harness.hosts.failed(host)
+            job_result = await harness.outcome(job_for(host))
+            assert not job_result.is_unresponsive
+            harness.hosts.failed(host)
+            assert harness.hosts.blocked_until(job_for(host).route) is None
+
+
+async def test_encryption_that_one_domain_asks_for_in_vain_closes_the_host_to_nobody() -> None:
+    async with trying_out() as harness, smtp_peers.serving() as peer:
+        plain = parts.host_at(peer.port)
+        strict = routing.Host(plain.name, plain.address, plain.port, tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED))
+        for _ in range(breaker.FAILURES_TO_OPEN):
+            job_result = await harness.outcome(job_for(strict))
+            assert verdicts(job_result) == [Verdict.RETRY]
+            assert job_result.results[0].stage is values.Stage.STARTTLS
+        assert verdicts(await harness.outcome(job_for(plain))) == [Verdict.DELIVERED]
+
+
+async def test_a_host_that_hangs_up_without_a_word_is_silent() -> None:
+    async with trying_out() as harness, smtp_peers.serving({"BANNER": smtp_peers.CLOSE}) as peer:
+        job_result = await harness.outcome(job_for(parts.host_at(peer.port)))
+        assert job_result.is_unresponsive
+        assert verdicts(job_result) == [Verdict.RETRY]
+
+
+async def test_an_open_connection_is_used_until_it_has_carried_enough() -> None:
+    async with trying_out() as harness, smtp_peers.serving() as peer:
+        job = job_for(parts.host_at(peer.port))
+        for _ in range(3):
+            await harness.attempt(job, max_deliveries=3)
+        assert peer.connections == 1
+        assert harness.slot.is_exhausted(max_deliveries=3)
+        await harness.attempt(job, max_deliveries=3)
+        assert (peer.connections, len(peer.transactions)) == (2, 4)
+
+
+async def test_a_connection_to_another_host_or_under_another_policy_does_not_fit() -> None:
+    async with trying_out() as harness, smtp_peers.serving() as peer:
+        here = parts.host_at(peer.port)
+        assert not harness.slot.fits(parts.route_to(here), max_deliveries=9)
+        await harness.attempt(job_for(here))
+        assert harness.slot.fits(parts.route_to(parts.host_at(1), here), max_deliveries=9)
+        assert not harness.slot.fits(parts.route_to(parts.host_at(1)), max_deliveries=9)
+        assert not harness.slot.fits(parts.route_to(parts.host_at(peer.port, address="127.0.0.2")), max_deliveries=9)
+        stricter = routing.Host(here.name, here.address, here.port, tls_policy.OPPORTUNISTIC)
+        assert not harness.slot.fits(parts.route_to(stricter), max_deliveries=9)
+
+
+@pytest.mark.parametrize("farewell", [smtp_peers.CLOSE, ("421 4.4.2 idle for too long", smtp_peers.CLOSE)])
+async def test_a_kept_connection_that_was_closed_says_nothing_about_the_message(farewell: smtp_peers.Answer) -> None:
+    script: smtp_peers.Script = {"MAIL": ["250 ok", farewell, "250 ok"]}
+    async with trying_out() as harness, smtp_peers.serving(script) as peer:
+        job = job_for(parts.host_at(peer.port))
+        await harness.attempt(job)
+        job_result = await harness.outcome(job)
+        assert verdicts(job_result) == [Verdict.DELIVERED]
+        assert (peer.connections, len(peer.transactions)) == (2, 2)
+
+
+async def test_a_kept_connection_that_is_lost_while_all_hosts_are_left_alone_leaves_everything_undone() -> None:
+    script: smtp_peers.Script = {"MAIL": ["250 ok", smtp_peers.CLOSE]}
+    async with trying_out() as harness, smtp_peers.serving(script) as peer:
+        host = parts.host_at(peer.port)
+        await harness.attempt(job_for(host))
+        harness.break_down(host)
+        assert await harness.attempt(job_for(host)) is None
+
+
+async def test_a_connection_that_is_being_opened_can_be_cut_and_no_other_host_is_asked() -> None:
+    first, second = engine_harness.loopback_addresses(2)
+    script: smtp_peers.Script = {"EHLO": smtp_peers.SILENCE}
+    async with (
+        trying_out() as harness,
+        smtp_peers.serving(script, host=first) as silent,
+        smtp_peers.serving(host=second, port=silent.port) as good,
+    ):
+        there = [parts.host_at(silent.port, address=address) for address in (first, second)]
+        task = asyncio.create_task(harness.attempt(job_for(*there)))
+        await silent.wait_for("EHLO")
+        harness.slot.abort()
+        async with asyncio.timeout(parts.TIMEOUT_SECONDS):
+            job_result = await task
+        assert job_result is not None
+        assert job_result.had_no_effect
+        assert good.connections == 0
+        assert harness.hosts.is_proven(parts.route_to(there[0]))
+
+
+async def test_a_delivery_that_is_cut_has_a_result_and_is_not_begun_elsewhere() -> None:
+    async with trying_out() as harness, smtp_peers.serving({"MAIL": smtp_peers.SILENCE}) as peer:
+        task = asyncio.create_task(harness.attempt(job_for(parts.host_at(peer.port), parts.host_at(peer.port))))
+        await peer.wait_for("MAIL")
+        harness.slot.abort()
+        async with asyncio.timeout(parts.TIMEOUT_SECONDS):
+            job_result = await task
+        assert job_result is not None
+        assert job_result.had_no_effect
+        assert peer.connections == 1
+
+
+async def test_a_cancelled_attempt_leaves_no_connection_behind() -> None:
+    async with trying_out() as harness, smtp_peers.serving({"EHLO": smtp_peers.SILENCE}) as peer:
+        task = asyncio.create_task(harness.attempt(job_for(parts.host_at(peer.port))))
+        await peer.wait_for("EHLO")
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert harness.slot.opening is None

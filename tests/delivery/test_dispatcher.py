@@ -1,0 +1,315 @@
+"""From the store to the pools and back: every claim is sent, recorded or handed back, and none is lost."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from postroad import errors
+from postroad.delivery import dispatcher, message_loader, routing
+from postroad.services.maintenance import consistency
+from postroad.storage import queue, suppressions
+from tests import smtp_peers
+from tests.delivery import bulk_queue, parts
+
+NOWHERE = routing.NoRoute(permanent=True, detail="nosuch.example does not exist", valid_until=parts.FOREVER)
+
+
+async def settle(made: parts.Parts, one: dispatcher.Dispatcher) -> None:
+    """Walk and send until nothing is left."""
+
+    async def is_empty() -> bool:
+        await one.step()
+        return not len(made.held) and not await made.ready()
+
+    await parts.until(is_empty)
+    await one.stop()
+    await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
+
+
+async def test_a_recipient_is_claimed_prepared_sent_and_recorded(database_url: str) -> None:
+    async with parts.opened(database_url) as made, smtp_peers.serving() as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        one = made.dispatching()
+        message_id = await made.accept("ada@example.net", "bob@example.net")
+        await settle(made, one)
+        assert await made.statuses(message_id) == ["delivered", "delivered"]
+        assert [len(transaction.recipients) for transaction in peer.transactions] in ([2], [1, 1])
+        assert made.services.message_loader._prefetched_bytes == 0
+        assert all(one_pool.is_idle for one_pool in one.pools.values())
+        assert (await consistency.run(made.ctx)).findings == []
+
+
+async def test_a_domain_is_looked_up_once_and_claimed_when_its_route_is_known(url: str) -> None:
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        made.router.to_find["example.net"] = parts.route_to(parts.host_at(peer.port))
+        made.router.go_on.clear()
+        one = made.dispatching()
+        await made.accept()
+        for _ in range(3):
+            assert not await one.step()
+            await asyncio.sleep(0)
+        assert made.router.asked == ["example.net"]
+        assert len(made.held) == 0
+        made.router.go_on.set()
+        await parts.until(lambda: bool(made.wakes))
+        await settle(made, one)
+        assert len(peer.transactions) == 1
+
+
+async def test_a_look_up_that_fails_is_told_of_and_tried_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "ERROR_BACKOFF_SECONDS", 0.001)
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        one = made.dispatching()
+        await made.accept()
+        await one.step()
+        await parts.until(lambda: bool(made.wakes))
+        assert made.events() == ["routing_failed"]
+        made.router.to_find["example.net"] = parts.route_to(parts.host_at(peer.port))
+        await settle(made, one)
+        assert len(peer.transactions) == 1
+
+
+async def test_a_domain_without_a_route_gets_its_result(url: str) -> None:
+    async with parts.opened(url) as made:
+        made.router.known["example.net"] = NOWHERE
+        one = made.dispatching()
+        message_id = await made.accept()
+        await settle(made, one)
+        assert await made.statuses(message_id) == ["bounced"]
+
+
+async def test_a_route_that_is_forgotten_between_plan_and_claim_costs_nothing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with parts.opened(url) as made:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(25))
+        one = made.dispatching()
+        await made.accept()
+        claim = one._claim
+
+        async def claim_and_forget(plan: dispatcher.Plan, *, now: int, promote: bool) -> dispatcher.Claims:
+            claimed = await claim(plan, now=now, promote=promote)
+            made.router.known.clear()
+            return claimed
+
+        monkeypatch.setattr(one, "_bind", claim_and_forget)
+        assert await one.step()
+        assert len(made.held) == 0
+        assert len(await made.ready()) == 1
+
+
+async def test_a_suppressed_address_ends_without_an_attempt(url: str) -> None:
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        async with made.ctx.store.transaction() as tx:
+            await suppressions.add(
+                tx,
+                [suppressions.Suppression(made.account_id, "ada@example.net", "operator", "asked us", None, None, 1)],
+            )
+        one = made.dispatching()
+        message_id = await made.accept("ada@example.net", "bob@example.net")
+        await settle(made, one)
+        by_email = {recipient.email: recipient for recipient in await made.recipients(message_id)}
+        assert by_email["ada@example.net"].status == "bounced"
+        assert by_email["ada@example.net"].attempt_count == 0
+        assert "(asked us)" in (by_email["ada@example.net"].last_smtp_response or "")
+        assert by_email["bob@example.net"].status == "delivered"
+
+
+async def test_what_the_store_refuses_after_a_claim_is_not_claimed_at_all(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with parts.opened(url) as made:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(25))
+        one = made.dispatching()
+        await made.accept()
+
+        async def fail(*_: object) -> None:
+            raise errors.TemporaryFailure("away", retry_after=1)
+
+        monkeypatch.setattr(suppressions, "find", fail)
+        with pytest.raises(errors.TemporaryFailure):
+            await one.step()
+        assert len(made.held) == 0
+        assert len(await made.ready()) == 1
+
+
+@pytest.mark.parametrize("problem", [errors.TemporaryFailure("away", retry_after=1), RuntimeError("a bug")])
+async def test_jobs_that_cannot_be_prepared_go_back_and_nobody_is_slowed_down(
+    url: str, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    monkeypatch.setattr(dispatcher, "ERROR_BACKOFF_SECONDS", 0.001)
+    async with parts.opened(url) as made:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(25))
+        one = made.dispatching()
+        await made.accept()
+
+        async def fail(*_: object) -> None:
+            raise problem
+
+        monkeypatch.setattr(made.services.message_loader, "prepare", fail)
+        await one.step()
+        await parts.until(lambda: not one._preparations)
+        assert len(made.held) == 0
+        assert len(await made.ready()) == 1
+        assert made.events() == ["jobs_not_prepared"]
+        assert made.services.message_loader._prefetched_bytes == 0
+        (only,) = one.pools.values()
+        assert only.is_idle
+        assert only.adaptive_rate.state(made.services.clock()) == "open"
+
+
+async def test_jobs_that_are_not_told_of_go_back_and_the_others_are_sent(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "ERROR_BACKOFF_SECONDS", 0.001)
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        one = made.dispatching()
+        for _ in range(3):
+            await made.accept()
+        prepare = made.services.message_loader.prepare
+
+        async def prepare_all_but_one(
+            jobs: list[message_loader.Job], ready: Callable[[message_loader.Job], None]
+        ) -> None:
+            await prepare(jobs[1:], ready)
+
+        monkeypatch.setattr(made.services.message_loader, "prepare", prepare_all_but_one)
+        await one.step()
+        await parts.until(lambda: len(made.held) == 0)
+        assert len(await made.ready()) == 1
+        assert len(peer.transactions) == 2
+        await one.stop()
+        assert all(one_pool.is_idle for one_pool in one.pools.values())
+
+
+async def test_what_there_is_no_room_for_is_read_when_its_turn_comes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_loader, "PREFETCH_BYTES", 10)
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        one = made.dispatching()
+        messages = [await made.accept() for _ in range(3)]
+        together: list[int] = []
+        prepare = made.services.message_loader.prepare
+
+        async def noting(jobs: list[message_loader.Job], ready: Callable[[message_loader.Job], None]) -> None:
+            together.append(len(jobs))
+            await prepare(jobs, ready)
+
+        monkeypatch.setattr(made.services.message_loader, "prepare", noting)
+        await settle(made, one)
+        assert together == [1, 1, 1]
+        assert made.services.message_loader._prefetched_bytes == 0
+        assert [await made.statuses(message) for message in messages] == [["delivered"]] * 3
+
+
+async def test_what_is_due_is_made_ready_and_taken_in_the_next_step(url: str) -> None:
+    async with parts.opened(url) as made, smtp_peers.serving({"RCPT": ["450 later", "250 ok"]}) as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        one = made.dispatching()
+        message_id = await made.accept()
+        await settle(made, one)
+        assert await made.statuses(message_id) == ["deferred"]
+        assert not await one.step()
+        made.clock.pass_seconds(70)
+        again = made.dispatching()
+        assert await again.step()
+        assert len(await made.ready()) == 1
+        await settle(made, again)
+        assert await made.statuses(message_id) == ["delivered"]
+
+
+async def test_a_stop_hands_back_what_was_not_begun_before_it_waits_for_the_rest(url: str) -> None:
+    script: smtp_peers.Script = {"CONTENT": smtp_peers.SILENCE}
+    async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        one = made.dispatching()
+        await bulk_queue.fill(made.ctx, made.account_id, "example.net", count=10)
+        await one.step()
+        assert len(made.held) == 10
+        await parts.until(lambda: peer.verbs().count("CONTENT") == 2)
+        task = asyncio.create_task(one.stop())
+
+        async def are_back() -> bool:
+            return len(await made.ready()) == 8
+
+        await parts.until(are_back)
+        assert not task.done()
+        assert len(made.held) == 2
+        for one_pool in one.pools.values():
+            one_pool.abort()
+        await task
+
+
+async def test_a_stop_waits_for_what_is_being_prepared_and_ends_look_ups(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with parts.opened(url) as made:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(25))
+        made.router.go_on.clear()
+        one = made.dispatching()
+        await made.accept("ada@example.net", "ada@unknown.example")
+        prepare, go_on = made.services.message_loader.prepare, asyncio.Event()
+
+        async def prepare_later(jobs: list[message_loader.Job], ready: Callable[[message_loader.Job], None]) -> None:
+            await go_on.wait()
+            await prepare(jobs, ready)
+
+        monkeypatch.setattr(made.services.message_loader, "prepare", prepare_later)
+        await one.step()
+        await parts.until(lambda: made.router.asked == ["unknown.example"])
+        task = asyncio.create_task(one.stop())
+        await asyncio.sleep(0)
+        go_on.set()
+        await task
+        assert one._resolving == {}
+        assert len(made.held) == 0
+        assert len(await made.ready()) == 2
+
+
+async def test_a_recipient_that_was_tried_before_without_a_result_is_told_of(url: str) -> None:
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        await made.accept()
+        (claim,) = await made.claim()
+        made.held.drop([claim.key])
+        made.clock.pass_seconds(61)
+        one = made.dispatching()
+        await one.step()
+        await settle(made, one)
+        assert "tried_before_without_result" in made.events()
+        assert made.ctx.metrics.lost_leases.values == {(): 1}
+        assert len(peer.transactions) == 1
+
+
+async def test_pools_have_the_limits_of_their_provider(url: str) -> None:
+    async with parts.opened(url) as made:
+        one = made.dispatching()
+        yahoo = one._provider_queue(parts.route_to(parts.host_at(25), name="yahoo", provider="yahoo"))
+        assert yahoo.adaptive_rate.messages_per_connection == 20
+        assert one._provider_queue(parts.route_to(parts.host_at(26), name="yahoo", provider="yahoo")) is yahoo
+        assert one.routes["yahoo"].hosts[0].port == 26
+
+
+async def test_a_recipient_that_outlived_ten_workers_waits_and_is_tried_again(database_url: str) -> None:
+    async with parts.opened(database_url) as made, smtp_peers.serving() as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        message_id = await made.accept()
+        for _ in range(dispatcher.MAX_LOST_LEASES):
+            async with made.ctx.store.transaction() as tx:
+                wanted = [queue.ClaimRequest(queue.queue_key_of("example.net", made.account_id), 1)]
+                await queue.claim(tx, wanted, lease_until=made.clock(), worker="dies")
+                await queue.promote(tx, now=made.clock(), limit=1)
+        one = made.dispatching()
+        await one.step()
+        await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
+        (recipient,) = await made.recipients(message_id)
+        assert (recipient.status, recipient.attempt_count) == ("deferred", 1)
+        assert recipient.last_smtp_response == message_loader.WORKER_CRASHES.detail
+        assert peer.transactions == []
+        made.clock.pass_seconds(100)
+        await settle(made, one)
+        assert await made.statuses(message_id) == ["delivered"]
+        assert (await consistency.run(made.ctx)).findings == []

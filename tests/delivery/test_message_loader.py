@@ -1,0 +1,196 @@
+"""From claims to jobs: who shares a transaction, what is sent, and what happens to a message that cannot be."""
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from postroad import errors
+from postroad.delivery import message_loader
+from postroad.services.dkim import signing
+from postroad.storage import messages, queue
+from tests import accepted_mail
+from tests.delivery import parts
+
+ROUTE = parts.route_to(parts.host_at(25))
+
+
+def claim_of(message: str, number: int, *, size: int = 100) -> queue.Claimed:
+    email = f"{number}@example.net"
+    return queue.Claimed("acc_1", message, f"rcp_{number:04}", "example.net acc_1", email, email, size, 0, 0, 0)
+
+
+class Signer:
+    """A signer that fails for one message."""
+
+    def __init__(self, problem: Exception | None = None, *, poison: str = "") -> None:
+        self.asked: list[tuple[str, str, str]] = []
+        self._problem = problem
+        self._poison = poison
+
+    async def signature(self, account_id: str, domain: str, message_id: str, content: bytes) -> bytes:
+        self.asked.append((account_id, domain, message_id))
+        if self._problem and self._poison.encode() in content:
+            raise self._problem
+        return b"DKIM-Signature: x\r\n"
+
+
+def as_signing(signer: Signer) -> signing.DkimSigner:
+    return cast("signing.DkimSigner", signer)
+
+
+def test_recipients_of_one_message_make_one_job_even_when_their_ids_are_mixed_with_others() -> None:
+    claims = [claim_of("em_1", 1), claim_of("em_2", 2), claim_of("em_1", 3), claim_of("em_2", 4)]
+    jobs = message_loader.jobs_of(claims, ROUTE)
+    assert [[key[2] for key in job.keys] for job in jobs] == [["rcp_0001", "rcp_0003"], ["rcp_0002", "rcp_0004"]]
+    assert [job.message for job in jobs] == [("acc_1", "em_1"), ("acc_1", "em_2")]
+    assert message_loader.jobs_of([], ROUTE) == []
+
+
+def test_a_transaction_has_no_more_recipients_than_a_server_has_to_take() -> None:
+    jobs = message_loader.jobs_of([claim_of("em_1", number) for number in range(120)], ROUTE)
+    assert [len(job.claims) for job in jobs] == [50, 50, 20]
+
+
+def test_recipients_that_need_smtputf8_do_not_share_a_transaction_with_those_that_do_not() -> None:
+    emails = ["ada@example.net", "ädä@example.net", "bob@bücher.example", "eve@example.net"]
+    lanes = ["example.net acc_1", "example.net acc_1", "xn--bcher-kva.example acc_1", "example.net acc_1"]
+    claims = [
+        queue.Claimed("acc_1", "em_1", f"rcp_{number}", lane, email, email, 100, 0, 0, 0)
+        for number, (email, lane) in enumerate(zip(emails, lanes, strict=True))
+    ]
+    jobs = message_loader.jobs_of(claims, ROUTE)
+    assert [[claim.email for claim in job.claims] for job in jobs] == [[emails[0], emails[2], emails[3]], [emails[1]]]
+
+
+@pytest.mark.parametrize(
+    "size, most",
+    [
+        (message_loader.SMALL_MESSAGE_BYTES, message_loader.PREFETCH_BYTES),
+        (message_loader.SMALL_MESSAGE_BYTES * 2, message_loader.MEDIUM_PREFETCH_BYTES),
+        (message_loader.LARGE_MESSAGE_BYTES, message_loader.MEDIUM_PREFETCH_BYTES),
+    ],
+)
+async def test_messages_are_read_ahead_as_far_as_there_is_room_and_those_that_are_done_make_room(
+    url: str, size: int, most: int
+) -> None:
+    count = most // size
+    jobs = message_loader.jobs_of([claim_of(f"em_{number}", 1, size=size) for number in range(count + 2)], ROUTE)
+    async with parts.opened(url) as made:
+        one = made.services.message_loader
+        assert one.choose_prefetch(jobs) == jobs[:count]
+        assert one.choose_prefetch(jobs[count:]) == []
+        for _ in range(2):  # told twice, it counts once
+            one.release(jobs[0])
+        assert one.choose_prefetch(jobs[count:]) == [jobs[count]]
+
+
+async def test_no_large_message_is_read_ahead(url: str) -> None:
+    (large,) = message_loader.jobs_of([claim_of("em_1", 1, size=message_loader.LARGE_MESSAGE_BYTES + 1)], ROUTE)
+    (small,) = message_loader.jobs_of([claim_of("em_2", 1, size=1)], ROUTE)
+    async with parts.opened(url) as made:
+        assert made.services.message_loader.choose_prefetch([large, small]) == [small]
+
+
+async def test_few_read_the_store_at_the_same_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_loader, "MAX_CONCURRENT_READS", 2)
+    async with parts.opened(url) as made:
+        one = message_loader.MessageLoader(made.ctx, None, made.services.log)
+        reading, most = 0, 0
+
+        async def noting(*_: object) -> list[messages.Outgoing]:
+            nonlocal reading, most
+            reading += 1
+            most = max(most, reading)
+            await asyncio.sleep(0)
+            reading -= 1
+            return []
+
+        monkeypatch.setattr(messages, "outgoing", noting)
+        jobs = message_loader.jobs_of([claim_of(f"em_{number}", 1) for number in range(5)], ROUTE)
+        told: list[message_loader.Job] = []
+        await asyncio.gather(*(one.prepare([job], told.append) for job in jobs))
+        assert (most, len(told)) == (2, 5)
+
+
+def test_a_message_is_large_beyond_a_bound() -> None:
+    bound = message_loader.LARGE_MESSAGE_BYTES
+    sizes = [message_loader.jobs_of([claim_of("em_1", 1, size=size)], ROUTE)[0].is_large for size in (bound, bound + 1)]
+    assert sizes == [False, True]
+
+
+async def test_a_job_gets_its_content_an_envelope_and_a_return_path_of_its_own(database_url: str) -> None:
+    async with parts.opened(database_url, return_path_domain="bounces.example.org") as made:
+        await made.accept("ada@example.net", "bob@example.net", "eve@example.org")
+        claims = [claim for claim in await made.claim() if claim.lane.startswith("example.net")]
+        (job,) = message_loader.jobs_of(claims, ROUTE)
+        ready: list[message_loader.Job] = []
+        await made.services.message_loader.prepare([job], ready.append)
+        assert ready == [job]
+        assert job.recipient_count == 3
+        assert job.transaction is not None
+        assert job.transaction.recipients == ("ada@example.net", "bob@example.net")
+        assert job.transaction.sender.endswith("@bounces.example.org")
+        assert b"It is on its way." in job.transaction.content[0]
+        assert not job.transaction.needs_smtputf8
+
+
+async def test_without_a_return_path_domain_bounces_come_to_the_senders_domain(url: str) -> None:
+    async with parts.opened(url) as made:
+        (job,) = await made.jobs(route=ROUTE)
+        assert job.transaction is not None
+        assert job.transaction.sender.endswith(f"@{accepted_mail.DOMAIN}")
+
+
+async def test_an_address_that_is_not_ascii_needs_smtputf8(url: str) -> None:
+    async with parts.opened(url) as made:
+        (job,) = await made.jobs("ädä@example.net", route=ROUTE)
+        assert job.transaction is not None
+        assert job.transaction.needs_smtputf8
+
+
+async def test_a_signature_stands_before_the_message(url: str) -> None:
+    signer = Signer()
+    async with parts.opened(url, signer=as_signing(signer)) as made:
+        (job,) = await made.jobs(route=ROUTE)
+        assert job.transaction is not None
+        assert job.transaction.content[0] == b"DKIM-Signature: x\r\n"
+        assert signer.asked == [(made.account_id, accepted_mail.DOMAIN, job.message[1])]
+
+
+async def test_a_message_whose_content_is_gone_is_told_of_without_an_envelope(url: str) -> None:
+    async with parts.opened(url) as made:
+        (job,) = message_loader.jobs_of([claim_of("em_absent", 1)], ROUTE)
+        ready: list[message_loader.Job] = []
+        await made.services.message_loader.prepare([job], ready.append)
+        assert ready == [job]
+        assert (job.transaction, job.failure) == (None, message_loader.CONTENT_MISSING)
+
+
+async def test_a_message_that_cannot_be_signed_is_told_of_and_holds_up_nobody(url: str) -> None:
+    signer = Signer(RuntimeError("the key does not open"), poison="poison")
+    async with parts.opened(url, signer=as_signing(signer)) as made:
+        await made.accept(text="good")
+        await made.accept(text="poison")
+        await made.accept(text="good as well")
+        jobs = message_loader.jobs_of(await made.claim(), ROUTE)
+        ready: list[message_loader.Job] = []
+        await made.services.message_loader.prepare(jobs, ready.append)
+        assert len(ready) == 3
+        (broken,) = (job for job in jobs if job.transaction is None)
+        assert broken.failure == message_loader.INTERNAL_ERROR
+        (line,) = made.log
+        assert (line["event"], line["message_id"]) == ("not_prepared", broken.message[1])
+
+
+@pytest.mark.parametrize("trouble", [errors.ServiceUnavailable, errors.TemporaryFailure])
+async def test_a_message_whose_key_the_store_does_not_give_now_is_not_told_of(
+    url: str, trouble: type[errors.ServiceUnavailable | errors.TemporaryFailure]
+) -> None:
+    signer = Signer(trouble("away", retry_after=1))
+    async with parts.opened(url, signer=as_signing(signer)) as made:
+        await made.accept()
+        ready: list[message_loader.Job] = []
+        await made.services.message_loader.prepare(message_loader.jobs_of(await made.claim(), ROUTE), ready.append)
+        assert ready == []
+        assert made.events() == ["not_prepared_yet"]

@@ -1,0 +1,168 @@
+"""Destinations that ask for time, and recipients that run out of it: when mail is tried again, and when no more."""
+
+from postroad.services.suppressions import registry as suppressions
+from tests import dns_server, smtp_peers
+from tests.delivery import engine_harness
+
+OTHER = "ada@other.example"
+
+
+def zones_of_two() -> dns_server.Zones:
+    """Two domains with mail hosts, and so pools, of their own."""
+    other = engine_harness.zones_of({"mx.other.example": "127.0.0.1"}, domain="other.example")
+    return {**engine_harness.zones_of({engine_harness.HOST: "127.0.0.1"}), **other}
+
+
+def refuses_example_net(reply: str) -> smtp_peers.Script:
+    """A peer that takes everything but the first recipient at example.net."""
+    left = [reply]
+    return {"RCPT": lambda line: left.pop() if left and "@example.net>" in line else "250 2.1.5 ok"}
+
+
+async def test_the_schedule_has_ten_attempts_and_then_the_recipient_has_failed(database_url: str) -> None:
+    defaults = [60, 300, 900, 1800, 3600, 7200, 14400, 28800, 28800]
+    async with (
+        smtp_peers.serving({"RCPT": "451 4.3.0 not today"}) as peer,
+        engine_harness.running_engine(database_url, port=peer.port, retry_seconds=defaults) as harness,
+    ):
+        message_id = await harness.send()
+        for number, delay in enumerate(defaults, start=1):
+            seen = await harness.settle(message_id, attempts=number)
+            assert seen.standing == ("deferred", number, 451)
+            assert (seen.message.status, await harness.credits()) == ("queued", (0, 1))
+            wait = await harness.due_in(message_id)
+            assert delay * 0.9 <= wait <= delay * 1.1
+            harness.pass_seconds(wait)
+        seen = await harness.settle(message_id, attempts=10)
+        assert seen.standing == ("failed", 10, 451)
+        assert seen.recipient.last_smtp_response == "4.3.0 not today"
+        assert [attempt.verdict for attempt in seen.attempts] == ["retry"] * 9 + ["failed"]
+        assert (seen.message.status, seen.message.billing_status) == ("failed", "settled")
+        # A failure is not the address's fault: the credit is spent, and the address is asked again another day.
+        assert await harness.credits() == (1, 0)
+        assert await harness.suppressed("ada@example.net") == {}
+    assert peer.verbs().count("RCPT") == 10
+    assert peer.transactions == []
+
+
+async def test_a_time_that_the_destination_names_is_respected(url: str) -> None:
+    script = refuses_example_net("450 4.7.1 Greylisted, please try again in 300 seconds")
+    async with (
+        smtp_peers.serving(script) as peer,
+        engine_harness.running_engine(url, port=peer.port) as harness,
+    ):
+        message_id = await harness.send()
+        seen = await harness.settle(message_id)
+        assert seen.standing == ("deferred", 1, 450)
+        assert (seen.attempt.reason, seen.attempt.fault) == ("greylisted", "rate")
+        assert 300 <= await harness.due_in(message_id) <= 330
+        # The schedule alone would have tried it by now; whatever is sent later goes before it.
+        harness.pass_seconds(100)
+        assert (await harness.settle(await harness.send("bob@example.net"))).recipient.status == "delivered"
+        assert (await harness.see(message_id)).standing == ("deferred", 1, 450)
+        harness.pass_seconds(231)
+        seen = await harness.settle(message_id, attempts=2)
+        assert seen.standing == ("delivered", 2, 250)
+    assert len(peer.transactions) == 2
+
+
+async def test_a_destination_that_is_sent_too_much_is_left_alone_and_others_go_on(url: str) -> None:
+    script = refuses_example_net("450 4.7.1 slow down, try again in 600 seconds")
+    async with (
+        smtp_peers.serving(script) as peer,
+        engine_harness.running_engine(url, port=peer.port, zones=zones_of_two()) as harness,
+    ):
+        first = await harness.settle(await harness.send())
+        assert first.standing == ("deferred", 1, 450)
+        assert (first.attempt.reason, first.attempt.fault) == ("rate_limited", "rate")
+        held = await harness.send("bob@example.net")
+        assert (await harness.settle(await harness.send(OTHER))).standing == ("delivered", 1, 250)
+
+        async def is_told() -> bool:
+            return await harness.pool_states() == {engine_harness.HOST: "paused"}
+
+        await engine_harness.until(is_told)
+        # Waiting for a pool is no attempt and no news to the recipient.
+        seen = await harness.see(held)
+        assert (seen.standing, seen.attempts) == (("queued", 0, None), [])
+        assert await harness.credits() == (1, 2)
+    assert [taken.recipients for taken in peer.transactions] == [[f"RCPT TO:<{OTHER}>"]]
+
+
+async def test_a_pause_ends_by_itself(url: str) -> None:
+    script = refuses_example_net("450 4.7.1 slow down, try again in 1 second")
+    async with smtp_peers.serving(script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        await harness.settle(await harness.send())
+        seen = await harness.settle(await harness.send("bob@example.net"))
+        assert seen.standing == ("delivered", 1, 250)
+        assert len(seen.attempts) == 1
+    assert len(peer.transactions) == 1
+
+
+# Addresses to leave alone.
+
+
+async def test_an_address_that_does_not_exist_is_not_tried_again(database_url: str) -> None:
+    async with (
+        smtp_peers.serving({"RCPT": "550 5.1.1 no such user"}) as peer,
+        engine_harness.running_engine(database_url, port=peer.port) as harness,
+    ):
+        first = await harness.settle(await harness.send("Ada@example.net"))
+        assert first.standing == ("bounced", 1, 550)
+        assert (first.attempt.reason, first.attempt.fault) == ("unknown_address", "address")
+        assert await harness.suppressed("ada@example.net") == {"ada@example.net": "5.1.1 no such user"}
+        # Written in another way it is the same mailbox.
+        second = await harness.settle(await harness.send("ada@example.net", "ADA@EXAMPLE.NET"))
+        assert second.standing == ("bounced", 0, None)
+        assert second.attempts == []
+        expected = "not tried: the address is on the suppression list (5.1.1 no such user)"
+        assert second.recipient.last_smtp_response == expected
+        assert (second.message.status, second.message.billing_status) == ("failed", "released")
+        assert await harness.credits() == (0, 0)
+    assert peer.verbs().count("RCPT") == 1
+
+
+async def test_an_address_that_is_taken_off_the_list_gets_the_next_message(url: str) -> None:
+    script: smtp_peers.Script = {"RCPT": ["550 5.1.1 no such user", "250 2.1.5 ok"]}
+    async with smtp_peers.serving(script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        await harness.settle(await harness.send("ada@example.net"))
+        assert (await harness.settle(await harness.send("ada@example.net"))).standing == ("bounced", 0, None)
+        await suppressions.remove(harness.ctx, harness.account_id, "ADA@Example.net")
+        assert (await harness.settle(await harness.send("ada@example.net"))).standing == ("delivered", 1, 250)
+    assert len(peer.transactions) == 1
+
+
+async def test_a_suppressed_recipient_does_not_keep_others_from_their_copy(url: str) -> None:
+    async with (
+        smtp_peers.serving({"RCPT": ["550 5.1.1 no such user", "250 2.1.5 ok"]}) as peer,
+        engine_harness.running_engine(url, port=peer.port) as harness,
+    ):
+        await harness.settle(await harness.send("ada@example.net"))
+        seen = await harness.settle(await harness.send("ada@example.net", "bob@example.net"))
+        assert [one.status for one in seen.recipients] == ["bounced", "delivered"]
+        assert seen.message.status == "partial"
+        assert await harness.credits() == (1, 0)
+    assert [taken.recipients for taken in peer.transactions] == [["RCPT TO:<bob@example.net>"]]
+
+
+async def test_a_full_mailbox_is_tried_again_with_the_next_message(url: str) -> None:
+    script: smtp_peers.Script = {"RCPT": ["552 5.2.2 mailbox full", "250 2.1.5 ok"]}
+    async with smtp_peers.serving(script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+        first = await harness.settle(await harness.send())
+        assert (first.standing, first.attempt.reason) == (("bounced", 1, 552), "mailbox_full")
+        assert await harness.suppressed("ada@example.net") == {}
+        second = await harness.settle(await harness.send())
+        assert second.standing == ("delivered", 1, 250)
+    assert len(peer.transactions) == 1
+
+
+async def test_an_installation_may_do_without_suppression(url: str) -> None:
+    script: smtp_peers.Script = {"RCPT": "550 5.1.1 no such user"}
+    async with (
+        smtp_peers.serving(script) as peer,
+        engine_harness.running_engine(url, port=peer.port, suppress=False) as harness,
+    ):
+        for _ in range(2):
+            assert (await harness.settle(await harness.send())).standing == ("bounced", 1, 550)
+        assert await harness.suppressed("ada@example.net") == {}
+    assert peer.verbs().count("RCPT") == 2

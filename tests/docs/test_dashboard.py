@@ -1,0 +1,130 @@
+"""What docs/dashboard.md says in tables and numbers is what the dashboard is, and its pictures are there."""
+
+import re
+import shlex
+from pathlib import Path
+
+from postroad import config
+from postroad.dashboard import application, live, suppressions
+from postroad.dashboard import site as sites
+from postroad.model import caller, search_query
+from postroad.services import audit_log
+from postroad.services.auth import password_links, users
+from postroad.services.maintenance import cleanup
+from postroad.services.messages import dev_inbox, previews
+from postroad.services.messages import lookup as messages
+from postroad.web import routing
+from tests.browser import pages, screenshots
+from tests.cli.cli_runner import Installation
+
+ROOT = Path(__file__).resolve().parents[2]
+PICTURES = ROOT / "docs" / "screenshots"
+PAGE = (ROOT / "docs" / "dashboard.md").read_text()
+CODE = re.compile(r"`([^`\n]+)`")
+PICTURE = re.compile(r"""(?:\]\(|src="|srcset=")([^)"\s]+\.png)""")
+SETTINGS = config.load(environment={}, overrides={})
+# Forms lead to their pages; these are asked for by pages themselves, and are no place to be.
+PARTS = (
+    "/assets/",
+    "/messages/{id}/",
+    "/inbox/{id}/",
+    "/templates/{alias}/",
+    "/suppressions/export",
+    "/credits/ledger.csv",
+)
+OUTSIDE = {"/login", "/password/{token}", "/live"}
+
+
+def rows(title: str) -> list[list[str]]:
+    """The cells of the table whose first title this is."""
+    lines = PAGE.split(f"\n| {title} |" if title else "\n| |", 1)[1].splitlines()[2:]
+    table = lines[: next(number for number, line in enumerate(lines) if not line.startswith("|"))]
+    return [[cell.strip() for cell in line.removeprefix("|").removesuffix("|").split(" | ")] for line in table]
+
+
+def limit_of(what: str) -> str:
+    (row,) = [row for row in rows("What") if row[0] == what]
+    return row[1]
+
+
+def pages_served() -> set[str]:
+    """The address of every page that people who are logged in can open, in development."""
+    mail = dev_inbox.Inbox(clock=lambda: 0, entropy=bytes)
+    site = sites.build(SETTINGS, mail=mail, is_stopping=bool)
+    return {
+        route.path
+        for route in application.routes(site)
+        if route.method == "GET" and route.path not in OUTSIDE and not route.path.startswith(PARTS)
+    }
+
+
+def pictures_in(page: Path) -> set[Path]:
+    return {(page.parent / name).resolve() for name in PICTURE.findall(page.read_text())}
+
+
+def test_every_page_is_in_the_table_and_no_other() -> None:
+    named = [address for row in rows("Page") for address in CODE.findall(row[0])]
+    assert len(named) == len(set(named))
+    assert set(named) == pages_served()
+
+
+def test_the_search_is_told_as_the_help_beside_the_box_tells_it() -> None:
+    shown = [tuple(cell.strip("`") for cell in row) for row in rows("Write")]
+    assert shown == list(search_query.HELP)
+
+
+def test_the_table_of_roles_is_that_of_the_permissions() -> None:
+    asked = [caller.Permission.VIEW, caller.Permission.SEND, caller.Permission.CHANGE, caller.Permission.MANAGE]
+    assert "| | Owner | Member | Read only |" in PAGE
+    for permission, row in zip(asked, rows(""), strict=True):
+        assert row[1:] == ["yes" if permission in caller.ROLE_PERMISSIONS[role] else "no" for role in caller.Role]
+
+
+def test_every_action_of_the_audit_log_is_listed_once() -> None:
+    listed = [action for row in rows("About") for action in CODE.findall(row[1])]
+    assert sorted(listed) == sorted(audit_log.ACTIONS)
+
+
+def test_the_commands_that_make_the_first_owner_print_a_link(tmp_path: Path) -> None:
+    shown = PAGE.split("```sh\n")[1].split("\n```")[0]
+    installation = Installation.at(tmp_path, url=f"sqlite:///{tmp_path / 'postroad.db'}")
+    installation.text("migrate")
+    *_, printed = [installation.text(*shlex.split(line)[1:]) for line in shown.splitlines()]
+    assert re.search(r"/password/[\w-]{20,}\n", printed)
+
+
+def test_the_times_are_those_of_the_settings_and_the_links() -> None:
+    kept = SETTINGS.dashboard
+    assert f"for {kept.session_hours} hours after you last did something, and {kept.session_days} days" in PAGE
+    assert (kept.journal_days, "It is kept for a year (`dashboard.journal_days`)" in PAGE) == (365, True)
+    assert f"works once, for {password_links.INVITATION_HOURS} hours" in PAGE
+    assert f"A link for a new password works for {password_links.RESET_HOURS} hours" in PAGE
+    assert (SETTINGS.security.token_seconds, "it lives for an hour" in PAGE) == (3600, True)
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    streams, mebibyte = live.STREAMS, 1024 * 1024
+    assert f"A search looks at {messages.MAX_EXAMINED:,} entries at a time" in PAGE
+    assert limit_of("people of an account") == str(users.MAX_USERS)
+    assert f"{streams.per_account} of an account, {streams.per_process} of a process" in PAGE
+    assert limit_of("a search") == f"{search_query.MAX_CHARACTERS} characters, {search_query.MAX_WORDS} words"
+    assert f"kept for {cleanup.HOURLY_COUNTS_HOURS // 24} days" in limit_of("the charts")
+    assert limit_of("the preview") == (
+        f"{previews.TEXT_CHARACTERS // 1024} Ki characters of text or HTML, "
+        f"{previews.SOURCE_OCTETS // 1024} KiB of the source, images of {previews.IMAGE_OCTETS // mebibyte} MiB each"
+    )
+    assert limit_of("a list of suppressions in the form").startswith(f"{suppressions.FILE_BYTES // mebibyte} MiB")
+    assert (live.STREAM_SECONDS, "must let an answer last five minutes" in PAGE) == (300, True)
+    assert f"client_max_body_size {routing.MAX_SEND_BODY_BYTES // mebibyte}m;" in PAGE
+
+
+def test_every_picture_that_a_page_shows_exists() -> None:
+    shown = (ROOT / "README.md", ROOT / "docs" / "dashboard.md", PICTURES / "README.md")
+    assert {path for page in shown for path in pictures_in(page) if not path.exists()} == set()
+
+
+def test_every_page_has_its_four_pictures_and_each_is_in_the_gallery() -> None:
+    kinds = [f"{size}-{scheme}" for size in screenshots.SIZES for scheme in screenshots.SCHEMES]
+    wanted = {PICTURES / f"{page.name}-{kind}.png" for page in pages.PAGES for kind in kinds}
+    assert set(PICTURES.glob("*.png")) == wanted
+    assert pictures_in(PICTURES / "README.md") == wanted

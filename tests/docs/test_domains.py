@@ -1,0 +1,118 @@
+"""What docs/domains.md shows of a check is what the command prints; its tables are those of the code."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from postroad import config
+from postroad.api.v1 import domains
+from postroad.model import domain_records, domain_verification, times, warmup
+from postroad.services.domains import checks as domain_checks
+from tests import dns_server
+from tests.cli.cli_runner import Installation
+from tests.cli.test_domains import server
+
+__all__ = ["server"]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "domains.md").read_text()
+CODE = re.compile(r"`([^`\n]+)`")
+UNITS = {
+    "minute": domain_verification.MINUTE,
+    "hour": times.HOUR,
+    "day": times.DAY,
+    "week": domain_verification.LONG_UNVERIFIED_CHECK_INTERVAL,
+}
+CAPS = config.load(environment={}, overrides={}).warmup.recipients_per_day
+
+
+def rows(title: str) -> list[list[str]]:
+    """The cells of the table whose first title this is."""
+    lines = PAGE.split(f"\n| {title} |", 1)[1].splitlines()[2:]
+    table = lines[: next(number for number, line in enumerate(lines) if not line.startswith("|"))]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table]
+
+
+def time_in(text: str) -> int:
+    """The time that a cell names: 5 minutes, an hour, every day."""
+    found = re.search(r"(\d+|an?|every) (minute|hour|day|week)", text)
+    assert found, text
+    return (int(found[1]) if found[1].isdigit() else 1) * UNITS[found[2]]
+
+
+def without_keys(text: str) -> list[str]:
+    """Lines without what is made by chance."""
+    text = re.sub(r"dom_[0-9a-f]{28}", "dom_", text)
+    return re.sub(r"pr[a-z0-9]{8}(\._domainkey.*?p=)[^)]*\)", r"\1)", text).strip().splitlines()
+
+
+@pytest.fixture
+def installation(tmp_path: Path, server: dns_server.DnsServer) -> Installation:
+    """The service of the page, whose host is mail.example.net, and an account."""
+    made = Installation.at(tmp_path, url=f"sqlite:///{tmp_path / 'postroad.db'}")
+    with made.file.open("a") as file:
+        file.write(f'[delivery]\nhostname = "mail.example.net"\nresolvers = ["{server.address}"]\n')
+    made.text("migrate")
+    made.text("account", "create", "--name", "Shop")
+    return made
+
+
+def test_the_example_of_a_check_is_what_the_command_prints(
+    installation: Installation, server: dns_server.DnsServer
+) -> None:
+    server.zones["example.com"] = {"TXT": ['"v=spf1 include:_spf.example.org ~all"'], "MX": ["10 mx.example.org."]}
+    server.zones["_spf.example.org"] = {"TXT": ['"v=spf1 ip4:192.0.2.0/24 ~all"']}
+    installation.text("domain", "add", "example.com")
+    result = installation.run("domain", "check", "example.com")
+    shown = PAGE.split("<!-- example: check -->\n```text\n")[1].split("\n```")[0]
+    assert without_keys(shown) == without_keys(result.stdout)
+    assert result.exit_code == 1
+
+
+def test_the_table_of_records_is_what_a_new_domain_is_told(installation: Installation) -> None:
+    records = installation.json("domain", "add", "example.com")["domain"]["records"]
+    shown = {row[0].strip("`"): [cell.strip("`") for cell in row[1:4]] for row in rows("record")}
+    assert list(shown) == list(domain_records.RecordPurpose)
+    for record in records[1:]:
+        assert shown[record["purpose"]] == [record["name"], record["type"], record["value"]]
+    assert re.fullmatch(r"pr[a-z0-9]{8}\._domainkey\.example\.com", records[0]["name"])
+    assert re.fullmatch(r"pr[a-z0-9]{8}\._domainkey\.example\.com", shown["dkim"][0])
+    assert records[0]["value"].startswith(shown["dkim"][2].rstrip("…"))
+    assert [record["purpose"] for record in records if record["required"]] == ["dkim", "spf"]
+    assert "`dkim` and `spf` are needed, the other two are advice." in PAGE
+
+
+def test_every_state_is_explained() -> None:
+    assert [row[0].strip("`") for row in rows("state")] == list(domain_records.RecordState)
+
+
+def test_the_table_of_questions_is_the_schedule() -> None:
+    table = rows("a domain that is")
+    hours = config.load(environment={}, overrides={}).domains.check_hours
+    young = [(time_in(row[0]), time_in(row[1])) for row in table[: len(domain_verification.UNVERIFIED_CHECK_INTERVALS)]]
+    assert young == list(domain_verification.UNVERIFIED_CHECK_INTERVALS)
+    old, verified, failing = table[len(domain_verification.UNVERIFIED_CHECK_INTERVALS) :]
+    assert time_in(old[1]) == domain_verification.LONG_UNVERIFIED_CHECK_INTERVAL
+    assert time_in(verified[1]) == hours * times.HOUR
+    assert time_in(failing[1]) == domain_verification.FAILING_CHECK_INTERVAL
+    assert f"for {domain_verification.FAILING_CHECK_PERIOD // times.DAY} days" in failing[1]
+    assert f"sending for {domain_verification.GRACE_PERIOD // times.HOUR} hours" in PAGE
+    assert f"once in {domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds" in PAGE
+
+
+def test_the_table_of_days_is_the_warm_up() -> None:
+    *table, last = rows("day")
+    assert [int(row[0]) for row in table] == list(range(1, len(CAPS) + 1))
+    assert [int(row[1].replace(",", "")) for row in table] == list(CAPS)
+    assert last == ["after that", "no limit"]
+
+
+def test_the_example_of_a_warm_up_is_one_that_can_be() -> None:
+    found = re.search(r'```json\n(\{"used".*?\})\n```', PAGE)
+    assert found
+    shown = msgspec.json.decode(found[1], type=domains.Warmup, strict=True)
+    state = warmup.State(day=0, step=0, used=shown.used)
+    view = warmup.view(state, CAPS)
+    assert (shown.used, shown.cap, shown.tomorrow) == (view.used, view.cap, view.tomorrow)
+    assert found[1].count('"') == 2 * len(msgspec.structs.fields(domains.Warmup)) + 2

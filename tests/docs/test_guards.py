@@ -1,0 +1,100 @@
+"""What docs/guards.md says in tables and numbers is what the code does."""
+
+import re
+from pathlib import Path
+
+from postroad import config
+from postroad.model import bounce_guard, throttle
+from postroad.services.acceptance import rate_limit, transaction
+from postroad.services.results import complaints
+from postroad.services.suppressions import suppression_csv
+from postroad.storage import suppressions
+from tests.cli.cli_runner import Installation
+
+PAGE = (Path(__file__).parents[2] / "docs" / "guards.md").read_text()
+CODE = re.compile(r"`([^`\n]+)`")
+SETTINGS = config.load(environment={}, overrides={})
+
+
+def rows(title: str) -> list[list[str]]:
+    """The cells of the table whose first title this is."""
+    lines = PAGE.split(f"\n| {title} |", 1)[1].splitlines()[2:]
+    table = lines[: next(number for number, line in enumerate(lines) if not line.startswith("|"))]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table]
+
+
+def percent(cell: str) -> float:
+    return float(cell.split(" %", maxsplit=1)[0])
+
+
+def test_the_thresholds_are_the_defaults() -> None:
+    guard = SETTINGS.bounce_guard
+    bounces, complained = rows("share of the recipients")
+    assert [percent(cell) for cell in bounces[1:]] == [guard.warn_percent, guard.suspend_percent]
+    assert [percent(cell) for cell in complained[1:]] == [guard.complaint_warn_percent, guard.complaint_suspend_percent]
+    assert f"over the last {guard.days} UTC days" in PAGE
+    assert f"Nothing is judged below {guard.recipients} of them" in PAGE
+    assert bounce_guard.MIN_COMPLAINTS == 2
+    assert "and two complaints at least" in complained[2]
+
+
+def test_the_refusal_that_is_shown_is_the_one_that_is_given() -> None:
+    counts = bounce_guard.Counts(recipients=240, bounces=22)
+    refusal = transaction.suspended(bounce_guard.reason(bounce_guard.Cause.BOUNCES, counts))
+    assert f'{{"error": "{refusal.message}", "code": "{refusal.code}"' in PAGE
+
+
+def test_the_rate_is_the_default_and_its_fields_are_those_of_an_answer() -> None:
+    limits = SETTINGS.limits
+    policy = throttle.RateLimit(limits.request_rate, limits.request_burst)
+    assert f"{policy.rate} sends a second for each SMTP credential" in PAGE
+    assert f"{policy.burst} at once" in PAGE
+    buckets = rate_limit.RateLimiter(policy)
+    buckets.take("credential", now=0)
+    for name, value in buckets.headers("credential", now=0):
+        assert f"{name}: {value}\n" in PAGE
+
+
+def test_every_source_of_a_suppression_is_explained() -> None:
+    assert [row[0].strip("`") for row in rows("source")] == list(suppressions.Source)
+
+
+def test_the_example_of_a_file_can_be_imported_and_has_the_columns_of_an_export(tmp_path: Path) -> None:
+    shown = PAGE.split("<!-- example: csv -->\n```text\n")[1].split("\n```")[0]
+    assert shown.splitlines()[0] == ",".join(suppression_csv.COLUMNS)
+    installation = Installation.at(tmp_path, url=f"sqlite:///{tmp_path / 'postroad.db'}")
+    installation.text("migrate")
+    installation.text("account", "create", "--name", "Shop")
+    assert installation.json("suppression", "import", "-", given=shown) == {"added": 2, "already": 0}
+    assert installation.text("suppression", "export").splitlines()[0] == shown.splitlines()[0]
+
+
+def test_the_limits_of_a_file_are_those_of_the_code() -> None:
+    rows_at_most, bytes_at_most = suppression_csv.MAX_ROWS, suppression_csv.MAX_BYTES
+    assert f"up to {rows_at_most:,} rows and {bytes_at_most // 1024**2} MiB (the command takes ten times" in PAGE
+    assert suppression_csv.FileLimits(10 * rows_at_most, 10 * bytes_at_most) == suppression_csv.OPERATOR_LIMITS
+
+
+def test_the_address_for_complaints_is_that_of_the_code() -> None:
+    assert f"the address `{complaints.LOCAL_PART}@` at your `delivery.return_path_domain`" in PAGE
+    assert {"abuse", "fraud"} == complaints.KINDS
+    assert "A report of abuse or fraud counts once" in PAGE
+    assert f"with the action `{complaints.ACTION}`" in PAGE
+
+
+def test_retention_is_the_default() -> None:
+    kept = SETTINGS.retention
+    assert f"is kept for {kept.body_days} days" in PAGE
+    assert f"attempts and tags for {kept.message_days} " in PAGE
+
+
+def test_every_event_of_the_log_is_one_that_is_written() -> None:
+    source = Path(__file__).parents[2] / "src" / "postroad"
+    code = "".join(path.read_text() for path in sorted(source.rglob("*.py")))
+    named = {
+        word
+        for word in CODE.findall(PAGE)
+        if re.fullmatch(r"(account|domain)_(warned|suspended|resumed|failing)", word)
+    }
+    assert len(named) == 4
+    assert [name for name in sorted(named) if f'"{name}"' not in code] == []

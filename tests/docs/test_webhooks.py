@@ -1,0 +1,87 @@
+"""What docs/webhooks.md says in tables and numbers is what the code does."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from postroad import config
+from postroad.model import events
+from postroad.protocol import webhook_signature
+from postroad.services.webhooks import attempt as webhook_attempt
+from postroad.services.webhooks import client as webhook_client
+from postroad.services.webhooks import delivery_log, endpoints
+
+PAGE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
+CODE = re.compile(r"`([^`\n]+)`")
+UNITS = {"second": 1, "minute": 60, "hour": 3600}
+
+
+def rows(title: str) -> list[list[str]]:
+    """The cells of the table whose first title this is."""
+    lines = PAGE.split(f"\n| {title} |", 1)[1].splitlines()[2:]
+    table = lines[: next(number for number, line in enumerate(lines) if not line.startswith("|"))]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table]
+
+
+def names(title: str) -> list[str]:
+    return [CODE.findall(row[0])[0] for row in rows(title)]
+
+
+def seconds(text: str) -> int:
+    return sum(int(number) * UNITS[unit] for number, unit in re.findall(r"(\d+) (second|minute|hour)", text))
+
+
+def example() -> bytes:
+    return PAGE.split("<!-- example: event -->\n```json\n")[1].split("\n```")[0].encode()
+
+
+def test_every_event_is_in_the_table_of_types() -> None:
+    assert names("type") == list(events.EventType)
+
+
+def test_every_member_of_an_event_is_in_the_table_of_members() -> None:
+    envelope = [field.encode_name for field in msgspec.structs.fields(events.Event)]
+    data = [field.encode_name for field in msgspec.structs.fields(events.Data)]
+    assert names("member") == [*envelope[:-1], *(f"data.{name}" for name in data)]
+
+
+def test_the_example_is_an_event_as_it_is_sent() -> None:
+    event = msgspec.json.decode(example(), type=events.Event)
+    sent = msgspec.json.encode(event)
+    assert msgspec.json.format(sent, indent=2) == example()
+
+
+def test_the_headers_are_those_that_are_sent() -> None:
+    found = {row[0].strip("`"): row[1].strip("`") for row in rows("header")}
+    assert list(found) == ["Content-Type", "User-Agent", webhook_signature.HEADER]
+    assert found["User-Agent"] == webhook_attempt.USER_AGENT
+
+
+def test_the_table_of_attempts_is_the_schedule() -> None:
+    delays = config.load(environment={}, overrides={}).webhooks.retry_seconds
+    table = rows("attempt")
+    assert [int(row[0]) for row in table] == list(range(1, len(delays) + 2))
+    assert [seconds(row[1]) for row in table] == [0, *delays]
+    # From the third on the five seconds of the second are not worth a word.
+    since = [sum(delays[:number]) for number in range(len(delays) + 1)]
+    assert [seconds(row[2]) for row in table] == [*since[:2], *(one - delays[0] for one in since[2:])]
+
+
+def test_every_code_of_the_log_is_explained() -> None:
+    assert sorted(names("error in the log")) == sorted(webhook_client.FailureCode)
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    for said in (
+        f"Answer 2xx within {webhook_client.ATTEMPT_SECONDS:.0f} seconds",
+        f"its first {webhook_client.BODY_BYTES // 1024} KB are kept",
+        f"more than {webhook_signature.TOLERANCE_SECONDS} seconds away",
+        f"At most {events.SUBJECT_CHARACTERS} characters",
+        f"at most {events.RESPONSE_CHARACTERS} characters",
+        f"kept for {delivery_log.LOG_SECONDS // 86_400} days",
+        f"for at most {endpoints.MAX_OVERLAP_HOURS} hours each",
+    ):
+        assert said in PAGE
+    assert endpoints.MAX_OLD_SECRETS == 5
+    assert "Up to five old secrets" in PAGE

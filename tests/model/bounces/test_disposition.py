@@ -1,0 +1,337 @@
+"""Judging: what follows from a result at every stage, and the reasons behind a collection of real forms of replies."""
+
+import errno
+import os
+import pathlib
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroad.model.bounces import disposition as bounces_disposition
+from postroad.model.bounces import reasons
+from postroad.protocol.smtp import values
+
+Fault = bounces_disposition.Fault
+Stage = values.Stage
+Verdict = bounces_disposition.Verdict
+
+CORPUS = pathlib.Path(__file__).with_name("replies.txt")
+ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?: |$)")
+BEFORE_RECIPIENT = (Stage.CONNECT, Stage.BANNER, Stage.HELLO, Stage.STARTTLS, Stage.MAIL)
+REPLIED = tuple(stage for stage in Stage if stage not in {Stage.ROUTE, Stage.CONNECT})
+
+
+def read_reply(wire: str) -> values.Reply:
+    lines = [line[4:] for line in wire.splitlines()]
+    found = ENHANCED.match(lines[0])
+    enhanced = found[1] if found and found[1][0] == wire[0] else ""
+    text = " ".join(line.removeprefix(enhanced).strip() for line in lines)
+    return values.Reply(int(wire[:3]), text, enhanced)
+
+
+def read_corpus() -> list[tuple[str, Stage, str]]:
+    blocks = []
+    for block in CORPUS.read_text().split("\n\n"):
+        lines = [line for line in block.splitlines() if not line.startswith("#")]
+        if lines:
+            reason, _, stage = lines[0].partition(" ")
+            blocks.append((reason, Stage(stage or "recipient"), "\n".join(lines[1:])))
+    return blocks
+
+
+def classify(wire: str, stage: Stage = Stage.RECIPIENT) -> bounces_disposition.Disposition:
+    return bounces_disposition.classify(values.RecipientResult(stage, read_reply(wire)))
+
+
+def classify_failure(
+    stage: Stage, trouble: str, *, permanent: bool = False, in_doubt: bool = False
+) -> bounces_disposition.Disposition:
+    return bounces_disposition.classify(
+        values.RecipientResult(stage, detail=trouble, permanent=permanent, in_doubt=in_doubt)
+    )
+
+
+@pytest.mark.parametrize("reason, stage, wire", read_corpus())
+def test_a_reply_is_understood(reason: str, stage: Stage, wire: str) -> None:
+    disposition = classify(wire, stage)
+    assert disposition.reason == reason
+    assert disposition.verdict is (Verdict.BOUNCED if wire[0] == "5" else Verdict.RETRY)
+    assert disposition.fault is reasons.REASONS[reason].fault
+
+
+def test_the_collection_has_no_reply_twice_and_is_large_enough_to_tell_something() -> None:
+    wires = [wire for _, _, wire in read_corpus()]
+    assert len(set(wires)) == len(wires) >= 120
+
+
+def test_a_success_after_the_content_is_a_delivery_and_always_the_same_value() -> None:
+    delivered = classify("250 2.0.0 Ok: queued as 4VXYZ", Stage.CONTENT)
+    assert (delivered.verdict, delivered.fault, delivered.reason) == (Verdict.DELIVERED, None, "delivered")
+    assert delivered is classify("251 will forward", Stage.CONTENT)
+
+
+@pytest.mark.parametrize("stage", [stage for stage in REPLIED if stage is not Stage.CONTENT])
+def test_a_success_anywhere_else_is_no_delivery(stage: Stage) -> None:
+    disposition = classify("250 Ok", stage)
+    assert (disposition.verdict, disposition.fault, disposition.reason) == (
+        Verdict.RETRY,
+        Fault.NETWORK,
+        "protocol_error",
+    )
+
+
+@pytest.mark.parametrize("code", [0, 99, 199, 354, 600, 999])
+def test_what_is_no_final_reply_to_the_content_is_tried_again(code: int) -> None:
+    assert (
+        bounces_disposition.classify(values.RecipientResult(Stage.CONTENT, values.Reply(code, "odd"))).verdict
+        is Verdict.RETRY
+    )
+
+
+@pytest.mark.parametrize("stage", REPLIED)
+def test_a_refusal_for_good_bounces_and_before_the_recipient_another_host_is_asked_first(stage: Stage) -> None:
+    disposition = classify("554 No", stage)
+    assert disposition.verdict is Verdict.BOUNCED
+    assert disposition.next_host is (stage in BEFORE_RECIPIENT)
+
+
+@pytest.mark.parametrize("stage", REPLIED)
+def test_a_refusal_for_now_is_tried_again_and_before_mail_another_host_is_asked_first(stage: Stage) -> None:
+    disposition = classify("450 Not now", stage)
+    assert disposition.verdict is Verdict.RETRY
+    assert disposition.next_host is (stage in BEFORE_RECIPIENT and stage is not Stage.MAIL)
+
+
+def test_a_host_that_closes_the_session_at_mail_is_not_the_last_word_unless_it_asks_for_less() -> None:
+    assert classify("421 4.4.2 Error: timeout exceeded", Stage.MAIL).next_host
+    assert classify("421 too many messages in one connection", Stage.MAIL).next_host
+    assert not classify("421 4.7.0 Rate limited", Stage.MAIL).next_host
+    assert not classify("421 4.4.2 Error: timeout exceeded", Stage.RECIPIENT).next_host
+
+
+@pytest.mark.parametrize("stage", REPLIED)
+def test_only_a_bounce_that_speaks_of_the_recipient_is_the_fault_of_the_address(stage: Stage) -> None:
+    is_theirs = stage in {Stage.RECIPIENT, Stage.DATA, Stage.CONTENT}
+    assert (classify("550 5.1.1 User unknown", stage).fault is Fault.ADDRESS) is is_theirs
+    assert classify("450 4.1.1 User unknown", stage).fault is not Fault.ADDRESS
+
+
+def test_who_is_unknown_at_mail_is_the_sender() -> None:
+    assert classify("550 5.1.1 User unknown", Stage.MAIL).reason == "sender_rejected"
+
+
+def test_a_full_mailbox_is_not_the_fault_of_the_address() -> None:
+    assert classify("552 5.2.2 Mailbox full").fault is Fault.POLICY
+
+
+def test_552_at_mail_is_about_the_size_because_no_mailbox_is_known_yet() -> None:
+    assert (
+        classify("552 Requested mail action aborted: exceeded storage allocation", Stage.MAIL).reason
+        == "message_too_large"
+    )
+    assert classify("552 Requested mail action aborted: exceeded storage allocation").reason == "mailbox_full"
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        "451 4.7.1 <spam.blocked.rate-limit@example.org>: no",
+        "451 4.7.1 rate-limit@example.org,greylisted@example.org:no",
+    ],
+)
+def test_the_words_of_an_address_are_not_the_words_of_the_destination(wire: str) -> None:
+    assert classify(wire).reason == classify("451 4.7.1 no").reason == "policy_refused"
+
+
+@pytest.mark.parametrize(
+    "wire, reason",
+    [
+        ("421 4.7.0 Too many connections", "too_many_connections"),
+        ("550 5.7.1 Rate limited, try again in 10 minutes", "rate_limited"),
+        ("554 5.7.1 Client host [192.0.2.7] blocked using zen.spamhaus.org", "ip_blocked"),
+        ("554 5.7.1 Greylisted, try again in 10 minutes", "greylisted"),
+    ],
+)
+def test_who_asks_for_less_gets_less_even_with_a_refusal_for_good(wire: str, reason: str) -> None:
+    disposition = classify(wire)
+    assert (disposition.reason, disposition.slow_down) == (reason, True)
+    assert disposition.fault in {Fault.RATE, Fault.REPUTATION}
+    assert disposition.retry_after == (600 if "10 minutes" in wire else None)
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        "451 4.7.1 Greylisted",  # each new sender is, and the others are welcome
+        "450 4.2.1 The user you are trying to contact is receiving mail too quickly",  # one mailbox
+        "550 5.7.1 blocked by policy",
+        "550 5.7.1 low reputation of the sending domain",  # one account's domain
+        "550 5.1.1 User unknown",
+    ],
+)
+def test_what_concerns_one_recipient_or_one_sender_slows_nobody_else(wire: str) -> None:
+    assert not classify(wire).slow_down
+
+
+@pytest.mark.parametrize(
+    "text, seconds",
+    [
+        ("Greylisted, please try again in 300 seconds", 300),
+        ("Greylisted for 5 minutes", 300),
+        ("Try again in 1 hour", 3600),
+        ("please retry in 10 mins", 600),
+        ("retry after 00:15:00", 900),
+        ("Greylisting in action, please come back in 00:04:59", 299),
+        ("Please wait 45s and retry", 45),
+        ("try again after 2 min.", 120),
+        ("Too many messages. Retry-After: 120", 120),
+        ("deferred, try again in about 3 hours", 10_800),
+        ("try again in 9 days", 86_400),
+        ("try again later", None),
+        ("more than 100 messages in 60 minutes", None),
+        ("try again later, error code 12345", None),
+        ("see https://example.org/retry/5m-limits/2024", None),
+        ("come back at 12:30", None),
+    ],
+)
+def test_a_time_is_read_when_the_destination_names_one(text: str, seconds: int | None) -> None:
+    assert classify(f"451 4.7.1 {text}").retry_after == seconds
+
+
+def test_a_time_in_a_plain_refusal_for_good_means_nothing() -> None:
+    assert classify("550 5.1.1 User unknown, try again in 5 minutes").retry_after is None
+
+
+@pytest.mark.parametrize(
+    "trouble, reason, fault",
+    [
+        ("example.org does not accept mail (null MX)", "null_mx", Fault.ADDRESS),
+        ("the domain example.org does not exist", "domain_not_found", Fault.ADDRESS),
+        ("[999.1.1.1] is not an address", "bad_address", Fault.ADDRESS),
+        ("exa_mple is not the name of a domain", "bad_address", Fault.ADDRESS),
+        ("mail for example.org loops back to this host", "mail_loop", Fault.NETWORK),
+        ("example.org has neither mail hosts nor addresses", "no_route", Fault.NETWORK),
+        ("mail for does-not-exist.example loops back to this host", "mail_loop", Fault.NETWORK),
+        ("the content of this message is missing from the store", "refused_here", Fault.OURS),
+    ],
+)
+def test_without_a_route_for_good_a_recipient_bounces(trouble: str, reason: str, fault: Fault) -> None:
+    disposition = classify_failure(Stage.ROUTE, trouble, permanent=True)
+    assert disposition == bounces_disposition.Disposition(Verdict.BOUNCED, fault, reason)
+
+
+def test_without_a_route_for_now_a_recipient_waits() -> None:
+    disposition = classify_failure(Stage.ROUTE, "DNS does not answer for example.org: SERVFAIL")
+    assert disposition == bounces_disposition.Disposition(Verdict.RETRY, Fault.NETWORK, "dns_failed")
+
+
+def test_what_this_service_cannot_send_now_waits_and_is_our_fault() -> None:
+    disposition = classify_failure(Stage.ROUTE, "not tried because of an error in this service, see its log")
+    assert disposition == bounces_disposition.Disposition(Verdict.RETRY, Fault.OURS, "refused_here")
+
+
+@pytest.mark.parametrize(
+    "stage, trouble, reason",
+    [
+        (Stage.CONNECT, "connecting to mx.example.org [192.0.2.9]:25: connection refused", "connection_refused"),
+        (Stage.CONNECT, "connecting to mx.example.org [192.0.2.9]:25: no answer within 30 s", "connection_timed_out"),
+        (Stage.CONNECT, "connecting to mx.example.org [192.0.2.9]:25: connection timed out", "connection_timed_out"),
+        (Stage.CONNECT, "connecting to mx.example.org [192.0.2.9]:25: network is unreachable", "host_unreachable"),
+        (Stage.CONNECT, "connecting to mx.example.org [192.0.2.9]:25: no route to host", "host_unreachable"),
+        (Stage.CONNECT, "connecting to refused.example [192.0.2.9]:25: permission denied", "connection_failed"),
+        (Stage.STARTTLS, "the TLS handshake failed: certificate has expired", "tls_failed"),
+        (Stage.BANNER, "the destination did not answer in time", "reply_timed_out"),
+        (Stage.HELLO, "the destination closed the connection", "connection_lost"),
+        (Stage.MAIL, "the connection was lost: connection reset by peer", "connection_lost"),
+        (Stage.RECIPIENT, "the destination sent what is not a reply: HTTP/1.1 400", "protocol_error"),
+        (Stage.DATA, "the destination answered DATA with 250, which is no answer to it", "protocol_error"),
+        (Stage.CONTENT, "the connection was lost: broken pipe", "connection_lost"),
+    ],
+)
+def test_trouble_on_the_way_is_tried_again_at_another_host_while_nothing_was_sent(
+    stage: Stage, trouble: str, reason: str
+) -> None:
+    disposition = classify_failure(stage, trouble)
+    expected = bounces_disposition.Disposition(
+        Verdict.RETRY, Fault.NETWORK, reason, next_host=stage in BEFORE_RECIPIENT
+    )
+    assert disposition == expected
+
+
+@pytest.mark.parametrize(
+    "number, reason",
+    [
+        (errno.ECONNREFUSED, "connection_refused"),
+        (errno.ETIMEDOUT, "connection_timed_out"),
+        (errno.ENETUNREACH, "host_unreachable"),
+        (errno.EHOSTUNREACH, "host_unreachable"),
+        (errno.EACCES, "connection_failed"),
+    ],
+)
+def test_the_words_of_the_system_for_a_failed_connection_are_understood(number: int, reason: str) -> None:
+    trouble = f"connecting to mx.example.org [192.0.2.9]:25: {os.strerror(number)}"
+    assert classify_failure(Stage.CONNECT, trouble).reason == reason
+
+
+def test_a_connection_lost_after_the_content_is_in_doubt_and_tried_again() -> None:
+    disposition = classify_failure(Stage.CONTENT, "the destination closed the connection", in_doubt=True)
+    assert disposition == bounces_disposition.Disposition(Verdict.RETRY, Fault.NETWORK, "lost_after_content")
+
+
+@pytest.mark.parametrize(
+    "stage, trouble, reason",
+    [
+        (
+            Stage.MAIL,
+            "the destination takes messages of at most 1000 octets, and this one has 1001",
+            "message_too_large",
+        ),
+        (
+            Stage.MAIL,
+            "the message has an internationalised address, and the destination does not offer SMTPUTF8",
+            "extension_missing",
+        ),
+        (Stage.MAIL, "the sender's address cannot be sent by SMTP", "refused_here"),
+        (Stage.RECIPIENT, "the recipient's address cannot be sent by SMTP", "refused_here"),
+    ],
+)
+def test_what_is_refused_here_bounces_and_is_never_the_fault_of_the_address(
+    stage: Stage, trouble: str, reason: str
+) -> None:
+    disposition = classify_failure(stage, trouble, permanent=True)
+    assert (disposition.verdict, disposition.reason) == (Verdict.BOUNCED, reason)
+    assert disposition.fault is not Fault.ADDRESS
+    assert disposition.next_host is (stage is Stage.MAIL)
+
+
+@given(
+    st.sampled_from(list(Stage)),
+    st.builds(
+        values.Reply,
+        st.integers(200, 599),
+        st.text(max_size=2000),
+        st.from_regex(r"([245]\.[0-9]{1,3}\.[0-9]{1,3})?", fullmatch=True),
+    ),
+)
+def test_whatever_a_destination_says_the_verdict_follows_the_code(stage: Stage, reply: values.Reply) -> None:
+    disposition = bounces_disposition.classify(values.RecipientResult(stage, reply))
+    if reply.code >= 500:
+        assert disposition.verdict is Verdict.BOUNCED
+    elif reply.code < 300 and stage is Stage.CONTENT:
+        assert disposition.verdict is Verdict.DELIVERED
+    else:
+        assert disposition.verdict is Verdict.RETRY
+    if disposition.fault is Fault.ADDRESS:
+        assert disposition.verdict is Verdict.BOUNCED
+        assert stage not in BEFORE_RECIPIENT
+    assert disposition.reason in reasons.REASONS
+    assert disposition.retry_after is None or 0 <= disposition.retry_after <= 86_400
+
+
+@given(st.sampled_from(list(Stage)), st.text(), st.booleans(), st.booleans())
+def test_whatever_the_trouble_is_it_has_a_judgement(stage: Stage, text: str, permanent: bool, in_doubt: bool) -> None:  # noqa: FBT001 - hypothesis gives them by position
+    disposition = classify_failure(stage, text, permanent=permanent, in_doubt=in_doubt)
+    assert disposition.verdict is (Verdict.BOUNCED if permanent else Verdict.RETRY)
+    assert bounces_disposition.explain(disposition.reason)

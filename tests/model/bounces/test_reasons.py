@@ -1,0 +1,80 @@
+"""The reasons: each has a fault and words that help, and docs/bounces.md tells all of them as they are."""
+
+import pathlib
+import re
+
+from postroad.model.bounces import disposition, reasons, rules
+
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "bounces.md"
+ROW = re.compile(r"^\| `(\w+)` \| (\w+)(, slows down)? \| (.+) \|$", re.MULTILINE)
+
+
+def test_every_reason_but_delivery_has_a_fault_and_sentences() -> None:
+    for name, reason in reasons.REASONS.items():
+        assert re.fullmatch(r"[a-z_]+", name)
+        assert (reason.fault is None) is (name == "delivered")
+        assert re.fullmatch(r"[A-Z].+\.", reason.explanation)
+
+
+def test_an_explanation_is_found_by_name_and_a_name_of_the_past_is_no_error() -> None:
+    assert disposition.explain("mailbox_full") == reasons.REASONS["mailbox_full"].explanation
+    assert "not known" in disposition.explain("a_reason_of_an_older_version")
+
+
+def test_no_explanation_promises_another_attempt_because_the_last_one_has_a_reason_too() -> None:
+    promise = re.compile(r"\b(tried|sent) again\b|\bretr|\bschedule\b|\bnext one\b", re.IGNORECASE)
+    assert [name for name in reasons.REASONS if promise.search(disposition.explain(name))] == []
+
+
+def test_every_fault_has_words_for_people() -> None:
+    assert set(disposition.FAULT_LABELS) == set(disposition.Fault)
+    assert len(set(disposition.FAULT_LABELS.values())) == len(disposition.Fault)
+
+
+def test_only_addresses_that_cannot_get_mail_have_the_fault_that_suppresses() -> None:
+    suppressing = {name for name, reason in reasons.REASONS.items() if reason.fault is reasons.Fault.ADDRESS}
+    assert suppressing == {
+        "unknown_address",
+        "disabled_address",
+        "moved_address",
+        "bad_address",
+        "domain_not_found",
+        "null_mx",
+    }
+
+
+def test_only_what_is_about_this_host_as_a_whole_slows_a_pool_down() -> None:
+    slowing = {name for name, reason in reasons.REASONS.items() if reason.slow_down}
+    assert slowing == {"ip_blocked", "rate_limited", "too_many_connections", "destination_busy"}
+
+
+def test_the_page_tells_every_reason_as_it_is() -> None:
+    told = {name: (fault, bool(slows), text) for name, fault, slows, text in ROW.findall(PAGE.read_text())}
+    known = {
+        name: (reason.fault.value, reason.slow_down, reason.explanation)
+        for name, reason in reasons.REASONS.items()
+        if reason.fault is not None
+    }
+    assert told == known
+
+
+def test_the_page_explains_every_fault() -> None:
+    page = PAGE.read_text()
+    assert all(f"\n| {fault.value} | " in page for fault in reasons.Fault)
+
+
+def test_every_reason_is_given_by_some_rule() -> None:
+    given = {
+        *rules.PHRASES,
+        *rules.VAGUE_PHRASES,
+        *rules.SURE_CODES.values(),
+        *rules.LIKELY_CODES.values(),
+        *rules.SUBJECTS.values(),
+        *rules.BASIC_CODES.values(),
+        *(reason for _, reason in disposition._PERMANENT_AT_ROUTE + disposition._PERMANENT),
+        *(reason for _, reason in disposition._FAILURES_AT_CONNECT + disposition._FAILURES_IN_SESSION),
+        # When no table knows better.
+        *("delivered", "refused", "deferred", "protocol_error", "refused_here", "no_route", "dns_failed"),
+        *("connection_failed", "connection_lost", "tls_failed", "lost_after_content"),
+    }
+    assert given == set(reasons.REASONS)

@@ -1,0 +1,182 @@
+"""The language of the search box: what each term means, what is refused and where, and that it can be written back."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from postroad import errors
+from postroad.model import mail, search_query, times
+
+MESSAGE_ID = "em_" + "0123456789abcdef" + "0" * 12
+NOW = 1_800_000_000 * times.SECOND
+PIECES = (
+    *("to:", "from:", "status:", "tag:", "source:", "id:", "after:", "before:", "subject:", "TO:", ":", '"', '""'),
+    *(
+        " ",
+        "\t",
+        "\n",
+        "\0",
+        "\\",
+        "%",
+        "_",
+        "'",
+        "@",
+        "ada@example.org",
+        "Ada <ada@example.org>",
+        "ada@bücher.example",
+    ),
+    *("failed", "smtp", "2h", "2026-11-01", "2026-11-02T10:00Z", "x" * 60, "É", "İ", "📮", "\ud800", MESSAGE_ID),
+)
+TEXTS = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
+
+
+def refused(text: str) -> tuple[str, str]:
+    """What is said of a text that is no query, and the part of it that is pointed at."""
+    with pytest.raises(search_query.QueryError) as caught:
+        search_query.parse(text)
+    problem = caught.value
+    assert 0 <= problem.start < problem.end <= len(text)
+    return problem.message, text[problem.start : problem.end]
+
+
+def parsed(text: str) -> search_query.Query | search_query.QueryError:
+    try:
+        return search_query.parse(text)
+    except search_query.QueryError as problem:
+        return problem
+
+
+def test_an_empty_text_looks_for_everything() -> None:
+    assert search_query.parse("") == search_query.parse(" \t\n ") == search_query.Query()
+
+
+def test_each_name_fills_its_field() -> None:
+    text = (
+        f"to:ada@example.org from:Shop@example.com status:failed tag:orders source:smtp id:{MESSAGE_ID} "
+        "after:2026-11-01 before:2h"
+    )
+    assert search_query.parse(text) == search_query.Query(
+        to="ada@example.org",
+        sender="Shop@example.com",
+        status=mail.MessageStatus.FAILED,
+        tag="orders",
+        source=mail.Source.SMTP,
+        id=MESSAGE_ID,
+        after="2026-11-01",
+        before="2h",
+    )
+
+
+def test_names_and_states_are_known_in_any_case() -> None:
+    assert search_query.parse("STATUS:Failed") == search_query.Query(status=mail.MessageStatus.FAILED)
+
+
+def test_bare_words_mean_what_they_look_like() -> None:
+    assert search_query.parse("ada@example.org") == search_query.Query(to="ada@example.org")
+    assert search_query.parse(MESSAGE_ID) == search_query.Query(id=MESSAGE_ID)
+    assert search_query.parse("Second INVOICE 10:30 @home em_12") == search_query.Query(
+        words=("second", "invoice", "10:30", "@home", "em_12")
+    )
+
+
+def test_only_ascii_letters_lose_their_case() -> None:
+    assert search_query.parse("GRÜSSE").words == ("grÜsse",)
+
+
+def test_a_word_that_is_there_twice_counts_once() -> None:
+    assert search_query.parse("order Order ORDER").words == ("order",)
+
+
+def test_quotes_hold_blanks_and_take_away_every_meaning() -> None:
+    assert search_query.parse('tag:"black friday"') == search_query.Query(tag="black friday")
+    assert search_query.parse('to:"Ada L. <ada@example.org>"') == search_query.Query(to="ada@example.org")
+    assert search_query.parse(f'"to:ada@example.org" "ada@example.org" "{MESSAGE_ID}"').words == (
+        "to:ada@example.org",
+        "ada@example.org",
+        MESSAGE_ID,
+    )
+    assert search_query.parse('"say ""hi"""').words == ('say "hi"',)
+
+
+def test_quotes_and_patterns_within_a_word_are_plain_text() -> None:
+    assert search_query.parse("""5"disc 50%_off \\ ' 📮""").words == ('5"disc', "50%_off", "\\", "'", "📮")
+
+
+def test_a_time_is_a_day_a_time_or_how_long_ago() -> None:
+    day = times.parse("2026-11-01T00:00:00Z")
+    assert search_query.moment("2026-11-01", now=NOW) == day
+    assert search_query.moment("2026-11-01T10:00Z", now=NOW) == day + 10 * times.HOUR
+    assert search_query.moment("2026-11-01T10:00+02:00", now=NOW) == day + 8 * times.HOUR
+    assert search_query.moment("2026-11-01T10:00:30.5Z", now=NOW) == day + 10 * times.HOUR + 30_500_000
+    assert search_query.moment("30m", now=NOW) == NOW - times.HOUR // 2
+    assert search_query.moment("2h", now=NOW) == NOW - 2 * times.HOUR
+    assert search_query.moment("3d", now=NOW) == NOW - 3 * times.DAY
+    assert search_query.moment("1w", now=NOW) == NOW - 7 * times.DAY
+
+
+def test_a_span_longer_than_the_world_begins_with_it() -> None:
+    assert search_query.moment("9" * 400 + "w", now=NOW) == 0
+
+
+@pytest.mark.parametrize(
+    "text, said, place",
+    [
+        ("tag:a order tag:b", "tag: is there twice; leave one of them", "tag:b"),
+        ("to:ada@example.org bob@example.org", "to: is there twice", "bob@example.org"),
+        ("order stauts:failed", "there is no stauts: to search by; did you mean status:?", "stauts:failed"),
+        ("subject:order", "put it in double quotes", "subject:order"),
+        ("zzz:", "there is no zzz:", "zzz:"),
+        ("x tag: y", "tag: needs a value behind it", "tag:"),
+        ("status:lost", "status: has to be one of queued, delivered, partial, failed", "status:lost"),
+        ("source:web", "source: has to be one of api, smtp, test", "source:web"),
+        ("to:nobody", "to: 'nobody' is not an email address", "to:nobody"),
+        ("id:em_1", "id: is not the id of a message", "id:em_1"),
+        ("id:acc_" + "0" * 28, "id: is not the id of a message", "id:acc_" + "0" * 28),
+        ("after:yesterday", "after: has to be a day like", "after:yesterday"),
+        ("before:2026-02-30", "before: has to be a day like", "before:2026-02-30"),
+        ("after:2y", "after: has to be a day like", "after:2y"),
+        ("tag:" + "x" * 129, "tag: 1 to 128 characters", "tag:" + "x" * 129),
+        ('tag:"a\nb"', "tag: 1 to 128 characters", 'tag:"a\nb"'),
+        ('order "second inv', "this double quote is not closed", '"second inv'),
+        ('tag:"a""', "this double quote is not closed", '"a""'),
+        ('order "" x', "there is nothing between the double quotes", '""'),
+        ('tag:" "', "tag: needs a value behind it", 'tag:" "'),
+        ('"a"b', "a blank has to follow the closing double quote", '"a"b'),
+        ("a\0b", "take out the invisible character U+0000", "\0"),
+        ("a \u202eb", "take out the invisible character U+202E", "\u202e"),
+        ("a \ud800", "take out the invisible character U+D800", "\ud800"),
+        ("1 2 3 4 5 6", "at most 5 words", "6"),
+        ("x" * 501, "at most 500 characters", "x"),
+    ],
+)
+def test_what_is_no_query_is_refused_with_a_sentence_and_its_place(text: str, said: str, place: str) -> None:
+    message, pointed_at = refused(text)
+    assert message.startswith("search: ")
+    assert said in message
+    assert pointed_at == place
+
+
+def test_a_refusal_is_one_that_every_door_can_answer() -> None:
+    assert issubclass(search_query.QueryError, errors.InvalidRequest)
+
+
+def test_every_example_of_the_help_is_a_query_of_its_own_name() -> None:
+    for name, _, text in search_query.HELP:
+        query = search_query.parse(text)
+        assert query.words if name == "words" else text.startswith(name)
+        assert search_query.parse(search_query.format(query)) == query
+    names = {name.removesuffix(":") for name, _, _ in search_query.HELP}
+    assert names == {"to", "from", "status", "tag", "source", "id", "after", "before", "words"}
+
+
+@given(TEXTS)
+@example('"' * 7)
+@example('tag:"a b" "to:x" 5"')
+@example(f'"{MESSAGE_ID.upper()}"')
+@example("İ\u0323@example.org")
+def test_any_text_is_a_query_that_can_be_written_back_or_is_refused_with_a_place(text: str) -> None:
+    query = parsed(text)
+    if isinstance(query, search_query.Query):
+        assert search_query.parse(search_query.format(query)) == query
+    else:
+        assert 0 <= query.start < query.end <= len(text)

@@ -1,0 +1,47 @@
+"""How recipients and messages stand: which credits are held, settled or returned, and what a message as a whole is."""
+
+import pytest
+
+from postroad.model import mail, status_rules
+
+Status = mail.MessageStatus
+Billing = mail.BillingStatus
+
+
+def test_every_status_of_a_recipient_has_its_billing() -> None:
+    assert status_rules.BILLING.keys() == set(mail.RecipientStatus)
+    by_billing = {
+        billing: {status.value for status, its in status_rules.BILLING.items() if its is billing} for billing in Billing
+    }
+    assert by_billing == {
+        Billing.RESERVED: {"queued", "deferred"},
+        Billing.SETTLED: {"delivered", "failed"},
+        Billing.RELEASED: {"bounced"},
+    }
+
+
+@pytest.mark.parametrize(
+    "recipients, delivered, status",
+    [
+        (1, 1, Status.DELIVERED),
+        (1, 0, Status.FAILED),
+        (3, 3, Status.DELIVERED),
+        (3, 2, Status.PARTIAL),
+        (3, 1, Status.PARTIAL),
+        (3, 0, Status.FAILED),
+    ],
+)
+def test_a_message_is_delivered_when_all_got_it_and_failed_when_nobody_did(
+    recipients: int, delivered: int, status: mail.MessageStatus
+) -> None:
+    assert status_rules.message_status(recipients=recipients, delivered=delivered) is status
+
+
+@pytest.mark.parametrize(
+    "recipients, released, billing",
+    [(1, 0, Billing.SETTLED), (1, 1, Billing.RELEASED), (2, 1, Billing.SETTLED), (2, 2, Billing.RELEASED)],
+)
+def test_a_message_is_released_only_when_every_credit_was_returned(
+    recipients: int, released: int, billing: mail.BillingStatus
+) -> None:
+    assert status_rules.message_billing(recipients=recipients, released=released) is billing

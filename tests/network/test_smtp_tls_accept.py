@@ -1,0 +1,164 @@
+"""A connection that begins with TLS has its place and its time from the moment that it is accepted."""
+
+import asyncio
+import errno
+import ssl
+from typing import cast
+
+import pytest
+import trustme
+
+from postroad.network import smtp_session, smtp_tls_accept
+from tests.network.recording_listener import (
+    FEATURES,
+    TIMEOUT_SECONDS,
+    Recorded,
+    RecordingPolicy,
+    RunningListener,
+    connect,
+    running,
+)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def server_tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    return context
+
+
+@pytest.fixture(scope="module")
+def client_tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority.configure_trust(context)
+    return context
+
+
+async def banner(server: RunningListener, tls: ssl.SSLContext) -> bytes:
+    """What a client hears first; nothing when it is turned away."""
+    try:
+        async with connect(server.address, tls=tls) as client:
+            return await client.reply()
+    except (ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
+        return b""
+
+
+async def until_let_in(server: RunningListener, tls: ssl.SSLContext) -> None:
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while not (await banner(server, tls)).startswith(b"220 "):
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("limits", [{"connections": 2}, {"connections_per_address": 2}])
+async def test_handshakes_that_do_not_come_to_an_end_count_and_more_are_turned_away(
+    limits: dict[str, int], server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    async with running(
+        tls=lambda: server_tls, implicit_tls=True, limits=smtp_session.ListenerLimits(**limits)
+    ) as server:
+        async with connect(server.address), connect(server.address):
+            assert await banner(server, client_tls) == b""
+            async with connect(server.address) as third:
+                assert await third.rest() == b""
+        await until_let_in(server, client_tls)
+
+
+async def test_who_never_shakes_hands_is_closed_and_its_place_is_free(
+    server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    limits = smtp_session.ListenerLimits(connections=1, handshake_seconds=0.1)
+    async with (
+        running(tls=lambda: server_tls, implicit_tls=True, limits=limits) as server,
+        connect(server.address) as silent,
+    ):
+        assert await silent.rest() == b""
+        await until_let_in(server, client_tls)
+
+
+async def test_who_cannot_shake_hands_is_closed_and_never_obeyed(
+    server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    limits = smtp_session.ListenerLimits(connections=1)
+    async with running(tls=lambda: server_tls, implicit_tls=True, limits=limits) as server:
+        async with connect(server.address) as client:
+            await client.send(b"EHLO x\r\nMAIL FROM:<a@example.org>\r\n")
+            assert b"250" not in await client.rest()
+        await until_let_in(server, client_tls)
+        assert server.kept.problems == []
+
+
+async def test_a_session_takes_the_place_of_its_handshake(
+    server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    limits = smtp_session.ListenerLimits(connections=1, connections_per_address=1)
+    async with running(tls=lambda: server_tls, implicit_tls=True, limits=limits) as server:
+        async with connect(server.address, tls=client_tls) as client:
+            assert (await client.reply()).startswith(b"220 ")
+            assert await banner(server, client_tls) == b""
+            assert (await client.ask(b"NOOP\r\n"))[0] == b"250 2.0.0 OK"
+        await until_let_in(server, client_tls)
+
+
+async def test_stopping_does_not_wait_for_handshakes(server_tls: ssl.SSLContext) -> None:
+    async with (
+        running(tls=lambda: server_tls, implicit_tls=True, limits=smtp_session.ListenerLimits(connections=1)) as server,
+        connect(server.address) as silent,
+        connect(server.address) as turned_away,
+    ):
+        # The second is turned away once the first has its place.
+        assert await turned_away.rest() == b""
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            await server.listener.stop(grace_seconds=10 * TIMEOUT_SECONDS)
+        assert await silent.rest() == b""
+
+
+async def test_a_client_that_does_not_say_good_bye_holds_nobody_up(
+    server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    async with running(tls=lambda: server_tls, implicit_tls=True) as server:
+        reader, writer = await asyncio.open_connection(*server.address, ssl=client_tls)
+        assert (await reader.readline()).startswith(b"220 ")
+        # Nothing is read any more, so the farewell of the server is not answered.
+        transport = cast("asyncio.Transport", writer.transport)
+        transport.pause_reading()
+        async with asyncio.timeout(TIMEOUT_SECONDS / 2):
+            await server.listener.stop(grace_seconds=10 * TIMEOUT_SECONDS)
+        transport.abort()
+
+
+class Descriptorless(asyncio.Transport):
+    """A connection whose descriptor cannot be doubled."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("192.0.2.1", 1), "socket": self})
+        self.is_aborted = False
+
+    def dup(self) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+async def test_a_connection_for_which_there_is_no_descriptor_is_closed_and_leaves_nothing(
+    server_tls: ssl.SSLContext,
+) -> None:
+    shared = smtp_session.SmtpListenerState(
+        FEATURES,
+        lambda _: RecordingPolicy(Recorded(), None),
+        failed=print,
+        limits=smtp_session.ListenerLimits(),
+        tls=lambda: server_tls,
+    )
+    arrival = smtp_tls_accept.TlsAccept(shared, lambda: server_tls)
+    transport = Descriptorless()
+    arrival.connection_made(transport)
+    assert transport.is_aborted
+    arrival.shutdown()
+    arrival.connection_lost(None)
+    assert [*shared.connections, *shared.per_network, *shared.working] == []

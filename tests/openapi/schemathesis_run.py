@@ -1,0 +1,120 @@
+"""`schemathesis run` on a running service, as a program of its own, and its report."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from postroad.model import caller, limits, times
+from postroad.services import context
+from postroad.services.auth import users
+from postroad.services.queue import inspection
+from postroad.storage import queue
+from tests import accepted_mail, queue_steps
+from tests.conformance import live_service
+from tests.openapi import case_filler
+
+ROOT = Path(__file__).parent.parent.parent
+SETTINGS = Path(__file__).parent / "schemathesis.toml"
+# Long after the end of every run, on a machine that is busy with other tests.
+TIMEOUT_SECONDS = 600
+# Longer than that.
+WAITING_SECONDS = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What schemathesis found: its exit code, what it printed for people, and what it wrote for programs."""
+
+    code: int
+    printed: str
+    report: dict[str, Any]
+
+
+def run(service: live_service.Service, folder: Path, *words: str, members_alone: bool = False) -> Outcome:
+    """Test the service by its own document; `words` are further options of `schemathesis run`."""
+    report = folder / "report.json"
+    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(_settings(service, folder)), "run"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        case_filler.VARIABLE: str(_facts(service, folder, members_alone=members_alone)),
+    }
+    finished = subprocess.run(
+        [*command, f"{service.base_url}/openapi.json", "--no-color", "--report-json-path", str(report), *words],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    return Outcome(finished.returncode, finished.stdout, json.loads(report.read_text()) if report.exists() else {})
+
+
+def _settings(service: live_service.Service, folder: Path) -> Path:
+    """Requests are sent as `mine`; `theirs` must not see what they make."""
+    callers = folder / "callers.json"
+    callers.write_text(
+        json.dumps(
+            {
+                "auth": [
+                    {"name": name, "fixedHeaders": [{"name": "Authorization", "value": account.owner}]}
+                    for name, account in (("mine", service.mine), ("theirs", service.theirs))
+                ]
+            }
+        )
+    )
+    settings = folder / "schemathesis.toml"
+    settings.write_text(
+        f'{SETTINGS.read_text()}\n[auth.wfc]\npath = "{callers}"\nuser = "mine"\npeers = ["mine", "theirs"]\n'
+    )
+    return settings
+
+
+def _facts(service: live_service.Service, folder: Path, *, members_alone: bool) -> Path:
+    waiting = service.installation.ask(lambda ctx: _defer(ctx, service.mine))
+    given = case_filler.ServiceFacts(
+        base_url=service.base_url,
+        domain=service.mine.domain,
+        owner=service.mine.owner,
+        basic=service.mine.basic,
+        api_key=service.mine.api_key,
+        reading_key=service.mine.reading_key,
+        email=f"owner@{service.mine.domain}",
+        changing_email=service.installation.ask(lambda ctx: _add_person(ctx, service.mine)),
+        password=live_service.PASSWORD,
+        waiting_message=waiting[0][1],
+        waiting_recipients=[key[2] for key in waiting],
+        members_alone=members_alone,
+    )
+    file = folder / "surroundings.json"
+    file.write_text(json.dumps(dataclasses.asdict(given)))
+    return file
+
+
+async def _add_person(ctx: context.Context, account: live_service.Account) -> str:
+    """Somebody for this run alone, because their password changes."""
+    email = f"{uuid.uuid4()}@{account.domain}"
+    await users.create(ctx, account.id, email=email, password=live_service.PASSWORD, role=caller.Role.OWNER)
+    return email
+
+
+async def _defer(ctx: context.Context, account: live_service.Account) -> list[queue.Key]:
+    """The recipients of a message for this run alone, who wait for their next attempt and may be tried at once."""
+    domain = f"{uuid.uuid4()}.example"
+    to = tuple(f"person-{number}@{domain}" for number in range(limits.UNIQUE_RECIPIENTS))
+    await accepted_mail.accept(ctx, account.id, sender=f"shop@{account.domain}", to=to)
+    waiting = await queue_steps.claim(ctx, account.id, most=len(to), domain=domain)
+    tried_at = ctx.clock() - inspection.MIN_RETRY_INTERVAL_SECONDS * times.SECOND - times.SECOND
+    then = dataclasses.replace(ctx, clock=lambda: tried_at)
+    for key in waiting:
+        await queue_steps.defer(then, key, seconds=WAITING_SECONDS)
+    return waiting

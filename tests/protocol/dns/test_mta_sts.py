@@ -1,0 +1,132 @@
+"""MTA-STS records and policies are read as RFC 8461 says, and everything else is no policy."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroad.protocol.dns import mta_sts
+
+POLICY = b"version: STSv1\r\nmode: enforce\r\nmx: mail.example.org\r\nmx: *.Example.NET\r\nmax_age: 604800\r\n"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["v=STSv1; id=20160831085700Z;"],
+        ["v=STSv1; id=20160831085700Z"],
+        ["v=STSv1 ;\tid=20160831085700Z ; extension=1"],
+        ["v=spf1 -all", "v=STSv1;id=20160831085700Z;"],
+        ["v=STSv1; id=20160831085700Z; id=second"],
+    ],
+)
+def test_a_record_announces_its_id(texts: list[str]) -> None:
+    assert mta_sts.policy_id(texts) == "20160831085700Z"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [],
+        ["v=spf1 -all"],
+        ["v=STSv1"],
+        ["v=STSv1;"],
+        ["v=STSv1; id=;"],
+        ["v=STSv1; id=with-hyphen;"],
+        ["v=STSv1; id=" + "1" * 33],
+        ["v=STSv2; id=1;"],
+        ["id=1; v=STSv1;"],
+        [" v=STSv1; id=1;"],
+        ["v=STSv1; id=1;", "v=STSv1; id=1;"],
+    ],
+)
+def test_anything_but_one_record_announces_nothing(texts: list[str]) -> None:
+    assert mta_sts.policy_id(texts) is None
+
+
+def test_a_policy_is_read() -> None:
+    expected = mta_sts.Policy(mta_sts.Mode.ENFORCE, ("mail.example.org", "*.example.net"), 604_800)
+    assert mta_sts.parse_policy(POLICY) == expected
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        POLICY.replace(b"\r\n", b"\n"),
+        POLICY.removesuffix(b"\r\n"),
+        POLICY.replace(b": ", b":"),
+        POLICY.replace(b": ", b" : \t"),
+        POLICY + b"extension: value\r\n\r\nmode: none\r\nversion: STSv9\r\n",
+        "x: grüße\r\n".encode() + POLICY,
+    ],
+)
+def test_a_policy_may_be_written_in_other_ways(content: bytes) -> None:
+    assert mta_sts.parse_policy(content) == mta_sts.parse_policy(POLICY)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"<html>not found</html>",
+        POLICY.replace(b"STSv1", b"STSv2"),
+        POLICY.replace(b"version: STSv1\r\n", b""),
+        POLICY.replace(b"enforce", b"Enforce"),
+        POLICY.replace(b"mode: enforce\r\n", b""),
+        POLICY.replace(b"max_age: 604800\r\n", b""),
+        POLICY.replace(b"604800", b"-1"),
+        POLICY.replace(b"604800", b"1" * 11),
+        POLICY.replace(b"604800", "٣".encode()),
+        POLICY.replace(b"mx:", b"host:"),
+        POLICY.replace(b"*.Example.NET", b"mail.*.example.net"),
+        POLICY.replace(b"*.Example.NET", b"*"),
+        POLICY.replace(b"*.Example.NET", b""),
+        POLICY.replace(b"*.Example.NET", b".".join([b"a" * 60] * 5)),
+        POLICY + b"mx: a.example\r\n" * mta_sts.MAX_PATTERNS,
+        POLICY + b"\xff",
+    ],
+)
+def test_anything_else_is_no_policy(content: bytes) -> None:
+    assert mta_sts.parse_policy(content) is None
+
+
+def test_a_policy_that_wants_nothing_needs_no_hosts() -> None:
+    policy = mta_sts.parse_policy(b"version: STSv1\nmode: none\nmax_age: 0\n")
+    assert policy == mta_sts.Policy(mta_sts.Mode.NONE, (), 0)
+
+
+def test_no_policy_lives_longer_than_a_year() -> None:
+    policy = mta_sts.parse_policy(POLICY.replace(b"604800", b"9999999999"))
+    assert policy is not None
+    assert policy.max_age == mta_sts.MAX_AGE_SECONDS
+
+
+@pytest.mark.parametrize(
+    "host, allowed",
+    [
+        ("mail.example.org", True),
+        ("MAIL.example.org.", True),
+        ("mx1.example.net", True),
+        ("example.net", False),
+        ("a.b.example.net", False),
+        ("mail.example.org.evil.example", False),
+        ("mx1.mail.example.org", False),
+        ("net", False),
+        ("", False),
+    ],
+)
+def test_a_star_stands_for_exactly_one_label(host: str, allowed: bool) -> None:  # noqa: FBT001 - a column of the table
+    policy = mta_sts.parse_policy(POLICY)
+    assert policy is not None
+    assert policy.allows(host) is allowed
+
+
+@given(st.binary(max_size=300) | st.binary(max_size=60).map(lambda extra: POLICY + extra))
+def test_no_bytes_disturb_the_parser(content: bytes) -> None:
+    policy = mta_sts.parse_policy(content)
+    assert policy is None or policy.mode in set(mta_sts.Mode)
+
+
+@given(st.lists(st.text(max_size=60) | st.text(max_size=40).map(lambda rest: "v=STSv1;" + rest), max_size=3))
+def test_no_text_disturbs_the_parser(texts: list[str]) -> None:
+    found = mta_sts.policy_id(texts)
+    assert found is None or (found.isascii() and found.isalnum())

@@ -1,0 +1,91 @@
+"""Base64: what is decoded is exactly base64, and what is encoded has lines of 76."""
+
+import base64
+import re
+
+import hypothesis
+import jsonschema_rs
+import pytest
+from hypothesis import strategies as st
+
+from postroad.protocol.mime import base64_lines
+
+STDLIB = jsonschema_rs.validator_for({"pattern": base64_lines.SCHEMA_PATTERN})
+
+
+@hypothesis.given(st.binary())
+def test_what_the_standard_library_encodes_is_decoded(octets: bytes) -> None:
+    assert base64_lines.decode_strict(base64.b64encode(octets).decode()) == octets
+    assert base64_lines.decode_strict(base64.encodebytes(octets).decode()) == octets
+    assert base64_lines.decode_strict(base64_lines.encode(octets).decode()) == octets
+
+
+@pytest.mark.parametrize(
+    "text, octets", [("", b""), ("\r\n", b""), ("QQ==", b"A"), ("Q\nQ=\r\n=", b"A"), ("QUJD\n", b"ABC")]
+)
+def test_line_breaks_may_stand_anywhere(text: str, octets: bytes) -> None:
+    assert base64_lines.decode_strict(text) == octets
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("QQ", "has to end in 2 '=' here, not 0"),
+        ("QQ=", "has to end in 2 '=' here, not 1"),
+        ("QQ===", "has to end in 2 '=' here, not 3"),
+        ("QUI", "has to end in 1 '=' here, not 0"),
+        ("QUJD=", "has to end in 0 '=' here, not 1"),
+        ("QUJD====", "has to end in 0 '=' here, not 4"),
+        ("Q", "one character too many or is cut off"),
+        ("QUJDR", "one character too many or is cut off"),
+        ("Q===", "one character too many or is cut off"),
+        ("=", "has to end in 0 '=' here, not 1"),
+        ("====", "has to end in 0 '=' here, not 4"),
+        ("QQ==QQ==", "only at the end"),
+        ("QQ==Q", "only at the end"),
+        ("Q=Q=", "only at the end"),
+        ("QQ ==", "' ' at position 2"),
+        (" QQ==", "' ' at position 0"),
+        ("QQ==\t", "'\\t' at position 4"),
+        ("QQ-_", "'-' at position 2 is not a character of base64; the URL-safe alphabet is not accepted"),
+        ("QQ_=", "URL-safe"),
+        ("QQé=", "'é' at position 2"),
+        ("QQ\0=", "'\\x00' at position 2"),
+        ("QQ\u2028=", "'\\u2028' at position 2"),
+        ("ＱＱ==", "at position 0"),
+        ("data:image/png;base64,QQ==", "':' at position 4"),
+        ("QQ==\x0b", "'\\x0b' at position 4"),
+        ("\ud800", "at position 0"),
+    ],
+)
+def test_everything_else_is_refused_with_its_reason(text: str, reason: str) -> None:
+    with pytest.raises(base64_lines.Base64Error) as caught:
+        base64_lines.decode_strict(text)
+    assert reason in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "size", [0, 1, 2, 3, 56, 57, 58, 114, 57 * 511, 57 * 512, 57 * 512 + 1, 57 * 1024 - 1, 100_000]
+)
+def test_lines_have_76_characters_with_crlf_between_them(size: int) -> None:
+    octets = bytes(index % 251 for index in range(size))
+    encoded = base64_lines.encode(octets)
+    assert encoded == base64.encodebytes(octets).rstrip(b"\n").replace(b"\n", b"\r\n")
+    assert len(encoded) == base64_lines.encoded_length(size)
+
+
+PIECES = st.lists(
+    st.sampled_from(["QUJD", "QUI=", "QQ==", "QR", "Q", "=", "==", "\r\n", "\n", " ", "-", "é"]), max_size=6
+)
+
+
+@hypothesis.given(PIECES.map("".join) | st.from_regex(base64_lines.SCHEMA_PATTERN[:-1] + r"\Z"))
+def test_the_pattern_says_the_same_as_the_decoder(text: str) -> None:
+    try:
+        base64_lines.decode_strict(text)
+        accepted = True
+    except base64_lines.Base64Error:
+        accepted = False
+    assert STDLIB.is_valid(text) == accepted
+    assert (re.search(base64_lines.SCHEMA_PATTERN[:-1] + r"\Z", text) is not None) == accepted

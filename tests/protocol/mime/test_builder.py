@@ -1,0 +1,249 @@
+"""Messages as the standard library's parser reads them: every field comes back, and nothing else does."""
+
+import email.message
+import hashlib
+import locale
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from postroad.protocol import address
+from postroad.protocol.mime import builder
+from tests.protocol import stdlib_parser
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=300)
+LINES = st.lists(st.text("abc =.-_\té漢😀", max_size=120), max_size=12).map("\n".join)
+OWN_HEADERS = ["From", "To", "Subject", "Date", "Message-ID", "MIME-Version", "Content-Type"]
+
+
+def normal(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def content(part: email.message.Message) -> bytes:
+    payload = part.get_payload(decode=True)
+    assert isinstance(payload, bytes)
+    return payload
+
+
+def image(name: str, content_id: str | None = None, data: bytes = b"\x89PNG") -> builder.Attachment:
+    return builder.Attachment(filename=name, content=data, content_type="image/png", content_id=content_id)
+
+
+def test_a_plain_message_is_as_short_as_it_can_be() -> None:
+    assert builder.build(stdlib_parser.message(text="Hello\nworld\n", subject="Hi")) == (
+        b"From: shop@example.com\r\n"
+        b"To: user@example.org\r\n"
+        b"Subject: Hi\r\n"
+        b"Date: Tue, 14 Nov 2023 22:13:20 +0000\r\n"
+        b"Message-ID: <em_1@example.com>\r\n"
+        b"MIME-Version: 1.0\r\n"
+        b"Content-Type: text/plain; charset=utf-8\r\n"
+        b"Content-Transfer-Encoding: 7bit\r\n"
+        b"\r\n"
+        b"Hello\r\nworld\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "fields, shape",
+    [
+        ({"text": "t"}, "text/plain"),
+        ({"html": "h"}, "text/html"),
+        ({"text": "t", "html": "h"}, {"multipart/alternative": ["text/plain", "text/html"]}),
+        ({"text": "t", "attachments": [image("a")]}, {"multipart/mixed": ["text/plain", "image/png"]}),
+        ({"attachments": [image("a")]}, {"multipart/mixed": ["image/png"]}),
+        ({"attachments": [image("a"), image("b", "b")]}, {"multipart/mixed": ["image/png", "image/png"]}),
+        ({"text": "t", "attachments": [image("a", "a")]}, {"multipart/mixed": ["text/plain", "image/png"]}),
+        ({"html": "h", "attachments": [image("a", "a")]}, {"multipart/related": ["text/html", "image/png"]}),
+        (
+            {"text": "t", "html": "h", "attachments": [image("a", "a")]},
+            {"multipart/alternative": ["text/plain", {"multipart/related": ["text/html", "image/png"]}]},
+        ),
+        (
+            {"text": "t", "html": "h", "attachments": [image("a", "a"), image("b"), image("c", "c")]},
+            {
+                "multipart/mixed": [
+                    {
+                        "multipart/alternative": [
+                            "text/plain",
+                            {"multipart/related": ["text/html", "image/png", "image/png"]},
+                        ]
+                    },
+                    "image/png",
+                ]
+            },
+        ),
+    ],
+)
+def test_the_shape_follows_what_is_given(fields: dict[str, object], shape: object) -> None:
+    parsed = stdlib_parser.build(**fields)
+    assert stdlib_parser.shape(parsed) == shape
+    assert not any(part.defects for part in parsed.walk())
+
+
+def test_a_message_of_nothing_is_refused() -> None:
+    with pytest.raises(builder.MimeError, match="needs text, html or an attachment"):
+        builder.build(stdlib_parser.message(text=None))
+
+
+def test_every_header_is_written_once_and_nothing_is_added() -> None:
+    parsed = stdlib_parser.build()
+    assert parsed.keys() == [*OWN_HEADERS, "Content-Transfer-Encoding"]
+    everything = stdlib_parser.build(
+        to=[stdlib_parser.RECIPIENT, address.parse("Jo <jo@example.org>")],
+        cc=[address.parse("cc@example.org")],
+        reply_to=address.parse("Help, please <help@example.org>".replace("Help, please", '"Help, please"')),
+        headers=[("X-Service-Tag", "a"), ("X-Service-Tag", "b"), ("References", "<a@b> <c@d>")],
+    )
+    assert everything["To"] == "user@example.org, Jo <jo@example.org>"
+    assert everything["Cc"] == "cc@example.org"
+    assert everything["Reply-To"] == '"Help, please" <help@example.org>'
+    assert everything.get_all("X-Service-Tag") == ["a", "b"]
+    assert everything["References"] == "<a@b> <c@d>"
+    assert len(everything.keys()) == len(OWN_HEADERS) + 1 + 5
+
+
+def test_a_message_has_no_place_for_blind_copies() -> None:
+    assert "bcc" not in builder.Message.__struct_fields__
+    with pytest.raises(builder.MimeError, match="headers\\['bCC'\\]: this header is written from the other fields"):
+        builder.build(stdlib_parser.message(headers=[("bCC", "x@example.org")]))
+
+
+@pytest.mark.parametrize("name", ["From", "to", "CC", "Subject", "reply-to", "DATE", "Message-Id", "mime-version"])
+def test_a_header_that_the_builder_writes_cannot_be_given(name: str) -> None:
+    with pytest.raises(builder.MimeError, match="written from the other fields"):
+        builder.build(stdlib_parser.message(headers=[(name, "x")]))
+
+
+@pytest.mark.parametrize("name", ["Content-Type", "content-transfer-encoding", "CONTENT-DISPOSITION", "Content-X"])
+def test_a_header_about_the_content_cannot_be_given(name: str) -> None:
+    with pytest.raises(builder.MimeError, match="written from the other fields"):
+        builder.build(stdlib_parser.message(headers=[(name, "x")]))
+
+
+@pytest.mark.parametrize("name", ["List-Unsubscribe", "In-Reply-To", "references"])
+def test_a_header_that_holds_no_text_takes_ascii_only(name: str) -> None:
+    with pytest.raises(builder.MimeError, match="takes ASCII only"):
+        builder.build(stdlib_parser.message(headers=[(name, "<https://example.com/ü>")]))
+
+
+def test_a_long_list_unsubscribe_stays_whole() -> None:
+    url = "<https://example.com/u/" + "0123456789" * 30 + "?a=b&c=d>"
+    value = f"<mailto:unsubscribe@example.com?subject=stop>, {url}"
+    raw = builder.build(stdlib_parser.message(headers=[("List-Unsubscribe", value)]))
+    assert url.encode() in raw
+    assert stdlib_parser.parse(raw)["List-Unsubscribe"] == value
+
+
+@hypothesis.given(TEXT | LINES, TEXT | LINES)
+def test_bodies_come_back_with_crlf_line_ends(text: str, html: str) -> None:
+    parsed = stdlib_parser.build(text=text, html=html)
+    plain, rich = parsed.iter_parts()
+    assert normal(content(plain).decode()) == normal(text)
+    assert normal(content(rich).decode()) == normal(html)
+
+
+@hypothesis.given(TEXT | LINES)
+def test_a_body_alone_comes_back_with_at_most_one_line_end_more(text: str) -> None:
+    read = normal(content(stdlib_parser.build(text=text)).decode())
+    assert read in {normal(text), normal(text) + "\n"}
+
+
+@hypothesis.given(st.lists(st.binary(max_size=400), min_size=1, max_size=5))
+def test_files_come_back_byte_for_byte(files: list[bytes]) -> None:
+    attachments = [image(f"{index}.png", f"i{index}" if index % 2 else None, data) for index, data in enumerate(files)]
+    parsed = stdlib_parser.build(text="t", html="h", attachments=attachments)
+    found = {part.get_filename(): part for part in parsed.walk() if part.get_filename()}
+    assert len(found) == len(files)
+    for index, data in enumerate(files):
+        part = found[f"{index}.png"]
+        assert content(part) == data
+        assert part["Content-ID"] == (f"<i{index}>" if index % 2 else None)
+        assert part.get_content_disposition() == ("inline" if index % 2 else "attachment")
+
+
+def test_a_large_file_comes_back() -> None:
+    data = hashlib.shake_128(b"file").digest(3_000_001)
+    (part,) = stdlib_parser.build(attachments=[image("large.bin", data=data)]).iter_parts()
+    assert content(part) == data
+
+
+def test_the_parameters_of_a_type_are_kept_and_folded() -> None:
+    kind = 'text/csv; charset=utf-8; header=present; name="a b; c.csv"; note="' + "x" * 60 + '"'
+    attachment = builder.Attachment(filename="a.csv", content=b"1,2", content_type=kind)
+    (part,) = stdlib_parser.build(attachments=[attachment]).iter_parts()
+    assert part.get_content_type() == "text/csv"
+    assert dict(part["Content-Type"].params) == {
+        "charset": "utf-8",
+        "header": "present",
+        "name": "a b; c.csv",
+        "note": "x" * 60,
+    }
+
+
+def test_a_boundary_follows_from_the_message_id_and_never_stands_in_a_body() -> None:
+    first = stdlib_parser.build(text="t", html="h").get_boundary()
+    assert stdlib_parser.build(text="x", html="y").get_boundary() == first
+    assert stdlib_parser.build(text="x", html="y", message_id="em_2@example.com").get_boundary() != first
+    hostile = f"a\n--{first}\nContent-Type: text/html\n\n<b>\n--{first}--\n"
+    parsed = stdlib_parser.build(text=hostile, html="h")
+    assert parsed.get_boundary() != first
+    assert stdlib_parser.shape(parsed) == {"multipart/alternative": ["text/plain", "text/html"]}
+    assert normal(content(next(parsed.iter_parts())).decode()) == hostile
+
+
+def test_a_body_that_holds_every_boundary_is_refused() -> None:
+    boundaries = [
+        hashlib.sha256(f"{attempt}{stdlib_parser.MESSAGE_ID}".encode()).hexdigest()[:32] for attempt in range(100)
+    ]
+    with pytest.raises(builder.MimeError, match="every boundary"):
+        builder.build(stdlib_parser.message(text="\n".join(f"--=_{boundary}" for boundary in boundaries), html="h"))
+
+
+def test_the_same_message_gives_the_same_bytes() -> None:
+    fields = {"text": "ü", "html": "<p>", "attachments": [image("a", "a")]}
+    assert builder.build(stdlib_parser.message(**fields)) == builder.build(stdlib_parser.message(**fields))
+
+
+@hypothesis.given(st.integers(0, 253_402_300_799_999_999))
+def test_the_date_is_read_back(microseconds: int) -> None:
+    assert stdlib_parser.build(date=microseconds)["Date"].datetime.timestamp() == microseconds // 1_000_000
+
+
+def test_the_date_does_not_follow_the_locale() -> None:
+    before = locale.setlocale(locale.LC_TIME)
+    for name in ("de_DE.UTF-8", "fr_FR.UTF-8", "C.UTF-8"):
+        try:
+            locale.setlocale(locale.LC_TIME, name)
+        except locale.Error:
+            continue
+        builder.format_date.cache_clear()
+        assert builder.format_date(1_772_323_200) == "Sun, 01 Mar 2026 00:00:00 +0000"
+    locale.setlocale(locale.LC_TIME, before)
+
+
+@pytest.mark.parametrize("message_id", ["", "a", "<a@b>", "a@b>\r\nBcc: x@y", "a b@c", "a@", "@b", "é@b", "a@b\n"])
+def test_a_malformed_message_id_is_refused(message_id: str) -> None:
+    with pytest.raises(builder.MimeError, match="message_id"):
+        builder.build(stdlib_parser.message(message_id=message_id))
+
+
+def test_an_internationalised_sender_is_written_in_a_labels() -> None:
+    parsed = stdlib_parser.build(from_=address.parse("Bücher <buch@bücher.example>"))
+    assert parsed["From"].addresses[0].addr_spec == "buch@xn--bcher-kva.example"
+    assert parsed["From"].addresses[0].display_name == "Bücher"
+
+
+def test_a_local_part_in_another_script_is_written_in_utf_8_and_said_to_need_smtputf8() -> None:
+    message = stdlib_parser.message(to=[address.parse("Jörg <jörg@bücher.example>"), stdlib_parser.RECIPIENT])
+    assert message.needs_smtputf8
+    assert not stdlib_parser.message().needs_smtputf8
+    assert "<jörg@xn--bcher-kva.example>,".encode() in builder.build(message)
+    parsed = stdlib_parser.parse(builder.build(message))
+    assert [one.username for one in parsed["To"].addresses] == ["jörg", "user"]
+
+
+def test_a_reply_address_in_another_script_needs_smtputf8_too() -> None:
+    assert stdlib_parser.message(reply_to=address.parse("jörg@example.com")).needs_smtputf8

@@ -1,0 +1,135 @@
+"""Encoded words: short enough, whole characters each, and the same text again for the standard library."""
+
+import binascii
+import email.header
+import re
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from postroad.protocol.mime import encoded_words
+
+WORD = re.compile(r"=\?utf-8\?(?:q\?[A-Za-z0-9!*+/=_-]+|b\?[A-Za-z0-9+/]+={0,2})\?=")
+ROOMS = st.integers(encoded_words.MIN_ROOM, 200)
+
+
+def decode(words: list[str]) -> str:
+    ((octets, charset),) = email.header.decode_header(" ".join(words))
+    assert charset == "utf-8"
+    assert isinstance(octets, bytes)
+    return octets.decode()
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("für", ["=?utf-8?q?f=C3=BCr?="]),
+        ("Viele Grüße aus Bonn", ["=?utf-8?q?Viele_Gr=C3=BC=C3=9Fe_aus_Bonn?="]),
+        ("Grüße aus Köln", ["=?utf-8?b?R3LDvMOfZSBhdXMgS8O2bG4=?="]),
+        ("日本", ["=?utf-8?b?5pel5pys?="]),
+        ("a=?b", ["=?utf-8?q?a=3D=3Fb?="]),
+        ("über_1 (x)", ["=?utf-8?b?w7xiZXJfMSAoeCk=?="]),
+    ],
+)
+def test_the_shorter_encoding_is_taken(text: str, words: list[str]) -> None:
+    assert encoded_words.encode(text, room=75) == words
+
+
+@hypothesis.given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=300), ROOMS)
+def test_any_text_comes_back_and_every_word_is_well_formed(text: str, room: int) -> None:
+    words = encoded_words.encode(text, room=room)
+    assert decode(words) == text
+    assert len(words[0]) <= room
+    for word in words:
+        assert len(word) <= encoded_words.MAX_CHARACTERS
+        assert WORD.fullmatch(word)
+        decode([word])  # raises when a character is cut in two
+
+
+@pytest.mark.parametrize("character", ["a", "é", "漢", "😀"])
+def test_the_smallest_room_is_enough_for_any_character(character: str) -> None:
+    words = encoded_words.encode(character * 100 + "=" * 30, room=encoded_words.MIN_ROOM)
+    assert len(words[0]) <= encoded_words.MIN_ROOM
+    assert decode(words) == character * 100 + "=" * 30
+
+
+def test_words_are_filled_before_the_next_one_begins() -> None:
+    words = encoded_words.encode("ü" * 200, room=75)
+    assert all(len(word) > 75 - 6 for word in words[:-1])
+
+
+@hypothesis.given(st.text(st.characters(codec="utf-8"), max_size=300), ROOMS)
+def test_what_was_encoded_is_decoded(text: str, room: int) -> None:
+    assert encoded_words.decode(" ".join(encoded_words.encode(text, room=room))) == text
+
+
+@pytest.mark.parametrize(
+    "text, decoded",
+    [
+        ("", ""),
+        ("plain = ? text", "plain = ? text"),
+        ("=?utf-8?q?f=C3=BCr_dich?=", "für dich"),
+        ("=?UTF-8?Q?f=c3=bcr?=", "für"),
+        ("Re: =?utf-8?b?QsO8cm8=?= in  Bonn", "Re: Büro in  Bonn"),
+        ("=?iso-8859-1?q?f=FCr?= =?utf-8?q?_dich?=", "für dich"),
+        ("=?windows-1252?q?=80?=", "€"),
+        ("=?iso-2022-jp?b?GyRCRnxLXBsoQg==?=", "日本"),
+        ("=?gb2312?b?xOO6ww==?=", "你好"),
+        ("=?utf-8*de?q?f=C3=BCr?=", "für"),
+        ("=?utf-8?q?a?=  \t =?utf-8?q?b?=", "ab"),
+        ("=?utf-8?q?a?= x =?utf-8?q?b?=", "a x b"),
+        ("=?utf-8?q?a?==?utf-8?q?b?=", "ab"),
+        ("(=?utf-8?q?a?=)", "(a)"),
+        ("=?utf-8?b?w7w?=", "ü"),
+        ("=?utf-8?b?ww==?= =?utf-8?b?vA==?=", "ü"),
+        ("=?utf-8?q?two words?=", "two words"),
+        ("=?utf-8?q??=", ""),
+        ("=?utf-8?q?=FF?=", "\ufffd"),
+        ("=?utf-8?q?100=?=", "100"),
+        ("=?utf-8?q?=0D=0ABcc:_x?=", "\r\nBcc: x"),
+    ],
+)
+def test_the_words_of_others_are_read(text: str, decoded: str) -> None:
+    assert encoded_words.decode(text) == decoded
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=?utf-8?b?w?=",
+        "=?x-unknown?q?a?=",
+        "=?zlib?b?eJwDAAAAAAE=?=",
+        "=?unicode_escape?q?=5Cx41?=",
+        "=?idna?q?xn--a?=",
+        "=?utf-8?x?a?=",
+        "=?utf-8?q?a",
+        "=?utf-8?q?ü?=",
+        "=??q?a?=",
+    ],
+)
+def test_what_cannot_be_read_stays_as_it_is(text: str) -> None:
+    assert encoded_words.decode(text) == text
+    assert encoded_words.decode(f"{text} =?utf-8?q?b?=") == f"{text} b"
+
+
+@pytest.mark.parametrize("charset", sorted(encoded_words.CHARSETS))
+@hypothesis.given(octets=st.binary(min_size=1, max_size=30))
+def test_every_character_set_is_known_and_gives_text_that_can_be_stored(charset: str, octets: bytes) -> None:
+    text = binascii.b2a_base64(octets, newline=False).decode()
+    assert encoded_words.decode(f"=?{charset}?b?{text}?=") == octets.decode(charset, "replace")
+    octets.decode(charset, "replace").encode()
+
+
+@hypothesis.given(st.text("=?utf-8qb_ \tAé\r\n", max_size=80) | st.text(max_size=80))
+def test_no_text_fails_or_grows(text: str) -> None:
+    assert len(encoded_words.decode(text)) <= len(text)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["=?", "=?a?", "=?utf-8?q?", "=?utf-8?q?a?= ", "=?utf-8?q?a?=x", "?", "=?utf-8?b?w?="]
+)
+def test_a_long_hostile_text_is_read_like_a_short_one(pattern: str) -> None:
+    once, count = encoded_words.decode(pattern), 256 * 1024 // len(pattern)
+    decoded = encoded_words.decode(pattern * count)
+    assert len(decoded) in {len(once) * count, len("a") * count + len(" ")}

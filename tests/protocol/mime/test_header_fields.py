@@ -1,0 +1,194 @@
+"""Header fields as lines: the standard library reads back what was given, and the lines have their widths."""
+
+import email
+import email.header
+import email.utils
+import re
+from collections.abc import Callable
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from postroad.protocol import address
+from postroad.protocol.mime import builder, encoded_words, header_fields, header_text
+from tests.protocol import stdlib_parser
+
+# Words of all kinds; the judge reads white space other than a space, and signs of Unicode's, as they are.
+WORDS = st.text("abcXYZ019.,:;<>()[]@\"'\\=?_-/%&éüß漢字😀\u00a0\u200d", min_size=1, max_size=30)
+VALUES = st.lists(WORDS | st.text("abc", min_size=60, max_size=120), max_size=12).map(" ".join)
+CHARACTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\u2028\u2029")
+
+
+def is_allowed(text: str) -> bool:
+    try:
+        header_text.check_value(text)
+    except header_text.HeaderError:
+        return False
+    return True
+
+
+def decoded(name: str) -> str:
+    return str(email.header.make_header(email.header.decode_header(name)))
+
+
+def lines(field: str) -> list[str]:
+    assert field.endswith("\r\n")
+    return field.removesuffix("\r\n").split("\r\n")
+
+
+@hypothesis.given((VALUES | st.text(CHARACTERS, max_size=200)).filter(is_allowed))
+def test_a_subject_comes_back(subject: str) -> None:
+    assert stdlib_parser.build(subject=subject)["Subject"] == subject.strip(" \t")
+
+
+@hypothesis.given((VALUES | st.text(CHARACTERS, max_size=200)).filter(is_allowed), st.integers(1, 76))
+def test_the_value_of_a_custom_header_comes_back_whatever_the_length_of_its_name(value: str, size: int) -> None:
+    name = ("X-" + "y" * 76)[:size]
+    assert stdlib_parser.build(headers=[(name, value)])[name] == value.strip(" \t")
+
+
+@hypothesis.given(st.lists(st.text("abc", min_size=1, max_size=70), min_size=1, max_size=30), st.data())
+def test_white_space_between_ascii_words_is_kept_exactly(words: list[str], data: st.DataObject) -> None:
+    spaces = st.text(" \t", min_size=1, max_size=4)
+    value = words[0] + "".join(data.draw(spaces) + word for word in words[1:])
+    field = header_fields.unstructured("X-A", value)
+    assert field.replace("\r\n", "") == f"X-A: {value}"
+    assert all(len(line) <= 78 for line in lines(field))
+    assert all(line.strip() for line in lines(field))
+
+
+@hypothesis.given(VALUES.filter(is_allowed))
+def test_lines_are_short_wherever_there_is_a_space(value: str) -> None:
+    field = header_fields.unstructured("X-A", value)
+    for line in lines(field):
+        if len(line) > (76 if "=?utf-8?" in line else 78):
+            assert re.fullmatch(r"(X-A:)? \S+", line), "a line that could have been folded"
+
+
+def test_ascii_words_are_never_encoded() -> None:
+    url = "https://example.com/" + "x" * 300
+    field = header_fields.unstructured("X-A", f"Grüße von {url} und tschüß")
+    assert f" {url}" in field
+    assert " von" in field
+    assert field.count("=?utf-8?") == 2
+
+
+def test_a_word_that_looks_like_the_start_of_an_encoded_word_is_encoded() -> None:
+    assert "=?utf-8?" in header_fields.unstructured("Subject", "a =?b c")
+    assert stdlib_parser.build(subject="a =?b c ?= =? d")["Subject"] == "a =?b c ?= =? d"
+
+
+def test_a_word_of_998_octets_fits_beside_no_name_but_on_a_line_of_its_own() -> None:
+    assert lines(header_fields.unstructured("X-A", "x" * 993)) == ["X-A: " + "x" * 993]
+    assert lines(header_fields.unstructured("X-A", "x" * 997)) == ["X-A:", " " + "x" * 997]
+    assert lines(header_fields.unstructured("X-A", "y " + "x" * 997)) == ["X-A: y", " " + "x" * 997]
+    with pytest.raises(header_text.HeaderError, match="998 octets"):
+        header_fields.unstructured("X-A", "x" * 998)
+    with pytest.raises(header_text.HeaderError, match="998 octets"):
+        header_fields.unstructured("X-A", "x" + " " * 998 + "x")
+
+
+def test_a_long_text_without_spaces_is_folded_when_it_is_not_ascii() -> None:
+    field = header_fields.unstructured("Subject", "漢" * 500)
+    assert all(len(line) <= 76 for line in lines(field))
+    assert stdlib_parser.build(subject="漢" * 500)["Subject"] == "漢" * 500
+
+
+def mailboxes() -> st.SearchStrategy[address.Mailbox]:
+    names = st.text(CHARACTERS, min_size=1, max_size=120).map(str.strip)
+    fitting = names.filter(
+        lambda name: name and "=?" not in name and not re.search("[\u202a-\u202e\u2066-\u2069]", name)
+    )
+    locals_ = st.from_regex(r"[a-z0-9+_]{1,20}(\.[a-z0-9]{1,10})?", fullmatch=True)
+    return st.builds(
+        address.Mailbox,
+        display_name=st.none() | fitting | st.text("abc \"'\\,.<>@()", min_size=1).map(str.strip).filter(bool),
+        local=locals_,
+        domain=st.sampled_from(["example.com", "xn--bcher-kva.example", "a-very-long-name." * 6 + "example"]),
+        written=st.just(""),
+    )
+
+
+@hypothesis.given(st.lists(mailboxes(), min_size=1, max_size=8))
+def test_a_list_of_addresses_comes_back(given: list[address.Mailbox]) -> None:
+    raw = builder.build(stdlib_parser.message(to=given))
+    assert [one.addr_spec for one in stdlib_parser.parse(raw)["To"].addresses] == [mailbox.address for mailbox in given]
+    # Some versions of the newer parser put a space between two encoded words of a name; the older functions do not.
+    written = email.message_from_bytes(raw)["To"].replace("\r\n", "")
+    names = [decoded(name) for name, _ in email.utils.getaddresses([written])]
+    assert names == [mailbox.display_name or "" for mailbox in given]
+
+
+def test_fifty_addresses_are_folded_between_addresses() -> None:
+    given = [address.parse(f"Person {number} <person{number}@example.com>") for number in range(50)]
+    field = header_fields.addresses("To", given)
+    assert all(len(line) <= 78 for line in lines(field))
+    assert all(line.endswith(",") for line in lines(field)[:-1])
+    assert all(line.lstrip().removeprefix("To: ").startswith('"Person') for line in lines(field))
+
+
+def test_a_name_is_quoted_and_its_quotes_escaped() -> None:
+    mailbox = address.parse(r'"a \"b\" \\ c, d" <x@example.com>')
+    assert header_fields.addresses("To", [mailbox]) == 'To: "a \\"b\\" \\\\ c, d" <x@example.com>\r\n'
+
+
+def test_a_long_quoted_name_is_folded_at_its_spaces() -> None:
+    name = "word " * 50 + "end"
+    field = header_fields.addresses("To", [address.parse(f"{name} <x@example.com>")])
+    assert all(len(line) <= 78 for line in lines(field))
+    assert field.replace("\r\n", "") == f'To: "{name}" <x@example.com>'
+
+
+@hypothesis.given(
+    st.lists(st.text("abc", min_size=1, max_size=100), min_size=1, max_size=20),
+    st.lists(st.text(" \t", min_size=1, max_size=90), min_size=20, max_size=20),
+)
+def test_ascii_words_are_folded_the_same_the_short_way_and_the_long_way(words: list[str], spaces: list[str]) -> None:
+    value = "".join(space + word for space, word in zip(spaces, words, strict=False)).strip(" \t")
+    pieces = [header_fields.Piece(space or " ", word) for space, word in header_fields._SPACES_AND_WORD.findall(value)]
+    assert header_fields._fold_ascii("X-A", value) == header_fields.fold("X-A", pieces)
+
+
+@pytest.mark.parametrize(
+    "value, field",
+    [
+        ("Grüße", "X: =?utf-8?b?R3LDvMOfZQ==?=\r\n"),
+        ("Re: Grüße an  alle", "X: Re: =?utf-8?b?R3LDvMOfZQ==?= an  alle\r\n"),
+        ("für  dich ü", "X: =?utf-8?q?f=C3=BCr?=  dich =?utf-8?b?w7w=?=\r\n"),
+        ("ü\tü x", "X: =?utf-8?b?w7wJw7w=?= x\r\n"),
+        ("=?utf-8?q?a?= ü", "X: =?utf-8?q?a?= =?utf-8?b?IMO8?=\r\n"),
+        ("ü =?utf-8?q?a?=", "X: =?utf-8?b?w7wg?= =?utf-8?q?a?=\r\n"),
+        ("?= ü =?", "X: ?= =?utf-8?b?w7w=?= =?\r\n"),
+        ("=?utf-8?q?=0D=0ABcc:?= ü", "X: =?utf-8?q?=0D=0ABcc:?= =?utf-8?b?IMO8?=\r\n"),
+        ("ü\u2028\u0085x", "X: =?utf-8?b?w7zigKjChXg=?=\r\n"),
+    ],
+)
+def test_what_others_wrote_in_utf_8_is_encoded_and_their_own_encoded_words_stay(value: str, field: str) -> None:
+    assert header_fields.reencoded("X", value) == field
+    before, after = encoded_words.decode(value), encoded_words.decode(field.removeprefix("X: ").removesuffix("\r\n"))
+    assert before == after
+
+
+# An expression that looked from each quote for its end would take hours for these.
+@pytest.mark.parametrize("pattern", ['\\"', '"\\"', "<", '"', '"@', "\\", "=", "<\\", '=\\"'])
+@pytest.mark.parametrize("encode", [header_fields.structured, header_fields.parameters])
+def test_hostile_structured_fields_are_read_in_one_pass(encode: Callable[[str, str], str], pattern: str) -> None:
+    with pytest.raises(header_text.HeaderError, match="a line may have 998 octets"):
+        encode("X", "ü@" + pattern * 200_000)
+
+
+@hypothesis.given(VALUES)
+def test_a_reader_sees_the_same_before_and_after_encoding(value: str) -> None:
+    value = value.strip(" ")
+    field = header_fields.reencoded("X", value)
+    assert field.isascii()
+    assert encoded_words.decode("".join(lines(field)).removeprefix("X:").strip(" ")) == encoded_words.decode(value)
+
+
+# An expression that tried each blank as a beginning would take hours for these.
+@pytest.mark.parametrize("write", [header_fields.reencoded, header_fields.structured, header_fields.parameters])
+def test_much_white_space_behind_a_word_costs_one_look(write: Callable[[str, str], str]) -> None:
+    blanks = " " * 1_000_000
+    assert write("X-Test", f"a{blanks}") == "X-Test: a\r\n"
+    assert write("X-Test", f"ü{blanks}").startswith("X-Test: ")

@@ -1,0 +1,335 @@
+"""`postroad serve` in processes of their own, to be killed, starved and stopped, and callers who do not give up.
+
+A caller repeats a request with the same key until it is answered, as any client of a service should, and keeps what it
+was told. `prove` then holds the store against what the callers know.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import httpx
+
+from postroad import config
+from postroad.model import caller
+from postroad.services import context
+from postroad.services.accounts import credits
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import api_keys, credentials
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import registry as domains
+from postroad.services.maintenance import consistency
+from postroad.services.messages import lookup as messages
+from tests.contexts import SECRET_KEY
+
+# Bounds for a machine that is busy with other tests: a start takes half a second, an answer some milliseconds.
+TIMEOUT_SECONDS = 60.0
+POLL_SECONDS = 0.01
+CREDITS = 100_000
+# Nothing is sent to the world: who wants mail to be delivered says so, and where to.
+ROLES = ("api", "maintenance")
+DOMAIN = "example.com"
+RECIPIENTS = ("ada@example.net", "Ada@Example.net", "bob@example.net")
+UNIQUE_RECIPIENTS = 2
+# What a caller may be told meanwhile, and then tries again.
+TRY_AGAIN = {"service_unavailable", "temporary_failure", "idempotency_in_progress"}
+
+
+async def until(what: Callable[[], Awaitable[bool]]) -> None:
+    """Ask again and again until it is so."""
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while not await what():
+            await asyncio.sleep(POLL_SECONDS)
+
+
+class Service:
+    """A process; it can be ended and started again on the same store."""
+
+    def __init__(
+        self,
+        folder: Path,
+        url: str,
+        *,
+        roles: Sequence[str] = ROLES,
+        sections: str = "",
+        limits: Mapping[str, int] | None = None,
+        doors: int = 1,
+    ) -> None:
+        self.url = url
+        self.base_url = ""
+        self.file = folder / "postroad.toml"
+        self.log = folder / "service.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._roles = roles
+        self._sections = sections
+        self._doors = doors
+        # No rate is what a test of crashes means to meet.
+        self._limits = {"request_rate": 1_000_000, "request_burst": 1_000_000, **(limits or {})}
+        self.move(url)
+
+    def move(self, url: str) -> None:
+        """Let commands, and the next start, find the store elsewhere."""
+        self.url = url
+        limits = "".join(f"{name} = {value}\n" for name, value in self._limits.items())
+        self.file.write_text(
+            f'[database]\nurl = "{url}"\n[doors]\nprocesses = {self._doors}\n[http]\nlisten = "127.0.0.1:0"\n'
+            f'[security]\nsecret_key = "{SECRET_KEY}"\n'
+            f"[limits]\n{limits}[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n{self._sections}"
+        )
+
+    @property
+    def is_started(self) -> bool:
+        return self._process is not None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    @property
+    def address(self) -> tuple[str, int]:
+        url = httpx.URL(self.base_url)
+        return url.host, url.port or 0
+
+    async def start(self, *before: str, log: IO[bytes] | None = None) -> None:
+        """Start, and return when it listens: the words of a command in front, and who passes the log on to its file."""
+        self._launch(before, log)
+        await until(self._is_listening)
+
+    def _launch(self, before: Sequence[str], log: IO[bytes] | None) -> None:
+        with self.log.open("wb" if log is None else "ab") as file:
+            self._process = subprocess.Popen(
+                [*before, sys.executable, "-m", "postroad", "serve", "--config", str(self.file), *self._named_roles()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log or file,
+                env=environment(),
+            )
+
+    def _named_roles(self) -> list[str]:
+        return [word for role in self._roles for word in ("--role", role)]
+
+    async def _is_listening(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        for line in self.log.read_bytes().splitlines():
+            if b'"started"' in line:
+                started = json.loads(line)
+                self.base_url = f"http://{started['http']}" if "http" in started else ""
+                return True
+        return False
+
+    async def kill(self) -> None:
+        """End it as a power cut would, as far as a process can tell."""
+        self.base_url = ""
+        self.process.kill()
+        await self.ended()
+
+    async def stop(self) -> int:
+        """Ask it to stop; returns its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        await until(self._has_ended)
+        return self.process.returncode
+
+    async def _has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def errors(self) -> list[bytes]:
+        """What it logged as a fault of its own since it was started."""
+        return [line for line in self.log.read_bytes().splitlines() if b'"level":"error"' in line]
+
+    async def command(self, *words: str) -> tuple[int, Any]:
+        """Run an operator's command in a process of its own; its exit code, and what it printed."""
+        running = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "postroad", *words, "--json", "--config", str(self.file)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env=environment(),
+        )
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            printed, _ = await running.communicate()
+        assert running.returncode is not None
+        return running.returncode, json.loads(printed) if printed else None
+
+
+def environment() -> dict[str, str]:
+    """Nothing of whoever runs the tests reaches the service."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("POSTROAD_", "PG"))}
+
+
+@contextlib.asynccontextmanager
+async def ending(service: Service) -> AsyncIterator[Service]:
+    """A service whose end nobody has to think of."""
+    try:
+        yield service
+    finally:
+        if service.is_started:
+            service.process.kill()
+            service.process.wait(TIMEOUT_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def running(folder: Path, url: str, **limits: int) -> AsyncIterator[Service]:
+    """A running service."""
+    async with ending(Service(folder, url, limits=limits)) as service:
+        await service.start()
+        yield service
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account with credits, and a key that may send and read."""
+
+    id: str
+    api_key: str
+    api_key_id: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.api_key}"}
+
+
+@contextlib.asynccontextmanager
+async def inside(url: str) -> AsyncIterator[context.Context]:
+    """The services themselves on the same store, for preparing and for looking."""
+    settings = config.load(environment={}, overrides={"database": {"url": url}, "security": {"secret_key": SECRET_KEY}})
+    async with context.open_context(settings) as opened:
+        yield opened
+
+
+async def open_account(url: str) -> Account:
+    async with inside(url) as ctx:
+        account = await accounts.create(ctx, "Shop")
+        # The key that signs is made here, which is quicker than in the service.
+        await domain_keys.record(ctx, await domains.add(ctx, account.id, DOMAIN, verified=True))
+        await credits.add(ctx, account.id, CREDITS, None)
+        await credentials.create(ctx, account.id, "default")
+        key, secret = await api_keys.create(
+            ctx,
+            account.id,
+            credential_id=None,
+            name="default",
+            scopes=frozenset({caller.Permission.SEND, caller.Permission.READ}),
+        )
+        return Account(account.id, secret, key.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """An answer of 202: the bytes, and the id of the request that made them."""
+
+    body: bytes
+    request_id: str
+    replayed: bool
+
+    @classmethod
+    def of(cls, response: httpx.Response) -> "Receipt":
+        assert response.status_code == 202, response.text
+        assert response.json()["request_id"] == response.headers["x-request-id"]
+        replayed = response.headers.get("idempotent-replayed")
+        assert replayed in {None, "true"}
+        return cls(response.content, response.headers["x-request-id"], replayed == "true")
+
+
+def check_refusal(response: httpx.Response, status: int, code: str) -> None:
+    """The error object, with a hint when to come back if it is the service's fault."""
+    assert (response.status_code, response.json()["code"]) == (status, code), response.text
+    assert response.headers["x-request-id"] == response.json()["request_id"]
+    assert ("retry-after" in response.headers) == (status == 503 or code == "idempotency_in_progress")
+
+
+@dataclass(slots=True)
+class Callers:
+    """Everyone who sends to a service, and what they know."""
+
+    service: Service
+    account: Account
+    client: httpx.AsyncClient
+    told: dict[str, Receipt] = field(default_factory=dict)
+    refusals: list[str] = field(default_factory=list)
+
+    async def post(self, key: str, *, base_url: str | None = None, **changes: object) -> httpx.Response:
+        """One request, once."""
+        return await self.client.post(
+            f"{base_url or self.service.base_url}/emails",
+            json=self.body(key) | changes,
+            headers={**self.account.headers, "Idempotency-Key": key},
+        )
+
+    @staticmethod
+    def body(key: str) -> dict[str, object]:
+        """What is sent with a key. The subject is the key, so that a message tells which key made it."""
+        return {"from": f"shop@{DOMAIN}", "to": RECIPIENTS, "subject": key, "text": "Hello"}
+
+    async def send(self, key: str) -> Receipt:
+        """Repeat a request until it is accepted."""
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while True:
+                told = await self._try(key)
+                if told is not None:
+                    self._remember(key, told)
+                    return told
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def _try(self, key: str) -> Receipt | None:
+        if not self.service.base_url:
+            return None
+        try:
+            response = await self.post(key)
+        except httpx.TransportError:
+            return None
+        if response.status_code == 202:
+            return Receipt.of(response)
+        code = response.json()["code"]
+        assert code in TRY_AGAIN, response.text
+        check_refusal(response, response.status_code, code)
+        self.refusals.append(code)
+        return None
+
+    def _remember(self, key: str, told: Receipt) -> None:
+        first = self.told.setdefault(key, told)
+        assert (told.body, told.request_id) == (first.body, first.request_id), key
+        assert told.replayed or told is first, f"{key} was accepted twice"
+
+    async def repeat_everything(self) -> None:
+        """Every key is answered with the same bytes again."""
+        for key in list(self.told):
+            assert (await self.send(key)).replayed
+
+    async def prove(self) -> None:
+        """One message for each key, no other, and every credit in its place."""
+        acknowledged = sorted((key, json.loads(told.body)["id"]) for key, told in self.told.items())
+        async with inside(self.service.url) as ctx:
+            stored = await stored_messages(ctx, self.account.id)
+            found = await accounts.find(ctx, self.account.id)
+            report = await consistency.run(ctx)
+        assert stored == acknowledged
+        used = len(stored) * UNIQUE_RECIPIENTS
+        assert (found.available, found.reserved) == (CREDITS - used, used)
+        assert report.findings == []
+        assert report.counts.idempotency_keys == len(stored)
+
+
+async def stored_messages(ctx: context.Context, account_id: str) -> list[tuple[str, str]]:
+    """The subject and the id of every message."""
+    page = await messages.page(ctx, account_id, messages.Filters(), limit=CREDITS, cursor=None)
+    return sorted((message.subject, message.id) for message in page.messages)
+
+
+@contextlib.asynccontextmanager
+async def calling(service: Service) -> AsyncIterator[Callers]:
+    """Callers of a running service, with a new account."""
+    account = await open_account(service.url)
+    limits = httpx.Limits(max_connections=100, max_keepalive_connections=100)
+    async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, limits=limits, trust_env=False) as client:
+        yield Callers(service, account, client)

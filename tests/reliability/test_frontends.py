@@ -1,0 +1,192 @@
+"""Doors in processes of their own: one service to whoever calls, stops or kills it, on both engines."""
+
+import asyncio
+import base64
+import json
+import os
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from prometheus_client import parser
+
+from tests.reliability import delivery_harness, process_trees, service_process, sinks
+
+FRONTENDS = 2
+KEYS = [f"key {number}" for number in range(60)]
+
+
+@pytest_asyncio.fixture
+async def service(tmp_path: Path, url: str) -> AsyncIterator[service_process.Service]:
+    async with service_process.ending(service_process.Service(tmp_path, url, doors=FRONTENDS)) as service:
+        await service.start()
+        yield service
+        left = processes(service)
+    await gone(*left)
+
+
+def processes(service: service_process.Service) -> list[int]:
+    """The ids of its processes, the keeper's first."""
+    writer = service.process.pid
+    return [writer, *process_trees.children(writer)]
+
+
+async def gone(*process_ids: int) -> None:
+    """None of these lives on, or holds its address."""
+
+    async def have_gone() -> bool:
+        return not any(map(process_trees.is_alive, process_ids))
+
+    await service_process.until(have_gone)
+
+
+async def send_all(callers: service_process.Callers) -> None:
+    await asyncio.gather(*(callers.send(key) for key in KEYS))
+
+
+async def test_all_doors_take_mail_and_answer_for_each_other(service: service_process.Service) -> None:
+    async with service_process.calling(service) as callers:
+        await send_all(callers)
+        await callers.repeat_everything()
+        assert await service.stop() == 0
+        await callers.prove()
+    lines = [json.loads(line) for line in service.log.read_bytes().splitlines()]
+    used = {line["process"] for line in lines if line["event"] == "request"}
+    assert used == {f"door {number + 1}" for number in range(FRONTENDS)}
+    assert service.errors() == []
+
+
+async def test_one_key_at_all_doors_at_once_makes_one_message(service: service_process.Service) -> None:
+    async with service_process.calling(service) as callers:
+        answers = await asyncio.gather(*(callers.post("the same") for _ in range(40)))
+        codes = Counter(answer.status_code for answer in answers)
+        assert codes.keys() <= {202, 409}
+        made = [answer for answer in answers if answer.status_code == 202]
+        assert len({answer.content for answer in made}) == 1
+        assert sum("idempotent-replayed" not in answer.headers for answer in made) == 1
+        callers.told["the same"] = service_process.Receipt.of(made[0])
+        await callers.prove()
+
+
+async def test_a_refusal_of_the_store_reads_as_in_one_process(service: service_process.Service) -> None:
+    async with service_process.calling(service) as callers:
+        assert (await callers.post("key")).status_code == 202
+        for _ in range(10):  # whichever door it meets
+            answer = await callers.post("key", subject="another")
+            service_process.check_refusal(answer, 409, "idempotency_conflict")
+
+
+async def test_a_message_of_ten_mebibytes_is_handed_over_whole(service: service_process.Service) -> None:
+    content = base64.b64encode(os.urandom(7 * 1024 * 1024)).decode()
+    attachment = {"filename": "large.bin", "content": content}
+    async with service_process.calling(service) as callers:
+        answers = await asyncio.gather(*(callers.post(f"large {n}", attachments=[attachment]) for n in range(6)))
+        for number, answer in enumerate(answers):
+            callers.told[f"large {number}"] = service_process.Receipt.of(answer)
+        await callers.prove()
+
+
+async def test_a_stop_under_load_loses_nothing_and_leaves_nobody_behind(service: service_process.Service) -> None:
+    async with service_process.calling(service) as callers:
+        sending = asyncio.create_task(send_all(callers))
+        await service_process.until(lambda: told_any(callers))
+        children = processes(service)[1:]
+        assert len(children) == FRONTENDS
+        assert await service.stop() == 0
+        await gone(*children)
+        await service.start()
+        await sending
+        await callers.prove()
+
+
+async def test_a_signal_to_the_whole_group_stops_it_in_order(tmp_path: Path, url: str) -> None:
+    service = service_process.Service(tmp_path, url, doors=FRONTENDS)
+    async with service_process.ending(service):
+        await service.start("setsid")
+        async with service_process.calling(service) as callers:
+            sending = asyncio.create_task(send_all(callers))
+            await service_process.until(lambda: told_any(callers))
+            children = processes(service)[1:]
+            os.killpg(service.process.pid, signal.SIGTERM)
+            assert await service.ended() == 0
+            assert service.errors() == []
+            await gone(*children)
+            await service.start()
+            await sending
+            await callers.prove()
+
+
+async def test_doors_of_a_keeper_that_hangs_are_not_ready(service: service_process.Service) -> None:
+    async with service_process.calling(service) as callers:
+        assert (await callers.client.get(f"{service.base_url}/readyz")).status_code == 200
+        service.process.send_signal(signal.SIGSTOP)
+        try:
+            service_process.check_refusal(
+                await callers.client.get(f"{service.base_url}/readyz"), 503, "service_unavailable"
+            )
+            assert (await callers.client.get(f"{service.base_url}/healthz")).status_code == 200
+        finally:
+            service.process.send_signal(signal.SIGCONT)
+        assert (await callers.client.get(f"{service.base_url}/readyz")).status_code == 200
+
+
+async def test_a_killed_keeper_takes_its_doors_with_it_and_loses_nothing(service: service_process.Service) -> None:
+    async with service_process.calling(service) as callers:
+        sending = asyncio.create_task(send_all(callers))
+        await service_process.until(lambda: told_any(callers))
+        children = processes(service)[1:]
+        await service.kill()
+        await gone(*children)
+        await service.start()
+        await sending
+        await callers.repeat_everything()
+        await callers.prove()
+
+
+async def test_a_killed_door_ends_the_service_which_says_so(service: service_process.Service) -> None:
+    async with service_process.calling(service) as callers:
+        sending = asyncio.create_task(send_all(callers))
+        await service_process.until(lambda: told_any(callers))
+        _, first, second = processes(service)
+        os.kill(first, signal.SIGKILL)
+        assert await service.ended() == 1
+        assert any(b'"door_lost"' in line for line in service.errors())
+        await gone(second)
+        await service.start()
+        await sending
+        await callers.prove()
+
+
+async def told_any(callers: service_process.Callers) -> bool:
+    return bool(callers.told)
+
+
+async def test_metrics_add_up_over_all_processes(service: service_process.Service) -> None:
+    async with service_process.calling(service) as callers:
+        await send_all(callers)
+
+        async def add_up() -> bool:
+            # Several at once, at the same doors.
+            answers = await asyncio.gather(*(callers.client.get(f"{service.base_url}/metrics") for _ in range(4)))
+            assert {answer.status_code for answer in answers} == {200}
+            text = answers[0].text
+            samples = [one for family in parser.text_string_to_metric_families(text) for one in family.samples]
+            accepted = [one.value for one in samples if one.name == "postroad_messages_accepted_total"]
+            return sum(accepted) == len(KEYS)
+
+        await service_process.until(add_up)
+
+
+async def test_mail_of_a_door_is_delivered_by_the_keeper_at_once(tmp_path: Path, url: str) -> None:
+    async with sinks.running() as sink:
+        # A look of its own would come too late: the engine is told of what doors have handed over.
+        tables = delivery_harness.as_toml(delivery_harness.sections(sink, poll_milliseconds=3_600_000))
+        service = service_process.Service(tmp_path, url, roles=("api", "delivery"), sections=tables, doors=FRONTENDS)
+        async with service_process.ending(service):
+            await service.start()
+            async with service_process.calling(service) as callers:
+                await callers.send("one")
+                await sink.got(service_process.UNIQUE_RECIPIENTS)
+                assert await service.stop() == 0

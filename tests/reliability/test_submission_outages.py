@@ -1,0 +1,161 @@
+"""Bad days of the SMTP door: a stop in the rush hour, and a store that is away, locked or full.
+
+What is under way is finished, everybody else is told to come back, and nobody is told that it is for good: no reply is
+a 5xx. Afterwards the door is as it was before, without a restart, and what was taken is there.
+"""
+
+import asyncio
+import contextlib
+import resource
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.postgres_server import PostgresServer
+from tests.reliability import service_process, submission_service
+from tests.reliability.submission_service import ACCEPTED, STOPPING, Reply, Senders, content
+
+CLIENTS = 6
+SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+# More than a log has room for that was emptied before its file was full.
+LARGE = "Hello\r\n" * 100_000
+STOPPED = "4.3.2 the service is stopping; try again later"
+
+
+@contextlib.asynccontextmanager
+async def sent_to(folder: Path, url: str, *, grace_seconds: int = 20, **limits: int) -> AsyncIterator[Senders]:
+    """A door with clients; in the end it stops in order and its books are right."""
+    async with (
+        submission_service.running(folder, url, grace_seconds=grace_seconds, limits=limits) as door,
+        submission_service.sending(door) as senders,
+    ):
+        yield senders
+        if door.process.poll() is None:
+            assert await door.stop() == 0
+        assert door.errors() == []
+        await senders.prove()
+
+
+def check(reply: Reply | None, code: int, words: str) -> None:
+    """The codes, and the code word of the error."""
+    assert reply is not None
+    assert (reply.code, reply.text.partition(":")[0]) == (code, words), reply
+
+
+async def test_a_stop_finishes_what_is_under_way_and_lets_the_others_go(url: str, tmp_path: Path) -> None:
+    async with sent_to(tmp_path, url) as senders, contextlib.AsyncExitStack() as stack:
+        idle, halfway, waiting = [await stack.enter_async_context(senders.session()) for _ in range(3)]
+        octets = content("halfway")
+        assert (await halfway.begin()).code == 354
+        halfway.write(octets[:100])
+        async with submission_service.store_locked(senders.door, senders.account_id):
+            assert (await waiting.begin()).code == 354
+            waiting.write(content("waiting"))
+            senders.door.process.terminate()
+            await service_process.until(senders.door.is_stopping)
+            assert await idle.reply() == Reply(STOPPING, STOPPED)
+            assert await idle.is_over()
+            assert senders.door.smtp is not None
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection(*senders.door.smtp)
+            assert senders.door.process.poll() is None
+        senders.told["waiting"] = (await waiting.reply()).message_id
+        senders.told["halfway"] = (await halfway.say(octets[100:])).message_id
+        for session in (waiting, halfway):
+            assert await session.reply() == Reply(STOPPING, STOPPED)
+            assert await session.is_over()
+        assert await senders.door.ended() == 0
+
+
+async def test_a_stop_in_the_rush_hour_loses_nothing(url: str, tmp_path: Path) -> None:
+    async with sent_to(tmp_path, url) as senders:
+
+        async def work(number: int) -> None:
+            client, count = senders.client(), 0
+            while senders.door.process.poll() is None:
+                await senders.once(client, f"{number}-{count}")
+                count += 1
+
+        async def are_at_work() -> bool:
+            return len(senders.told) > 5 * CLIENTS
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(CLIENTS):
+                group.create_task(work(number))
+            await service_process.until(are_at_work)
+            assert await senders.door.stop() == 0
+        assert {reply.code for reply in senders.refusals} <= {STOPPING}
+        # In an orderly stop nobody is left in doubt: what was not answered was not taken.
+        senders.unanswered.clear()
+
+
+@SQLITE
+async def test_a_stop_waits_for_nobody_longer_than_the_grace_time(url: str, tmp_path: Path) -> None:
+    async with sent_to(tmp_path, url, grace_seconds=1) as senders, senders.session() as session:
+        assert (await session.begin()).code == 354
+        session.write(content("never ends")[:-5])
+        assert await senders.door.stop() == 0
+        with contextlib.suppress(ConnectionResetError):
+            assert await session.is_over()
+
+
+async def test_a_database_server_that_stops_and_starts_is_waited_for_without_a_restart(tmp_path: Path) -> None:
+    with PostgresServer() as server:
+        async with sent_to(tmp_path, server.create_database()) as senders:
+            client = senders.client()
+            await senders.send_until_answered(client, "before")
+            async with senders.session() as halfway:
+                assert (await halfway.begin()).code == 354
+                await asyncio.to_thread(server.stop)
+                check(await client.attempt(content("away", key="away")), 421, "4.3.2 service_unavailable")
+                check(await halfway.say(content("halfway")), 421, "4.3.2 service_unavailable")
+                assert await halfway.is_over()
+            # Nobody can be recognised now, which is not to say that anybody is unknown.
+            check(await client.attempt(content("away", key="away")), 421, "4.3.2 service_unavailable")
+            crowd = [
+                asyncio.create_task(senders.send_until_answered(senders.client(), f"{number}"))
+                for number in range(CLIENTS)
+            ]
+
+            async def have_all_been_refused() -> bool:
+                return len(senders.refusals) >= CLIENTS
+
+            await service_process.until(have_all_been_refused)
+            await asyncio.to_thread(server.start)
+            await asyncio.gather(*crowd, senders.send_until_answered(client, "away"))
+            assert {reply.code for reply in senders.refusals} <= {421, 451}
+            assert len(senders.told) == CLIENTS + 2
+
+
+@SQLITE
+async def test_a_store_that_is_locked_for_long_is_a_temporary_failure(url: str, tmp_path: Path) -> None:
+    async with sent_to(tmp_path, url, accept_seconds=1) as senders, contextlib.AsyncExitStack() as stack:
+        sessions = [await stack.enter_async_context(senders.session()) for _ in range(3)]
+        async with submission_service.store_locked(senders.door, senders.account_id):
+            # The first waits for the lock, the others behind it.
+            replies = await asyncio.gather(*(session.send(content("locked out")) for session in sessions))
+            for reply in replies:
+                check(reply, 451, "4.3.0 temporary_failure")
+        # The sessions are as good as before.
+        for number, session in enumerate(sessions):
+            senders.told[f"{number}"] = (await session.send(content(f"{number}"))).message_id
+
+
+@SQLITE
+async def test_a_file_that_cannot_grow_refuses_mail_and_takes_it_again_when_it_can(url: str, tmp_path: Path) -> None:
+    async with sent_to(tmp_path, url) as senders:
+        client = senders.client()
+        await senders.send_until_answered(client, "first")
+        pid = senders.door.process.pid
+        _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        size = (tmp_path / "postroad.db-wal").stat().st_size
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
+        for _ in range(2):
+            check(await client.attempt(content("large", key="large", text=LARGE)), 421, "4.3.2 service_unavailable")
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
+        reply = await client.attempt(content("large", key="large", text=LARGE))
+        assert reply is not None
+        assert reply.code == ACCEPTED
+        senders.told["large"] = reply.message_id
+        assert await senders.send_until_answered(client, "first") == senders.told["first"]

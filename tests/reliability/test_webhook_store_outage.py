@@ -1,0 +1,183 @@
+"""The store goes away while receivers answer: results wait for it, and nothing is told twice that was answered."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroad import errors
+from postroad.storage import retrying_commits, sqlite_connection
+from postroad.webhooks import engine, recorder
+from tests import contexts, webhook_server
+from tests.postgres_server import PostgresServer
+from tests.reliability import delivery_harness, service_process, webhook_processes
+from tests.webhooks import webhook_harness
+
+# The first ones give the receiver all the places that there are for it.
+FIRST = 60
+IN_FLIGHT = 10
+LATER = 60
+# The lease is longer than the store is away.
+LONG = webhook_processes.sections(lease_seconds=600, connections_per_account=IN_FLIGHT)
+SHORT = webhook_processes.sections(connections_per_account=IN_FLIGHT)
+RetryingCommits = retrying_commits.RetryingCommits[recorder.CompletedAttempt, bool]
+SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+
+
+async def under_way(
+    desk: webhook_processes.WebhookHarness, receiver: webhook_server.WebhookServer
+) -> tuple[list[str], webhook_processes.Gate]:
+    """Some were told, and some are on their way behind a gate."""
+    written = await desk.write(FIRST)
+    await desk.finished()
+    receiver.answer = gate = webhook_processes.Gate()
+    written += await desk.write(LATER)
+    await webhook_processes.got(receiver, FIRST + IN_FLIGHT)
+    return written, gate
+
+
+async def was_told_once(
+    desk: webhook_processes.WebhookHarness, receiver: webhook_server.WebhookServer, written: list[str]
+) -> None:
+    await desk.finished()
+    await desk.prove(written, receiver)
+    assert webhook_processes.copies(receiver) == {1: len(written)}
+    assert await desk.statuses_and_attempts() == {("succeeded", 1, False): len(written)}
+
+
+async def all_wait(service: service_process.Service) -> None:
+    """Until the process has said that all results wait."""
+
+    async def is_so() -> bool:
+        told = webhook_processes.logged_events(service, "webhook_result_not_recorded_yet")
+        return any(line["results"] == IN_FLIGHT for line in told)
+
+    await service_process.until(is_so)
+
+
+async def test_a_database_server_that_stops_and_starts_gets_every_result(tmp_path: Path) -> None:
+    with PostgresServer() as server:
+        url = server.create_database()
+        async with (
+            webhook_server.running(tls=False) as receiver,
+            webhook_processes.open_harness(url, LONG, receiver.url) as desk,
+            webhook_processes.process(tmp_path / "process", url, LONG) as service,
+        ):
+            await service.start()
+            written, gate = await under_way(desk, receiver)
+            await asyncio.to_thread(server.stop)
+            gate.open()
+            await all_wait(service)
+            await asyncio.to_thread(server.start)
+            await was_told_once(desk, receiver, written)
+            assert await service.stop() == 0
+            assert service.errors() == []
+
+
+async def test_a_stop_does_not_wait_for_a_database_server_that_is_away(tmp_path: Path) -> None:
+    with PostgresServer() as server:
+        url = server.create_database()
+        async with (
+            webhook_server.running(tls=False) as receiver,
+            webhook_processes.open_harness(url, LONG, receiver.url) as desk,
+            webhook_processes.process(tmp_path / "process", url, LONG) as service,
+        ):
+            await service.start()
+            written, gate = await under_way(desk, receiver)
+            await asyncio.to_thread(server.stop)
+            gate.open()
+            await all_wait(service)
+            assert await service.stop() == 0
+            assert service.errors() == []
+            (given_up,) = webhook_processes.logged_events(service, "webhook_results_given_up")
+            assert given_up["results"] == IN_FLIGHT
+
+            await asyncio.to_thread(server.start)
+            await desk.audit()
+            assert await desk.statuses_and_attempts() == {
+                ("succeeded", 1, False): FIRST,
+                ("waiting", 1, True): IN_FLIGHT,
+                ("ready", 0, False): LATER - IN_FLIGHT,
+            }
+            # Their leases bring them back.
+            await desk.deliver_all()
+            await desk.prove(written, receiver)
+            assert webhook_processes.copies(receiver) == {1: len(written) - IN_FLIGHT, 2: IN_FLIGHT}
+
+
+@contextlib.asynccontextmanager
+async def beside_a_writer(
+    url: str, tables: dict[str, dict[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[webhook_processes.WebhookHarness, webhook_server.WebhookServer, Any]]:
+    """An engine that soon gives up waiting for the file, and the context of another writer."""
+    monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.1)
+    async with (
+        webhook_server.running(tls=False) as receiver,
+        webhook_processes.open_harness(url, tables, receiver.url) as desk,
+        delivery_harness.open_context(url, tables) as writer,
+        webhook_harness.WebhookHarness(desk.ctx, contexts.Clock(), desk.log).delivering(),
+    ):
+        yield desk, receiver, writer
+
+
+@pytest.fixture
+def refusals(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the result of each delivery was refused; the log tells only how many wait."""
+    counted: Counter[str] = Counter()
+    make_later = RetryingCommits._retry_later
+
+    def count(
+        self: RetryingCommits,
+        offer: retrying_commits._PendingItem[recorder.CompletedAttempt],
+        trouble: errors.PostroadError,
+    ) -> None:
+        counted[offer.item.claimed.id] += 1
+        make_later(self, offer, trouble)
+
+    monkeypatch.setattr(retrying_commits.RetryingCommits, "_retry_later", count)
+    return counted
+
+
+async def all_were_refused(refusals: Counter[str]) -> None:
+    """Until each result was refused twice: the second time is behind any claim that was under way at the first."""
+
+    async def is_so() -> bool:
+        return sum(times > 1 for times in refusals.values()) == IN_FLIGHT
+
+    await service_process.until(is_so)
+
+
+@SQLITE
+async def test_a_file_that_another_writer_holds_gets_every_result(
+    url: str, monkeypatch: pytest.MonkeyPatch, refusals: Counter[str]
+) -> None:
+    async with beside_a_writer(url, LONG, monkeypatch) as (desk, receiver, writer):
+        written, gate = await under_way(desk, receiver)
+        async with webhook_processes.store_locked(writer):
+            gate.open()
+            await all_were_refused(refusals)
+            assert await desk.statuses_and_attempts() == {
+                ("succeeded", 1, False): FIRST,
+                ("waiting", 1, True): IN_FLIGHT,
+                ("ready", 0, False): LATER - IN_FLIGHT,
+            }
+        await was_told_once(desk, receiver, written)
+
+
+@SQLITE
+async def test_a_store_that_is_away_for_longer_than_a_lease_gets_every_result_too(
+    url: str, monkeypatch: pytest.MonkeyPatch, refusals: Counter[str]
+) -> None:
+    # The walk comes back sooner than the results do, and must not find their leases over.
+    monkeypatch.setattr(engine, "ERROR_BACKOFF_SECONDS", 0.001)
+    async with beside_a_writer(url, SHORT, monkeypatch) as (desk, receiver, writer):
+        written, gate = await under_way(desk, receiver)
+        async with webhook_processes.store_locked(writer) as tx:
+            gate.open()
+            await all_were_refused(refusals)
+            await webhook_processes.let_time_pass(tx)
+        await was_told_once(desk, receiver, written)

@@ -1,0 +1,286 @@
+"""Webhooks told by processes of their own and by this one, and what the store says of it afterwards.
+
+`Desk` is the test's own look into the store: it writes events, runs an engine after the death of the process under
+test, and proves at the end that the receiver got what the log says.
+"""
+
+import asyncio
+import collections
+import contextlib
+import json
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from postroad.model import events, identifiers
+from postroad.services import context
+from postroad.services.maintenance import consistency
+from postroad.services.webhooks import endpoints as services_endpoints
+from postroad.storage import store, webhook_attempts, webhook_deliveries, webhooks
+from tests import webhook_server
+from tests.contexts import SECOND, Clock
+from tests.delivery import bulk_queue
+from tests.reliability import delivery_harness, service_process
+from tests.webhook_server import OK, ReceivedRequest, WebhookServer, ok
+from tests.webhooks import webhook_harness
+
+LEASE_SECONDS = 10  # the least that there is
+MAX_ATTEMPTS = 7
+LATEST = "whd_~"  # behind every id
+# For one event. With three kills fewer than seven, so that every event succeeds in the end.
+MAX_REFUSALS = 2
+REFUSALS = (
+    ok(500, b"broken"),
+    ok(503, b"", "Connection: close"),
+    ok(302, b"", "Location: /elsewhere"),
+    b"220 not HTTP at all\r\n\r\n",
+)
+
+
+def sections(**changes: object) -> dict[str, dict[str, object]]:
+    """Settings with which receivers on loopback are told, again after a second, and idle connections end soon."""
+    chosen: dict[str, object] = {
+        "allow_insecure": True,
+        "retry_seconds": [1] * (MAX_ATTEMPTS - 1),
+        "lease_seconds": LEASE_SECONDS,
+        "grace_seconds": 2,
+        "idle_seconds": 1,
+        "poll_milliseconds": 20,
+        **changes,
+    }
+    return {"webhooks": chosen}
+
+
+@contextlib.asynccontextmanager
+async def process(
+    folder: Path, url: str, tables: Mapping[str, Mapping[str, object]], *, roles: Sequence[str] = ("webhooks",)
+) -> AsyncIterator[service_process.Service]:
+    """A process that tells receivers; it is not started yet, and will have ended when the block does."""
+    await asyncio.to_thread(folder.mkdir)
+    service = service_process.Service(folder, url, roles=roles, sections=delivery_harness.as_toml(tables))
+    async with service_process.ending(service):
+        yield service
+
+
+class Gate:
+    """An answer that is held back until the gate opens."""
+
+    def __init__(self, answer: bytes = OK) -> None:
+        self._answer = answer
+        self._is_open = asyncio.Event()
+
+    async def __call__(self, _: ReceivedRequest) -> bytes:
+        await self._is_open.wait()
+        return self._answer
+
+    def open(self) -> None:
+        """Answer those who wait, and those who come later at once."""
+        self._is_open.set()
+
+
+def moody(chance: random.Random) -> Callable[[ReceivedRequest], bytes]:
+    """An answer that refuses now and then, but no event more than a few times."""
+    refused: Counter[bytes] = Counter()
+
+    def answer(request: ReceivedRequest) -> bytes:
+        if chance.random() < 0.7 or refused[request.body] >= MAX_REFUSALS:
+            return OK
+        refused[request.body] += 1
+        return chance.choice(REFUSALS)
+
+    return answer
+
+
+@dataclass(slots=True)
+class WebhookHarness:
+    """A context of the test's own on the store, and an account with an endpoint."""
+
+    ctx: context.Context
+    endpoint: webhooks.Webhook
+    log: list[Any] = field(default_factory=list)
+
+    async def write(self, count: int = 1) -> list[str]:
+        """Write events as the outbox does; returns their ids."""
+        rows = [self._delivery(number) for number in range(count)]
+        async with self.ctx.store.transaction() as tx:
+            await webhook_deliveries.insert(tx, rows)
+        self.ctx.webhook_wakeup.set()
+        return [row.event_id for row in rows]
+
+    def _delivery(self, number: int) -> webhook_deliveries.Delivery:
+        now, kind = self.ctx.clock(), events.EventType.DELIVERED
+        event_id = self.ctx.new_id(identifiers.EVENT, now=now)
+        return webhook_deliveries.Delivery(
+            account_id=self.endpoint.account_id,
+            webhook_id=self.endpoint.id,
+            id=self.ctx.new_id(identifiers.WEBHOOK_DELIVERY, now=now),
+            event_id=event_id,
+            event_type=kind,
+            message_id="em_1",
+            recipient_id=f"rcp_{number}",
+            url=self.endpoint.url,
+            body=events.body(event_id, kind, created_at=now, data=events.Data(subject=f"Grüße {number}")),
+            due_at=now,
+            created_at=now,
+        )
+
+    async def deliveries(self) -> list[webhook_deliveries.Delivery]:
+        """Everything that was told or is to be, the oldest first."""
+        account_id, webhook_id = self.endpoint.account_id, self.endpoint.id
+        async with self.ctx.store.scanning() as tx:
+            found = await webhook_deliveries.page(
+                tx, account_id, webhook_id, before=LATEST, ended_after=0, limit=1_000_000
+            )
+        return found[::-1]
+
+    async def attempts(self) -> list[list[webhook_attempts.Attempt]]:
+        """The log of each of them."""
+        account_id, webhook_id = self.endpoint.account_id, self.endpoint.id
+        ids = [delivery.id for delivery in await self.deliveries()]
+        logs: dict[str, list[webhook_attempts.Attempt]] = {delivery_id: [] for delivery_id in ids}
+        async with self.ctx.store.scanning() as tx:
+            for attempt in await webhook_attempts.of_deliveries(tx, account_id, webhook_id, ids):
+                logs[attempt.delivery_id].append(attempt)
+        return [sorted(log, key=lambda attempt: attempt.number) for log in logs.values()]
+
+    async def statuses_and_attempts(self) -> Counter[tuple[str, int, bool]]:
+        """How many have each state, this many counted attempts, and a worker that holds them."""
+        return Counter((one.state, one.attempt_count, is_held(one)) for one in await self.deliveries())
+
+    async def end_leases(self) -> None:
+        """Let an hour pass for what waits: leases are over, and the next attempts due. Nobody may be at work."""
+        async with self.ctx.store.transaction() as tx:
+            await let_time_pass(tx)
+        self.ctx.webhook_wakeup.set()
+
+    async def finished(self) -> None:
+        """Until everything has ended."""
+
+        async def is_so() -> bool:
+            return all(delivery.ended_at is not None for delivery in await self.deliveries())
+
+        await service_process.until(is_so)
+
+    async def deliver_all(self) -> None:
+        """Leases end, and an engine of the test's own tells what is left. Its log must hold no error."""
+        await self.end_leases()
+        office = webhook_harness.WebhookHarness(self.ctx, Clock(), self.log)
+        async with office.delivering():
+            await self.finished()
+
+    async def audit(self) -> None:
+        """The books are right."""
+        assert (await consistency.run(self.ctx)).findings == []
+
+    async def prove(self, written: Sequence[str], receiver: WebhookServer) -> None:
+        """All arrived and ended well: each with its own bytes, as often as its log says, and not too often.
+
+        Only an attempt that was interrupted may have reached the receiver, or not.
+        """
+        await self.audit()
+        deliveries = await self.deliveries()
+        arrived = bodies(receiver)
+        assert arrived.keys() == set(written) == {delivery.event_id for delivery in deliveries}
+        for delivery, log in zip(deliveries, await self.attempts(), strict=True):
+            assert [attempt.number for attempt in log] == list(range(1, delivery.attempt_count + 1))
+            assert (delivery.state, log[-1].status_code, log[-1].error) == ("succeeded", 200, None)
+            in_doubt = sum((attempt.error or "").startswith("interrupted:") for attempt in log)
+            got = arrived[delivery.event_id]
+            assert set(got) == {delivery.body}
+            assert len(log) - in_doubt <= len(got) <= len(log) <= MAX_ATTEMPTS
+
+
+def is_held(delivery: webhook_deliveries.Delivery) -> bool:
+    """Whether a worker has it now."""
+    return delivery.state == webhook_deliveries.State.WAITING and delivery.worker is not None
+
+
+async def let_time_pass(tx: store.Transaction) -> None:
+    """An hour, for what waits."""
+    await tx.run_script(
+        f"UPDATE webhook_deliveries SET due_at = due_at - {3600 * SECOND} WHERE state = 'waiting'"  # noqa: S608 - a number
+    )
+
+
+def bodies(receiver: WebhookServer) -> dict[str, list[bytes]]:
+    """What the receiver got, by the ids of events."""
+    found: dict[str, list[bytes]] = collections.defaultdict(list)
+    for request in receiver.requests:
+        found[json.loads(request.body)["id"]].append(request.body)
+    return found
+
+
+def copies(receiver: WebhookServer) -> Counter[int]:
+    """How many events came once, twice and so on."""
+    return Counter(len(got) for got in bodies(receiver).values())
+
+
+async def got(receiver: WebhookServer, count: int) -> None:
+    """Until the receiver has got so many requests."""
+    async with asyncio.timeout(service_process.TIMEOUT_SECONDS):
+        await receiver.received(count)
+
+
+async def logged(service: service_process.Service, event: str, count: int = 1) -> None:
+    """Until the process has said this so many times."""
+
+    async def is_so() -> bool:
+        return len(logged_events(service, event)) >= count
+
+    await service_process.until(is_so)
+
+
+def logged_events(service: service_process.Service, event: str) -> list[dict[str, Any]]:
+    """Lines of a process's log with this event; the last one may not be complete yet."""
+    lines = service.log.read_bytes().splitlines(keepends=True)
+    found = [json.loads(line) for line in lines if line.endswith(b"\n")]
+    return [line for line in found if line["event"] == event]
+
+
+@contextlib.asynccontextmanager
+async def open_harness(
+    url: str, tables: Mapping[str, Mapping[str, object]], receiver_url: str
+) -> AsyncIterator[WebhookHarness]:
+    """The test's own context on the store, with an account that wants to be told."""
+    async with delivery_harness.open_context(url, tables) as ctx:
+        account_id = await bulk_queue.new_account(ctx, "Shop")
+        yield WebhookHarness(ctx, await subscribe(ctx, account_id, receiver_url))
+
+
+async def subscribe(ctx: context.Context, account_id: str, receiver_url: str) -> webhooks.Webhook:
+    """The account wants to be told of everything, there."""
+    return (await services_endpoints.save(ctx, account_id, url=receiver_url)).webhook
+
+
+@contextlib.asynccontextmanager
+async def store_locked(ctx: context.Context) -> AsyncIterator[store.Transaction]:
+    """While the block runs nobody else can record or claim: on SQLite the file is locked, else the table."""
+    async with ctx.store.transaction() as tx:
+        if ctx.store.dialect == "postgres":
+            await tx.run_script("LOCK TABLE webhook_deliveries IN EXCLUSIVE MODE")
+        yield tx
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookScenario:
+    """A receiver, a running process that tells it, and who looks at what is left."""
+
+    receiver: WebhookServer
+    service: service_process.Service
+    open_harness: WebhookHarness
+
+
+@contextlib.asynccontextmanager
+async def running_scenario(folder: Path, url: str, **changes: object) -> AsyncIterator[WebhookScenario]:
+    """A process that tells a receiver; `changes` are settings of webhooks."""
+    tables = sections(**changes)
+    async with (
+        webhook_server.running(tls=False) as receiver,
+        open_harness(url, tables, receiver.url) as opened,
+        process(folder / "process", url, tables) as service,
+    ):
+        await service.start()
+        yield WebhookScenario(receiver, service, opened)

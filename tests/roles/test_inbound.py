@@ -1,0 +1,68 @@
+"""The role inbound: open where it is told to, and at rest, saying so, when it is not told anything."""
+
+import asyncio
+from pathlib import Path
+
+import aiosmtplib
+import pytest
+
+from postroad import config, roles
+from tests.api import app_server
+from tests.roles.test_supervisor import SECRET_KEY, events, run, with_role
+
+
+def settings(folder: Path, **inbound: object) -> config.Settings:
+    overrides: dict[str, dict[str, object]] = {
+        "database": {"url": f"sqlite:///{folder}/postroad.db"},
+        "security": {"secret_key": SECRET_KEY},
+        "delivery": {"hostname": "mx.example.com"},
+        "inbound": inbound,
+    }
+    return config.load(environment={}, overrides=overrides)
+
+
+async def test_it_listens_where_it_is_told_to_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = app_server.CapturedLog()
+    told: list[roles.Addresses] = []
+    greetings: list[str] = []
+
+    async def work(role_context: roles.RoleContext) -> None:
+        host, port = told[0]["inbound"]
+        async with aiosmtplib.SMTP(hostname=host, port=port, start_tls=False) as client:
+            greetings.append((await client.ehlo()).message)
+        role_context.stopping.set()
+
+    with_role(monkeypatch, work)
+    await run(settings(tmp_path, listen="127.0.0.1:0"), ["inbound", "test"], lines, announce=told.append)
+    assert len(greetings) == 1
+    assert "inbound_closed" not in events(lines)
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(*told[0]["inbound"])
+
+
+async def test_without_an_address_it_rests_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = app_server.CapturedLog()
+    told: list[roles.Addresses] = []
+
+    async def work(role_context: roles.RoleContext) -> None:
+        while "inbound_closed" not in events(lines):
+            await asyncio.sleep(0)
+        role_context.stopping.set()
+
+    with_role(monkeypatch, work)
+    await run(settings(tmp_path), ["inbound", "test"], lines, announce=told.append)
+    assert told == [{}]
+    assert events(lines)[-1] == "stopped"
+
+
+async def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
+    taken = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    where = f"127.0.0.1:{taken.sockets[0].getsockname()[1]}"
+    async with taken:
+        with pytest.raises(roles.StartError, match=f"cannot listen on {where}: another program listens there"):
+            await run(settings(tmp_path, listen=where), ["inbound"], app_server.CapturedLog())
+
+
+def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(config.ConfigError, match=r"inbound\.listen: 'nowhere'"):
+        settings(tmp_path, listen="nowhere")

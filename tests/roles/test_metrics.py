@@ -1,0 +1,78 @@
+"""`/metrics` beside the API and, for processes without it, at an address of its own."""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from postroad import config, roles
+from tests.api import app_server
+from tests.roles.test_supervisor import SECRET_KEY, run, with_role
+
+
+def settings(folder: Path, *, listen: str) -> config.Settings:
+    overrides = {
+        "database": {"url": f"sqlite:///{folder}/postroad.db"},
+        "security": {"secret_key": SECRET_KEY},
+        "http": {"listen": "127.0.0.1:0"},
+        "metrics": {"listen": listen},
+    }
+    return config.load(environment={}, overrides=overrides)
+
+
+async def asked(
+    names: list[str], chosen: config.Settings, monkeypatch: pytest.MonkeyPatch, *, where: str, path: str
+) -> tuple[roles.Addresses, httpx.Response]:
+    """Run these roles, and ask for a path at one of their addresses."""
+    told: list[roles.Addresses] = []
+    answers: list[httpx.Response] = []
+
+    async def work(role_context: roles.RoleContext) -> None:
+        async with httpx.AsyncClient(base_url=f"http://{told[0][where]}") as client:
+            answers.append(await client.get(path))
+        role_context.stopping.set()
+
+    with_role(monkeypatch, work)
+    await run(chosen, [*names, "test"], app_server.CapturedLog(), announce=told.append)
+    return told[0], answers[0]
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
+async def test_a_process_without_the_api_serves_them_at_an_address_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    chosen = settings(tmp_path, listen="127.0.0.1:0")
+    told, answer = await asked(["maintenance"], chosen, monkeypatch, where="metrics", path=path)
+    assert (list(told), answer.status_code) == (["metrics"], 200)
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(*told["metrics"])
+
+
+async def test_that_address_serves_nothing_of_the_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = settings(tmp_path, listen="127.0.0.1:0")
+    for path in ("/v1/account", "/docs", "/openapi.json"):
+        _, answer = await asked(["maintenance"], chosen, monkeypatch, where="metrics", path=path)
+        assert answer.status_code == 404
+
+
+async def test_the_api_serves_what_the_whole_process_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, answer = await asked(["api"], settings(tmp_path, listen=""), monkeypatch, where="http", path="/metrics")
+    assert (list(told), answer.status_code) == (["http"], 200)
+    assert "postroad_http_requests_total" in answer.text
+
+
+async def test_it_is_in_no_document_of_the_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, answer = await asked(["api"], settings(tmp_path, listen=""), monkeypatch, where="http", path="/openapi.json")
+    assert "/healthz" in answer.json()["paths"]
+    assert "/metrics" not in answer.json()["paths"]
+
+
+async def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        where = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(roles.StartError, match=f"cannot listen on {where}: another program listens there"):
+            await run(settings(tmp_path, listen=where), ["maintenance"], app_server.CapturedLog())

@@ -1,0 +1,364 @@
+"""Roles: started together, stopped together, and one that fails takes the others down in order."""
+
+import asyncio
+import dataclasses
+import itertools
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from postroad import config, roles
+from postroad.roles import frontend, maintenance, supervisor
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.domains import monitor
+from postroad.services.domains import registry as domains
+from postroad.services.maintenance import cleanup
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import users
+from tests import dns_server
+from tests.api import app_server
+
+SECRET_KEY = "of the tests: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm3Pg"
+TIMEOUT_SECONDS = 60
+
+Start = Callable[[roles.RoleContext], Awaitable[roles.Started]]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> config.Settings:
+    overrides = {
+        "database": {"url": f"sqlite:///{tmp_path}/postroad.db"},
+        "security": {"secret_key": SECRET_KEY},
+        "http": {"listen": "127.0.0.1:0"},
+    }
+    return config.load(environment={}, overrides=overrides)
+
+
+@pytest.fixture
+def lines() -> app_server.CapturedLog:
+    return app_server.CapturedLog()
+
+
+def with_role(monkeypatch: pytest.MonkeyPatch, work: Callable[[roles.RoleContext], Awaitable[None]]) -> Sequence[str]:
+    """Put a role of the test's own beside the real ones; gives the names of all."""
+
+    async def start(role_context: roles.RoleContext) -> roles.Started:
+        return roles.Started(lambda: work(role_context))
+
+    monkeypatch.setattr(roles, "ROLES", {**roles.ROLES, "test": start})
+    return list(roles.ROLES)
+
+
+async def run(
+    settings: config.Settings,
+    names: Sequence[str],
+    lines: app_server.CapturedLog,
+    *,
+    prepare: Callable[[context.Context], Awaitable[None]] | None = None,
+    announce: Callable[[roles.Addresses], None] | None = None,
+) -> None:
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        await roles.run(settings, names, log=lines.logger(), prepare=prepare, announce=announce)
+
+
+def events(lines: app_server.CapturedLog) -> list[str]:
+    return [line["event"] for line in lines.kept]
+
+
+async def test_all_roles_share_a_context_and_stop_when_asked(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[context.Context] = []
+    told: list[roles.Addresses] = []
+    statuses: list[int] = []
+
+    async def prepare(ctx: context.Context) -> None:
+        assert not told
+        prepared.append(ctx)
+
+    async def work(role_context: roles.RoleContext) -> None:
+        assert role_context.context is prepared[0]
+        async with httpx.AsyncClient(base_url=f"http://{told[0]['http']}") as client:
+            statuses.append((await client.get("/readyz")).status_code)
+        role_context.stopping.set()
+
+    await run(settings, with_role(monkeypatch, work), lines, prepare=prepare, announce=told.append)
+    assert statuses == [200]
+    assert events(lines)[0] == "started"
+    assert events(lines)[-1] == "stopped"
+
+
+async def test_a_role_that_fails_stops_the_others_and_is_logged(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[roles.Addresses] = []
+
+    async def work(_duty: roles.RoleContext) -> None:
+        raise LookupError("out of stock")
+
+    with pytest.raises(roles.RoleFailed, match="the role test failed"):
+        await run(settings, with_role(monkeypatch, work), lines, announce=told.append)
+    (failure,) = [line for line in lines.kept if line["event"] == "role_failed"]
+    assert (failure["level"], failure["role"]) == ("error", "test")
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(*told[0]["http"])
+
+
+async def test_a_role_that_ends_unasked_counts_as_failed(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(_duty: roles.RoleContext) -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(roles.RoleFailed, match="the role test failed"):
+        await run(settings, with_role(monkeypatch, work), lines)
+    assert "role_ended" in events(lines)
+
+
+async def test_a_role_that_cannot_start_stops_those_that_have(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished: list[bool] = []
+
+    async def work(role_context: roles.RoleContext) -> None:
+        await role_context.stopping.wait()
+        finished.append(True)
+
+    with_role(monkeypatch, work)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        where = f"127.0.0.1:{other.getsockname()[1]}"
+        taken = config.load(
+            environment={},
+            overrides={
+                "database": {"url": settings.database.url},
+                "security": {"secret_key": SECRET_KEY},
+                "http": {"listen": where},
+            },
+        )
+        with pytest.raises(roles.StartError, match=f"cannot listen on {where}: another program listens there"):
+            await run(taken, ["test", "api"], lines)
+    assert finished == [True]
+
+
+@pytest.mark.parametrize("listen", ["192.0.2.1:0", "nowhere.invalid:0"])
+async def test_an_address_that_is_not_ours_is_told_with_the_reason(
+    settings: config.Settings, lines: app_server.CapturedLog, listen: str
+) -> None:
+    overrides = {"security": {"secret_key": SECRET_KEY}, "database": {"url": settings.database.url}}
+    foreign = config.load(environment={}, overrides={**overrides, "http": {"listen": listen}})
+    with pytest.raises(roles.StartError, match=f"cannot listen on {listen}: \\S+"):
+        await run(foreign, ["api"], lines)
+
+
+async def test_a_signal_asks_to_stop_and_the_handlers_of_before_come_back(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [signal.getsignal(number) for number in supervisor.SIGNALS]
+
+    async def work(role_context: roles.RoleContext) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await role_context.stopping.wait()
+
+    await run(settings, with_role(monkeypatch, work), lines)
+    assert [line["signal"] for line in lines.kept if line["event"] == "stopping"] == ["SIGTERM"]
+    assert [signal.getsignal(number) for number in supervisor.SIGNALS] == before
+
+
+async def test_maintenance_forgets_what_has_expired(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "CLEANUP_INTERVAL_SECONDS", 0.01)
+
+    async def prepare(ctx: context.Context) -> None:
+        async with ctx.store.transaction() as tx:
+            await users.revoke_token(tx, "tok_old", account_id="acc_x", expires_at=ctx.clock() - 1)
+            await users.revoke_token(tx, "tok_new", account_id="acc_x", expires_at=ctx.clock() + 10**12)
+
+    async def work(role_context: roles.RoleContext) -> None:
+        while await _is_revoked(role_context.context, "tok_old"):
+            await asyncio.sleep(0.01)
+        assert await _is_revoked(role_context.context, "tok_new")
+        role_context.stopping.set()
+
+    await run(settings, with_role(monkeypatch, work), lines, prepare=prepare)
+
+
+async def test_maintenance_lets_accounts_send_again_that_have_cooled_down(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "CLEANUP_INTERVAL_SECONDS", 0.01)
+    guard = msgspec.structs.replace(settings.bounce_guard, cooldown_hours=1)
+    made: list[str] = []
+
+    async def prepare(ctx: context.Context) -> None:
+        account = await accounts.create(ctx, "Shop")
+        made.append(account.id)
+        two_hours_ago = ctx.clock() - 2 * 3600 * 1_000_000
+        async with ctx.store.transaction() as tx:
+            by = stored_accounts.BOUNCE_GUARD
+            await stored_accounts.suspend(tx, account.id, reason="bounces", by=by, now=two_hours_ago)
+
+    async def work(role_context: roles.RoleContext) -> None:
+        while "account_resumed" not in events(lines):
+            await asyncio.sleep(0.01)
+        assert (await accounts.find(role_context.context, made[0])).status == stored_accounts.ACTIVE
+        role_context.stopping.set()
+
+    chosen = msgspec.structs.replace(settings, bounce_guard=guard)
+    await run(chosen, with_role(monkeypatch, work), lines, prepare=prepare)
+    assert [line["account_id"] for line in lines.kept if line["event"] == "account_resumed"] == made
+
+
+async def test_maintenance_goes_on_at_once_when_there_is_more_than_one_sweep_has_time_for(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "CLEANUP_AGAIN_SECONDS", 0.01)
+    sweep, times = cleanup.sweep, itertools.count()
+
+    async def sweep_a_part(ctx: context.Context) -> cleanup.SweepResult:
+        return dataclasses.replace(await sweep(ctx), has_more=next(times) < 2)
+
+    async def work(role_context: roles.RoleContext) -> None:
+        while events(lines).count("swept") < 3:
+            await asyncio.sleep(0.01)
+        role_context.stopping.set()
+
+    monkeypatch.setattr(cleanup, "sweep", sweep_a_part)
+    await run(settings, with_role(monkeypatch, work), lines)
+
+
+async def _is_revoked(ctx: context.Context, token_id: str) -> bool:
+    async with ctx.store.reading() as tx:
+        return await users.is_token_revoked(tx, token_id)
+
+
+@pytest.mark.parametrize("problem", [OSError("disk"), TimeoutError()], ids=lambda problem: type(problem).__name__)
+async def test_a_sweep_that_fails_is_logged_and_tried_again(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    monkeypatch.setattr(maintenance, "CLEANUP_INTERVAL_SECONDS", 0.01)
+    sweep = cleanup.sweep
+    swept = asyncio.Event()
+    outcomes = [problem, None]
+
+    async def fail_once(ctx: context.Context) -> cleanup.SweepResult:
+        if outcomes and (outcome := outcomes.pop(0)):
+            raise outcome
+        swept.set()
+        return await sweep(ctx)
+
+    monkeypatch.setattr(cleanup, "sweep", fail_once)
+
+    async def work(role_context: roles.RoleContext) -> None:
+        await swept.wait()
+        role_context.stopping.set()
+
+    await run(settings, with_role(monkeypatch, work), lines)
+    assert events(lines).count("sweep_failed") == 1
+
+
+def test_no_path_is_offered_twice_and_every_part_of_the_api_is_there() -> None:
+    offered = [(route.method, route.path) for route in roles.ROUTES]
+    assert len(offered) == len(set(offered))
+    assert {route.tag for route in roles.ROUTES} >= {"Emails", "Account", "Domains", "Templates"}
+
+
+async def test_maintenance_asks_dns_about_domains_and_a_stop_does_not_wait_for_the_answer(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prepare(ctx: context.Context) -> None:
+        account = await accounts.create(ctx, "Shop")
+        await domains.add(ctx, account.id, "example.com", verified=False)
+
+    async def work(role_context: roles.RoleContext) -> None:
+        while not server.questions:
+            await asyncio.sleep(0.01)
+        role_context.stopping.set()
+
+    with_role(monkeypatch, work)
+    async with dns_server.running({}) as server:
+        delivery = msgspec.structs.replace(settings.delivery, resolvers=(server.address,), hostname="mail.example.net")
+        asking = msgspec.structs.replace(settings, delivery=delivery)
+        with server.holding():
+            await run(asking, ["maintenance", "test"], lines, prepare=prepare)
+    assert ("_dmarc.example.com", "TXT") in server.questions
+    assert events(lines)[-1] == "stopped"
+    assert "domain_not_checked" not in events(lines)
+
+
+async def test_maintenance_tidies_up_while_dns_does_not_answer(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "CLEANUP_INTERVAL_SECONDS", 0.01)
+    asked = asyncio.Event()
+
+    async def hang(_ctx: context.Context, *, log: object) -> int:
+        asked.set()
+        await asyncio.Event().wait()
+        return 0
+
+    async def work(role_context: roles.RoleContext) -> None:
+        await asked.wait()
+        before = events(lines).count("swept")
+        while events(lines).count("swept") < before + 2:
+            await asyncio.sleep(0.01)
+        role_context.stopping.set()
+
+    monkeypatch.setattr(monitor, "check_due", hang)
+    await run(settings, with_role(monkeypatch, work), lines)
+
+
+async def test_a_round_over_domains_that_fails_is_logged_and_stops_nothing(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = asyncio.Event()
+
+    async def fail(_ctx: context.Context, *, log: object) -> int:
+        failed.set()
+        raise LookupError("out of order")
+
+    async def work(role_context: roles.RoleContext) -> None:
+        await failed.wait()
+        while "domain_checks_failed" not in events(lines):
+            await asyncio.sleep(0.01)
+        role_context.stopping.set()
+
+    monkeypatch.setattr(monitor, "check_due", fail)
+    with_role(monkeypatch, work)
+    await run(settings, ["maintenance", "test"], lines)
+    assert events(lines).count("domain_checks_failed") == 1
+
+
+async def test_maintenance_asks_no_dns_where_that_is_turned_off(
+    settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(_ctx: context.Context, *, log: object) -> int:
+        raise AssertionError("nobody wanted to know")
+
+    async def work(role_context: roles.RoleContext) -> None:
+        while "swept" not in events(lines):
+            await asyncio.sleep(0.01)
+        role_context.stopping.set()
+
+    monkeypatch.setattr(monitor, "check_due", ask)
+    with_role(monkeypatch, work)
+    silent = msgspec.structs.replace(settings, domains=msgspec.structs.replace(settings.domains, check_hours=0))
+    await run(silent, ["maintenance", "test"], lines)
+    assert "domain_checks_failed" not in events(lines)
+
+
+def test_doors_share_what_would_cost_others_something() -> None:
+    settings = config.load(environment={}, overrides={"database": {"connections": 10}})
+    shared = [frontend.divide_limits(settings, doors=doors) for doors in (2, 4, 100)]
+    assert [one.database.connections for one in shared] == [5, 2, 2]
+    assert [one.security.password_threads for one in shared] == [1, 1, 1]
+    assert all(one.limits == settings.limits for one in shared)

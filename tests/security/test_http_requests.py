@@ -1,0 +1,207 @@
+"""Security cases D: what a hostile client sends to the door for HTTP, on every route where it could be sent."""
+
+import base64
+import contextlib
+import gzip
+import json
+from typing import Final
+
+import pytest
+
+from postroad.web import routing
+from tests import raw_http
+from tests.dashboard import sample_account
+from tests.security import all_routes, tenants
+from tests.security.tenants import Tenant
+from tests.security.whole_service import ADA, WholeService
+
+BOTH: Final = pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
+# Larger bodies are tried where they are allowed, by the conformance tests.
+TRIED_BYTES: Final = 4 * 1024 * 1024
+PIECE: Final = 64 * 1024
+CHUNK: Final = b"1\r\n \r\n"
+LARGE_FORM: Final = "/profile/password"
+
+
+def head(stop: all_routes.RouteCall, tenant: Tenant, *fields: str) -> bytes:
+    """The head of a request whose body is of the type that the route takes."""
+    mine = (f"Content-Type: {stop.route.body_type}", *stop.fields(tenant), *fields)
+    return raw_http.get(stop.path, *mine, method=stop.route.method)
+
+
+def refused(response: raw_http.Response) -> tuple[int, str]:
+    told = response.json()
+    assert told.keys() == {"error", "code", "request_id"}
+    assert told["request_id"] == response.headers["x-request-id"]
+    return response.status, told["code"]
+
+
+async def kept(service: WholeService) -> sample_account.Dump:
+    """Everything that is in the store."""
+    return await sample_account.dump(service.ctx.settings.database.url)
+
+
+async def test_d2_a_body_that_says_it_is_too_large_is_refused_unread_on_every_route(service: WholeService) -> None:
+    """D2: one octet over the limit is said, and none is sent: the refusal comes all the same."""
+    async with tenants.settled(service, "north") as north:
+        walked = all_routes.bodies(all_routes.route_calls(service, north))
+        assert len(walked) > 40
+        for stop in walked:
+            said = f"Content-Length: {stop.route.body_limit + 1}"
+            response = await raw_http.exchange(service.addresses["http"], head(stop, north, said))
+            assert refused(response) == (413, "payload_too_large"), stop.path
+
+
+async def test_d2_a_body_without_a_length_is_cut_at_the_limit_on_every_route(service: WholeService) -> None:
+    """D2: chunks that go on one octet beyond the limit, and no end of them."""
+    async with tenants.settled(service, "north") as north:
+        before = await kept(service)
+        for stop in all_routes.bodies(all_routes.route_calls(service, north)):
+            limit = stop.route.body_limit
+            if limit > TRIED_BYTES:
+                continue
+            async with raw_http.connect(service.addresses["http"]) as connection:
+                await connection.send(head(stop, north, "Transfer-Encoding: chunked"))
+                for size in (*[PIECE] * (limit // PIECE), limit % PIECE + 1):
+                    await connection.send(b"%x\r\n%b\r\n" % (size, b" " * size))
+                assert refused(await connection.response()) == (413, "payload_too_large"), stop.path
+        assert await kept(service) == before
+
+
+async def test_d2_no_route_unpacks_what_is_compressed(service: WholeService) -> None:
+    """D2: a body of a few octets that says it is gzip."""
+    async with tenants.settled(service, "north") as north:
+        before, packed = await kept(service), gzip.compress(b" " * 1_000_000)
+        for stop in all_routes.bodies(all_routes.route_calls(service, north)):
+            said = {"Content-Type": stop.route.body_type, "Content-Encoding": "gzip", "Idempotency-Key": "packed"}
+            answer = await stop.ask(north, content=packed, headers=said)
+            assert all_routes.is_refusal(answer, 400), (stop.path, answer.text)
+            assert "Content-Encoding" in answer.json()["error"]
+        assert await kept(service) == before
+
+
+NOT_TAKEN: Final = (
+    b"[" * 100_000,
+    b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    b"[]",
+    b"NaN",
+    b'{"id": NaN}',
+    b'{"email": "\\ud800", "name": "\\ud800", "subject": "\\ud800"}',
+    b'{"unheard_of": 1}',
+    b'{"__proto__": {}, "constructor": {}}',
+)
+
+
+async def test_d3_no_route_that_takes_json_takes_this(service: WholeService) -> None:
+    """D3: deep nesting, no numbers, half characters, other shapes, unknown and repeated members."""
+    async with tenants.settled(service, "north") as north:
+        before = await kept(service)
+        walked = [stop for stop in all_routes.route_calls(service, north) if stop.takes_json]
+        assert len(walked) > 12
+        for stop in walked:
+            good = all_routes.BODIES[stop.route.method, stop.route.path]
+            repeated = [f"{json.dumps(good)[:-1]}, {json.dumps(name)}: null}}".encode() for name in good]
+            wrong = [json.dumps({**good, name: [[{}]]}).encode() for name in good]
+            headers = {"Content-Type": "application/json", "Idempotency-Key": "strict"}
+            for content in (*NOT_TAKEN, *repeated, *wrong):
+                answer = await stop.ask(north, content=content, headers=headers)
+                status = 400 if len(content) <= stop.route.body_limit else 413
+                assert all_routes.is_refusal(answer, status), (stop.path, content[:80], answer.text)
+        assert await kept(service) == before
+
+
+# Each with the number of octets, one in a chunk, that is more than it takes.
+CHUNKS: Final = {"/emails": 65_536 + 1, "/v1/auth/login": 16 * 1024 + 1, "/login": 16 * 1024 + 1}
+
+
+@pytest.mark.parametrize("path", CHUNKS)
+async def test_d5_tiny_chunks_are_refused_when_there_are_too_many_of_them(service: WholeService, path: str) -> None:
+    """D5: the refusal comes with the first chunk too many, though nothing follows it; a million end in nothing else."""
+    pair = base64.b64encode(":".join(service.login).encode()).decode()
+    kind = "application/x-www-form-urlencoded" if path == "/login" else "application/json"
+    fields = ("Transfer-Encoding: chunked", f"Content-Type: {kind}", "Accept: */*", "Idempotency-Key: chunks")
+    begin = raw_http.get(path, *fields, f"Authorization: Basic {pair}", method="POST")
+    async with raw_http.connect(service.addresses["http"]) as connection:
+        await connection.send(begin + CHUNK * CHUNKS[path])
+        expected = (400, "invalid_request") if path == "/emails" else (413, "payload_too_large")
+        assert refused(await connection.response()) == expected
+    async with raw_http.connect(service.addresses["http"]) as connection:
+        # Who goes on like this may be cut off before they have read why.
+        with contextlib.suppress(ConnectionError):
+            await connection.send(begin + CHUNK * 1_000_000)
+        await connection.rest()
+    assert (await service.http.get("/healthz")).status_code == 200
+    assert await service.stored() == []
+
+
+async def test_d5_a_form_of_a_hundred_thousand_fields_and_one_in_parts_are_refused(service: WholeService) -> None:
+    """D5: as many fields as fit; and multipart, which no form of ours is."""
+    async with tenants.settled(service, "north") as north:
+        before = await kept(service)
+        forms = [stop for stop in all_routes.bodies(all_routes.route_calls(service, north)) if stop.is_page]
+        assert len(forms) > 20
+        assert LARGE_FORM in {stop.route.path for stop in forms}
+        for stop in forms:
+            # All are read in one way: the largest number is tried where it is first possible.
+            fields = 100_000 if stop.route.path == LARGE_FORM else 200
+            many = f"word={north.word}&" + "a=1&" * fields
+            in_parts = "--x\r\nContent-Disposition: form-data; name=word\r\n\r\n" * 100
+            for kind, content in ((routing.FORM, many), ("multipart/form-data; boundary=x", in_parts)):
+                answer = await stop.ask(north, content=content, headers={"Content-Type": kind})
+                assert all_routes.is_refusal(answer, 400), (stop.path, answer.text)
+        assert await kept(service) == before
+
+
+HOSTILE: Final = (
+    "' OR '1'='1",
+    "'; DROP TABLE messages; --",
+    "%",
+    "\\",
+    "a\0b",
+    "south",
+    "to:' OR 1=1 --",
+    "account:x subject:%",
+)
+KEYS: Final = ("account_id", "1=1;--", "status[]", "from' OR '1'='1", "a.b", "__proto__", "", "%00")
+
+
+@BOTH
+async def test_d8_no_parameter_is_part_of_a_query(service: WholeService) -> None:
+    """D8: characters of SQL in every parameter of every address, and names that no parameter has."""
+    async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
+        before = await kept(service)
+        walked = [stop for stop in all_routes.route_calls(service, north) if stop.route.query is not None]
+        assert len(walked) > 20
+        for stop in walked:
+            for name in stop.parameters:
+                for value in HOSTILE:
+                    answer = await stop.ask(north, params={name: value})
+                    assert answer.status_code in {200, 303, 400}, (stop.path, name, value)
+                    assert "Traceback" not in answer.text
+                    tenants.assert_nothing_of(south, answer, asked=value)
+            for key in KEYS:
+                answer = await stop.ask(north, params={key: "south"})
+                assert all_routes.is_refusal(answer, 400), (stop.path, key, answer.text)
+        assert await kept(service) == before
+
+
+async def test_d11_nobody_learns_of_a_blind_copy(service: WholeService) -> None:
+    """D11: in no copy that arrives, in no event about another recipient; the sender alone sees whom they named."""
+    hidden = ("eve@example.net", "mallory@example.net")
+    async with tenants.settled(service, "north") as north:
+        service.sink.transactions.clear()
+        sent = await north.send(to=ADA, cc="bob@example.net", bcc=list(hidden))
+        shown = await tenants.arrived(north, sent["id"])
+        assert [one["email"] for one in shown["recipients"]] == [ADA, "bob@example.net", *hidden]
+        reached = {one for copy in service.sink.transactions for one in copy.recipients}
+        assert reached == {f"RCPT TO:<{one}>" for one in (ADA, "bob@example.net", *hidden)}
+        for copy in service.sink.transactions:
+            for word in ("eve", "mallory", "bcc"):
+                assert word.encode() not in copy.content.lower()
+        path = f"/v1/webhook/deliveries?message_id={sent['id']}"
+        deliveries = (await north.do("GET", path))["deliveries"]
+        told = [(await north.do("GET", f"/v1/webhook/deliveries/{each['id']}"))["delivery"] for each in deliveries]
+        assert len(told) == 4
+        for delivery in told:
+            (named,) = {one for one in (ADA, "bob@example.net", *hidden) if one in json.dumps(delivery)}
+            assert named

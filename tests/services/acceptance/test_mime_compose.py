@@ -1,0 +1,224 @@
+"""From a finished message to what is stored. The standard library's parser judges the bytes; the receipt is read."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from postroad import errors
+from postroad.model import limits, mail
+from postroad.services.acceptance import compose, mime_compose, mime_validation, transaction
+from tests.services.mime_messages import FROM, SUBJECT, TO, TRACE, parsed, plain, raw
+
+NOW = 1_800_000_000_000_000
+DATE = "Fri, 15 Jan 2027 08:00:00 +0000"
+
+
+def composed(message: mail.RawMessage) -> transaction.Submission:
+    checked = mime_validation.check(message)
+    identity = compose.MessageIdentity(
+        message_id="em_1",
+        recipient_ids=tuple(f"rcp_{number}" for number in range(len(checked.recipients))),
+        ledger_id="led_1",
+        account_id="acc_1",
+        credential_id="cred_1",
+        request_id="req_1",
+        source=mail.Source.SMTP,
+        key=None,
+        now=NOW,
+        warmup_domain="dom_1",
+    )
+    return mime_compose.compose_mime(checked, identity)
+
+
+def sent(message: mail.RawMessage) -> bytes:
+    return composed(message).message.mime
+
+
+def receipt(message: mail.RawMessage) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.json.decode(composed(message).message.response)
+    return told
+
+
+def test_the_message_goes_on_byte_for_byte_behind_what_is_added() -> None:
+    message = plain(f"Date: {DATE}", "Message-ID: <1@client.example>", body=".\r\n..\r\nline \r\n\r\n\r\n")
+    trace = sent(message).removesuffix(message.content)
+    assert trace.replace(b"\r\n ", b" ") == f"Received: {TRACE}\r\n".encode()
+
+
+def test_message_id_and_date_are_added_when_they_are_missing() -> None:
+    message = parsed(sent(plain()))
+    assert message["Message-ID"] == "<em_1@example.com>"
+    assert message["Date"] == DATE
+    assert next(iter(message)) == "Received"
+
+
+@pytest.mark.parametrize("fields", [("message-id:", "DATE:"), ("Message-ID: \t", "Date:  ")])
+def test_an_empty_message_id_or_date_is_a_missing_one(fields: tuple[str, ...]) -> None:
+    message = parsed(sent(plain(*fields)))
+    assert message.get_all("Message-ID") == ["<em_1@example.com>"]
+    assert message.get_all("Date") == [DATE]
+
+
+@pytest.mark.parametrize("field", ["Date: yesterday", "Message-ID: none"])
+def test_a_malformed_date_or_message_id_is_left_alone(field: str) -> None:
+    name = field.partition(":")[0]
+    body = sent(plain(field))
+    assert f"\r\n{field}\r\n".encode() in body
+    assert body.lower().count(f"\r\n{name}:".lower().encode()) == 1
+
+
+def test_what_names_blind_copies_or_is_for_us_alone_is_taken_out() -> None:
+    dropped = (
+        "Bcc: eve@example.org,\r\n zoe@example.org",
+        "bcc: more@example.org",
+        "Resent-Bcc: eve@example.org",
+        "Return-Path: <eve@example.org>",
+        "Authentication-Results: mx.example.net; dkim=pass header.d=eve.example",
+        "Delivered-To: eve@example.org",
+        "Errors-To: eve@example.org",
+        "Resent-From: eve@example.org",
+        "Resent-Sender: eve@example.org",
+        "Resent-Reply-To: eve@example.org",
+        "Resent-To: eve@example.org",
+        "Resent-Cc: eve@example.org",
+        "Resent-Date: today, eve",
+        "Resent-Message-ID: <eve@example.org>",
+        "Idempotency-Key: order-1",
+    )
+    body = sent(plain(*dropped, "X-Keep: this"))
+    assert sorted(set(parsed(body))) == ["Date", "From", "Message-ID", "Received", "Subject", "To", "X-Keep"]
+    for secret in (b"eve", b"zoe", b"more", b"order-1"):
+        assert secret not in body
+
+
+def test_tags_stay_in_the_message() -> None:
+    submission = composed(plain("X-Service-Tag: welcome", "X-Service-Tag: büro", "X-Service-Tag: welcome"))
+    assert submission.message.tags == ("welcome", "büro")
+    assert parsed(submission.message.mime).get_all("X-Service-Tag") == ["welcome", "büro", "welcome"]
+
+
+def test_a_header_in_other_scripts_is_written_in_ascii() -> None:
+    body = sent(raw("From: Büro <shop@example.com>", "To: Jürgen <ada@example.org>", "Subject: Grüße", body="süß\r\n"))
+    head, _, rest = body.partition(b"\r\n\r\n")
+    assert head.isascii()
+    assert rest == "süß\r\n".encode()
+    assert parsed(body)["Subject"] == "Grüße"
+    assert parsed(body)["From"] == "Büro <shop@example.com>"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "To: Müller, Hans <a@b.cd>",
+        "To: Empfänger:;",
+        "List-Id: Größe <x.example.com>",
+        'Content-Type: text/plain; name="ä.txt"',
+    ],
+)
+def test_any_host_can_take_the_header_of_what_was_accepted(field: str) -> None:
+    assert sent(raw(FROM, field, SUBJECT)).isascii()
+
+
+UNENCODABLE = "Message-ID: <ü@example.com>"
+
+
+def test_a_field_that_no_host_without_smtputf8_could_take_is_refused_by_its_name() -> None:
+    with pytest.raises(errors.InvalidRequest, match=r"^Message-ID: is not ASCII where it cannot be encoded") as refused:
+        composed(plain(UNENCODABLE))
+    assert refused.value.smtp_reply == "550 5.6.0"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        msgspec.structs.replace(plain(UNENCODABLE), is_utf8=True),
+        plain(UNENCODABLE, to=("ü@example.org",)),
+        plain(UNENCODABLE, "Cc: ü@example.org"),
+        plain(UNENCODABLE, "Reply-To: Bo <ü@example.org>"),
+        raw("From: ü@example.com", UNENCODABLE),
+    ],
+    ids=["announced", "recipient", "cc", "reply-to", "from"],
+)
+def test_a_message_for_hosts_with_smtputf8_keeps_its_utf_8(message: mail.RawMessage) -> None:
+    assert f"\r\n{UNENCODABLE}\r\n".encode() in sent(message)
+
+
+@pytest.mark.parametrize("field", ["From: (ceo@bank.example) shop@example.com", "From: shop@example.com,"])
+def test_readers_see_the_sender_that_was_judged_and_no_other(field: str) -> None:
+    body = sent(raw(field, "Sender: Shop (ceo@bank.example) <shop@example.com>", SUBJECT))
+    assert parsed(body).get_all("From") == ["shop@example.com"]
+    assert parsed(body).get_all("Sender") == ["Shop <shop@example.com>"]
+    assert b"bank" not in body
+
+
+def test_an_encoded_line_break_makes_no_line() -> None:
+    body = sent(raw(FROM, TO, "Subject: ü =?utf-8?q?=0D=0ABcc:_eve=40example.net?="))
+    assert b"\r\nBcc" not in body
+    assert "Bcc" not in parsed(body)
+
+
+def test_the_rows_are_those_of_the_envelope() -> None:
+    submission = composed(plain(to=("Eve@Bücher.example", "ada@example.org")))
+    assert [(row.id, row.email, row.email_key, row.domain) for row in submission.recipients] == [
+        ("rcp_0", "Eve@Bücher.example", "eve@xn--bcher-kva.example", "xn--bcher-kva.example"),
+        ("rcp_1", "ada@example.org", "ada@example.org", "example.org"),
+    ]
+    message = submission.message
+    assert (message.source, message.sender, message.sender_key) == (
+        "smtp",
+        "Shop <shop@example.com>",
+        "shop@example.com",
+    )
+    assert (message.subject, message.recipient_count, message.size) == ("Hello", 2, len(message.mime))
+    assert (message.request_id, message.created_at) == ("req_1", NOW)
+    assert (submission.ledger_id, submission.key, submission.warmup_domain) == ("led_1", None, "dom_1")
+
+
+def test_the_receipt_tells_what_the_fields_show_and_who_is_hidden() -> None:
+    told = receipt(
+        raw(
+            FROM,
+            'To: "Ada, C." <ada@example.org>, bob@example.org',
+            "Cc: =?utf-8?q?J=C3=BCrgen?= <j@example.org>",
+            "Reply-To: help@example.com",
+            "Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=",
+            "X-Service-Tag: welcome",
+            to=("ada@example.org", "eve@example.org"),
+        )
+    )
+    assert told == {
+        "id": "em_1",
+        "status": "queued",
+        "source": "smtp",
+        "request_id": "req_1",
+        "from": "Shop <shop@example.com>",
+        "to": told["to"],
+        "cc": ["Jürgen <j@example.org>"],
+        "bcc": ["eve@example.org"],
+        "reply_to": "help@example.com",
+        "subject": "Grüße",
+        "billing_status": "reserved",
+        "recipient_count": 2,
+        "credits_reserved": 2,
+        "headers": {},
+        "tags": ["welcome"],
+        "attachments": [],
+    }
+    assert [text.rpartition("<")[2].rstrip(">") for text in told["to"]] == ["ada@example.org", "bob@example.org"]
+
+
+def test_a_message_without_subject_or_to_is_accepted() -> None:
+    told = receipt(raw(FROM))
+    assert (told["subject"], told["to"], told["bcc"]) == ("", [], ["ada@example.org"])
+    assert "reply_to" not in told
+
+
+def test_ten_mebibytes_are_allowed_and_not_a_byte_more() -> None:
+    added = len(sent(raw(FROM, SUBJECT, body="")))
+    lines = ("x" * 62 + "\r\n") * (limits.MIME_BYTES // 64)
+    body = lines[: limits.MIME_BYTES - added - 2] + "\r\n"
+    body = body.replace("\r\r\n", "xx\n") if "\r\r\n" in body else body
+    assert composed(raw(FROM, SUBJECT, body=body)).message.size == limits.MIME_BYTES
+    with pytest.raises(errors.PayloadTooLarge, match=f"{limits.MIME_BYTES + 1} bytes"):
+        composed(raw(FROM, SUBJECT, body="x" + body))

@@ -1,0 +1,114 @@
+"""Request rates: a bucket for each credential, a wait that is true, and figures that callers can plan with."""
+
+import pytest
+
+from postroad import errors
+from postroad.model import throttle, times
+from postroad.services.acceptance import rate_limit
+
+NOON = 1_700_000_000 * times.SECOND
+
+
+def test_one_credential_never_uses_up_the_rate_of_another() -> None:
+    buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1, burst=1))
+    buckets.take("cred_a", now=NOON)
+    buckets.take("cred_b", now=NOON)
+    with pytest.raises(errors.RateLimited):
+        buckets.take("cred_a", now=NOON)
+
+
+def test_a_refusal_says_when_to_come_back_and_keeps_its_word() -> None:
+    buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1, burst=2))
+    buckets.take("cred_a", now=NOON)
+    buckets.take("cred_a", now=NOON)
+    with pytest.raises(errors.RateLimited, match="1 sends a second") as refusal:
+        buckets.take("cred_a", now=NOON + 1)
+    assert refusal.value.retry_after == 1
+    buckets.take("cred_a", now=NOON + 1 + times.SECOND)
+
+
+def test_a_wait_of_a_moment_is_told_as_a_whole_second() -> None:
+    buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1000, burst=1))
+    buckets.take("cred_a", now=NOON)
+    with pytest.raises(errors.RateLimited) as refusal:
+        buckets.take("cred_a", now=NOON)
+    assert refusal.value.retry_after == 1
+
+
+def test_refused_requests_do_not_prolong_the_wait() -> None:
+    buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1, burst=1))
+    buckets.take("cred_a", now=NOON)
+    for _ in range(100):
+        with pytest.raises(errors.RateLimited):
+            buckets.take("cred_a", now=NOON)
+    buckets.take("cred_a", now=NOON + times.SECOND)
+
+
+def test_a_clock_that_is_set_back_by_an_hour_refuses_for_a_moment_and_not_for_an_hour() -> None:
+    buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=10, burst=5))
+    buckets.take("cred_a", now=NOON)
+    earlier = NOON - 3600 * times.SECOND
+    with pytest.raises(errors.RateLimited) as refusal:
+        buckets.take("cred_a", now=earlier)
+    assert refusal.value.retry_after == 1
+    buckets.take("cred_a", now=earlier + times.SECOND)
+
+
+def test_the_header_fields_tell_the_policy_and_what_is_left() -> None:
+    buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=100, burst=200))
+    buckets.take("cred_a", now=NOON)
+    assert dict(buckets.headers("cred_a", now=NOON)) == {
+        "RateLimit-Policy": '"credential";q=200;w=2',
+        "RateLimit": '"credential";r=199;t=1',
+    }
+    for _ in range(149):
+        buckets.take("cred_a", now=NOON)
+    assert dict(buckets.headers("cred_a", now=NOON))["RateLimit"] == '"credential";r=50;t=2'
+    for _ in range(50):
+        buckets.take("cred_a", now=NOON)
+    assert dict(buckets.headers("cred_a", now=NOON))["RateLimit"] == '"credential";r=0;t=2'
+
+
+def test_buckets_that_are_full_again_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limit, "MAX_BUCKETS", 10)
+    buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1, burst=1))
+    for number in range(10):
+        buckets.take(f"cred_{number}", now=NOON)
+    buckets.take("cred_late", now=NOON + times.SECOND)
+    assert list(buckets._full_at) == ["cred_late"]
+
+
+def test_forgetting_full_buckets_gives_nobody_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limit, "MAX_BUCKETS", 2)
+    buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1, burst=1))
+    for name in ("cred_a", "cred_b", "cred_c", "cred_d"):
+        buckets.take(name, now=NOON)
+    for name in ("cred_a", "cred_b", "cred_c", "cred_d"):
+        with pytest.raises(errors.RateLimited):
+            buckets.take(name, now=NOON)
+
+
+def test_nothing_is_said_of_a_bucket_that_nobody_knows() -> None:
+    assert rate_limit.RateLimiter(throttle.RateLimit(rate=100, burst=200)).headers("cred_a", now=NOON) == ()
+
+
+def test_the_word_of_the_store_counts_both_ways() -> None:
+    buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1, burst=2))
+    buckets.learn("cred_a", NOON + 2 * times.SECOND)
+    assert dict(buckets.headers("cred_a", now=NOON))["RateLimit"] == '"credential";r=0;t=2'
+    with pytest.raises(errors.RateLimited):
+        buckets.take("cred_a", now=NOON)
+    buckets.learn("cred_a", NOON)
+    buckets.take("cred_a", now=NOON)
+
+
+def test_figures_stay_within_the_bucket_when_the_clock_is_set_back() -> None:
+    buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1, burst=2))
+    buckets.learn("cred_a", NOON + 3600 * times.SECOND)
+    assert dict(buckets.headers("cred_a", now=NOON))["RateLimit"] == '"credential";r=0;t=2'
+
+
+def test_a_refusal_knows_when_the_bucket_is_full_again() -> None:
+    policy = throttle.RateLimit(rate=1, burst=2)
+    refusal = rate_limit.refusal(policy, throttle.take(policy, full_at=NOON + 2 * times.SECOND, now=NOON))
+    assert (refusal.code, refusal.retry_after, refusal.full_at) == ("rate_limited", 1, NOON + 2 * times.SECOND)

@@ -1,0 +1,24 @@
+"""Sends are counted by their end: accepted, replayed, or refused with a code."""
+
+import pytest
+
+from postroad import errors
+from postroad.model import mail
+from postroad.services import context
+from postroad.services.acceptance import transaction
+from postroad.storage import accounts
+from tests import accepted_mail
+
+
+async def test_every_send_is_counted_once(ctx: context.Context, account: accounts.Account) -> None:
+    await accepted_mail.allow_sending(ctx, account.id, amount=1)
+    key = transaction.Key(account.id, "order-1", b"body")
+    await accepted_mail.accept(ctx, account.id, key=key)
+    await accepted_mail.accept(ctx, account.id, key=key)
+    with pytest.raises(errors.InsufficientCredits):
+        await accepted_mail.accept(ctx, account.id, source=mail.Source.TEST)
+    with pytest.raises(errors.InvalidRequest):
+        await accepted_mail.accept(ctx, account.id, to=())
+    assert ctx.metrics.accepted.values == {("api",): 1}
+    assert ctx.metrics.replayed.values == {("api",): 1}
+    assert ctx.metrics.refused.values == {("test", "insufficient_credits"): 1, ("api", "invalid_request"): 1}

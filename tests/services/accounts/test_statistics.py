@@ -1,0 +1,334 @@
+"""What charts and the overview show: what happened, once, in the hour in which it did, and of no other account."""
+
+import pytest
+from msgspec import structs
+
+from postroad import errors
+from postroad.model import times
+from postroad.model.bounces import disposition
+from postroad.services import context
+from postroad.services.acceptance import transaction
+from postroad.services.accounts import registry as accounts
+from postroad.services.accounts import statistics
+from postroad.services.queue import inspection
+from postroad.services.results import outcomes
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import hourly_counts, provider_queues, queue_views, webhook_deliveries, webhooks
+from tests import accepted_mail, webhook_rows
+from tests.contexts import SECOND, Clock
+from tests.services import claimed_mail
+from tests.storage import webhook_samples
+
+HOUR_SECONDS = 3600
+DELIVERED, BOUNCED, RETRY, FAILED = disposition.Verdict
+Period, Totals = statistics.Period, statistics.Totals
+
+
+@pytest.fixture
+async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
+    """An account that may send."""
+    await accepted_mail.allow_sending(ctx, account.id)
+    return account.id
+
+
+async def day(ctx: context.Context, account_id: str) -> statistics.Overview:
+    return await statistics.overview(ctx, account_id, Period.DAY)
+
+
+async def count(ctx: context.Context, account_id: str, *, hour: int, provider: str = "", **counts: int) -> None:
+    async with ctx.store.transaction() as tx:
+        await hourly_counts.add(
+            tx, [hourly_counts.CountIncrement(account_id=account_id, hour=hour, provider=provider, **counts)]
+        )
+
+
+def at_pool(outcome: outcomes.Outcome, pool: str) -> outcomes.Outcome:
+    """The same result from the pool of another provider."""
+    assert outcome.attempt is not None
+    return structs.replace(outcome, attempt=structs.replace(outcome.attempt, pool=pool))
+
+
+async def test_an_account_without_mail_has_zeros_for_all_of_the_period(ctx: context.Context, shop: str) -> None:
+    found = await day(ctx, shop)
+    assert (found.totals, found.before) == (Totals(), Totals())
+    assert found.series.messages == found.series.deferred == [0] * 24
+    assert (found.providers, found.queued, found.oldest, found.failures) == ([], 0, None, [])
+
+
+async def test_no_overview_of_an_account_that_does_not_exist(ctx: context.Context) -> None:
+    with pytest.raises(errors.NotFound):
+        await day(ctx, "acc_" + "0" * 28)
+
+
+async def test_accepted_mail_counts_in_the_hour_that_took_it(ctx: context.Context, shop: str, clock: Clock) -> None:
+    await accepted_mail.accept(ctx, shop, to=("a@example.net", "b@example.net"))
+    clock.pass_seconds(HOUR_SECONDS)
+    await accepted_mail.accept(ctx, shop)
+    found = await day(ctx, shop)
+    assert found.totals == Totals(messages=2, recipients=3)
+    assert (found.series.messages[-2:], found.series.recipients[-2:]) == ([1, 1], [2, 1])
+    assert found.queued == 3
+
+
+async def test_mail_that_is_refused_counts_nothing(ctx: context.Context, account: stored_accounts.Account) -> None:
+    await accepted_mail.allow_sending(ctx, account.id, amount=1)
+    with pytest.raises(errors.InsufficientCredits):
+        await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"))
+    assert (await day(ctx, account.id)).totals == Totals()
+
+
+async def test_a_request_that_comes_twice_counts_once(ctx: context.Context, shop: str) -> None:
+    key = transaction.Key(shop, "order-7", b"hash")
+    assert await accepted_mail.accept(ctx, shop, key=key) == await accepted_mail.accept(ctx, shop, key=key)
+    assert (await day(ctx, shop)).totals == Totals(messages=1, recipients=1)
+
+
+async def test_results_count_by_provider_and_the_worst_comes_first(ctx: context.Context, shop: str) -> None:
+    to = [f"{name}@example.net" for name in "abcdefg"]
+    _, claimed = await claimed_mail.another(ctx, shop, *to)
+    results = [
+        ("google", DELIVERED),
+        ("google", DELIVERED),
+        ("google", RETRY),
+        ("microsoft", BOUNCED),
+        ("mx.example.net", FAILED),
+        ("mx.example.org", BOUNCED),
+        ("yahoo", DELIVERED),
+    ]
+    await ctx.outcome_commits.submit(
+        [
+            at_pool(claimed_mail.outcome(ctx, one, verdict, recipient_count=7), pool)
+            for one, (pool, verdict) in zip(claimed, results, strict=True)
+        ]
+    )
+    found = await day(ctx, shop)
+    assert found.providers == [
+        statistics.Provider("others", 0, 1, 1, 0),
+        statistics.Provider("microsoft", 0, 1, 0, 0),
+        statistics.Provider("google", 2, 0, 0, 1),
+        statistics.Provider("yahoo", 1, 0, 0, 0),
+    ]
+    assert found.totals == Totals(messages=1, recipients=7, delivered=3, bounced=2, failed=1, deferred=1)
+    assert found.queued == 1
+
+
+async def test_what_no_destination_has_decided_counts_but_is_no_providers(ctx: context.Context, shop: str) -> None:
+    _, (claimed,) = await claimed_mail.another(ctx, shop, "a@example.net")
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, BOUNCED, tried=False)])
+    found = await day(ctx, shop)
+    assert (found.totals.bounced, found.providers) == (1, [])
+
+
+async def test_a_result_that_is_told_twice_counts_once(ctx: context.Context, shop: str) -> None:
+    _, (claimed,) = await claimed_mail.another(ctx, shop, "a@example.net")
+    later = claimed_mail.outcome(ctx, claimed, RETRY, code=451)
+    for _ in range(2):
+        await ctx.outcome_commits.submit([later])
+    assert (await day(ctx, shop)).totals.deferred == 1
+    ended = claimed_mail.outcome(ctx, claimed, DELIVERED)
+    for one in (ended, ended, claimed_mail.outcome(ctx, claimed, FAILED)):
+        await ctx.outcome_commits.submit([one])
+    assert (await day(ctx, shop)).totals == Totals(messages=1, recipients=1, delivered=1, deferred=1)
+
+
+async def test_a_wish_to_try_again_of_who_lost_its_lease_counts_nothing(ctx: context.Context, shop: str) -> None:
+    _, (claimed,) = await claimed_mail.another(ctx, shop, "a@example.net")
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, RETRY, worker="another")])
+    assert (await day(ctx, shop)).totals.deferred == 0
+
+
+async def test_a_result_that_is_not_committed_counts_nothing(ctx: context.Context, shop: str) -> None:
+    _, (claimed,) = await claimed_mail.another(ctx, shop, "a@example.net")
+    before = await day(ctx, shop)
+
+    async def fail() -> None:
+        async with ctx.store.transaction() as tx:
+            await outcomes.record(tx, [[claimed_mail.outcome(ctx, claimed, DELIVERED)]], outbox=ctx.outbox)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert await day(ctx, shop) == before
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
+    assert (await day(ctx, shop)).totals.delivered == 1
+
+
+@pytest.mark.parametrize(
+    "period, buckets, first, last",
+    [
+        # The clock stands at 08:00; a quarter of a day begins at 06:00, and a day at 00:00.
+        (Period.DAY, 24, "2027-01-14T09:00:00.000Z", "2027-01-15T08:00:00.000Z"),
+        (Period.WEEK, 28, "2027-01-08T12:00:00.000Z", "2027-01-15T06:00:00.000Z"),
+        (Period.MONTH, 30, "2026-12-17T00:00:00.000Z", "2027-01-15T00:00:00.000Z"),
+    ],
+)
+async def test_a_period_is_cut_where_hours_and_days_begin_and_ends_now(
+    ctx: context.Context, shop: str, clock: Clock, period: statistics.Period, buckets: int, first: str, last: str
+) -> None:
+    clock.pass_seconds(1799.5)
+    starts = [times.parse(first), times.parse(last)]
+    from_hour, last_hour = (hourly_counts.hour_of(start) for start in starts)
+    await count(ctx, shop, hour=from_hour, messages=1)
+    await count(ctx, shop, hour=hourly_counts.hour_of(clock.now), messages=10)
+    await count(ctx, shop, hour=last_hour - 1, messages=100)
+    length = (last_hour - from_hour) // (buckets - 1) * buckets
+    await count(ctx, shop, hour=hourly_counts.hour_of(clock.now) - length - 1, messages=1_000)
+    await count(ctx, shop, hour=from_hour - length, messages=10_000)
+    await count(ctx, shop, hour=from_hour - length - 1, messages=100_000)
+    found = await statistics.overview(ctx, shop, period)
+    assert len(found.series.starts) == buckets
+    assert [found.series.starts[0], found.series.starts[-1]] == starts
+    assert found.series.messages == [1, *[0] * (buckets - 3), 100, 10]
+    assert (found.totals.messages, found.before.messages) == (111, 11_000)
+
+
+@pytest.mark.parametrize("period", list(Period))
+@pytest.mark.parametrize("minutes, before", [(29, 1), (30, 11)])
+async def test_the_period_before_is_compared_as_far_as_this_one_is(
+    ctx: context.Context, shop: str, clock: Clock, period: statistics.Period, minutes: int, before: int
+) -> None:
+    shape = statistics.SHAPES[period]
+    same_hour = hourly_counts.hour_of(clock.now) - shape.buckets * shape.hours
+    for hour, messages in ((same_hour - 1, 1), (same_hour, 10), (same_hour + 1, 100)):
+        await count(ctx, shop, hour=hour, messages=messages)
+    clock.pass_seconds(60 * minutes)
+    assert (await statistics.overview(ctx, shop, period)).before.messages == before
+
+
+async def test_the_largest_share_refused_comes_first_and_a_few_results_are_no_share(
+    ctx: context.Context, shop: str
+) -> None:
+    hour = hourly_counts.hour_of(ctx.clock())
+    await count(ctx, shop, hour=hour, provider="microsoft", delivered=970, bounced=30)
+    await count(ctx, shop, hour=hour, provider="yahoo", delivered=18, bounced=1, failed=1)
+    await count(ctx, shop, hour=hour, provider="apple", delivered=0, bounced=19)
+    await count(ctx, shop, hour=hour, provider="google", delivered=2_000)
+    found = (await day(ctx, shop)).providers
+    assert [one.name for one in found] == ["yahoo", "microsoft", "google", "apple"]
+    assert (found[0].refused, found[0].ended) == (2, 20)
+
+
+async def test_the_oldest_recipient_is_shown_with_the_reason_why_it_waits(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    message_id, (claimed,) = await claimed_mail.another(ctx, shop, "first@example.net")
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, RETRY, code=451, response="greylisted")])
+    clock.pass_seconds(60)
+    await accepted_mail.accept(ctx, shop, to=("second@example.net",))
+    oldest = (await day(ctx, shop)).oldest
+    assert oldest is not None
+    assert (oldest.waiting.message_id, oldest.waiting.email) == (message_id, "first@example.net")
+    assert oldest.why == "put off after: 451 greylisted"
+    assert oldest.waiting.due_at == times.parse("2027-01-15T08:00:01.000Z")
+
+
+async def test_why_mail_waits_says_nothing_of_hosts_and_of_others_mail(ctx: context.Context, shop: str) -> None:
+    _, (claimed,) = await claimed_mail.another(ctx, shop, "first@example.net")
+    sending = (await day(ctx, shop)).oldest
+    assert sending is not None
+    assert sending.why == "being sent now"
+    await ctx.outcome_commits.submit([at_pool(claimed_mail.outcome(ctx, claimed, RETRY), "google")])
+    async with ctx.store.transaction() as tx:
+        told = provider_queues.Pool(
+            "w1", "google", "paused", "too much for <eve@others.example>", ctx.clock(), ctx.clock()
+        )
+        await provider_queues.put(tx, [told])
+    await inspection.retry(ctx, [queue_views.Filter(account_id=shop)])
+    ready = (await day(ctx, shop)).oldest
+    assert ready is not None
+    assert ready.why == "ready, but the pool google is paused"
+
+
+async def test_the_ten_latest_failures_are_told_in_plain_words(ctx: context.Context, shop: str, clock: Clock) -> None:
+    _, claimed = await claimed_mail.another(ctx, shop, *(f"p{number}@example.net" for number in range(12)))
+    for place, one in enumerate(claimed):
+        verdict = DELIVERED if place == 0 else FAILED if place == 11 else BOUNCED
+        fault = disposition.Fault.ADDRESS if verdict is BOUNCED else None
+        result = claimed_mail.outcome(
+            ctx, one, verdict, recipient_count=12, code=550, response=f"no {place}", fault=fault
+        )
+        assert result.attempt is not None
+        reason = structs.replace(result.attempt, reason="unknown_address")
+        await ctx.outcome_commits.submit([structs.replace(result, attempt=reason)])
+        clock.pass_seconds(1)
+    found = (await day(ctx, shop)).failures
+    assert [failure.response for failure in found] == [f"no {place}" for place in range(11, 1, -1)]
+    assert found[1] == statistics.Failure(
+        message_id=claimed[10].key[1],
+        recipient_id=claimed[10].key[2],
+        email=claimed[10].email,
+        at=clock.now - 2 * SECOND,
+        verdict="bounced",
+        smtp_code=550,
+        response="no 10",
+        reason="unknown_address",
+        fault="address",
+        explanation=disposition.explain("unknown_address"),
+    )
+    assert (found[0].verdict, found[0].fault) == ("failed", None)
+
+
+async def test_an_account_sees_its_own_mail_only(ctx: context.Context, shop: str) -> None:
+    other = await accounts.create(ctx, "Other")
+    before = (await day(ctx, other.id), await statistics.change_fingerprint(ctx, other.id))
+    _, claimed = await claimed_mail.another(ctx, shop, "a@example.net", "b@example.net")
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed[0], BOUNCED, recipient_count=2)])
+    assert (await day(ctx, other.id), await statistics.change_fingerprint(ctx, other.id)) == before
+
+
+async def test_the_pulse_changes_with_mail_and_results_and_not_without(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    seen = [await statistics.change_fingerprint(ctx, shop)]
+    _, (claimed,) = await claimed_mail.another(ctx, shop, "a@example.net")
+    seen.append(await statistics.change_fingerprint(ctx, shop))
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, RETRY)])
+    seen.append(await statistics.change_fingerprint(ctx, shop))
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
+    seen.append(await statistics.change_fingerprint(ctx, shop))
+    assert len(set(seen)) == 4
+    clock.pass_seconds(1)
+    assert await statistics.change_fingerprint(ctx, shop) == seen[-1]
+    assert {len(one) for one in seen} == {statistics.PULSE_BYTES}
+
+
+async def test_the_pulse_changes_with_a_result_that_is_recorded_hours_later(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    _, (claimed,) = await claimed_mail.another(ctx, shop, "a@example.net")
+    late = claimed_mail.outcome(ctx, claimed, DELIVERED)
+    clock.pass_seconds(5 * HOUR_SECONDS)
+    before = await statistics.change_fingerprint(ctx, shop)
+    await ctx.outcome_commits.submit([late])
+    assert await statistics.change_fingerprint(ctx, shop) != before
+
+
+async def test_the_pulse_changes_with_each_attempt_to_tell_the_receiver(ctx: context.Context, shop: str) -> None:
+    async with ctx.store.transaction() as tx:
+        await webhooks.insert(tx, webhook_samples.webhook("whk_1", shop))
+    seen = [await statistics.change_fingerprint(ctx, shop)]
+    delivery = await webhook_rows.put(ctx, shop)
+    seen.append(await statistics.change_fingerprint(ctx, shop))
+    for attempt, state in ((1, "waiting"), (2, "succeeded")):
+        async with ctx.store.transaction() as tx:
+            until = ctx.clock() + 30 * SECOND
+            await webhook_deliveries.claim(tx, [("whk_1", 1)], lease_until=until, worker="w")
+        seen.append(await statistics.change_fingerprint(ctx, shop))
+        async with ctx.store.transaction() as tx:
+            result = webhook_deliveries.DeliveryUpdate(
+                key=delivery.key,
+                worker="w",
+                attempt_count=attempt,
+                url=delivery.url,
+                state=webhook_deliveries.State(state),
+                due_at=ctx.clock() + attempt,
+                ended_at=None if state == "waiting" else ctx.clock(),
+            )
+            assert await webhook_deliveries.record(tx, [result]) == {delivery.key}
+            await webhook_deliveries.promote(tx, now=ctx.clock() + SECOND, attempts=7, limit=1)
+        seen.append(await statistics.change_fingerprint(ctx, shop))
+    assert len(set(seen)) == 6
+
+
+async def test_the_pulse_of_no_account_is_no_trouble(ctx: context.Context) -> None:
+    assert len(await statistics.change_fingerprint(ctx, "acc_" + "0" * 28)) == statistics.PULSE_BYTES

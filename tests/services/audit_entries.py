@@ -1,0 +1,26 @@
+"""Contexts that work for a person, as doors make them, and the journal as tests read it."""
+
+import dataclasses
+
+from postroad.model import actors
+from postroad.services import audit_log, context
+from postroad.storage import audit_log as stored
+from postroad.storage import users
+
+REQUEST = "req_" + "a" * 28
+ADDRESS = "192.0.2.1"
+
+
+def as_user(ctx: context.Context, user: users.User) -> context.Context:
+    """The same context, at work for this person."""
+    return dataclasses.replace(ctx, actor=actors.Actor(actors.Kind.PERSON, user.id, REQUEST, ADDRESS))
+
+
+async def entries(ctx: context.Context, account_id: str) -> list[stored.Entry]:
+    """Everything that the journal of an account says."""
+    return await audit_log.page(ctx, account_id, before=None, limit=100)
+
+
+async def summaries(ctx: context.Context, account_id: str) -> list[tuple[str, str, str]]:
+    """The same as actions, subjects and details, in the order of their names: the clock of a test may stand still."""
+    return sorted((entry.action, entry.subject, entry.detail) for entry in await entries(ctx, account_id))

@@ -1,0 +1,181 @@
+"""Checking passwords: slowed after failures, one by one or all at once, and no different for a name that nobody has."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import argon2
+import pytest
+
+from postroad import errors
+from postroad.model import login_throttle, times
+from postroad.services import context
+from postroad.services.auth import password_checks, passwords
+from tests.contexts import Clock
+
+HERE = "192.0.2.1"
+ELSEWHERE = "192.0.2.2"
+
+
+@pytest.fixture
+def database_url(clean_sqlite_url: str) -> str:
+    """No query is made here: one engine will do."""
+    return clean_sqlite_url
+
+
+class Held:
+    """Argon2 held back: `go` lets it run."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.go.set()
+        self.count = 0
+
+
+@pytest.fixture
+def argon(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    held = Held()
+    verify = argon2.PasswordHasher.verify
+
+    def held_verify(hasher: argon2.PasswordHasher, password_hash: str, password: bytes) -> bool:
+        held.count += 1
+        held.go.wait(60)
+        return verify(hasher, password_hash, password)
+
+    monkeypatch.setattr(argon2.PasswordHasher, "verify", held_verify)
+    yield held
+    held.go.set()
+
+
+@pytest.fixture(params=["known", "unknown"])
+async def password_hash(request: pytest.FixtureRequest, ctx: context.Context) -> str | None:
+    """The hash of `right horse`, or none: whatever is asked below, the answers are the same."""
+    return await ctx.passwords.hash("right horse") if request.param == "known" else None
+
+
+async def person(ctx: context.Context, password: str, password_hash: str | None, *, address: str = HERE) -> bool:
+    return await password_checks.check_user_password(
+        ctx, "jo", password, password_hash=password_hash, client_address=address
+    )
+
+
+async def credential(ctx: context.Context, password: str, password_hash: str | None) -> bool:
+    return await password_checks.check_credential_password(
+        ctx, "jo", password, password_hash=password_hash, client_address=HERE
+    )
+
+
+async def test_a_person_is_slowed_after_five_failures_and_told_until_when(
+    ctx: context.Context, password_hash: str | None, clock: Clock, argon: Held
+) -> None:
+    for _ in range(5):
+        assert not await person(ctx, "wrong horse", password_hash)
+    with pytest.raises(errors.RateLimited) as refusal:
+        await person(ctx, "wrong horse", password_hash)
+    assert refusal.value.retry_after == 60
+    assert argon.count == 5
+    clock.pass_seconds(60)
+    assert not await person(ctx, "wrong horse", password_hash)
+    assert argon.count == 6
+
+
+async def test_guesses_made_all_at_once_are_slowed_like_guesses_in_a_row(
+    ctx: context.Context, password_hash: str | None, argon: Held
+) -> None:
+    guesses = (person(ctx, f"wrong horse {number}", password_hash) for number in range(50))
+    results = await asyncio.gather(*guesses, return_exceptions=True)
+    assert results.count(False) == 5
+    assert sum(isinstance(result, errors.RateLimited) for result in results) == 45
+    assert argon.count == 5
+
+
+async def test_one_guess_made_fifty_times_at_once_is_one_guess(
+    ctx: context.Context, password_hash: str | None, argon: Held
+) -> None:
+    argon.go.clear()
+    waiting = [asyncio.ensure_future(person(ctx, "wrong horse", password_hash)) for _ in range(50)]
+    await asyncio.sleep(0)
+    argon.go.set()
+    assert await asyncio.gather(*waiting) == [False] * 50
+    assert argon.count == 1
+
+
+async def test_fifty_right_log_ins_at_once_all_pass(ctx: context.Context, argon: Held) -> None:
+    right = await ctx.passwords.hash("right horse")
+    argon.go.clear()
+    waiting = [asyncio.ensure_future(person(ctx, "right horse", right)) for _ in range(50)]
+    await asyncio.sleep(0)
+    argon.go.set()
+    assert await asyncio.gather(*waiting) == [True] * 50
+
+
+async def test_success_takes_the_failures_of_the_name_away(ctx: context.Context) -> None:
+    right = await ctx.passwords.hash("right horse")
+    for _ in range(3):
+        for _ in range(4):
+            assert not await person(ctx, "wrong horse", right)
+        ctx.passwords._proofs.clear()
+        assert await person(ctx, "right horse", right)
+
+
+async def test_a_slowed_person_is_slowed_with_the_right_password_too(ctx: context.Context) -> None:
+    right = await ctx.passwords.hash("right horse")
+    assert await person(ctx, "right horse", right)
+    for _ in range(5):
+        assert not await person(ctx, "wrong horse", right)
+    with pytest.raises(errors.RateLimited):
+        await person(ctx, "right horse", right)
+    assert await person(ctx, "right horse", right, address=ELSEWHERE)
+
+
+async def test_a_slowed_credential_is_wrong_at_once_without_argon2(
+    ctx: context.Context, password_hash: str | None, argon: Held
+) -> None:
+    for _ in range(8):
+        assert not await credential(ctx, "wrong horse", password_hash)
+    assert not await credential(ctx, "right horse", password_hash)
+    assert argon.count == 5
+
+
+async def test_a_proven_credential_passes_while_slowed(ctx: context.Context, argon: Held) -> None:
+    right = await ctx.passwords.hash("right horse")
+    assert await credential(ctx, "right horse", right)
+    for _ in range(8):
+        assert not await credential(ctx, "wrong horse", right)
+    assert await credential(ctx, "right horse", right)
+    assert argon.count == 6
+
+
+async def test_a_network_that_tries_many_names_is_slowed(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(login_throttle, "NETWORK", login_throttle.FailureLimit(free=3, interval=10 * times.SECOND))
+    for number in range(3):
+        assert not await password_checks.check_user_password(
+            ctx, f"name {number}", "password1", password_hash=None, client_address=HERE
+        )
+    with pytest.raises(errors.RateLimited) as refusal:
+        await password_checks.check_user_password(ctx, "another", "password1", password_hash=None, client_address=HERE)
+    assert refusal.value.retry_after == 10
+
+
+async def test_a_check_that_a_full_queue_refused_is_not_a_failure(
+    ctx: context.Context, password_hash: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as full:
+        full.setattr(passwords, "MAX_WAITING", 0)
+        for _ in range(20):
+            with pytest.raises(errors.ServiceUnavailable):
+                await person(ctx, "wrong horse", password_hash)
+    assert not await person(ctx, "wrong horse", password_hash)
+
+
+async def test_a_guess_whose_sender_hangs_up_still_counts(
+    ctx: context.Context, password_hash: str | None, argon: Held
+) -> None:
+    argon.go.clear()
+    for number in range(5):
+        guess = asyncio.ensure_future(person(ctx, f"wrong horse {number}", password_hash))
+        await asyncio.sleep(0)
+        guess.cancel()
+    argon.go.set()
+    with pytest.raises(errors.RateLimited):
+        await person(ctx, "another horse", password_hash)

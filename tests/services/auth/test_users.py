@@ -1,0 +1,142 @@
+"""People: made once for each address, found in their account only, locked out and let in."""
+
+import functools
+
+import pytest
+
+from postroad import errors
+from postroad.model import caller, identifiers
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import authentication
+from postroad.services.auth import users as account_users
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import users
+from tests.contexts import PASSWORD, Clock
+from tests.services.auth.test_schemes import HERE, bearer, who_is
+
+
+async def log_in(ctx: context.Context, email: str, password: str) -> authentication.Session:
+    return await authentication.log_in(ctx, email, password, client_address=HERE)
+
+
+async def test_a_person_logs_in_with_the_password_they_were_made_with(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    user, password = await account_users.create(
+        ctx, account.id, email="Jo@Example.com", password=PASSWORD, role=caller.Role.MEMBER
+    )
+    assert (user.email, user.role, password) == ("Jo@example.com", "member", PASSWORD)
+    assert (await log_in(ctx, "jo@example.com", PASSWORD)).user == user
+
+
+async def test_a_password_is_generated_when_none_is_given(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    made = [
+        await account_users.create(ctx, account.id, email=f"{name}@example.com", password=None, role=caller.Role.OWNER)
+        for name in ("jo", "al")
+    ]
+    assert made[0][1] != made[1][1]
+    for user, password in made:
+        assert len(password) >= 20
+        assert (await log_in(ctx, user.email, password)).user.id == user.id
+
+
+async def test_one_address_is_one_person_in_all_accounts(
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    for place, email in ((account, "owner@example.com"), (other, "OWNER@EXAMPLE.COM"), (other, "owner@example.com")):
+        with pytest.raises(errors.Conflict, match="email"):
+            await account_users.create(ctx, place.id, email=email, password=PASSWORD, role=caller.Role.OWNER)
+    assert [user.id for user in await account_users.of_account(ctx, account.id)] == [owner.id]
+
+
+async def test_a_person_is_found_by_every_writing_of_their_address(ctx: context.Context, owner: users.User) -> None:
+    for email in ("owner@example.com", "OWNER@Example.com"):
+        assert await account_users.by_email(ctx, email) == owner
+    for email in ("nobody@example.com", "owner", ""):
+        assert await account_users.by_email(ctx, email) is None
+
+
+async def test_an_email_is_one_plain_address(ctx: context.Context, account: stored_accounts.Account) -> None:
+    for email in ("", "jo", "jo@", "jo@example.com\r\nBcc: x@y.z", "Jo <jo@example.com>", "a@b.c, d@e.f", " jo@b.com"):
+        with pytest.raises(errors.InvalidRequest, match="email:"):
+            await account_users.create(ctx, account.id, email=email, password=PASSWORD, role=caller.Role.OWNER)
+
+
+async def test_a_given_password_has_to_follow_the_rules(ctx: context.Context, account: stored_accounts.Account) -> None:
+    for password in ("", "short", "x" * 257, "nul \0 nul nul"):
+        with pytest.raises(errors.InvalidRequest, match="password:"):
+            await account_users.create(
+                ctx, account.id, email="jo@example.com", password=password, role=caller.Role.OWNER
+            )
+    assert await account_users.of_account(ctx, account.id) == []
+
+
+async def test_nobody_is_made_in_an_account_that_does_not_exist(ctx: context.Context, clock: Clock) -> None:
+    nowhere = ctx.new_id(identifiers.ACCOUNT, now=clock.now)
+    with pytest.raises(errors.NotFound):
+        await account_users.create(ctx, nowhere, email="jo@example.com", password=PASSWORD, role=caller.Role.OWNER)
+
+
+async def test_the_people_of_an_account_are_listed_in_order(
+    ctx: context.Context, account: stored_accounts.Account, clock: Clock
+) -> None:
+    made = []
+    for name in ("jo", "al", "cy"):
+        clock.pass_seconds(1)
+        user, _ = await account_users.create(
+            ctx, account.id, email=f"{name}@example.com", password=PASSWORD, role=caller.Role.MEMBER
+        )
+        made.append(user)
+    assert await account_users.of_account(ctx, account.id) == made
+
+
+async def test_a_person_of_another_account_does_not_exist(ctx: context.Context, owner: users.User) -> None:
+    other = await accounts.create(ctx, "Other")
+    set_password = functools.partial(account_users.set_password, password=PASSWORD)
+    texts = set()
+    for action in (account_users.find, account_users.disable, account_users.enable, set_password):
+        for user_id in (owner.id, ctx.new_id(identifiers.USER, now=1), "usr_\0", ""):
+            with pytest.raises(errors.NotFound) as refusal:
+                await action(ctx, other.id, user_id)
+            texts.add(refusal.value.message)
+    assert len(texts) == 1
+    assert await account_users.find(ctx, owner.account_id, owner.id) == owner
+
+
+async def test_somebody_who_was_let_in_again_has_to_log_in_again(
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User
+) -> None:
+    session = await log_in(ctx, owner.email, PASSWORD)
+    assert (await account_users.disable(ctx, account.id, owner.id)).disabled_at is not None
+    assert (await account_users.enable(ctx, account.id, owner.id)).disabled_at is None
+    with pytest.raises(errors.Unauthorized):
+        await who_is(ctx, bearer(session.token))
+    again = await log_in(ctx, owner.email, PASSWORD)
+    assert (await who_is(ctx, bearer(again.token))).user_id == owner.id
+
+
+async def test_a_set_password_replaces_the_old_one(
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User
+) -> None:
+    changed = await account_users.set_password(ctx, account.id, owner.id, password="another good one")
+    assert changed.tokens_valid_from > owner.tokens_valid_from
+    with pytest.raises(errors.Unauthorized):
+        await log_in(ctx, owner.email, PASSWORD)
+    assert (await log_in(ctx, owner.email, "another good one")).user.id == owner.id
+
+
+async def test_a_person_shows_no_password_hash(owner: users.User) -> None:
+    assert owner.password_hash not in repr(owner)
+
+
+async def test_no_token_helps_somebody_who_is_locked_out(
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User
+) -> None:
+    disabled = await account_users.disable(ctx, account.id, owner.id)
+    session = await authentication.issue_token(ctx, disabled)
+    with pytest.raises(errors.Unauthorized):
+        await who_is(ctx, bearer(session.token))

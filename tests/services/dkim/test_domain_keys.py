@@ -1,0 +1,133 @@
+"""Keys of domains: made when first needed, one for a domain, sealed in the store."""
+
+import asyncio
+import dataclasses
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from postroad import config, errors
+from postroad.protocol.dns import dkim_record
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.auth import encryption
+from postroad.services.dkim import domain_keys
+from postroad.services.domains import registry as domains
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import dkim_keys
+from tests import contexts
+
+
+async def stored_key(ctx: context.Context, account_id: str, domain_id: str) -> dkim_keys.DkimKey | None:
+    async with ctx.store.reading() as tx:
+        return await dkim_keys.newest(tx, account_id, domain_id)
+
+
+async def test_a_record_is_made_once_and_then_always_the_same(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    domain = await domains.add(ctx, account.id, "Bücher.example", verified=False)
+    assert await domain_keys.existing_records(ctx, [domain]) == {}
+    record = await domain_keys.record(ctx, domain)
+    assert record.name == f"{record.selector}._domainkey.xn--bcher-kva.example"
+    assert record.type == "TXT"
+    assert await domain_keys.record(ctx, domain) == record
+    assert await domain_keys.existing_records(ctx, [domain]) == {domain.id: record}
+
+
+async def test_the_key_that_signs_belongs_to_the_record(ctx: context.Context, account: stored_accounts.Account) -> None:
+    domain = await domains.add(ctx, account.id, "example.com", verified=False)
+    key = await domain_keys.signing_key(ctx, account.id, "example.com")
+    assert key is not None
+    private = serialization.load_der_private_key(key.private_key, None)
+    assert isinstance(private, rsa.RSAPrivateKey)
+    assert private.key_size == 2048
+    public = private.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    record = await domain_keys.record(ctx, domain)
+    assert (record.selector, record.value) == (key.selector, dkim_record.value(public))
+
+
+@pytest.mark.usefixtures("real_keys")
+async def test_processes_that_need_the_first_key_at_one_moment_get_the_same(
+    ctx: context.Context, account: stored_accounts.Account, settings: config.Settings, clock: contexts.Clock
+) -> None:
+    domain = await domains.add(ctx, account.id, "example.com", verified=False)
+    async with context.open_context(settings, clock=clock) as elsewhere:
+        records = await asyncio.gather(*(domain_keys.record(here, domain) for here in (ctx, elsewhere)))
+    assert len(set(records)) == 1
+    key = await stored_key(ctx, account.id, domain.id)
+    assert key is not None
+    assert key.selector == records[0].selector
+
+
+@pytest.mark.usefixtures("real_keys")
+async def test_accounts_that_claim_one_name_have_keys_of_their_own(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    for one in (account, other):
+        await domains.add(ctx, one.id, "example.com", verified=False)
+    mine = await domain_keys.signing_key(ctx, account.id, "example.com")
+    theirs = await domain_keys.signing_key(ctx, other.id, "example.com")
+    assert mine is not None
+    assert theirs is not None
+    assert mine.selector != theirs.selector
+    assert mine.private_key != theirs.private_key
+
+
+@pytest.mark.usefixtures("real_keys")
+async def test_a_removed_domain_has_no_key_and_a_new_one_gets_another(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    domain = await domains.add(ctx, account.id, "example.com", verified=False)
+    before = await domain_keys.record(ctx, domain)
+    await domains.remove(ctx, account.id, domain.id)
+    assert await stored_key(ctx, account.id, domain.id) is None
+    assert await domain_keys.signing_key(ctx, account.id, "example.com") is None
+    with pytest.raises(errors.NotFound):
+        await domain_keys.record(ctx, domain)
+    assert await stored_key(ctx, account.id, domain.id) is None
+    again = await domains.add(ctx, account.id, "example.com", verified=False)
+    assert (await domain_keys.record(ctx, again)).selector != before.selector
+
+
+async def test_the_private_key_is_stored_so_that_only_this_installation_reads_it(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    domain = await domains.add(ctx, account.id, "example.com", verified=False)
+    key = await domain_keys.signing_key(ctx, account.id, "example.com")
+    stored = await stored_key(ctx, account.id, domain.id)
+    assert key is not None
+    assert stored is not None
+    assert key.private_key[:64] not in stored.private_key
+    assert repr(key.private_key)[2:20] not in repr(key)
+    stranger = dataclasses.replace(ctx, keys=dataclasses.replace(ctx.keys, encryption=bytes(32)))
+    with pytest.raises(encryption.DecryptionError):
+        await domain_keys.signing_key(stranger, account.id, "example.com")
+
+
+async def test_a_key_that_is_moved_to_another_domain_does_not_open(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    mine = await domains.add(ctx, account.id, "example.com", verified=False)
+    await domain_keys.record(ctx, mine)
+    stored = await stored_key(ctx, account.id, mine.id)
+    other = await domains.add(ctx, account.id, "example.org", verified=False)
+    assert stored is not None
+    async with ctx.store.transaction() as tx:
+        await dkim_keys.insert(tx, dataclasses.replace(stored, domain_id=other.id))
+    with pytest.raises(encryption.DecryptionError):
+        await domain_keys.signing_key(ctx, account.id, "example.org")
+
+
+async def test_an_unknown_domain_and_one_of_another_account_have_no_key(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    await domains.add(ctx, other.id, "example.com", verified=True)
+    assert await domain_keys.signing_key(ctx, account.id, "example.com") is None
+    assert await domain_keys.signing_key(ctx, account.id, "example.org") is None
+    assert await domain_keys.existing_records(ctx, []) == {}

@@ -1,0 +1,140 @@
+"""What metrics show of the store: true, not too often, and missing rather than wrong when the store is away."""
+
+import contextlib
+import dataclasses
+
+import pytest
+
+from postroad import errors
+from postroad.services import context
+from postroad.services.maintenance import gauges
+from postroad.storage import accounts, provider_queues, queue, store
+from tests import accepted_mail
+from tests.contexts import SECOND, Clock
+from tests.storage import webhook_samples
+
+
+@pytest.fixture
+async def shop(ctx: context.Context, account: accounts.Account) -> str:
+    await accepted_mail.allow_sending(ctx, account.id)
+    return account.id
+
+
+async def test_an_empty_queue_is_shown_as_nothing_that_waits(ctx: context.Context) -> None:
+    await gauges.Gauges().refresh(ctx)
+    shown = ctx.metrics
+    assert shown.queue.values == {("ready",): 0, ("waiting",): 0, ("sending",): 0}
+    assert (shown.oldest.values, shown.overdue.values, shown.pools.values) == ({(): 0}, {(): 0}, {})
+    assert shown.webhook_backlog.values == {("ready",): 0, ("waiting",): 0, ("held",): 0}
+    assert shown.webhook_overdue.values == {(): 0}
+    assert shown.store_up.values == {(): 1}
+
+
+async def test_the_queue_is_counted_by_state_and_by_age(ctx: context.Context, shop: str, clock: Clock) -> None:
+    await accepted_mail.accept(ctx, shop, to=("ada@example.net",))
+    await accepted_mail.accept(ctx, shop, to=("bob@example.net",))
+    async with ctx.store.transaction() as tx:
+        wanted = [queue.ClaimRequest(queue.queue_key_of("example.net", shop), 1)]
+        (claimed,) = await queue.claim(tx, wanted, lease_until=clock.now + 60 * SECOND, worker="a:1:x")
+        await queue.postpone(tx, [(claimed.key, clock.now + 300 * SECOND)], worker="a:1:x")
+    clock.pass_seconds(30)
+    await accepted_mail.accept(ctx, shop, to=("eve@example.org",))
+    clock.pass_seconds(15)
+    await gauges.Gauges().refresh(ctx)
+    assert ctx.metrics.queue.values == {("ready",): 2, ("waiting",): 1, ("sending",): 0}
+    assert ctx.metrics.oldest.values == {(): 45}
+    assert ctx.metrics.overdue.values == {(): 45}
+
+
+async def test_one_that_becomes_ready_after_a_wait_is_overdue_only_since_then(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
+    await accepted_mail.accept(ctx, shop)
+    async with ctx.store.transaction() as tx:
+        wanted = [queue.ClaimRequest(queue.queue_key_of("example.net", shop), 1)]
+        (claimed,) = await queue.claim(tx, wanted, lease_until=clock.now + 60 * SECOND, worker="a:1:x")
+        await queue.postpone(tx, [(claimed.key, clock.now + 300 * SECOND)], worker="a:1:x")
+    clock.pass_seconds(310)
+    async with ctx.store.transaction() as tx:
+        await queue.promote(tx, now=clock.now, limit=10)
+    await gauges.Gauges().refresh(ctx)
+    assert ctx.metrics.oldest.values == {(): 310}
+    assert ctx.metrics.overdue.values == {(): 10}
+
+
+async def test_events_are_counted_by_state_and_those_of_disabled_endpoints_make_nothing_overdue(
+    ctx: context.Context, clock: Clock
+) -> None:
+    now = clock.now
+    enabled, disabled = webhook_samples.webhook(), webhook_samples.webhook("whk_2", "acc_2", enabled=0)
+    await webhook_samples.add(
+        ctx.store,
+        enabled,
+        disabled,
+        webhook_samples.delivery(1, due_at=now - 5 * SECOND),
+        # An older event whose time came later: it waits for its second attempt.
+        webhook_samples.delivery(0, due_at=now - 2 * SECOND, attempt_count=1),
+        webhook_samples.delivery(2, state="waiting", due_at=now - 90 * SECOND),
+        webhook_samples.delivery(3, state="failed", ended_at=now, due_at=now - 80 * SECOND),
+        *(webhook_samples.delivery(each, "whk_2", "acc_2", due_at=now - 3600 * SECOND) for each in range(3)),
+    )
+    await gauges.Gauges().refresh(ctx)
+    assert ctx.metrics.webhook_backlog.values == {("ready",): 2, ("waiting",): 1, ("held",): 3}
+    assert ctx.metrics.webhook_overdue.values == {(): 5}
+
+
+async def test_pools_are_counted_by_provider_and_only_those_of_living_workers(
+    ctx: context.Context, clock: Clock
+) -> None:
+    async with ctx.store.transaction() as tx:
+        await provider_queues.put(
+            tx,
+            [
+                provider_queues.Pool("a:1:x", "google", "paused", "421", clock.now, clock.now),
+                provider_queues.Pool("a:1:x", "mx.example.net", "blocked", "refused", clock.now, clock.now),
+                provider_queues.Pool("a:1:x", "mx.example.org", "blocked", "refused", clock.now, clock.now),
+                provider_queues.Pool("dead:1:x", "yahoo", "blocked", "refused", clock.now, clock.now - 600 * SECOND),
+            ],
+        )
+    await gauges.Gauges().refresh(ctx)
+    assert ctx.metrics.pools.values == {("google", "paused"): 1, ("others", "blocked"): 2}
+
+
+async def test_a_look_is_good_for_some_seconds(
+    ctx: context.Context, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = gauges.Gauges()
+    await looks.refresh(ctx)
+    await accepted_mail.accept(ctx, shop)
+    await looks.refresh(ctx)
+    assert ctx.metrics.queue.values["ready",] == 0
+    monkeypatch.setattr(looks, "_valid_until", float("-inf"))
+    await looks.refresh(ctx)
+    assert ctx.metrics.queue.values["ready",] == 1
+
+
+class Away:
+    """A store that fails in a way of the test's choice."""
+
+    dialect = "sqlite"
+
+    def __init__(self, problem: Exception) -> None:
+        self._problem = problem
+
+    def scanning(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        raise self._problem
+
+    transaction = reading = scanning
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("problem", [errors.ServiceUnavailable("away"), TimeoutError()], ids=repr)
+async def test_a_store_that_is_away_is_told_and_its_numbers_are_not(ctx: context.Context, problem: Exception) -> None:
+    await gauges.Gauges().refresh(ctx)
+    await gauges.Gauges().refresh(dataclasses.replace(ctx, store=Away(problem)))
+    shown = ctx.metrics
+    assert (shown.queue.values, shown.oldest.values, shown.overdue.values) == ({}, {}, {})
+    assert (shown.webhook_backlog.values, shown.webhook_overdue.values) == ({}, {})
+    assert shown.store_up.values == {(): 0}

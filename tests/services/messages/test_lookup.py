@@ -1,0 +1,228 @@
+"""Messages are read by their own account only: one, its details, its bytes, and the list with its filters."""
+
+import email
+import email.policy
+
+import pytest
+
+from postroad import errors
+from postroad.model import mail
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.messages import lookup as messages
+from postroad.storage import accounts as stored_accounts
+from tests import accepted_mail, contexts
+
+UNKNOWN_IDS = ["em_" + "0" * 28, "", "em_", "em_" + "0" * 27 + "\0", "acc_" + "0" * 28, "' OR 1=1 --"]
+
+
+async def listed(ctx: context.Context, account_id: str, **filters: object) -> list[str]:
+    page = await messages.page(ctx, account_id, messages.Filters(**filters), limit=100, cursor=None)  # type: ignore[arg-type]
+    assert page.next_cursor is None
+    return [message.id for message in page.messages]
+
+
+async def test_a_message_is_found_with_its_recipients(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    message_id = await accepted_mail.accept(
+        ctx, account.id, to=("b@example.net", "a@example.net"), bcc=("B@example.net",)
+    )
+    message, recipients = await messages.find(ctx, account.id, message_id)
+    assert (message.id, message.status, message.recipient_count) == (message_id, "queued", 2)
+    assert message.created_at == clock.now
+    assert [one.email for one in recipients] == ["b@example.net", "a@example.net"]
+
+
+async def test_details_tell_what_the_sender_gave(ctx: context.Context, account: stored_accounts.Account) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    message_id = await accepted_mail.accept(
+        ctx,
+        account.id,
+        cc=("Cee <c@example.net>",),
+        bcc=("d@example.net",),
+        reply_to="help@example.com",
+        headers={"X-Order": "7"},
+        tags=("orders",),
+        attachments=(mail.Attachment("a.txt", "eHg="),),
+    )
+    found = await messages.details(ctx, account.id, message_id)
+    assert found.message.id == message_id
+    assert len(found.recipients) == 3
+    told = found.receipt
+    assert (told.to, told.cc, told.bcc) == (("ada@example.net",), ("Cee <c@example.net>",), ("d@example.net",))
+    assert (told.reply_to, told.headers, told.tags) == ("help@example.com", {"X-Order": "7"}, ("orders",))
+    assert [(one.filename, one.size) for one in told.attachments] == [("a.txt", 2)]
+
+
+async def test_the_bytes_are_the_message_without_its_bcc(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    message_id = await accepted_mail.accept(ctx, account.id, bcc=("hidden@example.net",))
+    raw = await messages.raw(ctx, account.id, message_id)
+    message, _ = await messages.find(ctx, account.id, message_id)
+    assert len(raw) == message.size
+    assert email.message_from_bytes(raw, policy=email.policy.default)["To"] == "ada@example.net"
+    assert b"hidden" not in raw
+
+
+async def test_a_message_whose_body_is_not_kept_any_more_has_no_bytes(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    message_id = await accepted_mail.accept(ctx, account.id)
+    async with ctx.store.transaction() as tx:
+        await tx.run_script("DELETE FROM bodies")
+    assert (await messages.details(ctx, account.id, message_id)).message.id == message_id
+    with pytest.raises(errors.NotFound, match="not kept any more"):
+        await messages.raw(ctx, account.id, message_id)
+
+
+async def test_an_unknown_message_and_one_of_another_account_are_not_found_alike(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    await accepted_mail.allow_sending(ctx, other.id)
+    foreign = await accepted_mail.accept(ctx, other.id)
+    for read in (messages.find, messages.details, messages.raw):
+        said = set()
+        for message_id in (foreign, *UNKNOWN_IDS):
+            with pytest.raises(errors.NotFound) as refusal:
+                await read(ctx, account.id, message_id)
+            said.add(refusal.value.message)
+        if read is not messages.raw:
+            assert len(said) == 1
+    with pytest.raises(errors.NotFound) as of_foreign:
+        await messages.raw(ctx, account.id, foreign)
+    with pytest.raises(errors.NotFound) as of_unknown:
+        await messages.raw(ctx, account.id, "em_" + "0" * 28)
+    assert of_foreign.value.message == of_unknown.value.message
+
+
+async def test_the_list_comes_in_parts_newest_first_and_ends(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    made = []
+    for _ in range(5):
+        made.append(await accepted_mail.accept(ctx, account.id))
+        clock.pass_seconds(1)
+    seen: list[str] = []
+    cursor: str | None = None
+    sizes = []
+    while True:
+        page = await messages.page(ctx, account.id, messages.Filters(), limit=2, cursor=cursor)
+        seen += [message.id for message in page.messages]
+        sizes.append(len(page.messages))
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert seen == made[::-1]
+    assert sizes == [2, 2, 1]
+
+
+async def test_a_list_that_fits_exactly_has_no_next_part(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    for _ in range(2):
+        await accepted_mail.accept(ctx, account.id)
+    page = await messages.page(ctx, account.id, messages.Filters(), limit=2, cursor=None)
+    assert (len(page.messages), page.next_cursor) == (2, None)
+
+
+async def test_each_filter_chooses_and_all_work_together(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    plain = await accepted_mail.accept(ctx, account.id)
+    clock.pass_seconds(10)
+    tagged = await accepted_mail.accept(ctx, account.id, tags=("Orders", "50%_off"), to=("Bob <BOB@example.net>",))
+    clock.pass_seconds(10)
+    other = await accepted_mail.accept(
+        ctx, account.id, sender="Sale <SALE@example.com>", source=mail.Source.TEST, tags=("Orders",)
+    )
+    everything = [other, tagged, plain]
+    assert await listed(ctx, account.id) == everything
+    assert await listed(ctx, account.id, status=mail.MessageStatus.QUEUED) == everything
+    assert await listed(ctx, account.id, status=mail.MessageStatus.DELIVERED) == []
+    assert await listed(ctx, account.id, source=mail.Source.TEST) == [other]
+    assert await listed(ctx, account.id, sender="sale@EXAMPLE.com") == [other]
+    assert await listed(ctx, account.id, sender="shop@example.com") == [tagged, plain]
+    assert await listed(ctx, account.id, recipient="bob@example.net") == [tagged]
+    assert await listed(ctx, account.id, recipient="nobody@example.net") == []
+    assert await listed(ctx, account.id, tag="Orders") == [other, tagged]
+    assert await listed(ctx, account.id, tag="orders") == []
+    assert await listed(ctx, account.id, tag="50%_off") == [tagged]
+    assert await listed(ctx, account.id, tag="%") == []
+    assert await listed(ctx, account.id, tag="Orders", source=mail.Source.TEST) == [other]
+    assert await listed(ctx, account.id, tag="Orders", recipient="bob@example.net") == [tagged]
+    assert await listed(ctx, account.id, tag="Orders", recipient="bob@example.net", source=mail.Source.TEST) == []
+
+
+async def test_times_choose_from_the_first_on_and_before_the_second(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    made, at = [], []
+    for _ in range(3):
+        at.append(clock.now)
+        made.append(await accepted_mail.accept(ctx, account.id))
+        clock.pass_seconds(10)
+    assert await listed(ctx, account.id, after=at[1]) == [made[2], made[1]]
+    assert await listed(ctx, account.id, after=at[1] + 1) == [made[2]]
+    assert await listed(ctx, account.id, before=at[1]) == [made[0]]
+    assert await listed(ctx, account.id, before=at[1] + 1) == [made[1], made[0]]
+    assert await listed(ctx, account.id, after=at[1], before=at[2]) == [made[1]]
+    assert await listed(ctx, account.id, after=at[2], before=at[1]) == []
+    assert await listed(ctx, account.id, after=0, before=2**70) == made[::-1]
+
+
+async def test_a_cursor_stays_within_the_times(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    old = await accepted_mail.accept(ctx, account.id)
+    clock.pass_seconds(10)
+    border = clock.now
+    new = await accepted_mail.accept(ctx, account.id)
+    chosen = messages.Filters(before=border)
+    page = await messages.page(ctx, account.id, chosen, limit=10, cursor="em_" + "f" * 28)
+    assert [message.id for message in page.messages] == [old]
+    page = await messages.page(ctx, account.id, messages.Filters(), limit=10, cursor=new)
+    assert [message.id for message in page.messages] == [old]
+
+
+async def test_a_list_shows_nothing_of_another_account(ctx: context.Context, account: stored_accounts.Account) -> None:
+    other = await accounts.create(ctx, "Other")
+    await accepted_mail.allow_sending(ctx, other.id)
+    foreign = await accepted_mail.accept(ctx, other.id, tags=("secret",))
+    assert await listed(ctx, account.id) == []
+    assert await listed(ctx, account.id, tag="secret") == []
+    assert await listed(ctx, account.id, recipient="ada@example.net") == []
+    assert await listed(ctx, account.id, sender="shop@example.com") == []
+    page = await messages.page(ctx, account.id, messages.Filters(), limit=10, cursor=foreign[:-1] + "f")
+    assert page.messages == []
+    assert await listed(ctx, other.id, tag="secret", recipient="ada@example.net") == [foreign]
+
+
+async def test_impossible_filters_are_refused_naming_the_parameter(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    for field, chosen in (
+        ("tag", messages.Filters(tag="")),
+        ("tag", messages.Filters(tag="a\0b")),
+        ("tag", messages.Filters(tag="a\nb")),
+        ("tag", messages.Filters(tag="x" * 129)),
+        ("from", messages.Filters(sender="a\0@example.com")),
+        ("from", messages.Filters(sender="nobody")),
+        ("to", messages.Filters(recipient="")),
+        ("to", messages.Filters(recipient="' OR 1=1 --")),
+    ):
+        with pytest.raises(errors.InvalidRequest, match=rf"^{field}: "):
+            await messages.page(ctx, account.id, chosen, limit=10, cursor=None)
+    for cursor in ("", "em_", "em_" + "0" * 27 + "\0", "' OR 1=1 --", "x" * 100_000):
+        with pytest.raises(errors.InvalidRequest, match=r"^cursor: "):
+            await messages.page(ctx, account.id, messages.Filters(), limit=10, cursor=cursor)

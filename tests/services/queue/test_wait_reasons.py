@@ -1,0 +1,122 @@
+"""Why a recipient is where it is: one sentence that an operator can act on."""
+
+import dataclasses
+
+import msgspec
+import pytest
+
+from postroad.services.queue import wait_reasons
+from postroad.storage import provider_queues, queue_views, recipients
+
+NOW = 1_800_000_000_000_000
+MINUTE = 60_000_000
+WAITING = queue_views.QueuedRecipient(
+    account_id="acc_1",
+    message_id="em_1",
+    recipient_id="rcp_1",
+    lane="example.net acc_1",
+    email="ada@example.net",
+    attempt_count=2,
+    lost_leases=0,
+    state=queue_views.WAITING,
+    queued_at=NOW - 10 * MINUTE,
+    due_at=NOW + 4 * MINUTE,
+    worker=None,
+    last_smtp_code=451,
+    last_smtp_response="4.7.1 greylisted,\n  come back",
+    pool="google",
+)
+RECIPIENT = recipients.Recipient(
+    "rcp_1", "em_1", "ada@example.net", "delivered", "settled", 1, 250, "2.0.0 taken", NOW, None
+)
+
+
+def pool(state: str, reason: str = "connection refused", worker: str = "a:1:x") -> provider_queues.Pool:
+    return provider_queues.Pool(worker, "google", state, reason, NOW + MINUTE, NOW)
+
+
+def why(one: provider_queues.Pool | None = None, **changes: object) -> str:
+    return wait_reasons.why(msgspec.structs.replace(WAITING, **changes), one, now=NOW)
+
+
+def test_one_that_waits_says_until_when_for_which_attempt_and_after_what() -> None:
+    assert why() == ("next attempt at 2027-01-15T08:04:00.000Z, the 3rd, after: 451 4.7.1 greylisted, come back")
+    assert why(last_smtp_code=None, last_smtp_response=None).endswith("the 3rd")
+
+
+@pytest.mark.parametrize(
+    "state, sentence",
+    [
+        ("blocked", "ready, but the pool google is blocked until 2027-01-15T08:01:00.000Z: connection refused"),
+        ("paused", "ready, but the pool google is paused until 2027-01-15T08:01:00.000Z: connection refused"),
+        ("slowed", "ready, but the pool google is slowed down: connection refused"),
+    ],
+)
+def test_one_that_is_ready_says_what_its_pool_waits_for(state: str, sentence: str) -> None:
+    assert why(pool(state), state=queue_views.READY) == sentence
+    assert why(pool(state, reason=""), state=queue_views.READY) == sentence.removesuffix(": connection refused")
+
+
+def test_one_that_is_ready_and_may_go_says_so() -> None:
+    assert why(state=queue_views.READY).startswith("ready; a worker takes it")
+
+
+def test_one_that_is_being_sent_says_by_whom_and_whether_they_are_alive() -> None:
+    sending, worker = queue_views.SENDING, "mail-1:42:a1b2c3d4"
+    assert (
+        why(state=sending, worker=worker)
+        == "being sent by mail-1:42, which holds it until 2027-01-15T08:04:00.000Z at least"
+    )
+    gone = why(state=sending, worker=worker, due_at=NOW - 1)
+    assert gone.startswith("held by mail-1:42, which was last heard of before")
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({}, "delivered at 2027-01-15T08:00:00.000Z: 250 2.0.0 taken"),
+        (
+            {"status": "bounced", "delivered_at": None, "bounced_at": NOW, "last_smtp_code": 550},
+            "bounced at 2027-01-15T08:00:00.000Z: 550 2.0.0 taken",
+        ),
+        (
+            {"status": "failed", "delivered_at": None, "last_smtp_code": None, "last_smtp_response": None},
+            "failed",
+        ),
+        ({"status": "queued"}, "not final, and yet not in the queue; run 'postroad audit'"),
+    ],
+)
+def test_one_that_is_final_says_how_it_ended(changes: dict[str, object], sentence: str) -> None:
+    assert wait_reasons.explain_final(dataclasses.replace(RECIPIENT, **changes)) == sentence  # type: ignore[arg-type]
+
+
+def test_the_worst_that_workers_say_of_a_pool_counts() -> None:
+    told = [pool("blocked", worker="a:1:x"), pool("slowed", worker="b:1:x"), pool("paused", worker="c:1:x")]
+    assert wait_reasons.worst_statuses(told)["google"].state == "blocked"
+
+
+def test_words_are_one_line_and_name_their_code_once() -> None:
+    assert wait_reasons.last_response(451, "451 try\r\nlater") == "451 try later"
+    assert wait_reasons.last_response(None, "connection refused") == "connection refused"
+    assert wait_reasons.last_response(250, None) == "250"
+    assert wait_reasons.last_response(None, None) == ""
+    assert len(wait_reasons.last_response(550, "no " * 1_000)) <= wait_reasons.RESPONSE_CHARACTERS + 4
+
+
+def test_a_destination_cannot_give_orders_to_the_terminal() -> None:
+    assert wait_reasons.shortened("550 \x1b[2J\x07gone\u202e") == "550 \ufffd[2J\ufffdgone\ufffd"
+
+
+def test_people_of_the_account_read_nothing_of_hosts_and_of_others_mail() -> None:
+    def told(one: provider_queues.Pool | None = None, **changes: object) -> str:
+        return wait_reasons.explain_to_account(msgspec.structs.replace(WAITING, **changes), one, now=NOW)
+
+    sending, worker = queue_views.SENDING, "mail-1:42:a1b2c3d4"
+    assert told() == "put off after: 451 4.7.1 greylisted, come back"
+    assert told(last_smtp_code=None, last_smtp_response=None) == "waits for its next attempt"
+    assert told(state=sending, worker=worker) == "being sent now"
+    gone = told(state=sending, worker=worker, due_at=NOW)
+    assert gone == "was being sent when its worker stopped; others take it over"
+    blocked = told(pool("blocked", reason="no more for <eve@others.example>"), state=queue_views.READY)
+    assert blocked == "ready, but the pool google is blocked"
+    assert told(state=queue_views.READY) == why(state=queue_views.READY)

@@ -1,0 +1,115 @@
+"""Late bounces and the bounce guard: one for a message, none that is known already, whoever writes the reports."""
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from postroad import config
+from postroad.model import mail
+from postroad.model.bounce_guard import Counts, Level
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.results import async_bounces, bounce_guard
+from postroad.services.suppressions import registry as suppressions
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import async_bounces as stored_reports
+from tests import accepted_mail, bounce_counts, reports
+from tests.contexts import SECRET_KEY
+
+# 4 of 10 suspend.
+GUARD = {"recipients": 10, "warn_percent": 20.0, "suspend_percent": 40.0}
+
+
+@pytest.fixture
+def settings(database_url: str) -> config.Settings:
+    return config.load(
+        environment={},
+        overrides={
+            "database": {"url": database_url},
+            "security": {"secret_key": SECRET_KEY},
+            "bounce_guard": GUARD,
+        },
+    )
+
+
+@pytest.fixture
+async def sender(ctx: context.Context, account: stored_accounts.Account) -> str:
+    """The id of an account that may send."""
+    await accepted_mail.allow_sending(ctx, account.id)
+    return account.id
+
+
+async def late(ctx: context.Context, message_id: str, who: str, **words: str) -> Sequence[bounce_guard.Notice]:
+    content = reports.report(reports.group(who, **words))  # type: ignore[arg-type]
+    return (await async_bounces.receive(ctx, message_id, content)).notices
+
+
+async def test_a_late_bounce_counts_once_for_a_message(ctx: context.Context, sender: str) -> None:
+    message_id = await accepted_mail.accept(ctx, sender, to=("a@example.net", "b@example.net", "c@example.net"))
+    await reports.settle(ctx)
+    await bounce_counts.count(ctx, sender, recipients=20)
+    await late(ctx, message_id, "b@example.net", status="5.2.2", words="mailbox full")
+    assert await bounce_counts.counted(ctx, sender) == Counts(20, 0, 0)
+    for words in ("no such user", "no such user", "really not"):
+        assert not await late(ctx, message_id, "a@example.net", words=words)
+    twice = reports.report(reports.group("c@example.net"), reports.group("c@example.net", words="really not"))
+    await asyncio.gather(*[async_bounces.receive(ctx, message_id, twice) for _ in range(3)])
+    assert await bounce_counts.counted(ctx, sender) == Counts(20, 1, 0)
+
+
+async def test_one_recipient_cannot_suspend_an_account_with_a_report_about_all_the_others(
+    ctx: context.Context, sender: str
+) -> None:
+    names = [f"p{number}@example.net" for number in range(10)]
+    message_id = await accepted_mail.accept(ctx, sender, to=tuple(names))
+    await reports.settle(ctx)
+    await bounce_counts.count(ctx, sender, recipients=10)
+    received = await async_bounces.receive(ctx, message_id, reports.report(*map(reports.group, names)))
+    assert [each.result for each in received.handled] == [async_bounces.ReportResult.RECORDED] * 10
+    assert received.notices == []
+    assert await bounce_counts.counted(ctx, sender) == Counts(10, 1, 0)
+    # A report about two dead addresses is normal, so all of them are left alone.
+    page = await suppressions.page(ctx, sender, after="", limit=20, source="late_bounce")
+    assert [row.email_key for row in page] == names
+
+
+async def test_a_late_bounce_of_an_address_on_the_list_does_not_count(ctx: context.Context, sender: str) -> None:
+    message_ids = [await accepted_mail.accept(ctx, sender, to=("a@example.net", "b@example.net")) for _ in range(4)]
+    await reports.settle(ctx)
+    await bounce_counts.count(ctx, sender, recipients=10)
+    for message_id in message_ids:
+        assert await late(ctx, message_id, "a@example.net") == []
+        async with ctx.store.reading() as tx:
+            assert len(await stored_reports.of_message(tx, sender, message_id)) == 1
+    assert await bounce_counts.counted(ctx, sender) == Counts(10, 1, 0)
+
+
+async def test_late_bounces_count_where_no_address_is_ever_suppressed(ctx: context.Context, sender: str) -> None:
+    delivery = msgspec.structs.replace(ctx.settings.delivery, suppress=False)
+    other = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
+    message_ids = [await accepted_mail.accept(ctx, sender, to=(f"{name}@example.net",)) for name in "ab"]
+    await reports.settle(ctx)
+    for message_id, name in zip(message_ids, "ab", strict=True):
+        await late(other, message_id, f"{name}@example.net")
+    assert await bounce_counts.counted(ctx, sender) == Counts(0, 2, 0)
+
+
+async def test_a_late_bounce_of_who_has_bounced_already_does_not_count(ctx: context.Context, sender: str) -> None:
+    message_id = await accepted_mail.accept(ctx, sender, to=("a@example.net",))
+    await reports.settle(ctx, mail.RecipientStatus.BOUNCED)
+    await late(ctx, message_id, "a@example.net")
+    async with ctx.store.reading() as tx:
+        assert len(await stored_reports.of_message(tx, sender, message_id)) == 1
+    assert await bounce_counts.counted(ctx, sender) == Counts()
+
+
+async def test_late_bounces_suspend_too(ctx: context.Context, sender: str) -> None:
+    message_id = await accepted_mail.accept(ctx, sender, to=("a@example.net",))
+    await reports.settle(ctx)
+    await bounce_counts.count(ctx, sender, recipients=10, bounces=3)
+    (notice,) = await late(ctx, message_id, "a@example.net")
+    assert (notice.account_id, notice.level) == (sender, Level.SUSPENDED)
+    assert (await accounts.find(ctx, sender)).suspended_by == stored_accounts.BOUNCE_GUARD

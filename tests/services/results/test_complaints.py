@@ -1,0 +1,238 @@
+"""Complaints: matched by a token that cannot be forged, kept once, counted, and their people left alone afterwards."""
+
+import asyncio
+import dataclasses
+
+import msgspec
+import pytest
+
+from postroad.model import mail
+from postroad.model.bounce_guard import Cause, Counts, Level
+from postroad.protocol.reports import arf
+from postroad.services import context, return_path
+from postroad.services.accounts import registry as accounts
+from postroad.services.messages import lookup as messages
+from postroad.services.results import async_bounces, complaints
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import async_bounces as stored_reports
+from postroad.storage import suppressions
+from tests import accepted_mail, bounce_counts, reports
+from tests.protocol.reports import complaints as samples
+
+ReportResult = complaints.ReportResult
+ADDRESS = "complaints@return.example.com"
+
+
+@pytest.fixture
+async def message_id(ctx: context.Context, account: stored_accounts.Account) -> str:
+    """A message with two recipients, both delivered."""
+    await accepted_mail.allow_sending(ctx, account.id)
+    message_id = await accepted_mail.accept(ctx, account.id, to=("Ada@example.net", "bob@example.net"))
+    await reports.settle(ctx)
+    return message_id
+
+
+def path(ctx: context.Context, message_id: str) -> str:
+    return return_path.address(ctx.keys.return_path, message_id=message_id, domain="return.example.com")
+
+
+async def receive(
+    ctx: context.Context, token: str, sample: str = samples.FULL, *, sent_to: str = ADDRESS
+) -> complaints.ProcessedReport:
+    report = arf.read(samples.report(sample, token))
+    assert report is not None
+    return await complaints.receive(ctx, report, sent_to=sent_to)
+
+
+async def fates(
+    ctx: context.Context, token: str, sample: str = samples.FULL, *, sent_to: str = ADDRESS
+) -> list[ReportResult]:
+    return [each.result for each in (await receive(ctx, token, sample, sent_to=sent_to)).handled]
+
+
+async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored_reports.LateBounce]:
+    async with ctx.store.reading() as tx:
+        return await stored_reports.of_message(tx, account_id, message_id)
+
+
+async def suppressed(ctx: context.Context, account_id: str) -> list[suppressions.Suppression]:
+    async with ctx.store.reading() as tx:
+        return await suppressions.of_account(tx, account_id, after="", limit=10)
+
+
+async def test_a_complaint_is_kept_counted_and_its_address_left_alone(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
+) -> None:
+    before = await messages.find(ctx, account.id, message_id)
+    (handled,) = (await receive(ctx, path(ctx, message_id))).handled
+    (kept,) = await kept_of(ctx, account.id, message_id)
+    assert handled == complaints.Handled(ReportResult.RECORDED, message_id, kept.recipient_id)
+    assert (kept.action, kept.received_at, kept.response) == ("complaint", ctx.clock(), "feedback report: abuse")
+    assert await suppressed(ctx, account.id) == [
+        suppressions.Suppression(
+            account.id, "ada@example.net", "complaint", "feedback report: abuse", None, message_id, ctx.clock()
+        )
+    ]
+    assert await bounce_counts.counted(ctx, account.id) == Counts(0, 0, 1)
+    assert await messages.find(ctx, account.id, message_id) == before
+
+
+async def test_whoever_complains_gets_no_more_mail_even_where_bounces_suppress_nobody(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
+) -> None:
+    delivery = msgspec.structs.replace(ctx.settings.delivery, suppress=False)
+    other = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
+    assert await fates(other, path(ctx, message_id)) == [ReportResult.RECORDED]
+    assert len(await suppressed(ctx, account.id)) == 1
+
+
+async def test_a_complaint_is_kept_once_for_a_recipient(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
+) -> None:
+    token = path(ctx, message_id)
+    found = await asyncio.gather(*[fates(ctx, token) for _ in range(3)])
+    assert sorted(found) == [[ReportResult.RECORDED], [ReportResult.REPEATED], [ReportResult.REPEATED]]
+    fraud = samples.with_fields(samples.SEVERAL)
+    assert await fates(ctx, token, fraud) == [ReportResult.REPEATED, ReportResult.RECORDED]
+    assert len({row.received_at for row in await kept_of(ctx, account.id, message_id)}) == 2
+
+
+async def test_a_complaint_and_a_late_bounce_stand_beside_each_other(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
+) -> None:
+    assert await fates(ctx, path(ctx, message_id)) == [ReportResult.RECORDED]
+    await async_bounces.receive(ctx, message_id, reports.report(reports.group("ada@example.net")))
+    assert [row.action for row in await kept_of(ctx, account.id, message_id)] == ["complaint", "failed"]
+    assert await bounce_counts.counted(ctx, account.id) == Counts(0, 0, 1)
+    assert [row.source for row in await suppressed(ctx, account.id)] == ["complaint"]
+
+
+async def test_a_message_counts_one_complaint_whoever_is_named_and_however_often(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
+) -> None:
+    token = path(ctx, message_id)
+    both = samples.with_fields(samples.SEVERAL)
+    found = await asyncio.gather(*[fates(ctx, token, both) for _ in range(3)])
+    assert sorted(found) == [[ReportResult.RECORDED] * 2, [ReportResult.REPEATED] * 2, [ReportResult.REPEATED] * 2]
+    assert await bounce_counts.counted(ctx, account.id) == Counts(0, 0, 1)
+    other = await accepted_mail.accept(ctx, account.id, to=("eve@example.net", "mallory@example.net"))
+    await reports.settle(ctx)
+    for name in ("eve@", "mallory@"):
+        assert await fates(ctx, path(ctx, other), samples.FULL.replace("ada@", name)) == [ReportResult.RECORDED]
+    assert len(await kept_of(ctx, account.id, other)) == 2
+    assert len(await suppressed(ctx, account.id)) == 4
+    assert await bounce_counts.counted(ctx, account.id) == Counts(0, 0, 2)
+
+
+async def test_an_address_counts_one_complaint_however_many_messages_it_got(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
+) -> None:
+    others = [await accepted_mail.accept(ctx, account.id) for _ in range(3)]
+    await reports.settle(ctx)
+    await bounce_counts.count(ctx, account.id, recipients=500)
+    for one in (message_id, *others):
+        assert await fates(ctx, path(ctx, one)) == [ReportResult.RECORDED]
+        assert len(await kept_of(ctx, account.id, one)) == 1
+    assert await bounce_counts.counted(ctx, account.id) == Counts(500, 0, 1)
+    assert (await accounts.find(ctx, account.id)).status == stored_accounts.ACTIVE
+
+
+@pytest.mark.parametrize("source", sorted(set(suppressions.Source) - {suppressions.Source.COMPLAINT}))
+async def test_a_complaint_counts_and_stays_though_the_account_had_listed_the_address_before(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str, source: suppressions.Source
+) -> None:
+    async with ctx.store.transaction() as tx:
+        listed = suppressions.Suppression(account.id, "ada@example.net", source, "first", None, None, 1)
+        await suppressions.add(tx, [listed])
+    assert await fates(ctx, path(ctx, message_id)) == [ReportResult.RECORDED]
+    (row,) = await suppressed(ctx, account.id)
+    assert (row.source, row.reason, row.message_id) == ("complaint", "feedback report: abuse", message_id)
+    assert await bounce_counts.counted(ctx, account.id) == Counts(0, 0, 1)
+
+
+@pytest.mark.parametrize("kind", ["not-spam", "auth-failure", "virus", "other", "", "abuse; x"])
+async def test_reports_of_other_types_are_kept_nowhere(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str, kind: str
+) -> None:
+    sample = samples.FULL.replace("Feedback-Type: abuse", f"Feedback-Type: {kind}")
+    assert await fates(ctx, path(ctx, message_id), sample) == [ReportResult.NOT_A_COMPLAINT]
+    assert await kept_of(ctx, account.id, message_id) == []
+    assert await suppressed(ctx, account.id) == []
+    assert await bounce_counts.counted(ctx, account.id) == Counts()
+
+
+async def test_a_forged_token_is_worth_nothing(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
+) -> None:
+    genuine = path(ctx, message_id)
+    place = genuine.index("@") - 1
+    forged = genuine[:place] + ("0" if genuine[place] != "0" else "1") + genuine[place + 1 :]
+    for token in (forged, "shop@example.com", "", "bounces+@x", message_id):
+        assert await fates(ctx, token) == [ReportResult.UNKNOWN_MESSAGE]
+    assert await fates(ctx, path(ctx, "em_" + "0" * 28)) == [ReportResult.UNKNOWN_MESSAGE]
+    assert await kept_of(ctx, account.id, message_id) == []
+    assert await suppressed(ctx, account.id) == []
+
+
+async def test_the_token_may_stand_in_the_returned_message_or_in_the_address_of_the_report(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    message_ids = [await accepted_mail.accept(ctx, account.id) for _ in range(2)]
+    await reports.settle(ctx)
+    first, second = (path(ctx, message_id) for message_id in message_ids)
+    assert await fates(ctx, first, samples.REDACTED) == [ReportResult.RECORDED]
+    assert await fates(ctx, "", samples.FULL, sent_to=second.upper()) == [ReportResult.RECORDED]
+    assert [len(await kept_of(ctx, account.id, message_id)) for message_id in message_ids] == [1, 1]
+
+
+async def test_a_hidden_recipient_of_several_is_unknown(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
+) -> None:
+    assert await fates(ctx, path(ctx, message_id), samples.REDACTED) == [ReportResult.UNKNOWN_RECIPIENT]
+    stranger = samples.FULL.replace("ada@", "eve@")
+    assert await fates(ctx, path(ctx, message_id), stranger) == [ReportResult.UNKNOWN_RECIPIENT]
+    assert await suppressed(ctx, account.id) == []
+
+
+@pytest.mark.parametrize("status", sorted(set(mail.RecipientStatus) - complaints.ARRIVED))
+async def test_who_never_got_the_message_cannot_complain(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str, status: mail.RecipientStatus
+) -> None:
+    await reports.settle(ctx, status)
+    assert await fates(ctx, path(ctx, message_id)) == [ReportResult.NOT_DELIVERED]
+    assert await bounce_counts.counted(ctx, account.id) == Counts()
+    assert await suppressed(ctx, account.id) == []
+
+
+async def test_complaints_warn_and_then_suspend(
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
+) -> None:
+    await bounce_counts.count(ctx, account.id, recipients=500)
+    (warned,) = (await receive(ctx, path(ctx, message_id))).notices
+    assert (warned.level, warned.cause) == (Level.WARNED, Cause.COMPLAINTS)
+    other = await accepted_mail.accept(ctx, account.id, to=("bob@example.net",))
+    await reports.settle(ctx)
+    (suspended,) = (await receive(ctx, path(ctx, other), samples.FULL.replace("ada@", "bob@"))).notices
+    assert (suspended.level, suspended.counts) == (Level.SUSPENDED, Counts(500, 0, 2))
+    found = await accounts.find(ctx, account.id)
+    assert found.suspended_by == stored_accounts.BOUNCE_GUARD
+    assert "2 complaints about the last 500 recipients (0.40 %)" in (found.suspended_reason or "")
+
+
+@pytest.mark.parametrize(
+    "recipient, is_ours",
+    [
+        ("complaints@return.example.com", True),
+        ("Complaints@Return.Example.COM", True),
+        ("complaints@example.com", False),
+        ("complaints+x@return.example.com", False),
+        ("complaints", False),
+        ("", False),
+    ],
+)
+async def test_there_is_one_address_for_complaints(ctx: context.Context, recipient: str, *, is_ours: bool) -> None:
+    assert not complaints.is_ours(ctx, recipient)
+    delivery = msgspec.structs.replace(ctx.settings.delivery, return_path_domain="return.example.com")
+    other = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
+    assert complaints.is_ours(other, recipient) is is_ours

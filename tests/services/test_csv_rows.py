@@ -1,0 +1,25 @@
+"""Cells of CSV files: no text begins a formula, every text comes back, and numbers are numbers."""
+
+import csv
+import io
+
+import hypothesis
+from hypothesis import strategies
+
+from postroad.services import csv_rows
+
+# What a spreadsheet takes for the beginning of a formula.
+ACTIVE = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
+CELLS = strategies.text(alphabet=strategies.sampled_from([*ACTIVE, *"'\"a,;\u00fc "]), max_size=8)
+
+
+@hypothesis.given(CELLS)
+def test_no_cell_begins_a_formula_and_every_cell_comes_back(cell: str) -> None:
+    written = csv_rows.lines([[cell, "x"]]).decode()
+    ((read, _),) = csv.reader(io.StringIO(written, newline=""), strict=True)
+    assert not read.startswith(tuple(ACTIVE))
+    assert csv_rows.plain(read) == cell
+
+
+def test_numbers_stay_numbers_and_texts_that_look_like_them_do_not() -> None:
+    assert csv_rows.lines([[-5, 7, "-5", "7"]]) == b"-5,7,'-5,7\r\n"

@@ -1,0 +1,126 @@
+"""One attempt: what a receiver gets, that its library trusts it, and what the log keeps of it."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+import stripe
+
+from postroad import config
+from postroad.protocol import webhook_signature
+from postroad.services import context
+from postroad.services.webhooks import attempt as webhook_attempt
+from postroad.services.webhooks import client as webhook_client
+from postroad.services.webhooks import signing_secrets
+from tests import contexts, webhook_server
+
+BODY = '{"id":"evt_1","data":{"subject":"é☃ \u2028 \\r\\nX-Evil: 1","n":123456789012345678901234567890}}'.encode()
+# The signatures of stopped clocks are years away from the clock of a library.
+ANY_TIME = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptHarness:
+    """A context whose attempts reach a receiver."""
+
+    ctx: context.Context
+    receiver: webhook_server.WebhookServer
+
+    async def attempt(self, *secrets: str, body: bytes = BODY) -> webhook_attempt.AttemptResult:
+        return await webhook_attempt.attempt(self.ctx, url=self.receiver.literal_url, secrets=secrets, body=body)
+
+    @property
+    def header(self) -> str:
+        """The last signature."""
+        return self.receiver.requests[-1].headers["service-signature"]
+
+
+@pytest_asyncio.fixture
+async def harness(tmp_path_factory: pytest.TempPathFactory, clock: contexts.Clock) -> AsyncIterator[AttemptHarness]:
+    async with webhook_server.running() as receiver:
+        settings = config.load(
+            environment={},
+            overrides={
+                "database": {"url": f"sqlite:///{tmp_path_factory.mktemp('told')}/postroad.db"},
+                "security": {"secret_key": contexts.SECRET_KEY},
+                "webhooks": {"allow_private": ["127.0.0.2/32"], "ca_file": receiver.ca_file},
+            },
+        )
+        async with context.open_context(settings, clock=clock) as ctx:
+            yield AttemptHarness(ctx, receiver)
+
+
+def verify(body: bytes, header: str, secret: str) -> bool:
+    """What a receiver does that uses a library."""
+    return bool(stripe.WebhookSignature.verify_header(body, header, secret, ANY_TIME))
+
+
+async def test_a_receiver_gets_the_bytes_and_three_headers(harness: AttemptHarness) -> None:
+    secret = signing_secrets.new()
+    attempted = await harness.attempt(secret)
+    assert attempted.response == webhook_client.WebhookResponse(200, "ok", None)
+    [request] = harness.receiver.requests
+    assert request.body == BODY
+    assert request.headers == {
+        "host": f"127.0.0.2:{harness.receiver.port}",
+        "content-type": "application/json",
+        "user-agent": "Service-Webhook/1.0",
+        "service-signature": webhook_signature.header([secret], BODY, timestamp=1_800_000_000),
+        "content-length": str(len(BODY)),
+    }
+
+
+async def test_a_library_trusts_the_request_and_no_other(harness: AttemptHarness) -> None:
+    secret = signing_secrets.new()
+    await harness.attempt(secret)
+    assert verify(harness.receiver.requests[0].body, harness.header, secret)
+    flipped = bytes([BODY[0] ^ 1]) + BODY[1:]
+    for body, header, key in (
+        (flipped, harness.header, secret),
+        (BODY, harness.header.replace("t=18", "t=19"), secret),
+        (BODY, harness.header, signing_secrets.new()),
+        (BODY, harness.header, secret.removeprefix("whsec_")),
+    ):
+        with pytest.raises(stripe.SignatureVerificationError):
+            verify(body, header, key)
+
+
+async def test_two_secrets_sign_side_by_side(harness: AttemptHarness) -> None:
+    new, old = signing_secrets.new(), signing_secrets.new()
+    await harness.attempt(new, old)
+    assert harness.header.count("v1=") == 2
+    assert verify(BODY, harness.header, new)
+    assert verify(BODY, harness.header, old)
+
+
+async def test_every_attempt_is_signed_at_its_own_time(harness: AttemptHarness, clock: contexts.Clock) -> None:
+    first = await harness.attempt("whsec_test_secret")
+    clock.pass_seconds(300.999)
+    second = await harness.attempt("whsec_test_secret")
+    assert [attempted.started_at for attempted in (first, second)] == [
+        1_800_000_000 * contexts.SECOND,
+        1_800_000_000 * contexts.SECOND + 300_999_000,
+    ]
+    signed_at = [request.headers["service-signature"].partition(",")[0] for request in harness.receiver.requests]
+    assert signed_at == ["t=1800000000", "t=1800000300"]
+    assert first.duration > 0
+
+
+async def test_the_log_keeps_what_the_receiver_said(harness: AttemptHarness) -> None:
+    harness.receiver.answer = webhook_server.ok(500, b"no\x00")
+    attempted = await harness.attempt("whsec_test_secret")
+    entry = webhook_attempt.attempt_row(("acc_1", "whk_1", "whd_1"), 3, attempted)
+    assert (entry.account_id, entry.webhook_id, entry.delivery_id, entry.number) == ("acc_1", "whk_1", "whd_1", 3)
+    assert (entry.started_at, entry.duration) == (attempted.started_at, attempted.duration)
+    assert (entry.status_code, entry.response_body, entry.error) == (500, "no\ufffd", None)
+
+
+async def test_the_log_keeps_why_there_was_no_answer(harness: AttemptHarness) -> None:
+    attempted = await webhook_attempt.attempt(
+        harness.ctx, url="https://127.0.0.1/", secrets=["whsec_test_secret"], body=BODY
+    )
+    entry = webhook_attempt.attempt_row(("acc_1", "whk_1", "whd_1"), 1, attempted)
+    assert (entry.status_code, entry.response_body) == (None, None)
+    assert entry.error is not None
+    assert entry.error.startswith("blocked_destination: ")

@@ -1,0 +1,276 @@
+"""The log of what a receiver was told: in parts, for 7 days, its own account's alone; and telling something again."""
+
+from typing import Any
+
+import pytest
+
+from postroad import config, errors
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.webhooks import delivery_log, endpoints
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import webhook_deliveries
+from tests import contexts, webhook_rows
+from tests.webhook_rows import MESSAGE_ID, URL, State
+
+DAY = 24 * 3600
+UNKNOWN_IDS = ["whd_" + "0" * 28, "", "whd_", "whd_" + "0" * 27 + "\0", "em_" + "0" * 28]
+
+
+@pytest.fixture
+def settings(database_url: str) -> config.Settings:
+    return webhook_rows.settings(database_url)
+
+
+async def listed(ctx: context.Context, account_id: str, *, limit: int = 100, **where: Any) -> list[str]:
+    return [entry.delivery.id for entry in await delivery_log.page(ctx, account_id, limit=limit, **where)]
+
+
+async def test_the_log_comes_in_parts_newest_first(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    assert await listed(ctx, account.id) == []
+    await endpoints.save(ctx, account.id, url=URL)
+    assert await listed(ctx, account.id) == []
+    made = []
+    for _ in range(5):
+        made.append((await webhook_rows.put(ctx, account.id)).id)
+        clock.pass_seconds(1)
+    newest_first = made[::-1]
+    assert await listed(ctx, account.id) == newest_first
+    assert await listed(ctx, account.id, limit=2) == newest_first[:2]
+    assert await listed(ctx, account.id, limit=2, before=newest_first[1]) == newest_first[2:4]
+    assert await listed(ctx, account.id, limit=2, before=newest_first[3]) == newest_first[4:]
+    assert await listed(ctx, account.id, before=newest_first[4]) == []
+
+
+@pytest.mark.parametrize("before", UNKNOWN_IDS[1:])
+async def test_a_cursor_is_the_id_of_a_delivery(
+    ctx: context.Context, account: stored_accounts.Account, before: str
+) -> None:
+    with pytest.raises(errors.InvalidRequest, match=r"^before: "):
+        await listed(ctx, account.id, before=before)
+
+
+async def test_deliveries_about_one_message_are_found_by_it(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    first = await webhook_rows.put(ctx, account.id)
+    await webhook_rows.put(ctx, account.id, message_id="em_" + "2" * 28)
+    clock.pass_seconds(1)
+    second = await webhook_rows.put(ctx, account.id)
+    assert await listed(ctx, account.id, message_id=MESSAGE_ID) == [second.id, first.id]
+    assert await listed(ctx, account.id, message_id=MESSAGE_ID, limit=1) == [second.id]
+    assert await listed(ctx, account.id, message_id=MESSAGE_ID, before=second.id) == [first.id]
+    for nothing in ("em_" + "0" * 28, "em_\0", "", "x" * 5000, first.id):
+        assert await listed(ctx, account.id, message_id=nothing) == []
+
+
+async def test_a_message_of_another_account_has_no_deliveries_here(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    for account_id in (account.id, other.id):
+        await endpoints.save(ctx, account_id, url=URL)
+    foreign = await webhook_rows.put(ctx, other.id)
+    assert await listed(ctx, account.id) == await listed(ctx, account.id, message_id=MESSAGE_ID) == []
+    assert await listed(ctx, other.id, message_id=MESSAGE_ID) == [foreign.id]
+
+
+async def test_an_entry_has_its_attempts_in_their_order(ctx: context.Context, account: stored_accounts.Account) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    delivery = await webhook_rows.put(ctx, account.id, attempt_count=2, state=State.WAITING)
+    other = await webhook_rows.put(ctx, account.id)
+    second = await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, error="timeout: nothing came")
+    first = await webhook_rows.put_attempt(ctx, delivery, 1, status_code=503)
+    entries = {entry.delivery.id: entry for entry in await delivery_log.page(ctx, account.id, limit=10)}
+    assert entries[delivery.id].attempts == [first, second]
+    assert entries[other.id].attempts == []
+    assert entries[delivery.id].delivery == delivery
+
+
+@pytest.mark.parametrize(
+    "state, status", [("ready", "pending"), ("waiting", "pending"), ("succeeded", "succeeded"), ("failed", "failed")]
+)
+async def test_who_waits_for_an_attempt_is_pending(
+    ctx: context.Context, account: stored_accounts.Account, state: str, status: str
+) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    ended_at = ctx.clock() if status != "pending" else None
+    await webhook_rows.put(ctx, account.id, state=state, ended_at=ended_at)
+    (entry,) = await delivery_log.page(ctx, account.id, limit=10)
+    assert entry.status == status
+    assert (entry.next_attempt_at is None) == (status != "pending")
+
+
+async def test_the_next_attempt_is_told_unless_one_is_under_way_or_the_endpoint_disabled(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    now = ctx.clock()
+    later = now + 300 * contexts.SECOND
+    rows: dict[str, webhook_deliveries.Delivery] = {
+        "new": await webhook_rows.put(ctx, account.id),
+        "waits": await webhook_rows.put(ctx, account.id, state=State.WAITING, due_at=later),
+        "under way": await webhook_rows.put(ctx, account.id, state=State.WAITING, due_at=later, worker="w"),
+        "was let go of": await webhook_rows.put(ctx, account.id, due_at=later),
+    }
+
+    async def due() -> dict[str, int | None]:
+        found = {e.delivery.id: e.next_attempt_at for e in await delivery_log.page(ctx, account.id, limit=10)}
+        return {name: found[row.id] for name, row in rows.items()}
+
+    assert await due() == {"new": now, "waits": later, "under way": None, "was let go of": now}
+    await endpoints.save(ctx, account.id, url=URL, enabled=False)
+    assert set((await due()).values()) == {None}
+
+
+async def test_what_ended_seven_days_ago_is_gone_before_any_sweep(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    ended = await webhook_rows.put_ended(ctx, account.id)
+    pending = await webhook_rows.put(ctx, account.id)
+    clock.pass_seconds(7 * DAY - 1)
+    assert set(await listed(ctx, account.id)) == {ended.id, pending.id}
+    assert (await delivery_log.replay(ctx, account.id, ended.id)).delivery.replay_of == ended.id
+    clock.pass_seconds(1)
+    assert ended.id not in await listed(ctx, account.id, message_id=MESSAGE_ID)
+    assert ended.id not in await listed(ctx, account.id)
+    assert pending.id in await listed(ctx, account.id)
+    with pytest.raises(errors.NotFound):
+        await delivery_log.replay(ctx, account.id, ended.id)
+
+
+@pytest.mark.parametrize("state", State)
+async def test_a_replay_is_a_new_delivery_of_the_same_event_and_bytes(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, state: webhook_deliveries.State
+) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    old = await webhook_rows.put(ctx, account.id, state=state, attempt_count=3, url=URL + "/old")
+    ctx.webhook_wakeup.clear()
+    clock.pass_seconds(60)
+    entry = await delivery_log.replay(ctx, account.id, old.id)
+    again = entry.delivery
+    assert (again.event_id, again.event_type, again.body) == (old.event_id, old.event_type, old.body)
+    assert (again.message_id, again.recipient_id) == (old.message_id, old.recipient_id)
+    assert (again.replay_of, again.state, again.attempt_count) == (old.id, State.READY, 0)
+    assert again.id > old.id
+    assert (again.url, again.due_at, again.created_at) == (URL, ctx.clock(), ctx.clock())
+    assert ctx.webhook_wakeup.is_set()
+    assert (await delivery_log.page(ctx, account.id, limit=1)) == [
+        delivery_log.Entry(again, [], next_attempt_at=ctx.clock())
+    ]
+    assert entry.status == "pending"
+
+
+@pytest.mark.parametrize("delivery_id", UNKNOWN_IDS)
+async def test_what_is_unknown_cannot_be_replayed(
+    ctx: context.Context, account: stored_accounts.Account, delivery_id: str
+) -> None:
+    for _ in range(2):
+        with pytest.raises(errors.NotFound, match=r"^there is no such webhook delivery in this account$"):
+            await delivery_log.replay(ctx, account.id, delivery_id)
+        await endpoints.save(ctx, account.id, url=URL)
+
+
+async def test_a_delivery_of_another_account_cannot_be_replayed(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    for account_id in (account.id, other.id):
+        await endpoints.save(ctx, account_id, url=URL)
+    foreign = await webhook_rows.put_ended(ctx, other.id)
+    with pytest.raises(errors.NotFound, match=r"^there is no such webhook delivery in this account$"):
+        await delivery_log.replay(ctx, account.id, foreign.id)
+    assert await listed(ctx, other.id) == [foreign.id]
+
+
+async def test_a_disabled_endpoint_replays_nothing(ctx: context.Context, account: stored_accounts.Account) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    delivery = await webhook_rows.put_ended(ctx, account.id)
+    await endpoints.save(ctx, account.id, url=URL, enabled=False)
+    with pytest.raises(errors.Conflict, match=r"^the webhook is disabled; enable it and try again$"):
+        await delivery_log.replay(ctx, account.id, delivery.id)
+    assert await listed(ctx, account.id) == [delivery.id]
+
+
+async def test_entries_are_found_by_their_status(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    made: dict[str, list[str]] = {"pending": [], "succeeded": [], "failed": []}
+    for _ in range(2):
+        for status, state in (("succeeded", State.SUCCEEDED), ("failed", State.FAILED)):
+            made[status].append((await webhook_rows.put_ended(ctx, account.id, state)).id)
+            clock.pass_seconds(1)
+        for state in (State.READY, State.WAITING):
+            made["pending"].append((await webhook_rows.put(ctx, account.id, state=state)).id)
+            clock.pass_seconds(1)
+    for status, ids in made.items():
+        newest_first = ids[::-1]
+        assert await listed(ctx, account.id, status=status) == newest_first
+        assert await listed(ctx, account.id, status=status, limit=1) == newest_first[:1]
+        assert await listed(ctx, account.id, status=status, before=newest_first[0]) == newest_first[1:]
+        assert await listed(ctx, account.id, status=status, message_id=MESSAGE_ID) == newest_first
+        assert await listed(ctx, account.id, status=status, message_id="em_" + "2" * 28) == []
+    other = await accounts.create(ctx, "Other")
+    await endpoints.save(ctx, other.id, url=URL)
+    for status in made:
+        assert await listed(ctx, other.id, status=status) == []
+    clock.pass_seconds(7 * DAY)
+    assert await listed(ctx, account.id, status="failed") == await listed(ctx, account.id, status="succeeded") == []
+    assert await listed(ctx, account.id, status="pending") == made["pending"][::-1]
+
+
+@pytest.mark.parametrize("status", [None, "failed"])
+async def test_a_part_tells_where_the_next_one_begins(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, status: delivery_log.Status | None
+) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    made = []
+    for _ in range(4):
+        made.append((await webhook_rows.put_ended(ctx, account.id, State.FAILED)).id)
+        clock.pass_seconds(1)
+    first = await delivery_log.part(ctx, account.id, status=status, limit=2)
+    assert first.next_before == made[2]
+    second = await delivery_log.part(ctx, account.id, status=status, before=first.next_before, limit=2)
+    assert ([entry.delivery.id for entry in second.entries], second.next_before) == (made[1::-1], None)
+
+
+async def test_a_status_without_an_index_is_looked_for_only_so_far_at_once(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery_log, "MAX_SCANNED_ROWS", 3)
+    await endpoints.save(ctx, account.id, url=URL)
+    waiting = await webhook_rows.put(ctx, account.id)
+    for _ in range(6):
+        clock.pass_seconds(1)
+        await webhook_rows.put_ended(ctx, account.id)
+    place, parts = None, []
+    for _ in range(3):
+        found = await delivery_log.part(ctx, account.id, status="pending", before=place, limit=2)
+        parts.append([entry.delivery.id for entry in found.entries])
+        place = found.next_before
+    assert (parts, place) == ([[], [], [waiting.id]], None)
+
+
+async def test_one_entry_is_found_by_its_id_in_its_own_account_while_it_is_kept(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    with pytest.raises(errors.NotFound):
+        await delivery_log.find(ctx, account.id, UNKNOWN_IDS[0])
+    for account_id in (account.id, other.id):
+        await endpoints.save(ctx, account_id, url=URL)
+    mine, foreign = [await webhook_rows.put_ended(ctx, account_id) for account_id in (account.id, other.id)]
+    found = await delivery_log.find(ctx, account.id, mine.id)
+    assert (found.delivery, found.status, len(found.attempts)) == (mine, "succeeded", 1)
+    assert [found] == await delivery_log.page(ctx, account.id, limit=10)
+    for delivery_id in (*UNKNOWN_IDS, foreign.id):
+        with pytest.raises(errors.NotFound, match=r"^there is no such webhook delivery in this account$"):
+            await delivery_log.find(ctx, account.id, delivery_id)
+    clock.pass_seconds(7 * DAY)
+    with pytest.raises(errors.NotFound):
+        await delivery_log.find(ctx, account.id, mine.id)

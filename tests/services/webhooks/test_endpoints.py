@@ -1,0 +1,234 @@
+"""An account's endpoint: one, whoever saves it at the same moment; its secrets are sealed, bounded, and shown once."""
+
+import asyncio
+
+import pytest
+
+from postroad import config, errors
+from postroad.model import events
+from postroad.services import context
+from postroad.services.accounts import registry as accounts
+from postroad.services.webhooks import delivery_log, endpoints, signing_secrets
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import webhooks as stored
+from tests import contexts, webhook_rows
+from tests.webhook_rows import URL
+
+ALL = "email.delivered email.bounced email.failed"
+HOUR = 3600
+
+
+@pytest.fixture
+def settings(database_url: str) -> config.Settings:
+    return webhook_rows.settings(database_url)
+
+
+async def good(ctx: context.Context, account_id: str) -> list[str]:
+    """The secrets that sign now, the newest first."""
+    async with ctx.store.reading() as tx:
+        webhook = await stored.of_account(tx, account_id)
+        assert webhook is not None
+        rows = await stored.secrets(tx, [webhook.id], now=ctx.clock())
+    return [signing_secrets.decrypt(ctx, row) for row in rows]
+
+
+async def test_an_endpoint_is_made_with_a_secret(ctx: context.Context, account: stored_accounts.Account) -> None:
+    assert await endpoints.find(ctx, account.id) is None
+    saved = await endpoints.save(ctx, account.id, url=URL)
+    assert saved.secret is not None
+    assert saved.secret.startswith("whsec_")
+    assert saved.secret not in repr(saved)
+    webhook = saved.webhook
+    assert (webhook.url, webhook.events, webhook.enabled) == (URL, ALL, 1)
+    assert webhook.secret_hint == f"whsec_…{saved.secret[-4:]}"
+    assert webhook.created_at == webhook.updated_at == ctx.clock()
+    assert await endpoints.find(ctx, account.id) == webhook
+    assert await good(ctx, account.id) == [saved.secret]
+
+
+async def test_a_secret_is_stored_sealed(ctx: context.Context, account: stored_accounts.Account) -> None:
+    secret = (await endpoints.save(ctx, account.id, url=URL)).secret
+    assert secret is not None
+    async with ctx.store.reading() as tx:
+        webhook = await stored.of_account(tx, account.id)
+        assert webhook is not None
+        (row,) = await stored.secrets(tx, [webhook.id], now=ctx.clock())
+    assert secret.removeprefix("whsec_").encode() not in row.secret
+    assert secret not in repr(webhook)
+
+
+async def test_saving_again_replaces_everything_but_the_secret(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    first = await endpoints.save(ctx, account.id, url=URL, wanted=["email.failed"], enabled=False)
+    assert (first.webhook.events, first.webhook.enabled) == ("email.failed", 0)
+    clock.pass_seconds(60)
+    second = await endpoints.save(ctx, account.id, url=URL + "2")
+    assert second.secret is None
+    assert (second.webhook.id, second.webhook.created_at) == (first.webhook.id, first.webhook.created_at)
+    assert (second.webhook.url, second.webhook.events, second.webhook.enabled) == (URL + "2", ALL, 1)
+    assert second.webhook.updated_at == ctx.clock()
+    assert await endpoints.find(ctx, account.id) == second.webhook
+    assert await good(ctx, account.id) == [first.secret]
+
+
+@pytest.mark.parametrize(
+    "wanted, kept",
+    [
+        ((), ALL),
+        (("email.failed", "email.delivered", "email.failed"), "email.delivered email.failed"),
+        (("email.bounced",), "email.bounced"),
+        (tuple(reversed(events.SUBSCRIBABLE)), ALL),
+    ],
+)
+async def test_events_are_kept_once_and_in_one_order(
+    ctx: context.Context, account: stored_accounts.Account, wanted: tuple[str, ...], kept: str
+) -> None:
+    assert (await endpoints.save(ctx, account.id, url=URL, wanted=wanted)).webhook.events == kept
+
+
+@pytest.mark.parametrize("name", ["webhook.test", "email.opened", "", "email.failed ", "EMAIL.FAILED"])
+async def test_what_is_no_event_to_subscribe_to_is_refused(
+    ctx: context.Context, account: stored_accounts.Account, name: str
+) -> None:
+    with pytest.raises(errors.InvalidRequest, match=r"^events\[1\]: must be one of email\.delivered, "):
+        await endpoints.save(ctx, account.id, url=URL, wanted=["email.bounced", name])
+    assert await endpoints.find(ctx, account.id) is None
+
+
+async def test_a_refused_url_leaves_the_endpoint_as_it_was(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    before = (await endpoints.save(ctx, account.id, url=URL)).webhook
+    with pytest.raises(errors.InvalidRequest, match=r"^url: "):
+        await endpoints.save(ctx, account.id, url="https://127.0.0.1/", enabled=False)
+    assert await endpoints.find(ctx, account.id) == before
+
+
+async def test_fifty_who_save_at_the_same_moment_make_one_endpoint_and_one_secret(
+    ctx: context.Context, account: stored_accounts.Account, settings: config.Settings, clock: contexts.Clock
+) -> None:
+    async with context.open_context(settings, clock=clock) as elsewhere:
+        saved = await asyncio.gather(
+            *(endpoints.save(here, account.id, url=f"{URL}/{n}") for n in range(25) for here in (ctx, elsewhere))
+        )
+    assert len({one.webhook.id for one in saved}) == 1
+    (secret,) = [one.secret for one in saved if one.secret is not None]
+    assert await good(ctx, account.id) == [secret]
+
+
+async def test_saving_wakes_whoever_tells(ctx: context.Context, account: stored_accounts.Account) -> None:
+    assert not ctx.webhook_wakeup.is_set()
+    await endpoints.save(ctx, account.id, url=URL)
+    assert ctx.webhook_wakeup.is_set()
+
+
+async def test_a_removed_endpoint_is_gone_with_its_secrets_and_its_log(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    with pytest.raises(errors.NotFound):
+        await endpoints.remove(ctx, account.id)
+    old = await endpoints.save(ctx, account.id, url=URL)
+    delivery = await webhook_rows.put_ended(ctx, account.id)
+    await webhook_rows.put(ctx, account.id)
+    await endpoints.remove(ctx, account.id)
+    assert await endpoints.find(ctx, account.id) is None
+    assert await delivery_log.page(ctx, account.id, limit=10) == []
+    for attempt in (endpoints.remove(ctx, account.id), endpoints.rotate(ctx, account.id)):
+        with pytest.raises(errors.NotFound, match=r"^this account has no webhook$"):
+            await attempt
+    async with ctx.store.reading() as tx:
+        assert await stored.secrets(tx, [old.webhook.id], now=0) == []
+    new = await endpoints.save(ctx, account.id, url=URL)
+    assert new.webhook.id != old.webhook.id
+    assert new.secret not in (None, old.secret)
+    assert await delivery_log.page(ctx, account.id, limit=10) == []
+    with pytest.raises(errors.NotFound):
+        await delivery_log.replay(ctx, account.id, delivery.id)
+
+
+async def test_accounts_have_endpoints_of_their_own(ctx: context.Context, account: stored_accounts.Account) -> None:
+    other = await accounts.create(ctx, "Other")
+    mine = await endpoints.save(ctx, account.id, url=URL)
+    theirs = await endpoints.save(ctx, other.id, url=URL + "/theirs")
+    await endpoints.remove(ctx, account.id)
+    assert await endpoints.find(ctx, other.id) == theirs.webhook
+    assert await good(ctx, other.id) == [theirs.secret]
+    assert mine.secret != theirs.secret
+
+
+async def test_a_new_secret_ends_the_old_one_at_once(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    with pytest.raises(errors.NotFound):
+        await endpoints.rotate(ctx, account.id)
+    first = await endpoints.save(ctx, account.id, url=URL)
+    clock.pass_seconds(60)
+    secret = await endpoints.rotate(ctx, account.id)
+    assert secret != first.secret
+    assert await good(ctx, account.id) == [secret]
+    webhook = await endpoints.find(ctx, account.id)
+    assert webhook is not None
+    assert (webhook.secret_hint, webhook.updated_at) == (f"whsec_…{secret[-4:]}", ctx.clock())
+
+
+async def test_with_an_overlap_both_secrets_sign_until_it_is_over(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    first = (await endpoints.save(ctx, account.id, url=URL)).secret
+    second = await endpoints.rotate(ctx, account.id, overlap_hours=2)
+    clock.pass_seconds(HOUR)
+    third = await endpoints.rotate(ctx, account.id, overlap_hours=168)
+    assert await good(ctx, account.id) == [third, second, first]
+    clock.pass_seconds(HOUR - 1)
+    assert await good(ctx, account.id) == [third, second, first]
+    clock.pass_seconds(1)
+    assert await good(ctx, account.id) == [third, second]
+    clock.pass_seconds(167 * HOUR)
+    assert await good(ctx, account.id) == [third]
+
+
+async def test_five_old_secrets_are_enough(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    made = [await endpoints.rotate(ctx, account.id, overlap_hours=hours) for hours in (9, 1, 2, 3, 4)]
+    with pytest.raises(errors.Conflict, match=r"5 old secrets .* until 2027-01-15T09:00:00\.000Z"):
+        await endpoints.rotate(ctx, account.id, overlap_hours=1)
+    assert len(await good(ctx, account.id)) == 6
+    clock.pass_seconds(HOUR)
+    last = await endpoints.rotate(ctx, account.id, overlap_hours=1)
+    assert (await good(ctx, account.id))[:2] == [last, made[-1]]
+    only = await endpoints.rotate(ctx, account.id)
+    assert await good(ctx, account.id) == [only]
+
+
+async def test_a_version_of_a_secret_is_never_used_again(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    webhook = (await endpoints.save(ctx, account.id, url=URL)).webhook
+    versions = []
+    for _ in range(3):
+        await endpoints.rotate(ctx, account.id)
+        async with ctx.store.reading() as tx:
+            versions += [row.version for row in await stored.secrets(tx, [webhook.id], now=ctx.clock())]
+    assert versions == [2, 3, 4]
+
+
+async def test_those_who_rotate_at_the_same_moment_leave_one_current_secret(
+    ctx: context.Context, account: stored_accounts.Account, settings: config.Settings, clock: contexts.Clock
+) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    async with context.open_context(settings, clock=clock) as elsewhere:
+        made = await asyncio.gather(*(endpoints.rotate(here, account.id) for here in (ctx, elsewhere) * 5))
+    (left,) = await good(ctx, account.id)
+    assert left in made
+
+
+@pytest.mark.parametrize("hours", [0, -1, 169])
+async def test_an_overlap_has_bounds(ctx: context.Context, account: stored_accounts.Account, hours: int) -> None:
+    await endpoints.save(ctx, account.id, url=URL)
+    before = await good(ctx, account.id)
+    with pytest.raises(errors.InvalidRequest, match=r"^overlap_hours: must be 1 to 168$"):
+        await endpoints.rotate(ctx, account.id, overlap_hours=hours)
+    assert await good(ctx, account.id) == before

@@ -1,0 +1,171 @@
+"""Pinging: one signed request to a real receiver, logged whatever it says, and not again for some seconds."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+import trustme
+
+from postroad import config, errors
+from postroad.protocol import webhook_signature
+from postroad.services import context
+from postroad.services.webhooks import delivery_log, endpoints, ping
+from postroad.storage import accounts as stored_accounts
+from postroad.storage import webhook_deliveries
+from tests import contexts, webhook_rows, webhook_server
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def settings(database_url: str, authority: trustme.CA) -> Iterator[config.Settings]:
+    with webhook_server.authority_file(authority) as ca_file:
+        yield webhook_rows.settings(database_url, ca_file=ca_file)
+
+
+async def test_a_ping_is_one_signed_request_and_is_logged(
+    ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
+) -> None:
+    async with webhook_server.running(authority=authority) as receiver:
+        secret = (await endpoints.save(ctx, account.id, url=receiver.literal_url)).secret
+        assert secret is not None
+        entry = await ping.ping(ctx, account.id)
+        (request,) = receiver.requests
+    now = ctx.clock() // contexts.SECOND
+    value = request.headers["service-signature"]
+    assert webhook_signature.why_refused(value, request.body, secret=secret, now=now) is None
+    assert request.headers["content-type"] == "application/json"
+    told = json.loads(request.body)
+    assert (told["id"], told["type"], told["data"]["test"]) == (entry.delivery.event_id, "webhook.test", True)
+    assert entry.delivery.body == request.body
+    (attempt,) = entry.attempts
+    assert (attempt.status_code, attempt.response_body, attempt.error) == (200, "ok", None)
+    assert (entry.status, entry.delivery.attempt_count, entry.next_attempt_at) == ("succeeded", 1, None)
+    assert await delivery_log.page(ctx, account.id, limit=10) == [entry]
+
+
+@pytest.mark.parametrize("status, ended", [(204, "succeeded"), (302, "failed"), (410, "failed"), (500, "failed")])
+async def test_whatever_the_receiver_says_is_an_answer_and_final(
+    ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA, status: int, ended: str
+) -> None:
+    answer = webhook_server.ok(status, b"x", "Location: https://127.0.0.1/")
+    async with webhook_server.running(authority=authority, answer=answer) as receiver:
+        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+        entry = await ping.ping(ctx, account.id)
+        assert len(receiver.requests) == 1
+    assert (entry.status, entry.attempts[0].status_code, entry.next_attempt_at) == (ended, status, None)
+    assert await delivery_log.page(ctx, account.id, limit=10) == [entry]
+
+
+async def test_a_receiver_that_is_not_there_fails_the_ping_and_says_why(
+    ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
+) -> None:
+    async with webhook_server.running(authority=authority) as receiver:
+        url = receiver.literal_url
+    await endpoints.save(ctx, account.id, url=url)
+    entry = await ping.ping(ctx, account.id)
+    (attempt,) = entry.attempts
+    assert (entry.status, attempt.status_code) == ("failed", None)
+    assert (attempt.error or "").startswith("connection_failed: ")
+
+
+async def test_between_two_pings_some_time_passes(
+    ctx: context.Context,
+    account: stored_accounts.Account,
+    authority: trustme.CA,
+    clock: contexts.Clock,
+) -> None:
+    async with webhook_server.running(authority=authority) as receiver:
+        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+        await ping.ping(ctx, account.id)
+        for passed, left in ((0.0, 15), (0.5, 15), (14.0, 1)):
+            clock.pass_seconds(passed)
+            with pytest.raises(errors.RateLimited) as refused:
+                await ping.ping(ctx, account.id)
+            assert refused.value.retry_after == left
+        clock.pass_seconds(0.5)
+        await ping.ping(ctx, account.id)
+        assert len(receiver.requests) == 2
+    assert len(await delivery_log.page(ctx, account.id, limit=10)) == 2
+
+
+async def test_of_twenty_who_ping_at_the_same_moment_one_gets_through(
+    ctx: context.Context,
+    account: stored_accounts.Account,
+    authority: trustme.CA,
+    settings: config.Settings,
+    clock: contexts.Clock,
+) -> None:
+    async with (
+        webhook_server.running(authority=authority) as receiver,
+        context.open_context(settings, clock=clock) as elsewhere,
+    ):
+        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+        pings = [ping.ping(here, account.id) for here in (ctx, elsewhere) * 10]
+        results = await asyncio.gather(*pings, return_exceptions=True)
+        assert len(receiver.requests) == 1
+    assert sum(isinstance(result, delivery_log.Entry) for result in results) == 1
+    assert sum(isinstance(result, errors.RateLimited) for result in results) == 19
+
+
+async def test_a_disabled_endpoint_can_be_pinged(
+    ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
+) -> None:
+    async with webhook_server.running(authority=authority) as receiver:
+        await endpoints.save(ctx, account.id, url=receiver.literal_url, enabled=False)
+        assert (await ping.ping(ctx, account.id)).status == "succeeded"
+
+
+async def test_during_an_overlap_both_secrets_sign(
+    ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
+) -> None:
+    async with webhook_server.running(authority=authority) as receiver:
+        old = (await endpoints.save(ctx, account.id, url=receiver.literal_url)).secret
+        new = await endpoints.rotate(ctx, account.id, overlap_hours=1)
+        await ping.ping(ctx, account.id)
+        (request,) = receiver.requests
+    value, now = request.headers["service-signature"], ctx.clock() // contexts.SECOND
+    assert value.count("v1=") == 2
+    for secret in (new, str(old)):
+        assert webhook_signature.why_refused(value, request.body, secret=secret, now=now) is None
+
+
+async def test_an_endpoint_that_is_removed_meanwhile_has_no_log_but_the_caller_has_an_answer(
+    ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
+) -> None:
+    async def remove(_request: webhook_server.ReceivedRequest) -> bytes:
+        # That this is possible shows that no transaction is open while the receiver is asked.
+        await endpoints.remove(ctx, account.id)
+        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+        return webhook_server.OK
+
+    async with webhook_server.running(authority=authority, answer=remove) as receiver:
+        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+        entry = await ping.ping(ctx, account.id)
+    assert entry.status == "succeeded"
+    assert await delivery_log.page(ctx, account.id, limit=10) == []
+    async with ctx.store.reading() as tx:
+        assert await webhook_deliveries.by_id(tx, *entry.delivery.key, ended_after=0) is None
+
+
+async def test_there_has_to_be_an_endpoint(ctx: context.Context, account: stored_accounts.Account) -> None:
+    with pytest.raises(errors.NotFound, match=r"^this account has no webhook$"):
+        await ping.ping(ctx, account.id)
+
+
+async def test_a_store_that_goes_away_meanwhile_is_the_usual_trouble(
+    ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
+) -> None:
+    async def close(_request: webhook_server.ReceivedRequest) -> bytes:
+        await ctx.store.close()
+        return webhook_server.OK
+
+    async with webhook_server.running(authority=authority, answer=close) as receiver:
+        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+        with pytest.raises(errors.ServiceUnavailable):
+            await ping.ping(ctx, account.id)
+        assert len(receiver.requests) == 1

@@ -1,0 +1,270 @@
+"""A door without a writer: submissions go to the keeper, whose answers mean what they mean in one process."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from postroad import errors
+from postroad.model import mail
+from postroad.network import framing
+from postroad.services.acceptance import rate_limit, transaction
+from postroad.services.writer import client
+from postroad.storage import messages, recipients, store
+
+TIMEOUT_SECONDS = 60.0
+MEBIBYTE = 1024 * 1024
+
+
+def submission(number: int = 1, *, size: int = 2) -> transaction.Submission:
+    message = messages.NewMessage(
+        id=f"em_{number}",
+        account_id="acc_1",
+        credential_id="cred_1",
+        source=mail.Source.API,
+        sender="Shop <shop@example.com>",
+        sender_key="shop@example.com",
+        subject="Grüße",
+        recipient_count=1,
+        size=size,
+        request_id="req_1",
+        response=b'{"id": 1}',
+        created_at=1_700_000_000_000_000,
+        mime=b"\x00\xff",
+        tags=("a", "b"),
+    )
+    recipient = recipients.NewRecipient(
+        message_id=message.id,
+        id="rcp_1",
+        account_id="acc_1",
+        email="ada@example.net",
+        email_key="ada@example.net",
+        domain="example.net",
+    )
+    key = transaction.Key("cred_1", "key", b"\x01" * 32)
+    return transaction.Submission(message, [recipient], "led_1", key, "example.com")
+
+
+def accepted(number: int = 1) -> transaction.Accepted:
+    return transaction.Accepted(f"em_{number}", "req_1", b'{"id": 1}', replayed=False, full_at=7)
+
+
+@dataclass(slots=True)
+class Talk:
+    """A door's side under test, and a keeper that says what a test wants."""
+
+    door: client.RemoteCommits
+    keeper: client.Channel
+    offered: list[client.Submit] = field(default_factory=list)
+    probed: list[client.Probe] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def receive(self, frame: memoryview) -> None:
+        for said in client.decode_from_frontend(frame):
+            if isinstance(said, client.Submit):
+                self.offered.append(said)
+            if isinstance(said, client.Probe):
+                self.probed.append(said)
+        self.changed.set()
+
+    async def gets(self, count: int) -> list[client.Submit]:
+        """What the keeper has got, when it is so many."""
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while len(self.offered) < count:
+                self.changed.clear()
+                await self.changed.wait()
+        assert len(self.offered) == count
+        return self.offered
+
+    async def is_probed(self) -> client.Probe:
+        """The next probe that the keeper gets."""
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while not self.probed:
+                self.changed.clear()
+                await self.changed.wait()
+        return self.probed.pop()
+
+
+@pytest_asyncio.fixture
+async def talk() -> AsyncIterator[Talk]:
+    ours, theirs = framing.pair()
+    made: list[Talk] = []
+
+    def hear(frame: memoryview) -> None:
+        for said in client.decode_from_writer(frame):
+            assert isinstance(said, client.SubmitOk | client.ProbeOk | client.Rejected)
+            made[0].door.on_reply(said)
+
+    def offer(frame: memoryview) -> None:
+        made[0].receive(frame)
+
+    def end() -> None:
+        made[0].door.on_writer_gone()
+
+    door_end = await framing.connect(ours, hear, end)
+    keeper_end = await framing.connect(theirs, offer, lambda: None)
+    door = client.RemoteCommits(client.Channel(door_end), max_waiting=100, wait_seconds=60.0)
+    made.append(Talk(door, client.Channel(keeper_end)))
+    yield made[0]
+    keeper_end.close()
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        await door.close()
+    door_end.close()
+    await asyncio.sleep(0)
+
+
+async def test_a_submission_arrives_as_it_was_and_its_answer_too(talk: Talk) -> None:
+    answer = talk.door.start(submission(), size=2)
+    (offered,) = await talk.gets(1)
+    assert offered.submission == submission()
+    talk.keeper.send(client.SubmitOk(offered.number, accepted()))
+    got = await answer
+    assert (got, got.full_at) == (accepted(), 7)
+
+
+async def test_answers_find_their_callers_in_whatever_order_they_come(talk: Talk) -> None:
+    answers = [talk.door.start(submission(number)) for number in range(10)]
+    for offered in reversed(await talk.gets(10)):
+        number = int(offered.submission.message.id.removeprefix("em_"))
+        talk.keeper.send(client.SubmitOk(offered.number, accepted(number)))
+    assert [(await answer).message_id for answer in answers] == [f"em_{number}" for number in range(10)]
+
+
+REFUSALS: list[errors.PostroadError] = [
+    rate_limit.Exceeded("too fast", retry_after=3, full_at=99),
+    *(
+        one("why", **({"retry_after": 5} if "retry_after" in inspect.signature(one).parameters else {}))
+        for one in vars(errors).values()
+        if inspect.isclass(one) and issubclass(one, errors.PostroadError)
+        if one not in (errors.PostroadError, errors.MethodNotAllowed)
+    ),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: type(refusal).__name__)
+async def test_a_refusal_is_raised_as_the_keeper_raised_it(talk: Talk, refusal: errors.PostroadError) -> None:
+    refusal.__cause__ = OSError("no space")
+    answer = talk.door.start(submission())
+    (offered,) = await talk.gets(1)
+    talk.keeper.send(client.rejection_of(offered.number, refusal))
+    with pytest.raises(type(refusal)) as caught:
+        await answer
+    told = caught.value
+    assert (told.message, told.retry_after, told.code) == (refusal.message, refusal.retry_after, refusal.code)
+    assert getattr(told, "full_at", None) == getattr(refusal, "full_at", None)
+    if not isinstance(refusal, rate_limit.Exceeded):
+        assert str(told.__cause__) == "OSError: no space"
+
+
+async def test_who_waits_when_the_keeper_goes_is_asked_to_try_again_with_the_same_key(talk: Talk) -> None:
+    answer = talk.door.start(submission())
+    await talk.gets(1)
+    talk.keeper.close()
+    with pytest.raises(errors.ServiceUnavailable, match="same key"):
+        await answer
+    with pytest.raises(errors.ServiceUnavailable, match="same key"):
+        talk.door.start(submission())
+
+
+async def test_large_content_waits_here_until_the_keeper_has_written_what_it_has(talk: Talk) -> None:
+    size = 10 * MEBIBYTE
+    answers = [talk.door.start(submission(number, size=size), size=size) for number in range(3)]
+    for count in (1, 2, 3):
+        *_, last = await talk.gets(count)
+        talk.keeper.send(client.SubmitOk(last.number, accepted(count - 1)))
+        await answers[count - 1]
+
+
+async def test_one_that_nobody_waits_for_any_more_is_not_handed_over(talk: Talk) -> None:
+    size = 10 * MEBIBYTE
+    first, given_up, last = (talk.door.start(submission(number, size=size), size=size) for number in range(3))
+    (offered,) = await talk.gets(1)
+    given_up.cancel()
+    talk.keeper.send(client.SubmitOk(offered.number, accepted()))
+    await first
+    _, offered = await talk.gets(2)
+    assert offered.submission.message.id == "em_2"
+    talk.keeper.send(client.SubmitOk(offered.number, accepted()))
+    await last
+
+
+async def test_more_than_may_wait_are_refused(talk: Talk) -> None:
+    answers = [talk.door.start(submission(number)) for number in range(100)]
+    with pytest.raises(errors.TemporaryFailure, match="too many"):
+        talk.door.start(submission())
+    for offered in await talk.gets(100):
+        talk.keeper.send(client.SubmitOk(offered.number, accepted()))
+    await asyncio.gather(*answers)
+
+
+async def test_a_keeper_that_says_nothing_is_not_waited_for_for_ever(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "WRITER_TIMEOUT_SECONDS", -60.0)
+    monkeypatch.setattr(client, "TIMEOUT_CHECK_SECONDS", 0.01)
+    answer = talk.door.start(submission())
+    # Not "nothing was accepted": it may yet be written.
+    with pytest.raises(errors.ServiceUnavailable, match="does not answer; try again with the same key"):
+        await answer
+    (offered,) = await talk.gets(1)
+    talk.door.on_reply(client.SubmitOk(offered.number, accepted()))  # too late, and nobody minds
+
+
+async def test_what_a_keeper_has_no_room_for_in_time_is_refused_and_was_never_handed_over(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(talk.door, "_wait_seconds", 0.0)
+    monkeypatch.setattr(client, "TIMEOUT_CHECK_SECONDS", 0.01)
+    size = 10 * MEBIBYTE
+    first, second = (talk.door.start(submission(number, size=size), size=size) for number in range(2))
+    with pytest.raises(errors.TemporaryFailure, match="nothing was accepted"):
+        await second
+    (offered,) = await talk.gets(1)
+    talk.keeper.send(client.SubmitOk(offered.number, accepted()))
+    assert (await first).message_id == "em_1"
+
+
+async def test_more_octets_than_may_wait_are_refused(talk: Talk) -> None:
+    size = client.MAX_BYTES_WAITING
+    answers = [talk.door.start(submission(number), size=size) for number in range(2)]
+    with pytest.raises(errors.TemporaryFailure, match="too many"):
+        talk.door.start(submission(), size=size)
+    for count in (1, 2):
+        *_, last = await talk.gets(count)
+        talk.keeper.send(client.SubmitOk(last.number, accepted()))
+    await asyncio.gather(*answers)
+
+
+async def nothing(_tx: store.Transaction) -> None:
+    """The keeper has a write of its own."""
+
+
+async def test_whether_mail_can_be_written_is_for_the_keeper_to_say(talk: Talk) -> None:
+    probe = asyncio.ensure_future(talk.door.recover(nothing))
+    talk.keeper.send(client.ProbeOk((await talk.is_probed()).number))
+    await probe
+    probe = asyncio.ensure_future(talk.door.recover(nothing))
+    refusal = errors.ServiceUnavailable("full", retry_after=5)
+    talk.keeper.send(client.rejection_of((await talk.is_probed()).number, refusal))
+    with pytest.raises(errors.ServiceUnavailable, match="full"):
+        await probe
+
+
+async def test_a_probe_ends_with_the_keeper(talk: Talk) -> None:
+    probe = asyncio.ensure_future(talk.door.recover(nothing))
+    await talk.is_probed()
+    talk.keeper.close()
+    with pytest.raises(errors.ServiceUnavailable, match="stopping"):
+        await probe
+    with pytest.raises(errors.ServiceUnavailable, match="stopping"):
+        await talk.door.recover(nothing)
+
+
+def test_what_is_said_is_small_beside_the_message() -> None:
+    said: list[Any] = [client.Submit(1, submission())]
+    assert len(msgspec.msgpack.encode(said)) < 400

@@ -1,0 +1,42 @@
+"""Entries of the journal: read newest first, within their account, and forgotten when they are old."""
+
+import pytest
+
+from postroad.storage import audit_log
+from postroad.storage.store import Store
+from tests.storage import samples
+
+
+def entry(number: int, *, account_id: str = "acc_1") -> audit_log.Entry:
+    return audit_log.Entry(
+        account_id=account_id,
+        id=f"jrn_{number}",
+        actor_kind="person",
+        user_id="usr_1",
+        actor="jo@example.com",
+        action="domain.added",
+        subject="example.com",
+        detail="",
+        request_id="req_1",
+        client_address="192.0.2.1",
+        created_at=samples.NOW + number,
+    )
+
+
+async def test_entries_are_read_newest_first_and_within_their_account(store: Store) -> None:
+    async with store.transaction() as tx:
+        for number in range(4):
+            await audit_log.insert(tx, entry(number))
+        await audit_log.insert(tx, entry(9, account_id="acc_2"))
+    async with store.scanning() as tx:
+        assert await audit_log.page(tx, "acc_1", before="jrn_~", limit=2) == [entry(3), entry(2)]
+        assert await audit_log.page(tx, "acc_1", before="jrn_2", limit=9) == [entry(1), entry(0)]
+
+
+async def test_old_entries_go_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "SWEEP_ROWS", 2)
+    async with store.transaction() as tx:
+        for number in range(5):
+            await audit_log.insert(tx, entry(number))
+        assert [await audit_log.sweep(tx, before=samples.NOW + 3) for _ in range(3)] == [2, 1, 0]
+        assert await audit_log.page(tx, "acc_1", before="jrn_~", limit=9) == [entry(4), entry(3)]

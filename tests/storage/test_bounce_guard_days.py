@@ -1,0 +1,38 @@
+"""Days of sending: added up by account and day, summed over a window, and forgotten."""
+
+from postroad.model.bounce_guard import Counts
+from postroad.storage import bounce_guard_days
+from postroad.storage.store import Store
+
+
+async def test_a_day_adds_up_and_tells_what_it_has_come_to(store: Store) -> None:
+    async with store.transaction() as tx:
+        assert await bounce_guard_days.add(tx, 5, {"acc_1": Counts(3, 1, 0)}) == {"acc_1": Counts(3, 1, 0)}
+        found = await bounce_guard_days.add(tx, 5, {"acc_2": Counts(1, 0, 1), "acc_1": Counts(2, 0, 1)})
+        assert found == {"acc_1": Counts(5, 1, 1), "acc_2": Counts(1, 0, 1)}
+
+
+async def test_only_the_days_after_one_are_summed(store: Store) -> None:
+    async with store.transaction() as tx:
+        for day in (3, 4, 5):
+            await bounce_guard_days.add(tx, day, {"acc_1": Counts(10**day, 1, 0), "acc_2": Counts(1, 0, 0)})
+        found = await bounce_guard_days.sums(tx, ["acc_1", "acc_3"], after_day=3)
+        assert found == {"acc_1": Counts(110_000, 2, 0)}
+        assert await bounce_guard_days.sums(tx, ["acc_1", "acc_2"], after_day=5) == {}
+
+
+async def test_a_clean_slate_is_for_one_account(store: Store) -> None:
+    async with store.transaction() as tx:
+        for day in (1, 2):
+            await bounce_guard_days.add(tx, day, {"acc_1": Counts(1), "acc_2": Counts(1)})
+        await bounce_guard_days.forget(tx, "acc_1")
+        assert await bounce_guard_days.sums(tx, ["acc_1", "acc_2"], after_day=0) == {"acc_2": Counts(2)}
+
+
+async def test_old_days_are_swept_and_the_others_stay(store: Store) -> None:
+    async with store.transaction() as tx:
+        for day in (1, 2, 3):
+            await bounce_guard_days.add(tx, day, {"acc_1": Counts(day), "acc_2": Counts(day)})
+        assert await bounce_guard_days.sweep(tx, until_day=2) == 4
+        assert await bounce_guard_days.sweep(tx, until_day=2) == 0
+        assert await bounce_guard_days.sums(tx, ["acc_1"], after_day=0) == {"acc_1": Counts(3)}

@@ -1,0 +1,112 @@
+"""Hours of traffic: added up by account, hour and provider, summed by stretches, and forgotten."""
+
+import asyncio
+
+import pytest
+
+from postroad.model import times
+from postroad.storage import hourly_counts
+from postroad.storage.store import Store
+from tests.storage.conftest import Reopen
+
+CountIncrement, BucketTotal = hourly_counts.CountIncrement, hourly_counts.BucketTotal
+ALL = {"from_hour": 0, "until_hour": 1000, "hours": 1000}
+
+
+async def count(store: Store, *rows: hourly_counts.CountIncrement) -> None:
+    async with store.transaction() as tx:
+        await hourly_counts.add(tx, rows)
+
+
+async def summed(store: Store, account_id: str = "acc_1", **window: int) -> list[hourly_counts.BucketTotal]:
+    async with store.scanning() as tx:
+        found = await hourly_counts.sums(tx, account_id, **(ALL | window))
+    return sorted(found, key=lambda one: (one.place, one.provider))
+
+
+def test_an_hour_begins_with_its_first_microsecond() -> None:
+    assert [hourly_counts.hour_of(7 * times.HOUR + more) for more in (-1, 0, times.HOUR - 1)] == [6, 7, 7]
+
+
+async def test_rows_add_up_by_account_hour_and_provider(store: Store) -> None:
+    await count(store, CountIncrement(account_id="acc_1", hour=5, messages=2, recipients=3))
+    await count(
+        store,
+        CountIncrement(account_id="acc_2", hour=5, messages=7),
+        CountIncrement(account_id="acc_1", hour=5, messages=1, recipients=1),
+        CountIncrement(account_id="acc_1", hour=5, provider="google", delivered=1, bounced=2, failed=3, deferred=4),
+    )
+    assert await summed(store) == [BucketTotal(0, "", 3, 4, 0, 0, 0, 0), BucketTotal(0, "google", 0, 0, 1, 2, 3, 4)]
+    assert await summed(store, "acc_2") == [BucketTotal(0, "", 7, 0, 0, 0, 0, 0)]
+    assert await summed(store, "acc_3") == []
+
+
+async def test_the_same_hour_may_be_named_several_times_at_once(store: Store) -> None:
+    rows = [CountIncrement(account_id="acc_1", hour=5, provider="google", delivered=number) for number in range(1, 5)]
+    await count(store, *rows, CountIncrement(account_id="acc_1", hour=5, provider="google", failed=1))
+    assert await summed(store) == [BucketTotal(0, "google", 0, 0, 10, 0, 1, 0)]
+
+
+async def test_nothing_to_count_is_no_trouble(store: Store) -> None:
+    await count(store)
+    assert await summed(store) == []
+
+
+async def test_what_is_undone_counts_nothing(store: Store) -> None:
+    await count(store, CountIncrement(account_id="acc_1", hour=5, messages=1))
+
+    async def fail() -> None:
+        async with store.transaction() as tx:
+            await hourly_counts.add(tx, [CountIncrement(account_id="acc_1", hour=5, messages=10)])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert await summed(store) == [BucketTotal(0, "", 1, 0, 0, 0, 0, 0)]
+
+
+async def test_sums_are_cut_into_stretches_from_the_first_hour_on(store: Store) -> None:
+    await count(
+        store, *(CountIncrement(account_id="acc_1", hour=hour, messages=10 ** (hour - 9)) for hour in range(9, 17))
+    )
+    found = await summed(store, from_hour=10, until_hour=16, hours=3)
+    assert [(one.place, one.messages) for one in found] == [(0, 1_110), (1, 1_110_000)]
+
+
+async def test_counts_from_an_hour_on_are_those_of_all_providers(store: Store) -> None:
+    await count(
+        store,
+        CountIncrement(account_id="acc_1", hour=4, messages=100),
+        CountIncrement(account_id="acc_1", hour=5, messages=1, recipients=2),
+        CountIncrement(account_id="acc_1", hour=6, provider="google", delivered=3, deferred=1),
+        CountIncrement(account_id="acc_1", hour=6, provider="others", delivered=4, bounced=5, failed=6),
+    )
+    async with store.reading() as tx:
+        assert await hourly_counts.since(tx, "acc_1", from_hour=5) == (1, 2, 7, 5, 6, 1)
+        assert await hourly_counts.since(tx, "acc_1", from_hour=7) == (None,) * 6
+
+
+async def test_old_hours_are_swept_some_at_a_time_and_the_others_stay(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hourly_counts, "SWEEP_ROWS", 3)
+    await count(
+        store,
+        *(CountIncrement(account_id=f"acc_{number}", hour=hour, messages=1) for number in (1, 2) for hour in (1, 2, 3)),
+    )
+    removed = []
+    for _ in range(3):
+        async with store.transaction() as tx:
+            removed.append(await hourly_counts.sweep(tx, until_hour=2))
+    assert removed == [3, 1, 0]
+    assert [one.messages for one in await summed(store)] == [1]
+
+
+async def test_hosts_that_count_the_same_hours_at_once_lose_nothing(store: Store, reopen: Reopen) -> None:
+    """In opposite orders: whoever changes rows in the order of its own list would wait for the other for ever."""
+    rows = [CountIncrement(account_id="acc_1", hour=hour, messages=1) for hour in range(20)]
+    other = await reopen()
+    await asyncio.gather(
+        *(count(host, *order) for host, order in ((store, rows), (other, rows[::-1])) for _ in range(10))
+    )
+    assert [one.messages for one in await summed(store, hours=1)] == [20] * 20

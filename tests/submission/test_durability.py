@@ -1,0 +1,42 @@
+"""What was acknowledged over SMTP is there after the worst end that a process can have."""
+
+import re
+import smtplib
+from pathlib import Path
+
+import httpx
+
+from tests.cli import cli_runner
+from tests.cli.test_dev import credential, handover, start
+from tests.submission.submission_server import MESSAGE, SENDER
+
+
+def test_a_message_survives_a_kill_right_after_its_acknowledgement(tmp_path: Path) -> None:
+    with start(tmp_path) as service:
+        told = handover(service, tmp_path)
+        with smtplib.SMTP(told["smtp"]["host"], told["smtp"]["port"], timeout=cli_runner.TIMEOUT_SECONDS) as client:
+            client.login(*credential(told))
+            client.mail(SENDER)
+            client.rcpt("fail@example.net")
+            code, text = client.data(MESSAGE)
+            service.process.kill()
+            service.process.wait(cli_runner.TIMEOUT_SECONDS)
+    queued = re.search(r"em_\w+", text.decode())
+    assert code == 250
+    assert queued is not None
+    with start(tmp_path) as service:
+        service.wait_for(lambda: "started" in service.errors.read_text() or None, what="the start")
+        told = handover(service, tmp_path)
+        shown = httpx.get(f"{told['base_url']}/emails/{queued[0]}", auth=credential(told))
+    assert (shown.status_code, shown.json()["source"]) == (200, "smtp")
+
+
+def test_a_stop_tells_a_client_that_waits_and_ends_well(tmp_path: Path) -> None:
+    with start(tmp_path) as service:
+        told = handover(service, tmp_path)
+        with smtplib.SMTP(told["smtp"]["host"], told["smtp"]["port"], timeout=cli_runner.TIMEOUT_SECONDS) as client:
+            client.login(*credential(told))
+            assert service.stop()[0] == 0
+            code, text = client.getreply()
+            assert (code, text[:5]) == (421, b"4.3.2")
+            client.close()

@@ -1,0 +1,142 @@
+"""Large bodies have places: few are worked on at once, the small ones pass by, and nobody waits for ever."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from postroad import errors
+from postroad.model import caller
+from postroad.web import body_limits, routing
+from tests.api import app_server
+
+LARGE = {"text": "x" * (body_limits.LARGE_OCTETS + 1)}
+SMALL = {"text": "x"}
+
+
+class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    text: str
+
+
+class Handling:
+    """A handler that holds large notes until it may go on."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.may_go_on = asyncio.Event()
+
+    async def take(self, _context: object, request: routing.Request) -> routing.Response:
+        if len(request.body.text) > body_limits.LARGE_OCTETS:
+            self.begun.set()
+            await self.may_go_on.wait()
+        if request.idempotency_key == "bad":
+            raise errors.Forbidden("not this one")
+        return routing.Response(204)
+
+    def routes(self) -> tuple[routing.Route[Any], ...]:
+        return (
+            routing.Route(
+                method="POST",
+                path="/notes",
+                handler=self.take,
+                summary="",
+                tag="",
+                permission=caller.Permission.SEND,
+                body=Note,
+                body_limit=4 * body_limits.LARGE_OCTETS,
+                idempotent=True,
+                responses={204: None},
+            ),
+        )
+
+
+async def post(opened: app_server.AppServer, note: dict[str, str], *, key: str = "good") -> httpx.Response:
+    return await opened.client.post("/notes", json=note, headers={"Idempotency-Key": key})
+
+
+def places(monkeypatch: pytest.MonkeyPatch, *, arriving: int, handled: int) -> None:
+    """So many places, and nobody waits for one that is taken."""
+    monkeypatch.setattr(body_limits, "MAX_RECEIVING", arriving)
+    monkeypatch.setattr(body_limits, "MIN_RECEIVING", 1)
+    monkeypatch.setattr(body_limits, "MAX_PROCESSING", handled)
+    monkeypatch.setattr(body_limits, "SLOT_TIMEOUT_SECONDS", 0)
+
+
+@pytest.mark.parametrize("arriving, handled", [(2, 1), (1, 1)])
+async def test_one_too_many_is_told_to_try_again_and_small_ones_pass_by(
+    monkeypatch: pytest.MonkeyPatch, arriving: int, handled: int
+) -> None:
+    places(monkeypatch, arriving=arriving, handled=handled)
+    handling = Handling()
+    async with app_server.running(handling.routes()) as opened:
+        first = asyncio.create_task(post(opened, LARGE))
+        await handling.begun.wait()
+        refused = await post(opened, LARGE)
+        assert (refused.status_code, refused.json()["code"]) == (503, "temporary_failure")
+        assert refused.headers["retry-after"] == "1"
+        assert (await post(opened, SMALL)).status_code == 204
+        handling.may_go_on.set()
+        assert (await first).status_code == 204
+        assert (await post(opened, LARGE)).status_code == 204
+
+
+async def test_a_small_body_that_did_not_say_its_length_is_not_held_up_by_large_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    places(monkeypatch, arriving=2, handled=1)
+    handling = Handling()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield msgspec.json.encode(SMALL)
+
+    async with app_server.running(handling.routes()) as opened:
+        first = asyncio.create_task(post(opened, LARGE))
+        await handling.begun.wait()
+        for _ in range(3):
+            headers = {"Idempotency-Key": "good", "Content-Type": "application/json"}
+            answer = await opened.client.post("/notes", content=pieces(), headers=headers)
+            assert answer.status_code == 204, answer.text
+        handling.may_go_on.set()
+        assert (await first).status_code == 204
+
+
+async def test_a_refused_request_gives_its_places_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    places(monkeypatch, arriving=1, handled=1)
+    handling = Handling()
+    handling.may_go_on.set()
+    async with app_server.running(handling.routes()) as opened:
+        assert (await post(opened, LARGE, key="bad")).status_code == 403
+        assert (await post(opened, {**LARGE, "wrong": ""})).status_code == 400
+        assert (await post(opened, LARGE)).status_code == 204
+
+
+async def test_who_finds_no_place_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_limits, "MAX_PROCESSING", 1)
+    bodies = body_limits.LargeBodySlots()
+    entered: list[str] = []
+
+    async def enter(name: str) -> None:
+        async with bodies.processing():
+            entered.append(name)
+
+    async with bodies.processing():
+        waiting = [asyncio.create_task(enter(name)) for name in ("first", "second")]
+        await asyncio.sleep(0)
+        assert entered == []
+    await asyncio.gather(*waiting)
+    assert entered == ["first", "second"]
+
+
+@pytest.mark.parametrize("doors, most", [(1, 4), (2, 2), (3, 1), (64, 1)])
+async def test_doors_share_the_places_and_each_has_one(monkeypatch: pytest.MonkeyPatch, doors: int, most: int) -> None:
+    places(monkeypatch, arriving=12, handled=4)
+    bodies = body_limits.LargeBodySlots(doors=doors)
+    async with contextlib.AsyncExitStack() as taken:
+        for _ in range(most):
+            await taken.enter_async_context(bodies.processing())
+        with pytest.raises(errors.TemporaryFailure):
+            await taken.enter_async_context(bodies.processing())

@@ -1,0 +1,49 @@
+"""Two doors at one address: each path has one of them, and what has none belongs to the second."""
+
+from collections.abc import MutableMapping
+from typing import Any
+
+import pytest
+
+from postroad.web import application, path_switch
+
+
+def answering(name: str, asked: list[str]) -> application.AsgiApp:
+    """Stands for a door; says who was asked."""
+
+    async def door(_scope: application.Scope, _receive: application.Receive, _send: application.Send) -> None:
+        asked.append(name)
+
+    return door
+
+
+async def nothing(*_: object) -> MutableMapping[str, Any]:
+    return {}
+
+
+async def away(_message: MutableMapping[str, Any]) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    "path, whose",
+    [
+        (b"/v1", "first"),
+        (b"/v1/account", "first"),
+        (b"/emails", "first"),
+        (b"/emails/unknown/thing", "first"),
+        (b"/healthz", "first"),
+        (b"/", "second"),
+        (b"/v1x", "second"),
+        (b"/messages", "second"),
+        (b"//v1", "second"),
+        (b"/%76%31/account", "second"),
+        (b"", "second"),
+    ],
+)
+async def test_the_first_segment_decides(path: bytes, whose: str) -> None:
+    asked: list[str] = []
+    first, second = (answering(name, asked) for name in ("first", "second"))
+    door = path_switch.PathSwitch(first, second, paths=["/v1/account", "/emails", "/emails/{id}", "/healthz"])
+    await door({"type": "http", "raw_path": path}, nothing, away)
+    assert asked == [whose]

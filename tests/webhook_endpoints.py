@@ -1,0 +1,55 @@
+"""Webhook endpoints for tests of the outbox: put into the store as they are, and what was written for them."""
+
+import json
+from typing import Any, Final
+
+from postroad.model import events, identifiers
+from postroad.services import context
+from postroad.storage import accounts, webhook_deliveries, webhooks
+
+URL: Final = "https://hooks.example.org/told"
+ALL: Final = events.SUBSCRIBABLE
+# Above every id.
+_LAST: Final = "whd_g"
+_MAX: Final = 1_000
+
+
+async def subscribe(
+    ctx: context.Context, account_id: str, *kinds: str, enabled: bool = True, url: str = URL
+) -> webhooks.Webhook:
+    """Make or change the account's endpoint, as `PUT /v1/webhook` does; without kinds it gets all."""
+    now = ctx.clock()
+    subscribed = " ".join(kinds or ALL)
+    async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [account_id])
+        before = await webhooks.of_account(tx, account_id)
+        webhook_id = before.id if before else ctx.new_id(identifiers.WEBHOOK, now=now)
+        webhook = webhooks.Webhook(webhook_id, account_id, url, subscribed, int(enabled), "whsec_…", now, now)
+        if before:
+            await webhooks.update(tx, webhook)
+        else:
+            await webhooks.insert(tx, webhook)
+            secret = webhooks.Secret(account_id, webhook_id, 1, b"sealed", now, None)
+            await webhooks.add_secret(tx, secret, hint=webhook.secret_hint)
+    return webhook
+
+
+async def unsubscribe(ctx: context.Context, webhook: webhooks.Webhook) -> None:
+    """Remove an endpoint, as `DELETE /v1/webhook` does."""
+    async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [webhook.account_id])
+        await webhooks.remove(tx, webhook.id, now=ctx.clock())
+
+
+async def deliveries_for(ctx: context.Context, webhook: webhooks.Webhook) -> list[webhook_deliveries.Delivery]:
+    """What was written for an endpoint, oldest first."""
+    async with ctx.store.scanning() as tx:
+        found = await webhook_deliveries.page(
+            tx, webhook.account_id, webhook.id, before=_LAST, ended_after=0, limit=_MAX
+        )
+    return found[::-1]
+
+
+async def told(ctx: context.Context, webhook: webhooks.Webhook) -> list[dict[str, Any]]:
+    """The events that were written for an endpoint, as a receiver reads them."""
+    return [json.loads(delivery.body) for delivery in await deliveries_for(ctx, webhook)]
