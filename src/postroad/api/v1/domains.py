@@ -261,8 +261,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         handler=check,
         summary="Check the DNS records of a sender domain",
         description="DNS is asked at once. A domain whose DKIM record is there is verified by that. At most one check "
-        f"in {domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds for a domain, and {domain_checks.CHECKS.per_account} at once "
-        f"for an "
+        f"in {domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds for a domain, and "
+        f"{domain_checks.CHECKS.per_account} at once for an "
         "account; the service also checks by itself.",
         tag="Domains",
         permission=caller.Permission.CHANGE,
