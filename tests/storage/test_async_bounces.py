@@ -1,27 +1,16 @@
-"""Late bounces: kept by message, and a message's account is found without knowing it."""
+"""Asynchronous bounces: kept by message."""
 
 import pytest
 
-from postroad.storage import async_bounces, messages, recipients
+from postroad.storage import async_bounces, recipients
 from postroad.storage.store import ConstraintViolated, Store
 from tests.storage import samples
 
 
-def bounce(recipient_id: str, received_at: int = samples.NOW, account_id: str = "acc_1") -> async_bounces.LateBounce:
-    return async_bounces.LateBounce(
+def bounce(recipient_id: str, received_at: int = samples.NOW, account_id: str = "acc_1") -> async_bounces.AsyncBounce:
+    return async_bounces.AsyncBounce(
         account_id, "em_1", recipient_id, received_at, "failed", "5.1.1", "address", "550 no"
     )
-
-
-async def test_the_account_of_a_message_is_found(store: Store) -> None:
-    async with store.transaction() as tx:
-        for number in range(5):
-            await samples.add_account(tx, f"acc_{number}")
-        await messages.insert(tx, [samples.message("em_1", "acc_3"), samples.message("em_2", "acc_0")])
-    async with store.scanning() as tx:
-        assert await async_bounces.account_of(tx, "em_1") == "acc_3"
-        assert await async_bounces.account_of(tx, "em_2") == "acc_0"
-        assert await async_bounces.account_of(tx, "em_3") is None
 
 
 async def test_addressees_are_the_recipients_of_the_message(store: Store) -> None:

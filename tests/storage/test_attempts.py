@@ -19,7 +19,7 @@ def attempt(recipient_id: str = "rcp_1", *, started_at: int = NOW, **changes: An
         recipient_id=recipient_id,
         started_at=started_at,
         duration=1_500,
-        pool="mx.example.net",
+        provider_queue="mx.example.net",
         host="mx.example.net",
         address="2001:db8::1",
         tls="TLSv1.3 verified",

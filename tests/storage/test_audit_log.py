@@ -1,4 +1,4 @@
-"""Entries of the journal: read newest first, within their account, and forgotten when they are old."""
+"""Entries of the audit log: read newest first, within their account, and deleted when they are old."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Days of sending: added up by account and day, summed over a window, and forgotten."""
+"""The counts of the bounce guard: added by account and day, summed over a window, and deleted."""
 
 from postroad.model.bounce_guard import Counts
 from postroad.storage import bounce_guard_days

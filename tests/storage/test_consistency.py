@@ -1,4 +1,4 @@
-"""The audit: silent on good books, and each kind of damage is found by the check that is meant for it."""
+"""Consistency checks: a sound database has no findings, and each kind of damage is found by its check."""
 
 import pytest
 
@@ -37,7 +37,9 @@ ORPHANS = {
         "INSERT INTO attempts VALUES "
         "('acc_1', 'em_1', 'rcp_9', 0, 0, '', '', '', '', '', 'retry', NULL, '', NULL, '', '', 0)"
     ),
-    "late bounce": "INSERT INTO late_bounces VALUES ('acc_1', 'em_1', 'rcp_9', 0, 'failed', '5.1.1', 'address', '')",
+    "asynchronous bounce": (
+        "INSERT INTO async_bounces VALUES ('acc_1', 'em_1', 'rcp_9', 0, 'failed', '5.1.1', 'address', '')"
+    ),
     "message": "UPDATE messages SET account_id = 'acc_9'",
     "ledger entry": "UPDATE ledger SET account_id = 'acc_9'",
     "credential": "UPDATE credentials SET account_id = 'acc_9'",

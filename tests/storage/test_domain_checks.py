@@ -1,4 +1,4 @@
-"""What DNS said of a domain is kept by purpose, the last word only."""
+"""Results of DNS checks: the last one is kept for each purpose."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Sender domains: claimed by many, proven by one."""
+"""Sender domains: registered by many accounts, verified by one."""
 
 import pytest
 
@@ -57,7 +57,7 @@ async def test_an_operators_word_stands_in_for_that_of_dns_and_not_the_other_way
         await domains.insert(tx, domain("dom_1", "example.com"))
         assert await domains.verify(tx, "acc_1", "dom_1", by=domains.DNS, now=5)
         assert not await domains.verify(tx, "acc_1", "dom_1", by=domains.DNS, now=6)
-        await domains.checked(tx, "acc_1", "dom_1", check_at=7, failing_since=7)
+        await domains.record_check(tx, "acc_1", "dom_1", check_at=7, failing_since=7)
         assert await domains.verify(tx, "acc_1", "dom_1", by=domains.OPERATOR, now=8)
         assert not await domains.verify(tx, "acc_1", "dom_1", by=domains.DNS, now=9)
         found = await domains.by_id(tx, "acc_1", "dom_1")
@@ -72,7 +72,7 @@ async def test_a_proof_is_taken_back_only_when_dns_gave_it_and_denied_it_for_lon
             await domains.verify(tx, "acc_1", domain_id, by=by, now=5)
         assert not await domains.unverify(tx, "acc_1", "dom_1", failing_before=99)
         for domain_id in ("dom_1", "dom_2"):
-            await domains.checked(tx, "acc_1", domain_id, check_at=50, failing_since=10)
+            await domains.record_check(tx, "acc_1", domain_id, check_at=50, failing_since=10)
         assert not await domains.unverify(tx, "acc_1", "dom_1", failing_before=9)
         assert not await domains.unverify(tx, "acc_2", "dom_1", failing_before=10)
         assert not await domains.unverify(tx, "acc_1", "dom_2", failing_before=10)
@@ -86,7 +86,7 @@ async def test_domains_that_are_due_are_claimed_once_the_most_patient_first(stor
     async with store.transaction() as tx:
         for at in range(1, 5):
             await domains.insert(tx, domain(f"dom_{at}", f"{at}.example"))
-            await domains.checked(tx, "acc_1", f"dom_{at}", check_at=10 * (5 - at), failing_since=None)
+            await domains.record_check(tx, "acc_1", f"dom_{at}", check_at=10 * (5 - at), failing_since=None)
     async with store.transaction() as tx:
         first = await domains.claim_due(tx, now=30, until=100, limit=2)
         second = await domains.claim_due(tx, now=30, until=100, limit=2)
@@ -96,15 +96,15 @@ async def test_domains_that_are_due_are_claimed_once_the_most_patient_first(stor
     assert third == []
     async with store.transaction() as tx:
         assert len(await domains.claim_due(tx, now=100, until=200, limit=10)) == 4
-        assert not await domains.checked(tx, "acc_2", "dom_1", check_at=0, failing_since=None)
+        assert not await domains.record_check(tx, "acc_2", "dom_1", check_at=0, failing_since=None)
 
 
 async def test_somebody_who_asks_again_too_soon_is_noticed(store: Store) -> None:
     async with store.transaction() as tx:
         await domains.insert(tx, domain("dom_1", "example.com"))
-        assert not await domains.mark_asked(tx, "acc_2", "dom_1", now=100, not_since=90)
-        assert await domains.mark_asked(tx, "acc_1", "dom_1", now=100, not_since=90)
-        assert not await domains.mark_asked(tx, "acc_1", "dom_1", now=105, not_since=95)
-        assert await domains.asked_at(tx, "acc_1", "dom_1") == 100
-        assert await domains.mark_asked(tx, "acc_1", "dom_1", now=110, not_since=100)
-        assert await domains.asked_at(tx, "acc_2", "dom_1") is None
+        assert not await domains.mark_check_requested(tx, "acc_2", "dom_1", now=100, not_since=90)
+        assert await domains.mark_check_requested(tx, "acc_1", "dom_1", now=100, not_since=90)
+        assert not await domains.mark_check_requested(tx, "acc_1", "dom_1", now=105, not_since=95)
+        assert await domains.check_requested_at(tx, "acc_1", "dom_1") == 100
+        assert await domains.mark_check_requested(tx, "acc_1", "dom_1", now=110, not_since=100)
+        assert await domains.check_requested_at(tx, "acc_2", "dom_1") is None

@@ -1,4 +1,4 @@
-"""Group commit: few transactions for many calls, nobody hurt by a neighbour, no call lost."""
+"""Group commit: few transactions for many calls, a failing call affects no other, and no call is lost."""
 
 import asyncio
 import random

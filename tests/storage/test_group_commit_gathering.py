@@ -1,4 +1,4 @@
-"""Group commit: a busy service lets calls come together, and nobody waits long for company, or at all when alone."""
+"""Group commit: a busy service gathers calls, never waits long, and does not wait for a single call."""
 
 import asyncio
 from collections.abc import Callable

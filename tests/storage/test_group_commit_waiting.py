@@ -1,4 +1,4 @@
-"""Group commit: every wait is bounded, and everybody is answered, whoever goes away or is stopped."""
+"""Group commit: every wait is bounded, and every caller is answered, also after a cancellation or a stop."""
 
 import asyncio
 import contextlib

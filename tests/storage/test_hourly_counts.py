@@ -1,4 +1,4 @@
-"""Hours of traffic: added up by account, hour and provider, summed by stretches, and forgotten."""
+"""Hourly counts: added by account, hour and provider, summed in buckets, and deleted."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ async def count(store: Store, *rows: hourly_counts.CountIncrement) -> None:
 async def summed(store: Store, account_id: str = "acc_1", **window: int) -> list[hourly_counts.BucketTotal]:
     async with store.scanning() as tx:
         found = await hourly_counts.sums(tx, account_id, **(ALL | window))
-    return sorted(found, key=lambda one: (one.place, one.provider))
+    return sorted(found, key=lambda one: (one.bucket, one.provider))
 
 
 def test_an_hour_begins_with_its_first_microsecond() -> None:
@@ -70,7 +70,7 @@ async def test_sums_are_cut_into_stretches_from_the_first_hour_on(store: Store) 
         store, *(CountIncrement(account_id="acc_1", hour=hour, messages=10 ** (hour - 9)) for hour in range(9, 17))
     )
     found = await summed(store, from_hour=10, until_hour=16, hours=3)
-    assert [(one.place, one.messages) for one in found] == [(0, 1_110), (1, 1_110_000)]
+    assert [(one.bucket, one.messages) for one in found] == [(0, 1_110), (1, 1_110_000)]
 
 
 async def test_counts_from_an_hour_on_are_those_of_all_providers(store: Store) -> None:

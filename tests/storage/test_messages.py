@@ -93,3 +93,14 @@ async def test_filters_narrow_a_page_alone_and_together(store: Store) -> None:
     for chosen, found in expected:
         assert await page_of(store, "acc_1", chosen) == found, chosen
     assert await page(store, limit=1, tag="b") == ["em_2"]
+
+
+async def test_the_account_of_a_message_is_found(store: Store) -> None:
+    async with store.transaction() as tx:
+        for number in range(5):
+            await samples.add_account(tx, f"acc_{number}")
+        await messages.insert(tx, [samples.message("em_1", "acc_3"), samples.message("em_2", "acc_0")])
+    async with store.scanning() as tx:
+        assert await messages.account_of(tx, "em_1") == "acc_3"
+        assert await messages.account_of(tx, "em_2") == "acc_0"
+        assert await messages.account_of(tx, "em_3") is None

@@ -1,4 +1,4 @@
-"""Every way through the list of messages shows the same, reads by its own index, and stops where it is told to."""
+"""Every index of the message list returns the same messages, is read alone, and stops at the floor."""
 
 import dataclasses
 import itertools

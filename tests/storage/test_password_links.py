@@ -1,4 +1,4 @@
-"""Links for passwords: one for each person, taken once, forgotten when they have expired."""
+"""Password links: one for each user, used once, deleted when they have expired."""
 
 import pytest
 
@@ -22,9 +22,9 @@ async def test_a_new_link_replaces_the_one_before_it_and_no_other(store: Store) 
 async def test_a_link_is_taken_once(store: Store) -> None:
     async with store.transaction() as tx:
         await password_links.replace(tx, link("one"))
-        assert await password_links.take(tx, b"other") is None
-        assert await password_links.take(tx, b"one") == link("one")
-        assert await password_links.take(tx, b"one") is None
+        assert await password_links.consume(tx, b"other") is None
+        assert await password_links.consume(tx, b"one") == link("one")
+        assert await password_links.consume(tx, b"one") is None
 
 
 async def test_the_links_of_a_person_can_be_made_worthless(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""PostgreSQL keeps plans: those that it makes while a new database is empty must suit one with a million rows too."""
+"""PostgreSQL caches plans: those made for an empty database must suit one with a million rows too."""
 
 import re
 from collections.abc import AsyncIterator
@@ -19,17 +19,23 @@ FILES = (
     "queue.",
     "queue_views.first",
     "queue_views.make_named_ready",
-    "queue_views.still_free",
+    "queue_views.still_unleased",
     "recipients.",
     "suppressions.find",
-    "traffic.",
+    "hourly_counts.",
     "webhook_attempts.",
     "webhook_deliveries.",
     "webhooks.",
 )
-# These read an index from its beginning, as far as they are told or while it is small; every endpoint once a minute; or
-# accounts by another name than their id.
-READING_ON = {"accounts.by_name", "queue.is_longer_than", "webhooks.removed", "webhook_deliveries.sweep_untold"}
+# These read an index from its beginning, up to a limit or while it is small; every endpoint once a minute; accounts by
+# name; or all accounts, for the message of an asynchronous bounce.
+READING_ON = {
+    "accounts.by_name",
+    "messages.account_of",
+    "queue.is_longer_than",
+    "webhooks.removed",
+    "webhook_deliveries.sweep_undelivered",
+}
 SCAN = re.compile(r"(?:Bitmap Index Scan on|(?:Index|Index Only) Scan(?: Backward)? using|Seq Scan on) (\w+)")
 COMPARED = re.compile(r"\((\w+) (?:=|<=?|>=?) ")
 INDEXES = """

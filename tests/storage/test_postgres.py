@@ -396,11 +396,13 @@ async def turn_over(store: Store, times: int) -> None:
             await queue.insert(tx, rows, {"em_1": 1}, now=1)
             await queue.is_due(tx, now=5)
             await queue.promote(tx, now=5, limit=5)
-            lanes = await queue.lanes(tx, after="", limit=5)
-            claimed = await queue.claim(tx, [queue.ClaimRequest(lane, 5) for lane in lanes], lease_until=9, worker="w")
+            queue_keys = await queue.queue_keys(tx, after="", limit=5)
+            claimed = await queue.claim(
+                tx, [queue.ClaimRequest(queue_key, 5) for queue_key in queue_keys], lease_until=9, worker="w"
+            )
             keys = [one.key for one in claimed]
             await queue.extend(tx, keys, lease_until=10, worker="w")
-            await queue.hand_back(tx, keys[:1], now=1, worker="w")
+            await queue.release(tx, keys[:1], now=1, worker="w")
             await queue.postpone(tx, [(key, 10) for key in keys[1:]], worker="w")
             await queue.remove(tx, keys)
 

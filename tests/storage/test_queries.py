@@ -22,34 +22,34 @@ ENGINES = {SOURCE / "storage" / f"{name}.py" for name in ("sqlite", "sqlite_conn
 ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many"}
 # A name that is put together in the code, and what it can become.
 COMPOSED = {
-    "audit.{}": [f"audit.{check}" for check in consistency.CHECKS],
+    "consistency.{}": [f"consistency.{check}" for check in consistency.CHECKS],
     "messages_listed.floor_by_{}": [f"messages_listed.floor_by_{walk}" for walk in messages.ListIndex],
     "messages_listed.page_by_{}": [f"messages_listed.page_by_{walk}" for walk in messages.ListIndex],
 }
 # Once in the life of a database: the `store` of these tests has lived through it.
 RUN_ELSEWHERE = {"migrations.create_table"}
-# The audit is meant to read everything, and so is an operator's look at what waits.
-READING_ALL = ("audit.", "queue_views.", "webhook_views.")
-# Tables of a row or a few, an operator's question, the rare late bounce, the walk over its own result, and sums over a
-# few rows an hour.
+# Consistency checks read everything, and so do the views of operators.
+READING_ALL = ("consistency.", "queue_views.", "webhook_views.")
+# Tables of a few rows, a request of operators, the rare asynchronous bounce, recursion over its own result, and sums
+# over a few rows an hour.
 WITHOUT_INDEX = {
     "accounts.by_name",
-    "access.bump",
-    "access.version",
+    "access_version.bump",
+    "access_version.version",
     "dkim_keys.newest",
     "dkim_keys.of_domains",
-    "late_bounces.account_of",
+    "messages.account_of",
     "migrations.is_recorded",
     "migrations.lock",
-    "pools.heard_since",
-    "pools.sweep",
+    "provider_queues.heard_since",
+    "provider_queues.sweep",
     "queue.is_longer_than",
-    "queue.lanes",
+    "queue.queue_keys",
     "rates.sweep",
-    "traffic.sums",
+    "hourly_counts.sums",
     "users.sweep_tokens",
     "webhook_deliveries.endpoints",
-    "webhook_deliveries.sweep_untold",
+    "webhook_deliveries.sweep_undelivered",
 }
 BATCHED = {"fetch_many", "execute_many"}
 DIALECTS = ("sqlite", "postgres")
@@ -164,6 +164,51 @@ def test_names_are_the_file_and_the_query() -> None:
 def test_a_query_that_is_there_twice_is_refused() -> None:
     with pytest.raises(LookupError, match="twice"):
         queries.parse("file", "-- name: one\nSELECT 1;\n-- name: one\nSELECT 2;\n")
+
+
+def test_an_include_stands_for_the_part_of_its_file() -> None:
+    text = """-- part: filters
+    AND a = $1
+    AND b = $2
+
+-- name: one
+-- First.
+SELECT 1 WHERE TRUE
+    -- include: filters
+LIMIT 1;
+
+-- name: two
+-- Second.
+SELECT 2 WHERE FALSE
+-- include: filters
+;
+"""
+    assert queries.parse("file", text) == {
+        "file.one": "-- First.\nSELECT 1 WHERE TRUE\n    AND a = $1\n    AND b = $2\nLIMIT 1;",
+        "file.two": "-- Second.\nSELECT 2 WHERE FALSE\n    AND a = $1\n    AND b = $2\n;",
+    }
+
+
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        ("-- name: one\nSELECT 1\n-- include: filters\n;\n", r"file: include of a part .* not exist: \['filters'\]"),
+        ("-- part: a\nx\n-- part: a\ny\n", "file: part 'a' is defined twice"),
+        ("-- part: a\nx\n-- part: b\n-- include: a\n", "file: part 'b' includes another one"),
+    ],
+)
+def test_a_wrong_include_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(LookupError, match=problem):
+        queries.parse("file", text)
+
+
+def test_every_include_is_resolved_and_every_part_included() -> None:
+    for dialect in DIALECTS:
+        assert [name for name, text in queries.load(dialect).items() if "-- include" in text or "-- part" in text] == []
+    for file in resources.files("postroad.storage").joinpath("sql").iterdir():
+        text = file.read_text(encoding="utf-8")
+        parts, includes = (set(re.findall(rf"-- {word}: (\w+)", text)) for word in ("part", "include"))
+        assert parts == includes, file.name
 
 
 def test_an_override_replaces_only_what_it_names() -> None:

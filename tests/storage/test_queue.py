@@ -1,4 +1,4 @@
-"""The queue: lanes take turns, claims are leases, and what is due comes back by time."""
+"""The queue: scheduled queues share the workers, claims are leases, and due recipients become ready again."""
 
 from collections.abc import Sequence
 
@@ -33,21 +33,21 @@ async def promote(store: Store, now: int, *, most: int = 100) -> int:
         return await queue.promote(tx, now=now, limit=most)
 
 
-async def lanes(store: Store, *, after: str = "", most: int = 100) -> list[str]:
+async def queue_keys(store: Store, *, after: str = "", most: int = 100) -> list[str]:
     async with store.reading() as tx:
-        return await queue.lanes(tx, after=after, limit=most)
+        return await queue.queue_keys(tx, after=after, limit=most)
 
 
 async def test_what_is_accepted_is_ready_at_once_and_claimed_oldest_first(store: Store) -> None:
     await fill(store, [recipient(number) for number in (3, 1, 2)])
-    lane = queue.queue_key_of("example.org", "acc_1")
-    claimed = await claim(store, queue.ClaimRequest(lane, 2))
+    queue_key = queue.queue_key_of("example.org", "acc_1")
+    claimed = await claim(store, queue.ClaimRequest(queue_key, 2))
     assert [one.recipient_id for one in claimed] == ["rcp_0001", "rcp_0002"]
     assert claimed[0] == queue.Claimed(
-        "acc_1", "em_acc_1_1", "rcp_0001", lane, "Person1@example.org", "person1@example.org", 1234, 0, 0, NOW
+        "acc_1", "em_acc_1_1", "rcp_0001", queue_key, "Person1@example.org", "person1@example.org", 1234, 0, 0, NOW
     )
-    assert [one.recipient_id for one in await claim(store, queue.ClaimRequest(lane, 2))] == ["rcp_0003"]
-    assert await claim(store, queue.ClaimRequest(lane, 2)) == []
+    assert [one.recipient_id for one in await claim(store, queue.ClaimRequest(queue_key, 2))] == ["rcp_0003"]
+    assert await claim(store, queue.ClaimRequest(queue_key, 2)) == []
 
 
 async def test_lanes_are_domains_of_accounts_and_each_shows_once(store: Store) -> None:
@@ -59,11 +59,11 @@ async def test_lanes_are_domains_of_accounts_and_each_shows_once(store: Store) -
     ]
     await fill(store, rows)
     everyone = ["a.example acc_1", "a.example acc_2", "b.example acc_1"]
-    assert await lanes(store) == everyone
-    assert await lanes(store, most=2) == everyone[:2]
-    assert await lanes(store, after=everyone[0]) == everyone[1:]
-    assert await lanes(store, after=everyone[-1]) == []
-    assert [queue.domain_of(lane) for lane in everyone] == ["a.example", "a.example", "b.example"]
+    assert await queue_keys(store) == everyone
+    assert await queue_keys(store, most=2) == everyone[:2]
+    assert await queue_keys(store, after=everyone[0]) == everyone[1:]
+    assert await queue_keys(store, after=everyone[-1]) == []
+    assert [queue.domain_of(queue_key) for queue_key in everyone] == ["a.example", "a.example", "b.example"]
 
 
 async def test_a_claim_takes_so_many_of_each_lane(store: Store) -> None:
@@ -85,21 +85,21 @@ async def test_recipients_of_one_message_are_claimed_together(store: Store) -> N
 async def test_only_what_was_queued_before_a_time_is_claimed_when_asked_so(store: Store) -> None:
     await fill(store, [recipient(1)], now=NOW)
     await fill(store, [recipient(2)], now=NOW + 10)
-    lane = queue.queue_key_of("example.org", "acc_1")
-    claimed = await claim(store, queue.ClaimRequest(lane, 5, queued_before=NOW))
+    queue_key = queue.queue_key_of("example.org", "acc_1")
+    claimed = await claim(store, queue.ClaimRequest(queue_key, 5, queued_before=NOW))
     assert [one.recipient_id for one in claimed] == ["rcp_0001"]
 
 
 async def test_a_claim_comes_back_when_its_lease_ends_and_that_is_counted(store: Store) -> None:
     await fill(store, [recipient(1)])
-    lane = queue.queue_key_of("example.org", "acc_1")
-    await claim(store, queue.ClaimRequest(lane, 1))
+    queue_key = queue.queue_key_of("example.org", "acc_1")
+    await claim(store, queue.ClaimRequest(queue_key, 1))
     assert await promote(store, LEASE - 1) == 0
     async with store.reading() as tx:
         assert not await queue.is_due(tx, now=LEASE - 1)
         assert await queue.is_due(tx, now=LEASE)
     assert await promote(store, LEASE) == 1
-    (again,) = await claim(store, queue.ClaimRequest(lane, 1), worker="w2")
+    (again,) = await claim(store, queue.ClaimRequest(queue_key, 1), worker="w2")
     assert again.lost_leases == 1
     assert again.attempt_count == 0
 
@@ -120,10 +120,10 @@ async def test_what_is_handed_back_is_ready_and_nothing_is_counted(store: Store)
     await fill(store, [recipient(1)])
     (held,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     async with store.transaction() as tx:
-        await queue.hand_back(tx, [held.key], now=NOW, worker="somebody else")
-    assert await lanes(store) == []
+        await queue.release(tx, [held.key], now=NOW, worker="somebody else")
+    assert await queue_keys(store) == []
     async with store.transaction() as tx:
-        await queue.hand_back(tx, [held.key], now=NOW, worker="w1")
+        await queue.release(tx, [held.key], now=NOW, worker="w1")
     (again,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     assert again == held
 
@@ -133,7 +133,7 @@ async def test_a_postponed_recipient_waits_and_its_attempt_is_counted(store: Sto
     (held,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))
     async with store.transaction() as tx:
         await queue.postpone(tx, [(held.key, NOW + 5)], worker="w1")
-    assert await lanes(store) == []
+    assert await queue_keys(store) == []
     assert await promote(store, NOW + 4) == 0
     assert await promote(store, NOW + 5) == 1
     (again,) = await claim(store, queue.ClaimRequest("example.org acc_1", 1))

@@ -1,4 +1,4 @@
-"""The queue as an operator sees it: how much there is of what, and who may be changed."""
+"""The queue as operators see it: counts, filters, and which recipients can be changed."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ async def claim(store: Store, most: int = 1) -> list[queue.Key]:
     async with store.transaction() as tx:
         claimed = await queue.claim(tx, [queue.ClaimRequest(QUEUE_KEY, most)], lease_until=NOW + 60, worker="w")
         # Recipients of one message come together; these tests want so many and no more.
-        await queue.hand_back(tx, [one.key for one in claimed[most:]], now=NOW, worker="w")
+        await queue.release(tx, [one.key for one in claimed[most:]], now=NOW, worker="w")
     return [one.key for one in claimed[:most]]
 
 
@@ -116,20 +116,20 @@ async def test_what_nobody_holds_is_found_among_what_is_held(store: Store) -> No
     await add(store, "rcp_1", "rcp_2", "rcp_3")
     (held,) = await claim(store)
     async with store.scanning() as tx:
-        free = await queue_views.free(tx, ALL, limit=10)
+        free = await queue_views.unleased(tx, ALL, limit=10)
     assert sorted(one.recipient_id for one in free) == ["rcp_2", "rcp_3"]
     async with store.transaction() as tx:
-        still = await queue_views.still_free(tx, [held, *(one.key for one in free)])
+        still = await queue_views.still_unleased(tx, [held, *(one.key for one in free)])
         assert sorted(one.recipient_id for one in still) == ["rcp_2", "rcp_3"]
         assert still[0].email_key == "person0@example.org"
-        assert await queue_views.still_free(tx, []) == []
+        assert await queue_views.still_unleased(tx, []) == []
 
 
 async def test_what_is_kept_for_a_change_cannot_be_claimed_meanwhile(store: Store, reopen: Reopen) -> None:
     await add(store, "rcp_1")
     other = await reopen()
     async with store.transaction() as tx:
-        (free,) = await queue_views.still_free(tx, [("acc_1", "em_1", "rcp_1")])
+        (free,) = await queue_views.still_unleased(tx, [("acc_1", "em_1", "rcp_1")])
         claiming = asyncio.create_task(claim(other))
         await asyncio.sleep(0)
         await queue.remove(tx, [free.key])

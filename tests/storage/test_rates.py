@@ -1,4 +1,4 @@
-"""Shared rates on both engines: written once a batch, found again, forgotten when they tell nothing."""
+"""Shared request rates on both engines: written once a batch, found again, deleted when full."""
 
 from postroad.model import throttle
 from postroad.storage import rates

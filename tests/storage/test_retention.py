@@ -1,4 +1,4 @@
-"""What is kept no longer goes by its time alone, of every account, and never without what belongs to it."""
+"""Retention: mail is deleted by its age alone, for every account, with everything that belongs to it."""
 
 import asyncio
 
@@ -6,16 +6,29 @@ from postroad.storage import async_bounces, attempts, messages, recipients, rete
 from postroad.storage.store import Store
 from tests.storage import samples
 
-TABLES = ("messages", "bodies", "recipients", "attempts", "message_tags", "late_bounces")
+TABLES = ("messages", "bodies", "recipients", "attempts", "message_tags", "async_bounces")
 
 
-def bounce(message_id: str, received_at: int = 1) -> async_bounces.LateBounce:
+def bounce(message_id: str, received_at: int = 1) -> async_bounces.AsyncBounce:
     place = ("acc_1", message_id, f"rcp_{message_id}_0", received_at)
-    return async_bounces.LateBounce(*place, "failed", "5.1.1", "address", "no such user")
+    return async_bounces.AsyncBounce(*place, "failed", "5.1.1", "address", "no such user")
 
 
 def attempt(message_id: str) -> attempts.Attempt:
-    words = ("pool", "mx.example.net", "192.0.2.1", "", "content", "delivered", None, "accepted", 250, "2.0.0", "Ok", 0)
+    words = (
+        "provider_queue",
+        "mx.example.net",
+        "192.0.2.1",
+        "",
+        "content",
+        "delivered",
+        None,
+        "accepted",
+        250,
+        "2.0.0",
+        "Ok",
+        0,
+    )
     return attempts.Attempt("acc_1", message_id, f"rcp_{message_id}_0", 1, 5, *words)
 
 

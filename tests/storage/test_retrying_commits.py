@@ -1,4 +1,4 @@
-"""Insisting: an item is offered until the store takes it, its end is told once, and a close does not wait for ever."""
+"""Retried commits: an item is submitted until it is recorded, settled once, and close waits for a bounded time."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -12,20 +12,20 @@ from postroad.storage.store import ConstraintViolated, Store
 from tests.storage import samples
 from tests.storage.group_commits import POISON, Commit, Gate, Ledger, commit_on, hold_first
 
-TIMEOUT_SECONDS = 60.0
-AWAY = errors.ServiceUnavailable("the store cannot be reached", retry_after=5)
+TIMEOUT_SECONDS = 600.0
+AWAY = errors.ServiceUnavailable("the database cannot be reached", retry_after=5)
 
 
 @dataclass
 class Owner:
-    """Somebody who insists, and what they were told."""
+    """An owner of retried commits, and what it was notified of."""
 
     commit: Commit
     settled: list[tuple[int, int | Exception]] = field(default_factory=list)
     refused: list[tuple[int, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.insisting: retrying_commits.RetryingCommits[int, int] = retrying_commits.RetryingCommits(
+        self.retrying: retrying_commits.RetryingCommits[int, int] = retrying_commits.RetryingCommits(
             self.commit,
             settled=lambda number, outcome: self.settled.append((number, outcome)),
             refused=lambda waiting, trouble: self.refused.append((waiting, trouble.code)),
@@ -33,11 +33,11 @@ class Owner:
 
     def offer(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            self.insisting.submit(number)
+            self.retrying.submit(number)
 
     async def close(self) -> int:
-        """Close with patience."""
-        return await self.insisting.close(seconds=TIMEOUT_SECONDS)
+        """Close with a generous limit."""
+        return await self.retrying.close(seconds=TIMEOUT_SECONDS)
 
 
 @dataclass
@@ -84,9 +84,9 @@ def gate(store: Store) -> Gate:
 async def test_items_of_one_moment_are_one_transaction_and_each_is_told_of_once(store: Store, ledger: Ledger) -> None:
     owner = Owner(commit_on(store, ledger))
     owner.offer([1, 2, 3])
-    assert (owner.insisting.waiting, owner.insisting.is_retrying) == (3, False)
+    assert (owner.retrying.waiting, owner.retrying.is_retrying) == (3, False)
     assert await owner.close() == 0
-    assert owner.insisting.waiting == 0
+    assert owner.retrying.waiting == 0
     assert owner.settled == [(1, 10), (2, 20), (3, 30)]
     assert owner.refused == []
     assert ledger.batches == [[1, 2, 3]]
@@ -100,10 +100,10 @@ async def test_a_store_in_trouble_is_offered_the_same_again_until_it_takes_it(
     owner = Owner(commit_on(gate, ledger))
     owner.offer([1, 2])
     await timers.counted(6)
-    assert (owner.insisting.waiting, owner.insisting.is_retrying, owner.settled) == (2, True, [])
+    assert (owner.retrying.waiting, owner.retrying.is_retrying, owner.settled) == (2, True, [])
     gate.trouble = None
     assert await owner.close() == 0
-    assert not owner.insisting.is_retrying
+    assert not owner.retrying.is_retrying
     assert sorted(owner.settled, key=lambda told: told[0]) == [(1, 10), (2, 20)]
     assert await samples.count(gate._behind, "ledger") == 2
 
@@ -124,7 +124,7 @@ async def test_a_line_that_is_full_is_trouble_as_well(gate: Gate, ledger: Ledger
     first = await hold_first(commit, gate)
     owner = Owner(commit)
     owner.offer([1, 2])
-    assert owner.insisting.is_retrying
+    assert owner.retrying.is_retrying
     assert owner.refused == [(2, "temporary_failure")]
     gate.opened.set()
     assert await owner.close() == 0
@@ -152,7 +152,7 @@ async def test_an_outage_is_told_of_once_a_second_with_the_number_of_those_who_w
     owner.offer(range(30))
     await timers.counted(90)
     assert owner.refused == [(30, "service_unavailable")]
-    owner.insisting._report_at -= TIMEOUT_SECONDS  # which have passed
+    owner.retrying._report_at -= TIMEOUT_SECONDS  # which have passed
     await timers.counted(150)
     assert owner.refused == [(30, "service_unavailable")] * 2
     gate.trouble = None
@@ -167,7 +167,7 @@ async def test_whoever_closes_gives_up_after_a_while_and_nothing_is_offered_any_
     owner = Owner(commit_on(gate, ledger))
     owner.offer([1, 2, 3])
     await timers.counted(3)
-    assert await owner.insisting.close(seconds=0.01) == 3
+    assert await owner.retrying.close(seconds=0.01) == 3
     assert len(timers.handles) == 3
     assert all(handle.cancelled() for handle in timers.handles)
     await owner.commit.close()
@@ -181,7 +181,7 @@ async def test_what_is_refused_after_giving_up_is_not_offered_again(gate: Gate, 
     owner = Owner(commit_on(gate, ledger))
     owner.offer([1, 2])
     await gate.reached.wait()
-    assert await owner.insisting.close(seconds=0.01) == 2
+    assert await owner.retrying.close(seconds=0.01) == 2
     gate.opened.set()
     await owner.commit.close()
     assert (gate.transactions, timers.waits, owner.settled, owner.refused) == (1, [], [], [])
@@ -192,7 +192,7 @@ async def test_what_is_recorded_after_giving_up_is_told_of_all_the_same(gate: Ga
     owner = Owner(commit_on(gate, ledger))
     owner.offer([1])
     await gate.reached.wait()
-    assert await owner.insisting.close(seconds=0.01) == 1
+    assert await owner.retrying.close(seconds=0.01) == 1
     gate.opened.set()
     await owner.commit.close()
     assert owner.settled == [(1, 10)]

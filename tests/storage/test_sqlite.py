@@ -31,11 +31,11 @@ sys.stdin.read()
 # Commits message after message, and says so after each commit.
 COMMIT_FOREVER = """
 import asyncio, sys
-from postroad.storage import messages, opening
+from postroad.storage import messages, open_store
 from tests.storage import samples
 
 async def main():
-    store = await opening.open_current(sys.argv[1], migrate=True)
+    store = await open_store.open_current(sys.argv[1], migrate=True)
     for number in range(100_000):
         batch = [samples.message(f"em_{number}_{place}", mime=bytes(3000)) for place in range(3)]
         async with store.transaction() as tx:
@@ -50,7 +50,7 @@ FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
 from postroad import errors
-from postroad.storage import messages, opening
+from postroad.storage import messages, open_store
 from tests.storage import samples
 
 def limit(size):
@@ -61,7 +61,7 @@ async def write(store, name, size):
         await messages.insert(tx, [samples.message(name, mime=bytes(size))])
 
 async def main():
-    store = await opening.open_current("sqlite:///" + sys.argv[1], migrate=True)
+    store = await open_store.open_current("sqlite:///" + sys.argv[1], migrate=True)
     await write(store, "em_before", 10)
     log = Path(sys.argv[1] + "-wal").stat().st_size
     for size in (100, 20_000_000):
@@ -306,10 +306,10 @@ async def test_what_is_still_in_use_when_a_store_is_closed_may_end_and_is_let_go
 async def test_a_file_that_vanished_is_an_outage_and_not_an_empty_store(sqlite_store: SqliteStore) -> None:
     file_of(sqlite_store).rename(file_of(sqlite_store).with_suffix(".moved"))
     with pytest.raises(errors.ServiceUnavailable):
-        await samples.scan(sqlite_store, "access.version")
+        await samples.scan(sqlite_store, "access_version.version")
     assert not file_of(sqlite_store).exists()
     file_of(sqlite_store).with_suffix(".moved").rename(file_of(sqlite_store))
-    assert await samples.scan(sqlite_store, "access.version") == [(0,)]
+    assert await samples.scan(sqlite_store, "access_version.version") == [(0,)]
 
 
 async def test_scans_that_overlap_without_end_do_not_let_the_log_grow_without_end(

@@ -1,4 +1,4 @@
-"""The list of addresses to leave alone: by account, the first reason stays, and it can be paged and undone."""
+"""The suppression list: by account, the first reason is kept, and entries can be paged and removed."""
 
 import msgspec
 import pytest

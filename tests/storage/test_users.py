@@ -1,4 +1,4 @@
-"""People and their tokens."""
+"""Users and their tokens."""
 
 import pytest
 

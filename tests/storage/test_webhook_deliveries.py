@@ -1,4 +1,4 @@
-"""Deliveries on their way: claimed endpoint by endpoint, counted when claimed, and recorded by who holds the lease."""
+"""Pending webhook deliveries: claimed by endpoint, counted when claimed, and recorded by the lease holder."""
 
 import asyncio
 
@@ -279,15 +279,15 @@ async def test_what_is_handed_back_is_ready_and_its_attempt_was_none(store: Stor
     await add(store, webhook(), delivery(1), delivery(2))
     held = await claim(store)
     async with store.transaction() as tx:
-        await webhook_deliveries.hand_back(tx, [one.key for one in held], worker="somebody else")
-        await webhook_deliveries.hand_back(tx, [], worker="w1")
+        await webhook_deliveries.release(tx, [one.key for one in held], worker="somebody else")
+        await webhook_deliveries.release(tx, [], worker="w1")
     assert await endpoints(store) == []
     async with store.transaction() as tx:
-        await webhook_deliveries.hand_back(tx, [held[0].key], worker="w1")
+        await webhook_deliveries.release(tx, [held[0].key], worker="w1")
     assert await claim(store) == [held[0]]
     async with store.transaction() as tx:
-        await webhook_deliveries.hand_back(tx, [held[1].key], worker="w1")
-        await webhook_deliveries.hand_back(tx, [held[1].key], worker="w1")
+        await webhook_deliveries.release(tx, [held[1].key], worker="w1")
+        await webhook_deliveries.release(tx, [held[1].key], worker="w1")
     assert (await log(store))[1].attempt_count == 0
 
 
@@ -297,7 +297,7 @@ async def test_what_has_ended_or_was_lost_cannot_be_handed_back(store: Store) ->
     await record(store, result(ended))
     await promote(store, LEASE)
     async with store.transaction() as tx:
-        await webhook_deliveries.hand_back(tx, [ended.key, lost.key], worker="w1")
+        await webhook_deliveries.release(tx, [ended.key, lost.key], worker="w1")
     assert [(one.state, one.attempt_count) for one in await log(store)] == [("succeeded", 1), ("ready", 1)]
 
 

@@ -1,4 +1,4 @@
-"""Deliveries as a log: read by their own account and endpoint, newest first, and forgotten some at a time."""
+"""The webhook log: read by its own account and endpoint, newest first, and deleted in batches."""
 
 import asyncio
 
@@ -50,10 +50,10 @@ async def sweep_removed(store: Store, webhook_id: str = "whk_1") -> int:
         return await webhook_deliveries.sweep_removed(tx, "acc_1", webhook_id)
 
 
-async def sweep_untold(store: Store, before: int) -> int:
+async def sweep_undelivered(store: Store, before: int) -> int:
     place = cursors.at(identifiers.WEBHOOK_DELIVERY, before)
     async with store.transaction() as tx:
-        return await webhook_deliveries.sweep_untold(tx, created_before=place)
+        return await webhook_deliveries.sweep_undelivered(tx, created_before=place)
 
 
 async def test_a_delivery_is_read_as_it_was_written(store: Store) -> None:
@@ -164,7 +164,7 @@ async def test_what_could_not_be_told_for_long_goes_some_at_a_time(store: Store,
     old = [delivery(-3), delivery(-2, state="waiting"), delivery(-1)]
     kept = [delivery(-9, state="failed", ended_at=NOW - 8), delivery(0)]
     await add(store, webhook(enabled=enabled), *old, *kept, *(attempt(one) for one in (*old, *kept)))
-    assert [await sweep_untold(store, NOW) for _ in range(3)] == [2, 1, 0]
+    assert [await sweep_undelivered(store, NOW) for _ in range(3)] == [2, 1, 0]
     assert await log(store) == kept
     assert await samples.count(store, "webhook_attempts") == 2
 
@@ -173,7 +173,7 @@ async def test_what_removed_endpoints_have_left_is_swept_with_them(store: Store)
     await add(store, webhook(), delivery(-1))
     async with store.transaction() as tx:
         await webhooks.remove(tx, "whk_1", now=NOW)
-    assert await sweep_untold(store, NOW) == 0
+    assert await sweep_undelivered(store, NOW) == 0
 
 
 async def test_a_sweep_on_postgres_waits_for_nobody_and_leaves_no_attempt_behind(clean_postgres_url: str) -> None:

@@ -1,4 +1,4 @@
-"""What waits for receivers, counted: by state, by the endpoint's flag, and without what removed endpoints left."""
+"""Counts of pending webhook deliveries: by state and enabled flag, without those of removed endpoints."""
 
 from postroad.storage import webhook_views, webhooks
 from postroad.storage.store import Store

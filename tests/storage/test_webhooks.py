@@ -1,4 +1,4 @@
-"""Endpoints and their secrets: one for each account, seen while it is there, and signed by what is good now."""
+"""Endpoints and their secrets: one endpoint for each account, signed with the secrets that have not expired."""
 
 import msgspec
 import pytest

@@ -11,7 +11,7 @@ from postroad.storage import store
 
 ACTIVE = "active"
 SUSPENDED = "suspended"
-# Who suspends.
+# Who suspended an account.
 OPERATOR = "operator"
 BOUNCE_GUARD = "bounce_guard"
 
@@ -32,7 +32,7 @@ class Account:
 
 
 async def insert(tx: store.Transaction, account_id: str, *, name: str, now: int) -> None:
-    """Make an account without credits."""
+    """Create an account without credits."""
     await tx.execute("accounts.insert", account_id, name, now)
 
 
@@ -43,12 +43,12 @@ async def by_id(tx: store.Transaction, account_id: str) -> Account | None:
 
 
 async def by_name(tx: store.Transaction, name: str, *, limit: int) -> list[Account]:
-    """The accounts that people call so; names need not be unique."""
+    """The accounts with this name; names need not be unique."""
     return [Account(*row) for row in await tx.fetch("accounts.by_name", name, limit)]
 
 
 async def page(tx: store.Transaction, *, after: str, limit: int) -> list[Account]:
-    """Accounts in order of their making."""
+    """Accounts in order of creation."""
     return [Account(*row) for row in await tx.fetch("accounts.page", after, limit)]
 
 
@@ -63,11 +63,11 @@ async def resume(tx: store.Transaction, account_id: str) -> bool:
 
 
 async def cooled(tx: store.Transaction, *, suspended_until: int, limit: int) -> list[str]:
-    """Accounts that the bounce guard suspended up to this time, the first ones first."""
+    """Accounts that the bounce guard suspended up to this time, oldest first."""
     return [str(row[0]) for row in await tx.fetch("accounts.cooled", suspended_until, limit)]
 
 
 async def lock(tx: store.Transaction, account_ids: Iterable[str]) -> Mapping[str, Account]:
-    """The accounts by id, held until the transaction ends."""
+    """The accounts by id, locked until the transaction ends."""
     rows = await tx.fetch_many("accounts.lock", [(account_id,) for account_id in sorted(set(account_ids))])
     return {row[0]: Account(*row) for row in rows}

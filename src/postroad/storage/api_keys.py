@@ -5,7 +5,7 @@ from typing import Final
 
 from postroad.storage import store
 
-# No list is without a bound; callers page through longer ones.
+# Every list has a limit; callers page through longer ones.
 MAX_ROWS: Final = 10_000
 
 
@@ -25,13 +25,13 @@ class ApiKey:
 
 
 async def insert(tx: store.Transaction, key: ApiKey, *, key_hash: bytes) -> None:
-    """Make a key."""
+    """Store a key."""
     row = (key.id, key.account_id, key.credential_id, key.name, key_hash, key.hint, key.scopes, key.created_at)
     await tx.execute("api_keys.insert", *row)
 
 
 async def by_hash(tx: store.Transaction, key_hash: bytes) -> ApiKey | None:
-    """The key behind a secret; revoked when its credential is."""
+    """The key with this hash; revoked when its credential is."""
     row = await tx.fetch_one("api_keys.by_hash", key_hash)
     return ApiKey(*row) if row else None
 
@@ -42,11 +42,11 @@ async def of_account(tx: store.Transaction, account_id: str, *, after: str = "",
 
 
 async def revoke(tx: store.Transaction, account_id: str, key_id: str, *, now: int) -> str | None:
-    """Stop a key; its name, or None when there is no such live one."""
+    """Revoke a key; returns its name, or None when there is no such active key."""
     rows = await tx.fetch("api_keys.revoke", account_id, key_id, now)
     return str(rows[0][0]) if rows else None
 
 
 async def touch(tx: store.Transaction, key_id: str, *, now: int) -> None:
-    """Remember the last use."""
+    """Store the time of the last use."""
     await tx.execute("api_keys.touch", key_id, now)

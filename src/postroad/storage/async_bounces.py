@@ -1,4 +1,4 @@
-"""Reports that came back after a recipient was final: a log beside the recipient, whose state they never change."""
+"""Asynchronous bounces and complaints: reports about recipients that are final, whose status they never change."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,8 @@ import msgspec
 from postroad.storage import store
 
 
-class LateBounce(msgspec.Struct, frozen=True):
-    """A row of `late_bounces`."""
+class AsyncBounce(msgspec.Struct, frozen=True):
+    """A row of `async_bounces`."""
 
     account_id: str
     message_id: str
@@ -21,29 +21,23 @@ class LateBounce(msgspec.Struct, frozen=True):
 
 
 class ReportedRecipient(msgspec.Struct, frozen=True):
-    """What a report has to be held against: a recipient's address and how far it is."""
+    """What a report is matched with: the address and status of a recipient."""
 
     id: str
     email_key: str
     status: str
 
 
-async def account_of(tx: store.Transaction, message_id: str) -> str | None:
-    """The account that a message belongs to: one look into the index for each account, so for rare questions only."""
-    row = await tx.fetch_one("late_bounces.account_of", message_id)
-    return str(row[0]) if row else None
-
-
 async def addressees(tx: store.Transaction, account_id: str, message_id: str) -> list[ReportedRecipient]:
     """The recipients of one message."""
-    return [ReportedRecipient(*row) for row in await tx.fetch("late_bounces.addressees", account_id, message_id)]
+    return [ReportedRecipient(*row) for row in await tx.fetch("async_bounces.addressees", account_id, message_id)]
 
 
-async def insert(tx: store.Transaction, bounces: Sequence[LateBounce]) -> None:
-    """Write reports down."""
-    await tx.execute_many("late_bounces.insert", [msgspec.structs.astuple(bounce) for bounce in bounces])
+async def insert(tx: store.Transaction, bounces: Sequence[AsyncBounce]) -> None:
+    """Store reports."""
+    await tx.execute_many("async_bounces.insert", [msgspec.structs.astuple(bounce) for bounce in bounces])
 
 
-async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[LateBounce]:
-    """What was reported about one message, by recipient and time."""
-    return [LateBounce(*row) for row in await tx.fetch("late_bounces.of_message", account_id, message_id)]
+async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[AsyncBounce]:
+    """The reports about one message, by recipient and time."""
+    return [AsyncBounce(*row) for row in await tx.fetch("async_bounces.of_message", account_id, message_id)]

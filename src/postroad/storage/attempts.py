@@ -1,4 +1,4 @@
-"""The log of attempts: when, where, how, what the destination said, and what followed from it."""
+"""The log of delivery attempts: time, host, TLS, the reply, and its classification."""
 
 from collections.abc import Sequence
 
@@ -8,14 +8,14 @@ from postroad.storage import store
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A row of `attempts`. `duration` is in microseconds; `host` is empty when there was none to speak to."""
+    """A row of `attempts`. `duration` is in microseconds; `host` is empty when none was reached."""
 
     account_id: str
     message_id: str
     recipient_id: str
     started_at: int
     duration: int
-    pool: str
+    provider_queue: str
     host: str
     address: str
     tls: str
@@ -30,7 +30,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class FinalRefusal(msgspec.Struct, frozen=True):
-    """An attempt that was the end of a recipient, with its address."""
+    """An attempt that ended with a final refusal, with the recipient's address."""
 
     message_id: str
     recipient_id: str
@@ -44,7 +44,7 @@ class FinalRefusal(msgspec.Struct, frozen=True):
 
 
 async def insert(tx: store.Transaction, attempts: Sequence[Attempt]) -> None:
-    """Write attempts."""
+    """Store attempts."""
     await tx.execute_many("attempts.insert", [msgspec.structs.astuple(attempt) for attempt in attempts])
 
 
@@ -54,5 +54,5 @@ async def of_message(tx: store.Transaction, account_id: str, message_id: str) ->
 
 
 async def latest_refused(tx: store.Transaction, account_id: str, *, limit: int) -> list[FinalRefusal]:
-    """The latest refusals of an account's mail, newest first."""
+    """The latest final refusals of an account's mail, newest first."""
     return [FinalRefusal(*row) for row in await tx.fetch("attempts.latest_refused", account_id, limit)]

@@ -1,4 +1,4 @@
-"""The journal of an account: who did what. Entries are written with the change that they tell of, and never changed."""
+"""The audit log of an account: who did what. An entry is written in the transaction of its change and never updated."""
 
 from typing import Final
 
@@ -6,12 +6,12 @@ import msgspec
 
 from postroad.storage import store
 
-# Few enough that a send never waits for a sweep longer than for another send.
+# Small enough that a sweep delays a send no longer than another send does.
 SWEEP_ROWS: Final = 1_000
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A row of `journal`. `actor` is what the person was called then; `user_id` is theirs, who may be gone by now."""
+    """A row of `audit_log`. `actor` is the name at that time; the user of `user_id` may have been removed since."""
 
     account_id: str
     id: str
@@ -27,16 +27,16 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 async def insert(tx: store.Transaction, entry: Entry) -> None:
-    """Write an entry."""
-    await tx.execute("journal.insert", *msgspec.structs.astuple(entry))
+    """Store an entry."""
+    await tx.execute("audit_log.insert", *msgspec.structs.astuple(entry))
 
 
 async def page(tx: store.Transaction, account_id: str, *, before: str, limit: int) -> list[Entry]:
     """An account's entries, newest first."""
-    rows = await tx.fetch("journal.page", account_id, before, limit)
+    rows = await tx.fetch("audit_log.page", account_id, before, limit)
     return [Entry(*row) for row in rows]
 
 
 async def sweep(tx: store.Transaction, *, before: int) -> int:
-    """Forget up to SWEEP_ROWS entries of before this time; returns how many."""
-    return await tx.execute("journal.sweep", before, SWEEP_ROWS)
+    """Delete up to SWEEP_ROWS entries from before this time; returns how many."""
+    return await tx.execute("audit_log.sweep", before, SWEEP_ROWS)

@@ -5,7 +5,7 @@ from typing import Final
 
 from postroad.storage import store
 
-# No list is without a bound; callers page through longer ones.
+# Every list has a limit; callers page through longer ones.
 MAX_ROWS: Final = 10_000
 
 
@@ -24,13 +24,13 @@ class Credential:
 
 
 async def insert(tx: store.Transaction, credential: Credential) -> None:
-    """Make a credential."""
+    """Store a credential."""
     row = (credential.id, credential.account_id, credential.name, credential.username)
     await tx.execute("credentials.insert", *row, credential.password_hash, credential.created_at)
 
 
 async def by_username(tx: store.Transaction, username: str) -> Credential | None:
-    """The credential behind an SMTP username."""
+    """The credential with this SMTP username."""
     row = await tx.fetch_one("credentials.by_username", username)
     return Credential(*row) if row else None
 
@@ -49,7 +49,7 @@ async def of_account(
 
 
 async def default_of(tx: store.Transaction, account_id: str) -> str | None:
-    """The id of the account's first credential, the scope for callers without one of their own."""
+    """The id of the account's first credential, used for callers without one of their own."""
     row = await tx.fetch_one("credentials.default_of", account_id)
     return str(row[0]) if row else None
 
@@ -61,10 +61,10 @@ async def first_live(tx: store.Transaction, account_id: str) -> str | None:
 
 
 async def revoke(tx: store.Transaction, account_id: str, credential_id: str, *, now: int) -> bool:
-    """Stop a credential; False when there is no such live one."""
+    """Revoke a credential; False when there is no such active one."""
     return await tx.execute("credentials.revoke", account_id, credential_id, now) == 1
 
 
 async def touch(tx: store.Transaction, credential_id: str, *, now: int) -> None:
-    """Remember the last use."""
+    """Store the time of the last use."""
     await tx.execute("credentials.touch", credential_id, now)

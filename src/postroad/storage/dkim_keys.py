@@ -1,4 +1,4 @@
-"""Keys that sign for sender domains. The private half is stored sealed; the newest key of a domain is in use."""
+"""DKIM keys of sender domains. The private key is stored encrypted; the newest key of a domain signs."""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ class DkimKey:
 
 
 async def insert(tx: store.Transaction, key: DkimKey) -> None:
-    """Keep a key."""
+    """Store a key."""
     row = (key.account_id, key.domain_id, key.selector, key.private_key, key.public_key, key.created_at)
     await tx.execute("dkim_keys.insert", *row)
 
@@ -33,9 +33,9 @@ async def of_domains(tx: store.Transaction, account_id: str, *, first: str, last
     """The keys that sign for an account's domains with ids from `first` to `last`, by the domain's id."""
     rows = await tx.fetch("dkim_keys.of_domains", account_id, first, last)
     keys = [DkimKey(*row) for row in rows]
-    return {key.domain_id: key for key in keys}  # the last one of a domain stays
+    return {key.domain_id: key for key in keys}  # the newest key of a domain comes last
 
 
 async def remove(tx: store.Transaction, account_id: str, domain_id: str) -> int:
-    """Forget the keys of a domain; how many there were."""
+    """Delete the keys of a domain; returns how many there were."""
     return await tx.execute("dkim_keys.remove", account_id, domain_id)

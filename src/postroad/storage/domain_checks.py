@@ -1,4 +1,4 @@
-"""What DNS last said of the records that a sender domain should have; one row for each purpose."""
+"""The results of the last DNS check of a sender domain; one row for each purpose."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from postroad.storage import store
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A row of `domain_checks`. `found` are the texts of the same kind that stand there, one on each line."""
+    """A row of `domain_checks`. `found` are the published records of the same kind, one on each line."""
 
     account_id: str
     domain_id: str
@@ -20,16 +20,16 @@ class Check(msgspec.Struct, frozen=True):
 
 
 async def put(tx: store.Transaction, checks: Sequence[Check]) -> None:
-    """Write what DNS says now."""
+    """Store the results of a check."""
     await tx.execute_many("domain_checks.put", [msgspec.structs.astuple(check) for check in checks])
 
 
 async def of_domain(tx: store.Transaction, account_id: str, domain_id: str) -> dict[str, Check]:
-    """What DNS last said of a domain, by purpose."""
+    """The last results of a domain, by purpose."""
     checks = [Check(*row) for row in await tx.fetch("domain_checks.of_domain", account_id, domain_id)]
     return {check.purpose: check for check in checks}
 
 
 async def remove(tx: store.Transaction, account_id: str, domain_id: str) -> None:
-    """Forget what DNS said of a domain."""
+    """Delete the results of a domain."""
     await tx.execute("domain_checks.remove", account_id, domain_id)

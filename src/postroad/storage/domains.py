@@ -1,13 +1,13 @@
-"""Sender domains, by their A-label names. A name can be claimed by many accounts, but proven by one."""
+"""Sender domains, by their A-label names. Many accounts can register a name, but only one can verify it."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from postroad.storage import store
 
-# No list is without a bound; callers page through longer ones.
+# Every list has a limit; callers page through longer ones.
 MAX_ROWS: Final = 10_000
-# Whose word it is that a domain is an account's.
+# Who verified a domain.
 OPERATOR: Final = "operator"
 DNS: Final = "dns"
 
@@ -28,7 +28,7 @@ class Domain:
 
 
 async def insert(tx: store.Transaction, domain: Domain) -> bool:
-    """Register a domain; False when the account has it already, or says it is proven and another has proven it."""
+    """Register a domain; False when the account has it already, or it is verified here and by another account."""
     row = (domain.id, domain.account_id, domain.name, domain.verified_at, domain.created_at, domain.verified_by)
     return await tx.execute("domains.insert", *row) == 1
 
@@ -51,49 +51,51 @@ async def of_account(tx: store.Transaction, account_id: str, *, after: str = "",
 
 
 async def verified_owner(tx: store.Transaction, name: str) -> str | None:
-    """The account that has proven a name."""
+    """The account that has verified a name."""
     row = await tx.fetch_one("domains.verified_owner", name)
     return str(row[0]) if row else None
 
 
 async def verify(tx: store.Transaction, account_id: str, domain_id: str, *, by: str, now: int) -> bool:
-    """Mark a domain as proven, by `OPERATOR` or `DNS`; False when it was already, by the same or by an operator."""
+    """Mark a domain as verified by `OPERATOR` or `DNS`; False when it was already, by the same or by an operator."""
     return await tx.execute("domains.verify", account_id, domain_id, now, by) == 1
 
 
 async def set_warm(tx: store.Transaction, account_id: str, domain_id: str, *, warm: bool) -> bool:
-    """Say whether a domain may do without warm-up; False when there is no such domain."""
+    """Set whether a domain skips the warm-up; False when there is no such domain."""
     return await tx.execute("domains.set_warm", account_id, domain_id, int(warm)) == 1
 
 
 async def unverify(tx: store.Transaction, account_id: str, domain_id: str, *, failing_before: int) -> bool:
-    """Take back what DNS has proven and denies since before that time; False when it is not so."""
+    """Unverify a domain that DNS verified and that has failed since before that time; False when it does not apply."""
     return await tx.execute("domains.unverify", account_id, domain_id, failing_before) == 1
 
 
 async def claim_due(tx: store.Transaction, *, now: int, until: int, limit: int) -> list[Domain]:
-    """Domains that DNS is to be asked about, the most patient first; nobody else gets them until then."""
+    """Domains whose DNS check is due, longest due first; they are claimed until `until`."""
     return [Domain(*row) for row in await tx.fetch("domains.claim_due", now, until, limit)]
 
 
-async def checked(
+async def record_check(
     tx: store.Transaction, account_id: str, domain_id: str, *, check_at: int, failing_since: int | None
 ) -> bool:
-    """Note when DNS is asked next, and since when it says no; False when the domain is gone."""
-    return await tx.execute("domains.checked", account_id, domain_id, check_at, failing_since) == 1
+    """Store the time of the next DNS check, and since when it fails; False when the domain is gone."""
+    return await tx.execute("domains.record_check", account_id, domain_id, check_at, failing_since) == 1
 
 
-async def mark_asked(tx: store.Transaction, account_id: str, domain_id: str, *, now: int, not_since: int) -> bool:
-    """Note that somebody has DNS asked now; False when there is no such domain, or somebody has since then."""
-    return await tx.execute("domains.mark_asked", account_id, domain_id, now, not_since) == 1
+async def mark_check_requested(
+    tx: store.Transaction, account_id: str, domain_id: str, *, now: int, not_since: int
+) -> bool:
+    """Note that a DNS check is requested now; False when there is no such domain, or one was requested since then."""
+    return await tx.execute("domains.mark_check_requested", account_id, domain_id, now, not_since) == 1
 
 
-async def asked_at(tx: store.Transaction, account_id: str, domain_id: str) -> int | None:
-    """When somebody last had DNS asked."""
-    row = await tx.fetch_one("domains.asked_at", account_id, domain_id)
+async def check_requested_at(tx: store.Transaction, account_id: str, domain_id: str) -> int | None:
+    """When a DNS check was last requested."""
+    row = await tx.fetch_one("domains.check_requested_at", account_id, domain_id)
     return int(row[0]) if row else None
 
 
 async def remove(tx: store.Transaction, account_id: str, domain_id: str) -> bool:
-    """Forget a domain."""
+    """Delete a domain."""
     return await tx.execute("domains.remove", account_id, domain_id) == 1

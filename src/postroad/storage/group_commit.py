@@ -1,13 +1,13 @@
 """Group commit: one mechanism for every hot write.
 
-Concurrent calls of one operation are gathered while the commit before them is on its way to disk, and then go down as
-one transaction. A flush to disk costs nearly the same for one row as for a hundred, so the busier the service, the
-cheaper each call. An idle service commits a lone call at once. A busy one would commit whoever comes first alone, and
-make all others wait for that: it lets half as many come together as took part last time, for no longer than that took.
+Concurrent calls of one operation are gathered while the previous commit is written to disk, and then committed as one
+transaction. A flush to disk costs nearly the same for one row as for a hundred, so calls get cheaper under load. An
+idle service commits a single call at once. A busy one would commit the first call alone and make the others wait, so
+it waits for half the previous batch, at most as long as the previous commit took.
 
-A call returns after its commit. Refusals of single items are values and do not disturb their neighbours; a batch that
-fails for any reason but the store itself is repeated item by item, so that one poisonous item hurts only itself. When
-the store fails, everyone in the batch is told. Every caller gets an answer, even when the committing task is stopped.
+A call returns after its commit. Refusals of single items are values and do not affect the rest of the batch. A batch
+that fails for another reason than the store is repeated item by item, so that one bad item fails alone. When the store
+fails, every caller in the batch gets the error. Every caller gets an answer, even when the committing task is stopped.
 """
 
 import asyncio
@@ -24,30 +24,28 @@ Result = TypeVar("Result")
 Item_contra = TypeVar("Item_contra", contravariant=True)
 Operation = Callable[[store.Transaction, Sequence[Item]], Awaitable[Sequence[Result | errors.PostroadError]]]
 
-# What a store raises when it is away, full or slow: the next item would fare no better.
-TROUBLE = (errors.ServiceUnavailable, errors.TemporaryFailure)
-# For items whose size is told: one commit stays short, for the first in it waits for the last.
+# Of the sizes that callers pass: one commit stays short, because the first item in it waits for the last.
 MAX_BYTES = 32 * 1024 * 1024
-# A commit that took longer waited for something that is no measure of how soon others come.
+# A commit that took longer says nothing about how soon the next calls arrive.
 MAX_GATHERING_SECONDS = 0.02
-# Large items fill the memory long before the line is long: at most this many full batches wait.
+# Large items fill memory before `max_waiting` is reached: at most this many full batches wait.
 WAITING_BATCHES = 8
 
 
 class Commits(Protocol[Item_contra, Result]):
-    """Where calls of one operation are taken; each is answered when it is on disk."""
+    """Accepts calls of one operation; each returns when it is on disk."""
 
     async def submit(self, item: Item_contra, *, size: int = 0) -> Result:
         """Run the operation on the item; returns when its transaction is on disk."""
 
     def start(self, item: Item_contra, *, size: int = 0) -> asyncio.Future[Result]:
-        """The same for whoever does not wait: the future has its result when the transaction is on disk."""
+        """The same without waiting: the future has its result when the transaction is on disk."""
 
     async def recover(self, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
-        """If the store refused the last transaction, or is late: try a small one, which raises what it says now."""
+        """If the last transaction failed or timed out: try a small one, which raises the store's current error."""
 
     async def close(self) -> None:
-        """Take no more, and wait until everything that was submitted is answered."""
+        """Accept no more calls, and wait until every submitted one is answered."""
 
 
 @dataclass(slots=True)
@@ -84,7 +82,7 @@ class GroupCommit(Generic[Item, Result]):
         self._committing: list[_Call[Item, Result]] = []
         self._runner: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        # There while calls are let come together; has its result when there are enough of them.
+        # Set while calls are gathered; has its result when there are enough of them.
         self._gathering: asyncio.Future[None] | None = None
         self._enough = 0
         self._is_failing = False
@@ -95,7 +93,7 @@ class GroupCommit(Generic[Item, Result]):
         return await self.start(item, size=size)
 
     def start(self, item: Item, *, size: int = 0) -> asyncio.Future[Result]:
-        """The same for whoever does not wait: the future has its result when the transaction is on disk."""
+        """The same without waiting: the future has its result when the transaction is on disk."""
         self._refuse_when_closing_or_full(size)
         loop = asyncio.get_running_loop()
         result: asyncio.Future[Result] = loop.create_future()
@@ -112,14 +110,14 @@ class GroupCommit(Generic[Item, Result]):
         return result
 
     async def recover(self, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
-        """If the store refused the last transaction, or is late: try a small one, which raises what it says now."""
+        """If the last transaction failed or timed out: try a small one, which raises the store's current error."""
         if self._is_failing:
             async with self._database.transaction() as tx:
                 await write(tx)
             self._is_failing = False
 
     async def close(self) -> None:
-        """Take no more, and wait until everything that was submitted is answered."""
+        """Accept no more calls, and wait until every submitted one is answered."""
         self._is_closing = True
         if self._gathering is not None:
             _end_wait(self._gathering)
@@ -137,7 +135,7 @@ class GroupCommit(Generic[Item, Result]):
             raise queue_full()
 
     def _refuse_expired(self) -> None:
-        """Calls wait equally long, so they run out of time in order, and one alarm does for all."""
+        """All calls wait equally long, so they expire in order, and one timer is enough."""
         loop = asyncio.get_running_loop()
         while self._waiting and self._waiting[0].deadline <= loop.time():
             _answer(self._take(), timed_out())
@@ -151,7 +149,7 @@ class GroupCommit(Generic[Item, Result]):
         return call
 
     async def _run(self) -> None:
-        # Let the calls that are ready in this turn of the loop join the first batch.
+        # Let the calls of this turn of the event loop join the first batch.
         await asyncio.sleep(0)
         loop = asyncio.get_running_loop()
         while self._waiting:
@@ -163,7 +161,7 @@ class GroupCommit(Generic[Item, Result]):
             await self._gather(took_part // 2, seconds=min(loop.time() - began, MAX_GATHERING_SECONDS))
 
     async def _gather(self, enough: int, *, seconds: float) -> None:
-        """Let so many calls come together, for so long at the most; after a lone call nothing is waited for."""
+        """Wait for `enough` calls, at most `seconds`; after a single call there is no wait."""
         if len(self._waiting) >= enough or self._is_closing:
             return
         loop = asyncio.get_running_loop()
@@ -176,14 +174,14 @@ class GroupCommit(Generic[Item, Result]):
             alarm.cancel()
 
     def _end(self, runner: asyncio.Task[None]) -> None:
-        """Nobody may go on waiting for a runner that was stopped, or never got to start."""
+        """Answer everyone who waits for a runner that was stopped, or never started."""
         if runner.cancelled() or runner.exception() is not None:
             lost, self._committing = self._committing, []
             if runner is self._runner:
                 lost += [self._take() for _ in range(len(self._waiting))]
             _refuse(lost, stopping())
         if not runner.cancelled() and isinstance(bug := runner.exception(), Exception):
-            runner.get_loop().call_exception_handler({"message": "group commit has a bug", "exception": bug})
+            runner.get_loop().call_exception_handler({"message": "group commit failed unexpectedly", "exception": bug})
 
     def _next_batch(self) -> list[_Call[Item, Result]]:
         batch: list[_Call[Item, Result]] = []
@@ -192,18 +190,18 @@ class GroupCommit(Generic[Item, Result]):
             if batch and size + self._waiting[0].size > self._max_bytes:
                 break
             call = self._take()
-            if not call.result.done():  # else the caller went away while it waited
+            if not call.result.done():  # else the caller was cancelled while it waited
                 batch.append(call)
                 size += call.size
         return batch
 
     async def _commit(self, batch: Sequence[_Call[Item, Result]]) -> None:
-        if len(batch) < 2:  # noqa: PLR2004 - nothing to take apart
+        if len(batch) < 2:  # noqa: PLR2004 - nothing to split
             await self._commit_each(batch)
             return
         try:
             results = await self._transact(batch)
-        except TROUBLE as trouble:
+        except store.UNAVAILABLE as trouble:
             _refuse(batch, trouble)
         except Exception:  # noqa: BLE001 - the item that caused it will get it
             await self._commit_each(batch)
@@ -215,7 +213,7 @@ class GroupCommit(Generic[Item, Result]):
         for position, call in enumerate(batch):
             try:
                 (result,) = await self._transact([call])
-            except TROUBLE as trouble:
+            except store.UNAVAILABLE as trouble:
                 _refuse(batch[position:], trouble)
                 return
             except Exception as failure:  # noqa: BLE001 - the caller gets it; none is swallowed
@@ -227,11 +225,11 @@ class GroupCommit(Generic[Item, Result]):
         try:
             async with self._database.transaction() as tx:
                 results = await self._operation(tx, [call.item for call in batch])
-                # Before the commit: an operation that answers for another number of items has done nobody knows what.
+                # Before the commit: an operation that returns another number of results has a bug.
                 if len(results) != len(batch):
                     msg = f"{len(batch)} items, but {len(results)} results"
                     raise RuntimeError(msg)
-        except TROUBLE:
+        except store.UNAVAILABLE:
             self._is_failing = True
             raise
         self._is_failing = False
@@ -244,25 +242,25 @@ def _end_wait(wait: asyncio.Future[None]) -> None:
 
 
 def stopping() -> errors.ServiceUnavailable:
-    """The refusal of whatever a stop has overtaken."""
+    """The refusal of a call during shutdown."""
     return errors.ServiceUnavailable("the service is stopping; try again with the same key", retry_after=5)
 
 
 def queue_full() -> errors.TemporaryFailure:
-    """The refusal of one for whom there is no place to wait."""
+    """The refusal of a call when too many wait."""
     return errors.TemporaryFailure(
-        "too many requests wait for the store; nothing was accepted, try again", retry_after=1
+        "too many requests are waiting for the database; nothing was accepted, try again", retry_after=1
     )
 
 
 def timed_out() -> errors.TemporaryFailure:
-    """The refusal of one that has waited as long as it may."""
-    msg = "the store did not take this request in time; nothing was accepted, try again with the same key"
+    """The refusal of a call that has waited as long as it may."""
+    msg = "the database did not respond in time; nothing was accepted, try again with the same key"
     return errors.TemporaryFailure(msg, retry_after=1)
 
 
 def _refuse(calls: Iterable[_Call[Item, Result]], trouble: errors.PostroadError) -> None:
-    """Each caller raises an error of its own: a shared one would gather the tracebacks of them all."""
+    """Give each caller its own error: a shared one would collect the tracebacks of all of them."""
     for call in calls:
         own = type(trouble)(trouble.message, retry_after=trouble.retry_after)
         own.__cause__ = trouble.__cause__
@@ -270,7 +268,7 @@ def _refuse(calls: Iterable[_Call[Item, Result]], trouble: errors.PostroadError)
 
 
 def _answer(call: _Call[Item, Result], result: Result | Exception) -> None:
-    if call.result.done():  # the caller went away while its transaction was on the way to disk
+    if call.result.done():  # the caller was cancelled during the commit
         return
     if isinstance(result, Exception):
         call.result.set_exception(result)

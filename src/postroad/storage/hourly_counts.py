@@ -1,6 +1,6 @@
-"""What was accepted and what became of it, by account, hour (UTC) and mailbox provider: what charts are made of.
+"""Accepted messages and results, by account, hour (UTC) and mailbox provider: the data of charts.
 
-Written in the transaction of the mail itself, under the account's lock: so what a chart shows did happen, and once.
+Written in the transaction of the mail itself, under the account's lock, so every event is counted exactly once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ SWEEP_ROWS = 1_000
 
 
 class CountIncrement(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be counted in an hour. What has no provider, such as all that was accepted, has an empty one."""
+    """What to add to an hour. `provider` is empty for counts without one, such as accepted messages."""
 
     account_id: str
     hour: int
@@ -28,9 +28,9 @@ class CountIncrement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BucketTotal(msgspec.Struct, frozen=True):
-    """What a provider has come to in a stretch of hours; `place` is which stretch it is, from 0."""
+    """The counts of a provider in a bucket of several hours; `bucket` is its number, from 0."""
 
-    place: int
+    bucket: int
     provider: str
     messages: int
     recipients: int
@@ -46,27 +46,27 @@ def hour_of(time: int) -> int:
 
 
 async def add(tx: store.Transaction, rows: Sequence[CountIncrement]) -> None:
-    """Count more."""
-    await tx.execute_many("traffic.add", _merged(rows))
+    """Add to the counts."""
+    await tx.execute_many("hourly_counts.add", _merged(rows))
 
 
 async def sums(
     tx: store.Transaction, account_id: str, *, from_hour: int, until_hour: int, hours: int
 ) -> list[BucketTotal]:
-    """What an account has come to from one hour until another one, by stretches of so many hours; not what is zero."""
-    rows = await tx.fetch("traffic.sums", account_id, from_hour, until_hour, hours)
+    """The counts of an account between two hours, in buckets of `hours` hours; empty buckets are left out."""
+    rows = await tx.fetch("hourly_counts.sums", account_id, from_hour, until_hour, hours)
     return [BucketTotal(*row) for row in rows]
 
 
 async def since(tx: store.Transaction, account_id: str, *, from_hour: int) -> Sequence[int | None]:
-    """The six counts of an account from an hour on; None where there is nothing."""
-    row = await tx.fetch_one("traffic.since", account_id, from_hour)
+    """The six counts of an account from an hour on; None when there are none."""
+    row = await tx.fetch_one("hourly_counts.since", account_id, from_hour)
     return tuple(row or ())
 
 
 async def sweep(tx: store.Transaction, *, until_hour: int) -> int:
-    """Forget hours up to this one that nobody looks at any more, some at a time; returns how many rows went."""
-    return await tx.execute("traffic.sweep", until_hour, SWEEP_ROWS)
+    """Delete up to SWEEP_ROWS rows of hours up to this one; returns how many."""
+    return await tx.execute("hourly_counts.sweep", until_hour, SWEEP_ROWS)
 
 
 def _merged(rows: Iterable[CountIncrement]) -> list[store.Row]:

@@ -1,4 +1,4 @@
-"""Idempotency keys: written with the message they stand for, or not at all."""
+"""Idempotency keys: stored in the transaction of their message."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,7 +7,7 @@ import msgspec
 from postroad.storage import store
 
 Pair = tuple[str, str]
-# Few enough that a send never waits for a sweep longer than for another send.
+# Small enough that a sweep delays a send no longer than another send does.
 SWEEP_ROWS = 1_000
 
 
@@ -23,7 +23,7 @@ class NewKey(msgspec.Struct, frozen=True):
 
 
 class StoredKey(msgspec.Struct, frozen=True):
-    """A key that was used: the hash of its body and the message it made."""
+    """A used key: the hash of the request body and the message that it created."""
 
     body_hash: bytes
     message_id: str
@@ -36,10 +36,10 @@ async def find(tx: store.Transaction, pairs: Iterable[Pair], *, now: int) -> Map
 
 
 async def insert(tx: store.Transaction, keys: Sequence[NewKey]) -> None:
-    """Write the keys of accepted messages."""
+    """Store the keys of accepted messages."""
     await tx.execute_many("idempotency.insert", [msgspec.structs.astuple(key) for key in keys])
 
 
 async def sweep(tx: store.Transaction, *, now: int) -> int:
-    """Forget up to SWEEP_ROWS expired keys; returns how many."""
+    """Delete up to SWEEP_ROWS expired keys; returns how many."""
     return await tx.execute("idempotency.sweep", now, SWEEP_ROWS)

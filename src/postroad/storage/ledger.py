@@ -1,7 +1,7 @@
 """The ledger: every change of a balance, with its reason.
 
 The entries of an account always sum to its balances. `record` is the only function that moves credits, and it writes
-entry and balance together, so the rule cannot be broken from outside; `postroad audit` proves it over the whole store.
+entry and balance together. `postroad verify` checks this for the whole database.
 """
 
 import collections
@@ -14,7 +14,7 @@ from postroad.storage import store
 
 
 class Kind(StrEnum):
-    """Why credits moved."""
+    """The reason of an entry."""
 
     GRANT = "grant"
     RESERVE = "reserve"
@@ -36,7 +36,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 async def record(tx: store.Transaction, entries: Sequence[Entry]) -> None:
-    """Write entries and move the balances by their sums."""
+    """Store entries and change the balances by their sums."""
     sums: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
     for entry in entries:
         sums[entry.account_id][0] += entry.available

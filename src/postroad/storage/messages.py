@@ -1,4 +1,4 @@
-"""Messages with their bodies and tags. Ids sort by time, so an id is a cursor and a time is an id's beginning."""
+"""Messages with their bodies and tags. Ids sort by time, so an id is a cursor and a time is the prefix of an id."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from postroad.storage import store
 
 
 class NewMessage(msgspec.Struct, frozen=True, array_like=True):
-    """An accepted message as it is first written."""
+    """A new message."""
 
     id: str
     account_id: str
@@ -31,7 +31,7 @@ class NewMessage(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A row of `messages`, without what only its own page needs."""
+    """A row of `messages`, without the stored response."""
 
     id: str
     account_id: str
@@ -48,7 +48,7 @@ class Message:
 
 
 class Outgoing(msgspec.Struct, frozen=True):
-    """What delivery needs of a message."""
+    """What delivery needs from a message."""
 
     account_id: str
     id: str
@@ -58,7 +58,7 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 
 class EventDetails(msgspec.Struct, frozen=True):
-    """What an event tells of a recipient and its message."""
+    """What an event contains about a recipient and its message."""
 
     email: str
     sender_key: str
@@ -67,7 +67,7 @@ class EventDetails(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What a list shows; None filters nothing."""
+    """The filters of a list; None matches everything."""
 
     after: str
     before: str
@@ -80,7 +80,7 @@ class Filter:
 
 
 class ListIndex(StrEnum):
-    """The ways through an account's messages that have an index."""
+    """The indexes by which an account's messages can be listed."""
 
     RECIPIENT = "recipient"
     QUEUE = "queue"
@@ -92,14 +92,14 @@ class ListIndex(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """The way to walk, and the id of the last entry that it may look at; None when it may go to the end."""
+    """The index to read, and the id of the last entry to read; None to read to the end."""
 
     index: ListIndex
     floor: str | None
 
 
 async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
-    """Write accepted messages, their bodies and their tags."""
+    """Store accepted messages, their bodies and their tags."""
     await tx.execute_many("messages.insert", [_row(message) for message in messages])
     await tx.add_rows("bodies", ("account_id", "message_id", "mime"), [(m.account_id, m.id, m.mime) for m in messages])
     tags = [(m.account_id, tag, m.id) for m in messages for tag in m.tags]
@@ -117,8 +117,14 @@ async def by_id(tx: store.Transaction, account_id: str, message_id: str) -> Mess
     return Message(*row) if row else None
 
 
+async def account_of(tx: store.Transaction, message_id: str) -> str | None:
+    """The account that a message belongs to. Reads the index once for each account, so for rare requests only."""
+    row = await tx.fetch_one("messages.account_of", message_id)
+    return str(row[0]) if row else None
+
+
 async def response(tx: store.Transaction, account_id: str, message_id: str) -> tuple[bytes, str] | None:
-    """The body of a message's 202 as it was sent, and its request id."""
+    """The body of the 202 response to a message as it was sent, and its request id."""
     row = await tx.fetch_one("messages.response", account_id, message_id)
     return (bytes(row[0]), str(row[1])) if row else None
 
@@ -130,13 +136,13 @@ async def body(tx: store.Transaction, account_id: str, message_id: str) -> bytes
 
 
 async def plan_scan(tx: store.Transaction, account_id: str, chosen: Filter, *, limit: int) -> ScanPlan:
-    """The way on which `most` entries lead furthest back: the most telling filter, as far as indexes know."""
-    ways = _usable_indexes(chosen)
-    if len(ways) == 1 and chosen.source is None and not chosen.words:
-        return ScanPlan(next(iter(ways)), None)  # every entry passes, so none is looked at in vain
+    """The index in which `limit` entries reach furthest back: the most selective filter."""
+    usable = _usable_indexes(chosen)
+    if len(usable) == 1 and chosen.source is None and not chosen.words:
+        return ScanPlan(next(iter(usable)), None)  # every entry matches, so none is read in vain
     between = (account_id, chosen.after, chosen.before)
     floors: dict[ListIndex, str] = {}
-    for index, key in ways.items():
+    for index, key in usable.items():
         keys = () if index in (ListIndex.QUEUE, ListIndex.TIME) else (key,)
         row = await tx.fetch_one(f"messages_listed.floor_by_{index}", *between, limit - 1, *keys)
         if row is None:
@@ -147,7 +153,7 @@ async def plan_scan(tx: store.Transaction, account_id: str, chosen: Filter, *, l
 
 
 def _usable_indexes(chosen: Filter) -> dict[ListIndex, str]:
-    """The ways that the filters open, and what each looks for; those that are short as a rule come first."""
+    """The indexes that the filters allow, with their keys; usually short ones first."""
     is_queued = chosen.status == mail.MessageStatus.QUEUED
     keys = {
         ListIndex.RECIPIENT: chosen.recipient_key,
@@ -162,7 +168,7 @@ def _usable_indexes(chosen: Filter) -> dict[ListIndex, str]:
 async def page(
     tx: store.Transaction, account_id: str, chosen: Filter, *, limit: int, index: ListIndex = ListIndex.TIME
 ) -> list[Message]:
-    """An account's messages, newest first: from `after` on, before `before`. The way has to be one that is open."""
+    """An account's messages, newest first: from `after` on, before `before`. The filters must allow the index."""
     words = (*chosen.words, *[""] * (search_query.MAX_WORDS - len(chosen.words)))
     filters = (chosen.status, chosen.source, chosen.sender_key, chosen.recipient_key, chosen.tag, *words)
     between = (account_id, chosen.after, chosen.before, limit)
@@ -171,18 +177,18 @@ async def page(
 
 
 async def outgoing(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -> list[Outgoing]:
-    """What is sent of messages that are named by account and id, as far as they have a body."""
+    """What is sent of messages, given by account and id, as far as they have a body."""
     return [Outgoing(*row) for row in await tx.fetch_many("messages.outgoing", messages) if row[4] is not None]
 
 
-async def about(
+async def event_details(
     tx: store.Transaction, recipients: Sequence[tuple[str, str, str]]
 ) -> dict[tuple[str, str, str], EventDetails]:
-    """What events tell of recipients that are named by account, message and id, by these names."""
-    rows = await tx.fetch_many("messages.about", recipients)
+    """The event details of recipients, given by account, message and id."""
+    rows = await tx.fetch_many("messages.event_details", recipients)
     return {(row[0], row[1], row[2]): EventDetails(*row[3:]) for row in rows}
 
 
 async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str, int]]) -> None:
-    """Write how messages ended whose recipients are all final: account, id, status, billing, and when."""
+    """Store the end of messages whose recipients are all final: account, id, status, billing, and time."""
     await tx.execute_many("messages.finish", rows)

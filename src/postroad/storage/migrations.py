@@ -1,8 +1,8 @@
 """Numbered migrations, forwards only.
 
 `migration_scripts/<engine>/0001_name.sql` are applied in order, all pending ones in one transaction, under a lock, so
-that hosts that start together do not meet. A schema that is newer than this version of Postroad is refused: an old
-binary must not write to it. Looking never writes: a service may run with rights that do not allow it to change the
+that hosts that start together migrate once. A schema that is newer than this version of Postroad is refused: an old
+version must not write to it. Checking the version never writes, so a service can run without the right to change the
 schema.
 """
 
@@ -21,7 +21,7 @@ class Migration(NamedTuple):
 
 
 class SchemaError(RuntimeError):
-    """The schema of the database does not fit this version of Postroad."""
+    """The schema of the database does not match this version of Postroad."""
 
 
 def known(dialect: str) -> list[Migration]:
@@ -60,7 +60,7 @@ async def require_current(database: store.Store) -> None:
     _refuse_newer(current, migrations)
     if current < migrations[-1].version:
         needed = migrations[-1].version
-        msg = f"the database schema is at version {current}, this Postroad needs {needed}: run 'postroad migrate'"
+        msg = f"the database schema is at version {current}, but this version needs {needed}: run 'postroad migrate'"
         raise SchemaError(msg)
 
 
@@ -76,5 +76,5 @@ async def _version(tx: store.Transaction) -> int:
 def _refuse_newer(current: int, migrations: list[Migration]) -> None:
     newest = migrations[-1].version
     if current > newest:
-        msg = f"the database schema is at version {current}, this Postroad knows only {newest}: use a newer Postroad"
+        msg = f"the database schema is at version {current}, but this version knows only {newest}: use a newer Postroad"
         raise SchemaError(msg)

@@ -15,21 +15,21 @@ async def open_store(url: str, *, connections: int = 10) -> store.Store:
         return await postgres.connect(url, connections=connections)
     if scheme == "sqlite":
         return sqlite.SqliteStore(sqlite_path(url))
-    msg = f"database.url: {scheme!r} is not known; write sqlite:///path/to/file.db or postgresql://host/name"
+    msg = f"database.url: {scheme!r} is not supported; use sqlite:///path/to/file.db or postgresql://host/name"
     raise ValueError(msg)
 
 
 def sqlite_path(url: str) -> Path:
-    """`sqlite:///relative.db` and `sqlite:////absolute.db`, as most tools read them."""
+    """`sqlite:///relative.db` and `sqlite:////absolute.db`, as in SQLAlchemy."""
     path = url.removeprefix("sqlite:///")
     if path == url or not path:
-        msg = f"database.url: {url!r} names no file; write sqlite:///path/to/file.db"
+        msg = f"database.url: {url!r} names no file; use sqlite:///path/to/file.db"
         raise ValueError(msg)
     return Path(path)
 
 
 async def open_current(url: str, *, connections: int = 10, migrate: bool) -> store.Store:
-    """Open a store and make sure that its schema is the one this version knows, migrating it when allowed."""
+    """Open a store and require the schema of this version, migrating it when allowed."""
     opened = await open_store(url, connections=connections)
     try:
         if migrate:

@@ -1,11 +1,11 @@
-"""Links by which a person chooses a password, once. Of a token only its hash is kept."""
+"""One-time links to set a password. Only the hash of a token is stored."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
 from postroad.storage import store
 
-# Few enough that a send never waits for a sweep longer than for another send.
+# Small enough that a sweep delays a send no longer than another send does.
 SWEEP_ROWS: Final = 1_000
 
 
@@ -20,28 +20,28 @@ class Link:
 
 
 async def replace(tx: store.Transaction, link: Link) -> None:
-    """Make a link; those that the person had before do not work any more."""
+    """Create a link; earlier links of the user stop working."""
     await remove(tx, link.user_id)
     await tx.execute("password_links.insert", link.token_hash, link.account_id, link.user_id, link.expires_at)
 
 
 async def find(tx: store.Transaction, token_hash: bytes) -> Link | None:
-    """The link behind a token, expired or not."""
+    """The link of a token, expired or not."""
     row = await tx.fetch_one("password_links.by_hash", token_hash)
     return Link(*row) if row else None
 
 
-async def take(tx: store.Transaction, token_hash: bytes) -> Link | None:
-    """The same, for the one who uses it: of several, one gets it."""
-    rows = await tx.fetch("password_links.take", token_hash)
+async def consume(tx: store.Transaction, token_hash: bytes) -> Link | None:
+    """The same, and delete it: only one of several concurrent callers gets it."""
+    rows = await tx.fetch("password_links.consume", token_hash)
     return Link(*rows[0]) if rows else None
 
 
 async def remove(tx: store.Transaction, user_id: str) -> None:
-    """Make a person's links worthless."""
+    """Delete the links of a user."""
     await tx.execute("password_links.remove_of_user", user_id)
 
 
 async def sweep(tx: store.Transaction, *, now: int) -> int:
-    """Forget up to SWEEP_ROWS links that have expired; returns how many."""
+    """Delete up to SWEEP_ROWS expired links; returns how many."""
     return await tx.execute("password_links.sweep", now, SWEEP_ROWS)

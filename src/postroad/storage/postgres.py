@@ -1,12 +1,12 @@
 """PostgreSQL: any number of hosts on one database.
 
-A pool of connections through asyncpg. Lists of rows travel as one array a column, so a batch is one statement whatever
-its length. Statements are bounded in time, here and on the server, so that a host that dies in a transaction does not
-keep its locks. Every way in which a server can be away becomes `ServiceUnavailable`, and a connection that is found
-broken is replaced, so that the service recovers by itself; one that is found silent is replaced with all others.
+A connection pool of asyncpg. Lists of rows are sent as one array for each column, so a batch is one statement whatever
+its length. Statements have timeouts, here and on the server, so that a host that dies in a transaction does not keep
+its locks. A server that cannot be reached raises `ServiceUnavailable`. A broken connection is replaced, so that the
+service recovers by itself; when one does not respond, all connections are replaced.
 
-Behind PgBouncer in transaction mode, let it track prepared statements (`max_prepared_statements`, from its version
-1.21). Nothing else lives in a session: settings are `SET LOCAL`, and the one advisory lock ends with its transaction.
+Behind PgBouncer in transaction mode, let it track prepared statements (`max_prepared_statements`, from version 1.21).
+Nothing else depends on the session: settings are `SET LOCAL`, and the one advisory lock ends with its transaction.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ from postroad.storage import postgres_errors, queries, store
 
 COMMAND_SECONDS = 10
 SCAN_SECONDS = 60
-# The longest migration that we can think of rewrites a large table.
+# For a migration that rewrites a large table.
 SCRIPT_SECONDS = 3600
 CONNECT_SECONDS = 5
-# How long a transaction may do nothing before the server ends it: its host is gone, or has forgotten it.
+# How long a transaction may be idle before the server ends it: its host is gone, or leaked it.
 IDLE_SECONDS = 30
 CLOSE_SECONDS = 10
 
-# The server keeps the plan of a statement that it sees often, and makes it for the table as it is then. A plan made for
-# an empty queue reads the whole of it, and would go on to do so for a million rows. All our short statements go by key.
+# The server caches the plan of a frequent statement, made for the table as it is then. A plan made for an empty queue
+# reads the whole table, and would still do so with a million rows. All short statements find their rows by key.
 _BY_KEY = "; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
 _BEGIN = f"BEGIN{_BY_KEY}"
 _BEGIN_SCAN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -37,7 +37,7 @@ _BEGIN_VIEW = f"{_BEGIN_SCAN}{_BY_KEY}"
 
 
 class PostgresTransaction:
-    """Queries on one connection. A failed one dooms the transaction, even where the server has not noticed it."""
+    """Queries on one connection. A failed one aborts the transaction, even where the server has not noticed it."""
 
     def __init__(self, connection: Any, statements: Mapping[str, str], *, seconds: int) -> None:  # noqa: ANN401 - untyped library
         self.failed = False
@@ -46,7 +46,7 @@ class PostgresTransaction:
         self._seconds = seconds
 
     async def begin(self, begin: str) -> None:
-        """Begin, and tell the server how long it may take; one round trip, which waits for PgBouncer at most."""
+        """Begin and set the timeouts of the server in one round trip, which may wait for PgBouncer."""
         with self._guarded():
             await self._connection.execute(
                 f"{begin}; SET LOCAL statement_timeout = {self._seconds * 1000}; "
@@ -60,10 +60,10 @@ class PostgresTransaction:
             with self._guarded():
                 status = await self._connection.execute("COMMIT", timeout=self._seconds)
         except (errors.ServiceUnavailable, errors.TemporaryFailure) as failure:
-            # The answer was lost, or late: unlike elsewhere, "nothing was accepted" would be a guess.
-            msg = "the store did not confirm in time whether this was accepted; try again with the same key"
+            # The answer was lost or late, so "nothing was accepted" might be wrong here.
+            msg = "the database did not confirm in time whether this was accepted; try again with the same key"
             raise errors.ServiceUnavailable(msg, retry_after=failure.retry_after) from failure.__cause__
-        if status != "COMMIT":  # what the server says of a transaction that it had given up
+        if status != "COMMIT":  # the server rolled back an aborted transaction
             raise store.TransactionAborted
 
     @contextlib.contextmanager
@@ -107,7 +107,7 @@ class PostgresTransaction:
     async def add_rows(self, table: str, columns: Sequence[str], rows: Sequence[store.Row]) -> None:
         if rows:
             with self._guarded():
-                # COPY: a third less work for the server than an INSERT of arrays, for bodies of a few kilobytes.
+                # COPY takes the server a third less work than an INSERT of arrays, for bodies of a few kilobytes.
                 await self._connection.copy_records_to_table(
                     table, columns=columns, records=rows, timeout=self._seconds
                 )
@@ -125,7 +125,7 @@ class PostgresStore:
     def __init__(self, pool: Any) -> None:  # noqa: ANN401 - untyped library
         self._pool = pool
         self._statements = queries.load(self.dialect)
-        # Scans take long; half of the connections stay free for mail and look-ups.
+        # Scans take long; half of the connections stay free for mail and lookups.
         self._scans = asyncio.Semaphore(max(1, pool.get_max_size() // 2))
 
     @contextlib.asynccontextmanager
@@ -162,18 +162,18 @@ class PostgresStore:
             await self._release(connection, failed=tx.failed)
 
     async def _release(self, connection: Any, *, failed: bool) -> None:  # noqa: ANN401 - untyped library
-        """Undo what is not committed and return the connection; in silence, for what happened before is what counts."""
+        """Roll back what is not committed and return the connection; errors are ignored in favor of the first one."""
         try:
-            # A call that was cancelled may have begun a transaction that the connection has not heard of yet.
+            # A cancelled call may have begun a transaction that the connection does not know of yet.
             if failed or connection.is_in_transaction():
                 await connection.execute("ROLLBACK", timeout=CONNECT_SECONDS)
         except BaseException as problem:
-            # A connection that cannot roll back is cut, and the server rolls back; the pool may have noticed before us.
+            # A connection that cannot roll back is closed, and the server rolls back; the pool may have done so.
             with contextlib.suppress(asyncpg.InterfaceError):
                 connection.terminate()
             if not isinstance(problem, Exception):
                 raise
-            # The others are as silent, and who met them one after the other would wait for each.
+            # The others do not respond either, and callers would wait for each of them in turn.
             if isinstance(problem, TimeoutError):
                 await self._pool.expire_connections()
         else:
@@ -181,7 +181,7 @@ class PostgresStore:
                 await self._pool.release(connection, timeout=CONNECT_SECONDS)
 
     async def close(self) -> None:
-        # The pool waits for connections in use, and cuts them when it is cancelled.
+        # The pool waits for connections in use, and closes them when it is cancelled.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._pool.close()
@@ -203,7 +203,7 @@ async def connect(url: str, *, connections: int) -> PostgresStore:
 
 
 async def _no_reset(_connection: object) -> None:
-    """Saves a round trip on every transaction: nothing of ours outlives one, so there is nothing to reset."""
+    """Saves a round trip for every transaction: no session state outlives one, so there is nothing to reset."""
 
 
 def _columns(rows: Sequence[store.Row]) -> list[tuple[Any, ...]]:

@@ -1,7 +1,6 @@
-"""What the errors of PostgreSQL and of asyncpg mean to callers.
+"""Maps errors of PostgreSQL and asyncpg to those of Postroad, by SQLSTATE class (PostgreSQL documentation, appendix A).
 
-The classes are those of the SQLSTATE codes (PostgreSQL documentation, appendix A). A bug, such as wrong SQL or a value
-of the wrong type, stays what it is.
+A bug, such as wrong SQL or a value of the wrong type, is not mapped.
 """
 
 import contextlib
@@ -15,11 +14,11 @@ from postroad.storage import store
 FULL = (asyncpg.DiskFullError,)
 UNSTORABLE = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
 BUSY = (
-    asyncpg.TransactionRollbackError,  # class 40: dead locks, serialisation
+    asyncpg.TransactionRollbackError,  # class 40: deadlocks, serialization
     asyncpg.LockNotAvailableError,
     asyncpg.QueryCanceledError,  # statement_timeout
     asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.InvalidCachedStatementError,  # another host has migrated the schema: the next call plans anew
+    asyncpg.InvalidCachedStatementError,  # another host has migrated the schema: the next call plans again
     asyncpg.OutdatedSchemaCacheError,
     TimeoutError,
 )
@@ -39,7 +38,7 @@ UNREACHABLE = (
 
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
-    """Turns what server and network do to us into our errors. For single calls, never around a caller's block."""
+    """Maps errors of the server and the network. For single calls, never around a caller's block."""
     try:
         yield
     except asyncpg.IntegrityConstraintViolationError as cause:
@@ -47,24 +46,24 @@ def translated() -> Iterator[None]:
     except asyncpg.InFailedSQLTransactionError as cause:
         raise store.TransactionAborted from cause
     except asyncpg.DataError as cause:
-        # The server refuses NUL; half of a surrogate pair does not even get that far.
+        # The server refuses NUL; an unpaired surrogate cannot even be encoded.
         if not isinstance(cause, UNSTORABLE) and not isinstance(cause.__cause__, UnicodeEncodeError):
             raise
         raise _unstorable() from cause
-    except UnicodeEncodeError as cause:  # what COPY says of it
+    except UnicodeEncodeError as cause:  # the same, raised by COPY
         raise _unstorable() from cause
-    except asyncpg.ClientConfigurationError:  # a mistake in the URL; it calls itself an InterfaceError
+    except asyncpg.ClientConfigurationError:  # a mistake in the URL; a subclass of InterfaceError
         raise
     except FULL as cause:
-        msg = "the disk of the store is full; nothing was accepted"
+        msg = "the disk of the database is full; nothing was accepted"
         raise errors.ServiceUnavailable(msg, retry_after=30) from cause
     except BUSY as cause:
-        msg = "the store is busy; nothing was accepted, try again"
+        msg = "the database is busy; nothing was accepted, try again"
         raise errors.TemporaryFailure(msg, retry_after=1) from cause
     except UNREACHABLE as cause:
-        msg = "the store cannot be reached; nothing was accepted"
+        msg = "the database cannot be reached; nothing was accepted"
         raise errors.ServiceUnavailable(msg, retry_after=5) from cause
 
 
 def _unstorable() -> errors.InvalidRequest:
-    return errors.InvalidRequest("a text contains a NUL or half of a surrogate pair, which cannot be stored")
+    return errors.InvalidRequest("a text contains a NUL character or an unpaired surrogate, which cannot be stored")

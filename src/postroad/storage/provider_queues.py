@@ -1,4 +1,4 @@
-"""How pools stand that are not simply open, as their workers tell it: why mail waits that could be sent."""
+"""The status of provider queues that are slowed, paused or blocked, as workers report it: why ready mail waits."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,8 @@ import msgspec
 from postroad.storage import store
 
 
-class Pool(msgspec.Struct, frozen=True):
-    """A row of `pools`. `until` is when the worker looks again."""
+class Status(msgspec.Struct, frozen=True):
+    """A row of `provider_queues`. `until` is when the worker tries again."""
 
     worker: str
     name: str
@@ -18,26 +18,26 @@ class Pool(msgspec.Struct, frozen=True):
     updated_at: int
 
 
-async def put(tx: store.Transaction, pools: Sequence[Pool]) -> None:
-    """Write how pools stand."""
-    await tx.execute_many("pools.put", [msgspec.structs.astuple(pool) for pool in pools])
+async def put(tx: store.Transaction, statuses: Sequence[Status]) -> None:
+    """Store the status of provider queues."""
+    await tx.execute_many("provider_queues.put", [msgspec.structs.astuple(status) for status in statuses])
 
 
 async def remove(tx: store.Transaction, worker: str, names: Sequence[str]) -> None:
-    """Forget pools that are open again."""
-    await tx.execute_many("pools.remove", [(worker, name) for name in names])
+    """Delete provider queues that are open again."""
+    await tx.execute_many("provider_queues.remove", [(worker, name) for name in names])
 
 
 async def remove_worker(tx: store.Transaction, worker: str) -> None:
-    """Forget the pools of a worker that stops."""
-    await tx.execute("pools.remove_worker", worker)
+    """Delete the provider queues of a worker that stops."""
+    await tx.execute("provider_queues.remove_worker", worker)
 
 
 async def sweep(tx: store.Transaction, *, before: int) -> int:
-    """Forget the pools of workers that were not heard of since."""
-    return await tx.execute("pools.sweep", before)
+    """Delete the provider queues of workers that have not reported since."""
+    return await tx.execute("provider_queues.sweep", before)
 
 
-async def heard_since(tx: store.Transaction, since: int) -> list[Pool]:
-    """The pools of workers that are alive."""
-    return [Pool(*row) for row in await tx.fetch("pools.heard_since", since)]
+async def heard_since(tx: store.Transaction, since: int) -> list[Status]:
+    """The provider queues that workers have reported since."""
+    return [Status(*row) for row in await tx.fetch("provider_queues.heard_since", since)]

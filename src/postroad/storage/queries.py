@@ -2,13 +2,15 @@
 
 A file `accounts.sql` holds queries, each introduced by `-- name: by_id` and a line that describes it, and called
 `accounts.by_id`. A file `accounts.postgres.sql` overrides single queries for one engine. Placeholders are `$1`, `$2`, …
+Text that queries of a file share is introduced by `-- part: filters`; a line `-- include: filters` stands for it.
 """
 
 import re
 from collections.abc import Mapping
 from importlib import resources
 
-_NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^-- (name|part): (\w+)\s*$", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ ]*-- include: (\w+)[ ]*$", re.MULTILINE)
 
 
 def load(dialect: str) -> Mapping[str, str]:
@@ -30,10 +32,24 @@ def load(dialect: str) -> Mapping[str, str]:
 
 
 def parse(stem: str, text: str) -> Mapping[str, str]:
-    """The queries of one file."""
-    _, *parts = _NAME.split(text)
-    names = parts[::2]
-    if len(set(names)) < len(names):
-        msg = f"{stem}: a query is there twice"
+    """The queries of one file, with its parts included."""
+    _, *sections = _HEADING.split(text)
+    found: dict[str, dict[str, str]] = {"name": {}, "part": {}}
+    for kind, name, body in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
+        if name in found[kind]:
+            msg = f"{stem}: {kind} {name!r} is defined twice"
+            raise LookupError(msg)
+        if kind == "part" and _INCLUDE.search(body):
+            msg = f"{stem}: part {name!r} includes another one"
+            raise LookupError(msg)
+        found[kind][name] = body.strip("\n")
+    return {f"{stem}.{name}": _included(stem, body, found["part"]).strip() for name, body in found["name"].items()}
+
+
+def _included(stem: str, body: str, parts: Mapping[str, str]) -> str:
+    """A query with the text of its includes, which have none themselves."""
+    unknown = set(_INCLUDE.findall(body)) - parts.keys()
+    if unknown:
+        msg = f"{stem}: include of a part that does not exist: {sorted(unknown)}"
         raise LookupError(msg)
-    return {f"{stem}.{name}": body.strip() for name, body in zip(names, parts[1::2], strict=True)}
+    return _INCLUDE.sub(lambda include: parts[include[1]], body)

@@ -1,8 +1,9 @@
-"""The queue: one row for each recipient that is not final, taken lane by lane under leases.
+"""The queue: one row for each recipient that is not final, claimed under leases.
 
-A lane is a recipient's domain and an account. Whoever takes work walks from lane to lane, so that a destination with a
-hundred thousand waiting recipients, or an account with as many, takes its turn like everyone else. A claim lasts until
-its lease ends; a dead worker's claims come back by time. No transaction is open while mail is on its way.
+`queue_key` names a scheduled queue: a recipient domain and an account. Workers claim from one scheduled queue after the
+other, so that a destination or an account with a hundred thousand waiting recipients does not delay the others. A claim
+lasts until its lease ends, so the claims of a dead worker become available again. No transaction is open while mail is
+sent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +18,12 @@ Key = tuple[str, str, str]  # account, message, recipient
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """A recipient that a worker holds. `lost_leases` counts those that held it before and never told the result."""
+    """A recipient under a worker's lease. `lost_leases` counts earlier leases that expired without a result."""
 
     account_id: str
     message_id: str
     recipient_id: str
-    lane: str
+    queue_key: str
     email: str
     email_key: str
     size: int
@@ -32,26 +33,26 @@ class Claimed(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """What names the row."""
+        """The primary key."""
         return self.account_id, self.message_id, self.recipient_id
 
 
 class ClaimRequest(msgspec.Struct, frozen=True):
-    """So many of a lane, as far as they were queued before a time."""
+    """Up to `limit` recipients of a scheduled queue that were queued before a time."""
 
-    lane: str
+    queue_key: str
     limit: int
     queued_before: int = ANY_TIME
 
 
 def queue_key_of(domain: str, account_id: str) -> str:
-    """The name of a lane."""
+    """The key of a scheduled queue."""
     return f"{domain} {account_id}"
 
 
-def domain_of(lane: str) -> str:
-    """The recipients' domain of a lane."""
-    return lane.partition(" ")[0]
+def domain_of(queue_key: str) -> str:
+    """The recipient domain of a scheduled queue."""
+    return queue_key.partition(" ")[0]
 
 
 async def insert(
@@ -80,45 +81,47 @@ async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = 
 
 
 async def is_longer_than(tx: store.Transaction, limit: int) -> bool:
-    """Whether more recipients than this wait; reads as many rows."""
+    """Whether more recipients than this are queued; reads as many rows."""
     return await tx.fetch_one("queue.is_longer_than", limit) is not None
 
 
 async def promote(tx: store.Transaction, *, now: int, limit: int, leases_until: int | None = None) -> int:
-    """Make ready what is due by now; leases are over that end by a time, which is now unless it is given."""
+    """Make due recipients ready; leases that end by `leases_until` (default: now) have expired."""
     return await tx.execute("queue.promote", now, limit, now if leases_until is None else leases_until)
 
 
-async def lanes(tx: store.Transaction, *, after: str, limit: int) -> list[str]:
-    """Lanes with ready rows, in their order, from beyond one of them."""
-    return [lane for (lane,) in await tx.fetch("queue.lanes", after, limit)]
+async def queue_keys(tx: store.Transaction, *, after: str, limit: int) -> list[str]:
+    """The keys with ready rows after `after`, in order."""
+    return [queue_key for (queue_key,) in await tx.fetch("queue.queue_keys", after, limit)]
 
 
 async def claim(
     tx: store.Transaction, wanted: Sequence[ClaimRequest], *, lease_until: int, worker: str
 ) -> list[Claimed]:
-    """Take ready rows of lanes, the oldest first; recipients of one message come together, however many were wanted."""
-    rows = await tx.fetch_many("queue.claim", [(w.lane, w.limit, lease_until, worker, w.queued_before) for w in wanted])
+    """Lease ready recipients, oldest first. Recipients of one message come together, even beyond the limit."""
+    rows = await tx.fetch_many(
+        "queue.claim", [(w.queue_key, w.limit, lease_until, worker, w.queued_before) for w in wanted]
+    )
     return sorted((Claimed(*row) for row in rows), key=lambda claimed: claimed.recipient_id)
 
 
 async def extend(tx: store.Transaction, keys: Sequence[Key], *, lease_until: int, worker: str) -> list[Key]:
-    """Hold on to claims; returns those that the worker still had."""
+    """Renew leases; returns those that the worker still held."""
     rows = await tx.fetch_many("queue.extend", [(*key, lease_until, worker) for key in keys])
     return [(account_id, message_id, recipient_id) for account_id, message_id, recipient_id in rows]
 
 
-async def hand_back(tx: store.Transaction, keys: Sequence[Key], *, now: int, worker: str) -> None:
-    """Let go of claims that nothing was done with."""
-    await tx.execute_many("queue.hand_back", [(*key, now, worker) for key in keys])
+async def release(tx: store.Transaction, keys: Sequence[Key], *, now: int, worker: str) -> None:
+    """Return claims that were not attempted."""
+    await tx.execute_many("queue.release", [(*key, now, worker) for key in keys])
 
 
 async def postpone(tx: store.Transaction, rows: Sequence[tuple[Key, int]], *, worker: str) -> list[Key]:
-    """Count an attempt and wait until the given times; returns those for which the worker still held the lease."""
+    """Count an attempt and set the time of the next one; returns those for which the worker still held the lease."""
     found = await tx.fetch_many("queue.postpone", [(*key, due_at, worker) for key, due_at in rows])
     return [(account_id, message_id, recipient_id) for account_id, message_id, recipient_id in found]
 
 
 async def remove(tx: store.Transaction, keys: Sequence[Key]) -> None:
-    """Forget recipients that are final."""
+    """Delete recipients that are final."""
     await tx.execute_many("queue.remove", keys)

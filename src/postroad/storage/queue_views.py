@@ -1,7 +1,7 @@
-"""The queue as an operator sees it: what waits, how much of it, and the few changes that an operator may make.
+"""The queue as operators see it: its recipients, counts, and the changes that an operator can make.
 
-Reads may walk through the whole queue, so they belong into `scanning`. What is under a lease is never changed: a worker
-is sending it, and tells the result.
+Reads may scan the whole queue, so they belong in `scanning`. Recipients under a lease are never changed: a worker is
+sending to them.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ STATES: Final = (READY, WAITING, SENDING)
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which recipients; None chooses all."""
+    """Which recipients; None matches all."""
 
     account_id: str | None = None
     message_id: str | None = None
@@ -27,15 +27,15 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueuedRecipient(msgspec.Struct, frozen=True):
-    """A recipient in the queue, with all attempts that were made.
+    """A recipient in the queue; `attempt_count` is the number of all attempts.
 
-    `pool` is that of its last attempt, and empty when that got nowhere.
+    `provider_queue` is that of its last attempt, and empty when no route was found.
     """
 
     account_id: str
     message_id: str
     recipient_id: str
-    lane: str
+    queue_key: str
     email: str
     attempt_count: int
     lost_leases: int
@@ -45,11 +45,11 @@ class QueuedRecipient(msgspec.Struct, frozen=True):
     worker: str | None
     last_smtp_code: int | None
     last_smtp_response: str | None
-    pool: str | None
+    provider_queue: str | None
 
 
 class Count(msgspec.Struct, frozen=True):
-    """How many recipients are in a state, when the first of them was queued, and when the first was due."""
+    """How many recipients are in a state, when the first was queued, and when the first is due."""
 
     state: str
     recipients: int
@@ -58,7 +58,7 @@ class Count(msgspec.Struct, frozen=True):
 
 
 class UnleasedRecipient(msgspec.Struct, frozen=True):
-    """A recipient that nobody holds."""
+    """A recipient without a lease."""
 
     account_id: str
     message_id: str
@@ -67,7 +67,7 @@ class UnleasedRecipient(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> queue.Key:
-        """What names the row."""
+        """The primary key."""
         return self.account_id, self.message_id, self.recipient_id
 
 
@@ -78,58 +78,59 @@ async def page(tx: store.Transaction, chosen: Filter, *, state: str | None, limi
 
 
 async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[QueuedRecipient]:
-    """The recipients of one message of an account; a look-up by key, however long the queue is."""
+    """The recipients of one message of an account: a lookup by key, however long the queue is."""
     return [QueuedRecipient(*row) for row in await tx.fetch("queue_views.of_message", account_id, message_id)]
 
 
 async def first(tx: store.Transaction, account_id: str) -> QueuedRecipient | None:
-    """The oldest recipient of an account: one look into the index, however long the queue is."""
+    """The oldest recipient of an account: one index lookup, however long the queue is."""
     row = await tx.fetch_one("queue_views.first", account_id)
     return QueuedRecipient(*row) if row else None
 
 
 async def counts(tx: store.Transaction, chosen: Filter) -> dict[str, Count]:
-    """How much there is, by state."""
+    """The counts by state."""
     rows = await tx.fetch("queue_views.counts", *msgspec.structs.astuple(chosen))
     return {row[0]: Count(*row) for row in rows}
 
 
 async def domains(tx: store.Transaction, chosen: Filter, *, limit: int) -> list[tuple[str, int]]:
-    """The domains with the most recipients, and how many."""
+    """The domains with the most recipients, and their number."""
     rows = await tx.fetch("queue_views.domains", *msgspec.structs.astuple(chosen), limit)
     return [(domain, count) for domain, count in rows]
 
 
 async def accounts(tx: store.Transaction, chosen: Filter) -> list[str]:
-    """The accounts whose mail waits."""
+    """The accounts with queued mail."""
     return [str(row[0]) for row in await tx.fetch("queue_views.accounts", *msgspec.structs.astuple(chosen))]
 
 
 async def make_ready(tx: store.Transaction, chosen: Filter, *, now: int, limit: int) -> int:
-    """Let some that wait be tried now, and keep their place in the schedule; tells how many."""
+    """Make up to `limit` waiting recipients ready and keep their place in the retry schedule; returns how many."""
     return await tx.execute("queue_views.make_ready", *msgspec.structs.astuple(chosen), now, limit)
 
 
 async def make_named_ready(tx: store.Transaction, keys: Sequence[queue.Key], *, now: int) -> int:
-    """The same for named ones, as far as they wait."""
+    """The same for the given keys, as far as they are waiting."""
     return len(await tx.fetch_many("queue_views.make_named_ready", [(*key, now) for key in keys]))
 
 
-async def free(tx: store.Transaction, chosen: Filter, *, limit: int) -> list[UnleasedRecipient]:
-    """Some that nobody holds."""
+async def unleased(tx: store.Transaction, chosen: Filter, *, limit: int) -> list[UnleasedRecipient]:
+    """Up to `limit` recipients without a lease."""
     return [
-        UnleasedRecipient(*row) for row in await tx.fetch("queue_views.free", *msgspec.structs.astuple(chosen), limit)
+        UnleasedRecipient(*row)
+        for row in await tx.fetch("queue_views.unleased", *msgspec.structs.astuple(chosen), limit)
     ]
 
 
-async def still_free(tx: store.Transaction, keys: Sequence[queue.Key]) -> list[UnleasedRecipient]:
-    """Those that nobody holds now, and nobody can take before the transaction ends."""
-    return [UnleasedRecipient(*row) for row in await tx.fetch_many("queue_views.still_free", keys)]
+async def still_unleased(tx: store.Transaction, keys: Sequence[queue.Key]) -> list[UnleasedRecipient]:
+    """Those without a lease, locked until the transaction ends."""
+    return [UnleasedRecipient(*row) for row in await tx.fetch_many("queue_views.still_unleased", keys)]
 
 
 async def locate(
     tx: store.Transaction, recipient_id: str, *, from_message: str, to_message: str
 ) -> tuple[str, str] | None:
-    """The account and the message of a recipient; the message's id lies between two places."""
+    """The account and message of a recipient; the message's id lies between the two bounds."""
     row = await tx.fetch_one("queue_views.locate", recipient_id, from_message, to_message)
     return (str(row[0]), str(row[1])) if row else None

@@ -1,4 +1,4 @@
-"""Request rates that all processes and hosts share: one bucket for each credential, or account without credentials.
+"""Request rates, shared by all processes and hosts: one bucket for each credential, or account without credentials.
 
 Read and written under the lock of the account that the credential belongs to.
 """
@@ -11,7 +11,7 @@ import msgspec
 from postroad.model import throttle
 from postroad.storage import store
 
-# Few enough that a send never waits for a sweep longer than for another send.
+# Small enough that a sweep delays a send no longer than another send does.
 SWEEP_ROWS: Final = 1_000
 
 
@@ -24,18 +24,18 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 async def find(tx: store.Transaction, credential_ids: Collection[str]) -> Mapping[str, throttle.SharedBucket]:
-    """The buckets that are not known to be full."""
+    """The stored buckets; a missing one is full."""
     rows = await tx.fetch_many("rates.find", [(credential_id,) for credential_id in sorted(credential_ids)])
     return {row[0]: throttle.SharedBucket(full_at=row[1], seen_at=row[2]) for row in rows}
 
 
 async def put(tx: store.Transaction, rates: Collection[Rate]) -> None:
-    """Write buckets as they are now."""
+    """Store buckets."""
     rows = [(rate.credential_id, rate.account_id, rate.bucket.full_at, rate.bucket.seen_at) for rate in rates]
     if rows:
         await tx.execute_many("rates.put", sorted(rows))
 
 
 async def sweep(tx: store.Transaction, *, before: int) -> int:
-    """Forget up to SWEEP_ROWS buckets that were full before a time; returns how many."""
+    """Delete up to SWEEP_ROWS buckets that were full before a time; returns how many."""
     return await tx.execute("rates.sweep", before, SWEEP_ROWS)

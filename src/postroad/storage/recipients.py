@@ -1,4 +1,4 @@
-"""Recipients: one row for each unique address of a message, whatever header it stood in."""
+"""Recipients: one row for each unique address of a message, whichever field named it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from postroad.storage import store
 
 
 class NewRecipient(msgspec.Struct, frozen=True, array_like=True):
-    """A recipient as it is first written. `email_key` is the address without regard to case."""
+    """A new recipient. `email_key` is the address in lower case."""
 
     message_id: str
     id: str
@@ -21,7 +21,7 @@ class NewRecipient(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """A row of `recipients` as callers see it."""
+    """A row of `recipients`."""
 
     id: str
     message_id: str
@@ -36,7 +36,7 @@ class Recipient:
 
 
 class RecipientUpdate(msgspec.Struct, frozen=True):
-    """How a recipient stands after an attempt, or after a decision without one; `attempts` is what to add."""
+    """The new state of a recipient after an attempt, or without one; `attempts` is added to the count."""
 
     account_id: str
     message_id: str
@@ -51,7 +51,7 @@ class RecipientUpdate(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """How the recipients of one message stand."""
+    """Counts of the recipients of one message."""
 
     account_id: str
     message_id: str
@@ -62,13 +62,13 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 async def insert(tx: store.Transaction, recipients: Sequence[NewRecipient]) -> None:
-    """Write the recipients of accepted messages."""
+    """Store the recipients of accepted messages."""
     rows = [msgspec.structs.astuple(recipient) for recipient in recipients]
     await tx.execute_many("recipients.insert", rows)
 
 
 async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[Recipient]:
-    """The recipients of one message, in the order in which they were written."""
+    """The recipients of one message, in the order of the request."""
     return [Recipient(*row) for row in await tx.fetch("recipients.of_message", account_id, message_id)]
 
 
@@ -79,11 +79,11 @@ async def first_of_messages(tx: store.Transaction, account_id: str, message_ids:
 
 
 async def record(tx: store.Transaction, updates: Sequence[RecipientUpdate]) -> set[tuple[str, str, str]]:
-    """Write how recipients stand; those that were final already stay as they are and are not among the answers."""
-    rows = await tx.fetch_many("recipients.record", [msgspec.structs.astuple(standing) for standing in updates])
+    """Update recipients; those that are final already are neither changed nor returned."""
+    rows = await tx.fetch_many("recipients.record", [msgspec.structs.astuple(update) for update in updates])
     return {(account_id, message_id, recipient_id) for account_id, message_id, recipient_id in rows}
 
 
 async def tally(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -> list[Tally]:
-    """How the recipients of messages, named by account and id, stand."""
+    """The counts of messages, given by account and id."""
     return [Tally(*row) for row in await tx.fetch_many("recipients.tally", messages)]

@@ -1,23 +1,23 @@
-"""Mail that is kept no longer: first the content of a message, later the message with all that belongs to it.
+"""Deletes expired mail: first the body of a message, later the message with everything that belongs to it.
 
-Only messages that have ended are ever touched. The ledger stays: it is the account's book, and sums to its balances.
-Each call takes a bounded part, as much as a short transaction can do, and says how many messages that was.
+Only messages that have ended are deleted. The ledger stays, because it sums to the balances of the account. Each call
+handles as many messages as fit in a short transaction, and returns how many that were.
 """
 
 from typing import Final
 
 from postroad.storage import store
 
-# One transaction: a few milliseconds of work, for which everybody who writes waits.
+# One transaction: a few milliseconds of work, during which other writers wait.
 MAX_MESSAGES: Final = 200
-# SQLite walks through all of a content to give its pages back: some 10 ms for this much.
+# SQLite reads a whole body to free its pages: about 10 ms for this many bytes.
 MAX_BYTES: Final = 16 * 1024 * 1024
 # Each with its attempts.
 MAX_RECIPIENTS: Final = 400
 
 
 async def remove_bodies(tx: store.Transaction, *, ended_before: int) -> int:
-    """Forget the content of messages that ended at this time or earlier, and keep the rest of them."""
+    """Delete the bodies of messages that ended at this time or earlier."""
     rows = await tx.fetch("retention.bodies_over", ended_before, MAX_MESSAGES)
     gone = _batch(rows, limit=MAX_BYTES)
     await tx.execute_many("retention.remove_bodies", gone)
@@ -26,20 +26,20 @@ async def remove_bodies(tx: store.Transaction, *, ended_before: int) -> int:
 
 
 async def remove_messages(tx: store.Transaction, *, ended_before: int) -> int:
-    """Forget messages whose content is gone already, and all that belongs to them."""
+    """Delete messages whose body is deleted already, and everything that belongs to them."""
     rows = await tx.fetch("retention.messages_over", ended_before, MAX_MESSAGES)
     gone = _batch(rows, limit=MAX_RECIPIENTS)
     await tx.execute_many("retention.remove_messages", gone)
     await tx.execute_many("retention.remove_tags", gone)
-    # Whoever writes down a late bounce holds the recipients: what was written before they go is found after that.
+    # Storing an asynchronous bounce locks the recipients: every one stored before they are deleted is found below.
     await tx.execute_many("retention.remove_recipients", gone)
     await tx.execute_many("retention.remove_attempts", gone)
-    await tx.execute_many("retention.remove_late_bounces", gone)
+    await tx.execute_many("retention.remove_async_bounces", gone)
     return len(gone)
 
 
 def _batch(rows: list[store.Row], *, limit: int) -> list[tuple[str, str]]:
-    """The first of these messages, as many as weigh no more than this together; one at least."""
+    """The first of these messages up to a total weight, but at least one."""
     part: list[tuple[str, str]] = []
     total = 0
     for account_id, message_id, weight in rows:

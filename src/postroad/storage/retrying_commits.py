@@ -1,8 +1,7 @@
-"""Insisting: what the world has already said is offered to the store until it is recorded.
+"""Retries a group commit until the item is recorded, for results that nobody can submit again.
 
-Over a group commit, for those who cannot ask their caller to try again. While the store is in trouble an item is kept
-and offered again, after waits that grow. Any other outcome is told to the owner, once. How many may wait is for the
-owner to bound. Whoever closes waits only so long: then the rest is given up, and nothing is offered any more.
+While the store is unavailable an item is kept and submitted again, with growing delays. Any other outcome is passed to
+the owner, once. The owner bounds how many items may wait. `close` waits for a limited time and then drops the rest.
 """
 
 import asyncio
@@ -12,30 +11,30 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from postroad import errors
-from postroad.storage import group_commit
+from postroad.storage import group_commit, store
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 FIRST_WAIT_SECONDS: Final = 0.1
 MAX_WAIT_SECONDS: Final = 5.0
-# An outage refuses hundreds of items, each of them often: the owner is told of it now and then, with their number.
+# An outage fails hundreds of items again and again: the owner is notified once per interval, with their number.
 REPORT_INTERVAL_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True, eq=False)
 class _PendingItem(Generic[Item]):
-    """An item that is not recorded yet; should it be refused, `wait` is how long to leave the store alone."""
+    """An item that is not recorded yet; `wait` is the delay before its next retry."""
 
     item: Item
     wait: float
 
 
 class RetryingCommits(Generic[Item, Result]):
-    """Offers items to a group commit, however long it takes.
+    """Submits items to a group commit until they are recorded.
 
-    `settled` gets an item and its result, or the bug that kept it from being recorded, while the item still counts.
-    `refused` gets the number of items that wait, and why the store did not take one.
+    `settled` gets an item and its result, or the exception that prevented it, while the item still counts as waiting.
+    `refused` gets the number of waiting items and the error of the store.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class RetryingCommits(Generic[Item, Result]):
         self._settled = settled
         self._refused = refused
         self._waiting = 0
-        # For each offer that was refused at least once: when it is made again, or was the last time.
+        # For each item that was refused at least once: its next retry, or the last one.
         self._retries: dict[_PendingItem[Item], asyncio.TimerHandle] = {}
         self._report_at = float("-inf")
         self._has_given_up = False
@@ -63,23 +62,23 @@ class RetryingCommits(Generic[Item, Result]):
 
     @property
     def is_retrying(self) -> bool:
-        """Whether an item waits that the store has refused."""
+        """Whether an item that the store refused is waiting."""
         return bool(self._retries)
 
     def submit(self, item: Item) -> None:
-        """Have an item recorded; it is on its way when this returns."""
+        """Record an item; it is submitted when this returns."""
         self._waiting += 1
         self._all_settled.clear()
         self._attempt(_PendingItem(item, FIRST_WAIT_SECONDS))
 
     async def close(self, *, seconds: float) -> int:
-        """Wait until everything is settled, at most so long, and then give up; returns how many items are left."""
+        """Wait until everything is settled, at most this long, then stop; returns how many items are left."""
         try:
             async with asyncio.timeout(seconds):
                 await self._all_settled.wait()
         except TimeoutError:
             self._has_given_up = True
-            self._all_settled.set()  # as far as anybody waits for it
+            self._all_settled.set()  # ends the wait of others
             for timer in self._retries.values():
                 timer.cancel()
         return self._waiting
@@ -87,7 +86,7 @@ class RetryingCommits(Generic[Item, Result]):
     def _attempt(self, pending: _PendingItem[Item]) -> None:
         try:
             recorded = self._commits.start(pending.item)
-        except group_commit.TROUBLE as trouble:
+        except store.UNAVAILABLE as trouble:
             self._retry_later(pending, trouble)
         else:
             recorded.add_done_callback(functools.partial(self._on_done, pending))
@@ -96,7 +95,7 @@ class RetryingCommits(Generic[Item, Result]):
         outcome: Result | Exception
         try:
             outcome = recorded.result()
-        except group_commit.TROUBLE as trouble:
+        except store.UNAVAILABLE as trouble:
             self._retry_later(pending, trouble)
             return
         except Exception as bug:  # noqa: BLE001 - the owner gets it

@@ -1,10 +1,10 @@
 """SQLite: one file on one host, one connection that writes, a few that read.
 
-Short statements run on the event loop, because a thread that runs many of them fights the loop for the interpreter
-lock. What can wait on the disk goes to a thread: COMMIT, and everything of `scanning`. Scans are bounded in number and
-in time and have connections of their own, so they neither keep look-ups waiting nor let the log grow for ever.
+Short statements run on the event loop, because a thread that runs many of them competes with the loop for the
+interpreter lock. What may wait for the disk runs in a thread: COMMIT, and everything in `scanning`. Scans are limited
+in number and time and have their own connections, so they neither delay lookups nor let the log grow without limit.
 
-A connection is used by one thread at a time: whoever is cancelled waits until its thread is done before letting go.
+A connection is used by one thread at a time: a cancelled caller waits until its thread is done before it returns.
 """
 
 import asyncio
@@ -22,20 +22,20 @@ from postroad import errors
 from postroad.storage import queries, sqlite_connection, store
 
 T = TypeVar("T")
-# How long to wait before asking again for the file's write lock, which another process holds: as long as a short
-# transaction takes, and then longer and longer.
+# How often to poll for the file's write lock while another process holds it: first after the time of a short
+# transaction, then with growing delays.
 FIRST_BUSY_POLL_SECONDS = 0.0005
 MAX_BUSY_POLL_SECONDS = 0.01
-# A look-up on the event loop stops everybody, so it waits but for a moment. It has to only while another process
-# repairs the log after a crash.
+# A lookup blocks the event loop, so its wait is short. It waits only while another process recovers the log after a
+# crash.
 LOOKUP_BUSY_MILLISECONDS = 100
-# How long a transaction or a view may wait for its turn within this process.
+# How long a transaction or a view may wait for a connection of this process.
 SLOT_WAIT_SECONDS = 10.0
 LOOKUPS = 4
 SCANS = 4
-# A scan holds its view of the log, and the log cannot be reused before it ends.
+# The log cannot be reused while a scan reads it.
 SCAN_SECONDS = 60.0
-# Scans that overlap keep the log growing; at this size they make a pause.
+# The log grows while scans overlap; at this size new scans wait until it is truncated.
 MAX_WAL_BYTES = 256 * 1024 * 1024
 INTERRUPT_SECONDS = 0.05
 CLOSE_SECONDS = 10.0
@@ -43,7 +43,7 @@ _PLACEHOLDER = re.compile(r"\$(\d+)")
 
 
 class SqliteTransaction:
-    """Queries on one connection, on the event loop. A failed one dooms the transaction, as it does on PostgreSQL."""
+    """Queries on one connection, on the event loop. A failed one aborts the transaction, as on PostgreSQL."""
 
     def __init__(self, connection: apsw.Connection, statements: Mapping[str, str]) -> None:
         self.failed = False
@@ -51,7 +51,7 @@ class SqliteTransaction:
         self._statements = statements
 
     def check(self) -> None:
-        """Raise Undone when a query has failed."""
+        """Raise TransactionAborted when a query has failed."""
         if self.failed:
             raise store.TransactionAborted
 
@@ -78,7 +78,7 @@ class SqliteTransaction:
 
     async def execute(self, query: str, *arguments: Any) -> int:
         def work() -> int:
-            # `changes` keeps the last change's count, so a statement that touches nothing is seen by the total.
+            # `changes` keeps the count of the last change when a statement changes nothing; the total does not.
             before = self._connection.total_changes()
             self._connection.execute(self._statements[query], arguments).fetchall()
             return self._connection.total_changes() - before
@@ -115,7 +115,7 @@ class ThreadedTransaction(SqliteTransaction):
 
 
 class _Readers:
-    """Connections that only read: those that are idle, and the right to use so many at a time."""
+    """Read-only connections: the idle ones, and a limit on how many are in use."""
 
     def __init__(self, limit: int, *, busy_milliseconds: int) -> None:
         self.limit = limit
@@ -125,7 +125,7 @@ class _Readers:
 
     @contextlib.asynccontextmanager
     async def all_returned(self) -> AsyncIterator[None]:
-        """Wait until none is in use, and let nobody use one meanwhile."""
+        """Wait until none is in use, and block their use meanwhile."""
         taken = 0
         try:
             async with asyncio.timeout(SLOT_WAIT_SECONDS):
@@ -149,14 +149,14 @@ class SqliteStore:
     dialect = "sqlite"
 
     def __init__(self, path: Path) -> None:
-        # Absolute, so that SQLite sees no special name such as `:memory:` in it, and a change of folder does no harm.
+        # Absolute, so that SQLite sees no special name such as `:memory:`, and changing the folder has no effect.
         self._path = path.absolute()
         self._statements = {
             name: _PLACEHOLDER.sub(r"?\1", statement) for name, statement in queries.load(self.dialect).items()
         }
         sqlite_connection.create(self._path)
         self._writer = sqlite_connection.connect(self._path)
-        # The lock of the file is asked for on the event loop, which must not sleep: see `_begin`.
+        # The file's lock is requested on the event loop, which must not block: see `_begin`.
         self._writer.set_busy_timeout(0)
         self._write_slot = asyncio.Semaphore(1)
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-commit")
@@ -177,13 +177,13 @@ class SqliteStore:
             await self._commit()
         finally:
             if self._writer.in_transaction:
-                # Best effort: the first error is the one to tell, and SQLite may have rolled back by itself.
+                # Best effort: the first error is the one to report, and SQLite may have rolled back by itself.
                 with contextlib.suppress(apsw.Error):
                     self._writer.execute("ROLLBACK")
             self._write_slot.release()
 
     async def _begin(self) -> None:
-        """Take the file's write lock. Asked for again and again, as SQLite itself would, but without blocking."""
+        """Take the file's write lock, by polling as SQLite does, but without blocking."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + sqlite_connection.BUSY_SECONDS
         wait = FIRST_BUSY_POLL_SECONDS
@@ -241,10 +241,10 @@ class SqliteStore:
             return 0
 
     async def _truncate_wal(self) -> None:
-        """Bring the log into the main file in a moment without scans: as long as they overlap, it only grows."""
+        """Write the log to the main file while no scan runs: as long as scans overlap, it only grows."""
         with contextlib.suppress(errors.PostroadError, TimeoutError):  # then the next scan tries
             async with self._truncating, self._scans.all_returned():
-                # The bulk of it aside, while mail goes on; the rest between two transactions.
+                # Most of it while transactions continue, the rest between two of them.
                 await _in_thread(self._scan_threads, self._checkpoint_aside)
                 await self._acquire_slot(self._write_slot)
                 try:
@@ -264,7 +264,7 @@ class SqliteStore:
         return connection
 
     def _ended_well(self, connection: apsw.Connection, view: SqliteTransaction) -> bool:
-        """End a view. A connection on which anything went wrong is not trusted with another one."""
+        """End a view. A connection on which anything failed is not used again."""
         try:
             connection.execute("ROLLBACK")
         except apsw.Error:
@@ -279,7 +279,7 @@ class SqliteStore:
             except TimeoutError as cause:
                 raise sqlite_connection.busy() from cause
         else:
-            await slots.acquire()  # at once; most turns are, and a timer costs as much as a look-up
+            await slots.acquire()  # immediately, as most are; a timer costs as much as a lookup
         if self._is_closing:
             slots.release()
             msg = "the service is stopping; nothing was accepted"
@@ -289,7 +289,7 @@ class SqliteStore:
         if self._is_closing:
             return
         self._is_closing = True
-        # What does not end in time is let go by its own block, or with the process.
+        # What does not end in time is closed by its own block, or with the process.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 async with self._write_slot:
@@ -306,19 +306,19 @@ def _rows(cursor: apsw.Cursor) -> list[Any]:
 
 
 async def _finished(work: asyncio.Future[T], *, interrupt: Callable[[], None] | None = None) -> T:
-    """What a thread has done. A cancelled caller waits for it too, however often: the connection is not free before."""
+    """The result of a thread. A cancelled caller waits for it too: the connection is in use until then."""
     cancelled: asyncio.CancelledError | None = None
     while not work.done():
         try:
             await asyncio.wait([work], timeout=None if cancelled is None else INTERRUPT_SECONDS)
         except asyncio.CancelledError as cancellation:
             cancelled = cancellation
-        # Repeated, because SQLite forgets an interrupt that came before the statement had begun.
+        # Repeated, because SQLite ignores an interrupt that arrives before the statement has begun.
         if cancelled is not None and interrupt is not None and not work.done():
             interrupt()
     if cancelled is None:
         return work.result()
-    work.exception()  # looked at, so that asyncio does not report it: the caller is gone
+    work.exception()  # retrieved, so that asyncio does not report it: the caller is gone
     raise cancelled
 
 

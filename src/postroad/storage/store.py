@@ -1,31 +1,35 @@
-"""The one interface that the rest of Postroad has to its data.
+"""The interface of the database to the rest of Postroad.
 
-A store gives transactions; a transaction runs named queries. Queries are named `file.query` after `sql/*.sql`, where
+A store opens transactions; a transaction runs named queries. Queries are named `file.query` after `sql/*.sql`, where
 each is described. `fetch_many` and `execute_many` take a list of rows: SQLite runs the statement for each row,
-PostgreSQL gets the columns as arrays in one statement. Both engines behave the same, and the same tests prove it.
+PostgreSQL gets the columns as arrays in one statement. Both engines behave the same and pass the same tests.
 
 A store that cannot be reached or is full raises `ServiceUnavailable`; one that is too slow raises `TemporaryFailure`;
-text that cannot be stored raises `InvalidRequest`. In all cases nothing of the transaction is stored, except that a
-commit whose answer was lost is in doubt. Errors that the block raises itself pass through unchanged.
+text that cannot be stored raises `InvalidRequest`. In all cases nothing of the transaction is stored, except that
+the result of a commit whose answer was lost is unknown. Errors that the block itself raises are not changed.
 """
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+from postroad import errors
 
 Row = Sequence[Any]
+# What a store raises when it cannot be reached, is full or is too slow: the next transaction would fail as well.
+UNAVAILABLE: Final = (errors.ServiceUnavailable, errors.TemporaryFailure)
 
 
 class ConstraintViolated(Exception):
-    """A row breaks a rule of its table: its key exists already, or a CHECK refuses it."""
+    """A row violates a constraint of its table: its key exists already, or a CHECK fails."""
 
 
 class TransactionAborted(Exception):
-    """A statement of this transaction failed and was overlooked: nothing of the transaction is stored."""
+    """A statement of this transaction failed and the error was ignored: nothing of the transaction is stored."""
 
 
 class Transaction(Protocol):
-    """Named queries over one consistent view of the data. After a failed query there are no others, and no commit."""
+    """Named queries over one consistent view of the data. After a failed query it runs and commits nothing."""
 
     async def fetch(self, query: str, *arguments: object) -> list[Row]:
         """All rows of a query."""
@@ -36,11 +40,11 @@ class Transaction(Protocol):
         ...
 
     async def fetch_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
-        """The rows found for each of the given rows, in no promised order."""
+        """The rows found for each of the given rows, in no particular order."""
         ...
 
     async def execute(self, query: str, *arguments: object) -> int:
-        """Run a change and return how many rows it touched."""
+        """Run a change and return how many rows it changed."""
         ...
 
     async def execute_many(self, query: str, rows: Sequence[Row]) -> None:
@@ -48,7 +52,7 @@ class Transaction(Protocol):
         ...
 
     async def add_rows(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Add rows as they are, by the quickest way that the engine has; for large values."""
+        """Insert rows by the fastest method of the engine; for large values."""
         ...
 
     async def run_script(self, script: str) -> None:
@@ -57,22 +61,22 @@ class Transaction(Protocol):
 
 
 class Store(Protocol):
-    """A database that keeps what it has committed."""
+    """A database whose commits are durable."""
 
     dialect: str
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """A change: committed to disk when the block ends, undone when it raises."""
+        """A change: committed to disk when the block ends, rolled back when it raises."""
         ...
 
     def reading(self) -> AbstractAsyncContextManager[Transaction]:
-        """A consistent view for look-ups by key: quick, so SQLite answers on the event loop itself."""
+        """A consistent view for lookups by key: fast, so SQLite runs them on the event loop."""
         ...
 
     def scanning(self) -> AbstractAsyncContextManager[Transaction]:
-        """A consistent view for reads that may take long, such as lists, sums and audits."""
+        """A consistent view for reads that may take long, such as lists, sums and consistency checks."""
         ...
 
     async def close(self) -> None:
-        """Let go of all connections, after what is under way has ended or a few seconds have passed."""
+        """Close all connections, after running transactions have ended or a few seconds have passed."""
         ...

@@ -1,6 +1,6 @@
-"""Addresses that an account's mail is not sent to, because they do not exist or do not want it. The first reason stays.
+"""The suppression list of an account: addresses that its mail is not sent to. The first reason is kept.
 
-An address is known by its key: the address without regard to case.
+An address is identified by its key, which ignores case.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ SuppressionKey = tuple[str, str]
 
 
 class Source(StrEnum):
-    """How an address came onto the list."""
+    """Why an address is on the list."""
 
     BOUNCE = "bounce"
     LATE_BOUNCE = "late_bounce"
@@ -26,7 +26,7 @@ class Source(StrEnum):
 
 
 class Suppression(msgspec.Struct, frozen=True):
-    """A row of `suppressions`: in `reason` and `smtp_code` a destination's reply, if one caused it, and its message."""
+    """A row of `suppressions`. `reason` and `smtp_code` hold the reply that caused it, and `message_id` its message."""
 
     account_id: str
     email_key: str
@@ -44,21 +44,21 @@ async def find(tx: store.Transaction, pairs: Sequence[SuppressionKey]) -> dict[S
 
 
 async def add(tx: store.Transaction, suppressions: Iterable[Suppression]) -> list[SuppressionKey]:
-    """Put addresses onto the list; those that are there already stay as they are. Returns those that are new."""
+    """Add addresses; those that are on the list already are not changed. Returns the new ones."""
     rows = {(each.account_id, each.email_key): msgspec.structs.astuple(each) for each in suppressions}
-    # In one order everywhere, so that two hosts that add the same addresses wait instead of dead-locking.
+    # The same order everywhere, so that two hosts that add the same addresses do not deadlock.
     added = await tx.fetch_many("suppressions.add", [rows[place] for place in sorted(rows)])
     return [(row[0], row[1]) for row in added]
 
 
 async def remove(tx: store.Transaction, account_id: str, email_key: str) -> bool:
-    """Take an address off the list; False when it was not there."""
+    """Remove an address; False when it was not on the list."""
     return await tx.execute("suppressions.remove", account_id, email_key) == 1
 
 
 async def of_account(
     tx: store.Transaction, account_id: str, *, after: str, limit: int, source: str | None = None
 ) -> list[Suppression]:
-    """An account's list in the order of the addresses, after one of them; the first come after the empty text."""
+    """An account's list, ordered by address, after the address `after`."""
     rows = await tx.fetch("suppressions.of_account", account_id, after, limit, source)
     return [Suppression(*row) for row in rows]

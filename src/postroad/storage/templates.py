@@ -1,4 +1,4 @@
-"""Templates, known within an account by their alias."""
+"""Templates, identified within an account by their alias."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class Summary:
 
 
 async def put(tx: store.Transaction, template: Template) -> Template:
-    """Make a template or replace the one with this alias; returns it as stored."""
+    """Create a template or replace the one with this alias; returns it as stored."""
     row = (template.id, template.account_id, template.alias, template.subject, template.text, template.html)
     (stored,) = await tx.fetch("templates.put", *row, template.updated_at)
     return Template(*stored)
@@ -60,5 +60,5 @@ async def summaries(tx: store.Transaction, account_id: str, *, after: str, limit
 
 
 async def remove(tx: store.Transaction, account_id: str, alias: str) -> bool:
-    """Forget a template."""
+    """Delete a template."""
     return await tx.execute("templates.remove", account_id, alias) == 1

@@ -1,4 +1,4 @@
-"""How far the warm-up of each sender domain has come, by its name; read and written under the account's lock."""
+"""The progress of each sender domain's warm-up, by name; read and written under the account's lock."""
 
 from collections.abc import Collection, Mapping
 
@@ -15,12 +15,12 @@ async def find(tx: store.Transaction, keys: Collection[Key]) -> Mapping[Key, war
 
 
 async def put(tx: store.Transaction, states: Mapping[Key, warmup.State]) -> None:
-    """Write states as they are now."""
+    """Store states."""
     rows = [(*key, state.day, state.step, state.used) for key, state in sorted(states.items())]
     if rows:
         await tx.execute_many("warmups.put", rows)
 
 
 async def forget(tx: store.Transaction, key: Key, *, before_day: int) -> None:
-    """Forget a domain whose last day with mail is over."""
+    """Delete a domain whose last day with mail is over."""
     await tx.execute("warmups.forget", *key, before_day)

@@ -1,4 +1,4 @@
-"""Every attempt to tell a receiver something, with its answer: the log of 7 days."""
+"""Every webhook attempt with its response, kept for 7 days."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def insert(tx: store.Transaction, attempts: Sequence[Attempt]) -> None:
-    """Write attempts down; the same one twice is one."""
+    """Store attempts; a repeated one is ignored."""
     await tx.execute_many("webhook_attempts.insert", [msgspec.structs.astuple(attempt) for attempt in attempts])
 
 
@@ -37,5 +37,5 @@ async def of_deliveries(
 
 
 async def remove(tx: store.Transaction, deliveries: Sequence[tuple[str, str, str]]) -> None:
-    """Forget the attempts of deliveries."""
+    """Delete the attempts of deliveries."""
     await tx.execute_many("webhook_attempts.remove", deliveries)

@@ -1,8 +1,8 @@
-"""What receivers are told: taken endpoint by endpoint under leases, counted when taken, and kept as a log afterwards.
+"""Webhook deliveries: claimed endpoint by endpoint under leases, and kept as a log afterwards.
 
-A claim counts its attempt: should the worker die, the attempt may have reached the receiver, and there are never more
-than the schedule has. A claim lasts until its lease ends, which is longer than an attempt can take, so that nobody
-renews it. What an endpoint that was removed has left is seen by nobody but the sweep.
+A claim counts as an attempt: if the worker dies, the request may have reached the endpoint, and there must never be
+more attempts than the schedule has. A lease is longer than an attempt can take, so it is never renewed. Deliveries of a
+removed endpoint are visible only to the sweep.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ import msgspec
 
 from postroad.storage import store, webhook_attempts
 
-# Each with up to seven attempts, which hold two kilobytes of an answer.
+# Each has up to seven attempts with two kilobytes of a response.
 SWEEP_ROWS: Final = 500
 
 Key = tuple[str, str, str]  # account, endpoint, delivery
 
 
 class State(StrEnum):
-    """Where a delivery is."""
+    """The state of a delivery."""
 
     READY = "ready"
     WAITING = "waiting"
@@ -50,12 +50,12 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Key:
-        """What names the row."""
+        """The primary key."""
         return self.account_id, self.webhook_id, self.id
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """A delivery that a worker holds; `attempt_count` counts the attempt that it is about to make."""
+    """A delivery under a worker's lease; `attempt_count` includes the attempt that is about to be made."""
 
     account_id: str
     webhook_id: str
@@ -67,12 +67,12 @@ class Claimed(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """What names the row."""
+        """The primary key."""
         return self.account_id, self.webhook_id, self.id
 
 
 class DeliveryUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """What follows from an attempt: the end, or the time of the next one."""
+    """The result of an attempt: the end, or the time of the next one."""
 
     key: Key
     worker: str
@@ -84,14 +84,14 @@ class DeliveryUpdate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """A delivery that has failed. One that is settled needs no replay: another delivery of its event stands for it."""
+    """A failed delivery. One that is settled needs no replay: another delivery of its event replaces it."""
 
     delivery: Delivery
     is_settled: bool
 
 
 class Promoted(msgspec.Struct, frozen=True):
-    """A delivery whose time has come; `worker` is who let its lease run out, or None, and `due_at` when it did."""
+    """A delivery that became due; `worker` is the one whose lease expired at `due_at`, or None."""
 
     account_id: str
     webhook_id: str
@@ -103,7 +103,7 @@ class Promoted(msgspec.Struct, frozen=True):
 
 
 async def insert(tx: store.Transaction, deliveries: Sequence[Delivery]) -> None:
-    """New deliveries."""
+    """Store new deliveries."""
     await tx.execute_many("webhook_deliveries.insert", [msgspec.structs.astuple(one) for one in deliveries])
 
 
@@ -116,35 +116,35 @@ async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = 
 async def promote(
     tx: store.Transaction, *, now: int, attempts: int, limit: int, leases_until: int | None = None
 ) -> list[Promoted]:
-    """Make ready what is due by now; what a worker let go of at its last attempt has failed.
+    """Make due deliveries ready; one whose lease expired during its last attempt has failed.
 
-    Leases are over that end by a time, which is now unless it is given.
+    Leases that end by `leases_until` (default: now) have expired.
     """
     over = now if leases_until is None else leases_until
     return [Promoted(*row) for row in await tx.fetch("webhook_deliveries.promote", now, attempts, limit, over)]
 
 
 async def endpoints(tx: store.Transaction, *, after: str, limit: int) -> list[str]:
-    """Endpoints with ready rows, in their order, from beyond one of them."""
+    """The endpoints with ready rows after `after`, in order."""
     return [webhook_id for (webhook_id,) in await tx.fetch("webhook_deliveries.endpoints", after, limit)]
 
 
 async def claim(
     tx: store.Transaction, wanted: Sequence[tuple[str, int]], *, lease_until: int, worker: str
 ) -> list[Claimed]:
-    """Take so many of endpoints that are enabled, the oldest first, and count their attempts."""
+    """Lease ready deliveries of enabled endpoints, oldest first, and count their attempts."""
     rows = [(webhook_id, most, lease_until, worker) for webhook_id, most in wanted]
     found = await tx.fetch_many("webhook_deliveries.claim", rows)
     return sorted((Claimed(*row) for row in found), key=lambda claimed: claimed.id)
 
 
-async def hand_back(tx: store.Transaction, keys: Sequence[Key], *, worker: str) -> None:
-    """Let go of claims that nothing was done with: their attempts were none."""
-    await tx.execute_many("webhook_deliveries.hand_back", [(*key, worker) for key in keys])
+async def release(tx: store.Transaction, keys: Sequence[Key], *, worker: str) -> None:
+    """Return claims that were not attempted, and do not count them."""
+    await tx.execute_many("webhook_deliveries.release", [(*key, worker) for key in keys])
 
 
 async def record(tx: store.Transaction, results: Sequence[DeliveryUpdate]) -> set[Key]:
-    """Write what attempts came to; returns those whose worker still held the lease."""
+    """Store the results of attempts; returns those whose worker still held the lease."""
     rows = [
         (*result.key, result.worker, result.attempt_count, result.url, result.state, result.due_at, result.ended_at)
         for result in results
@@ -170,7 +170,7 @@ async def page(
 
 
 async def newest(tx: store.Transaction, account_id: str, webhook_id: str, *, limit: int) -> list[store.Row]:
-    """How the newest deliveries of an endpoint stand: id, state, attempts and when they are due; newest first."""
+    """Id, state, attempts and due time of the newest deliveries of an endpoint, newest first."""
     return await tx.fetch("webhook_deliveries.newest", account_id, webhook_id, limit)
 
 
@@ -185,7 +185,7 @@ async def page_of_message(
     status: str | None = None,
     limit: int,
 ) -> list[Delivery]:
-    """Deliveries of an endpoint about one message, newest first; those of one status when it is named."""
+    """Deliveries of an endpoint about one message, newest first, of one status if given."""
     rows = await tx.fetch(
         "webhook_deliveries.page_of_message", account_id, webhook_id, message_id, before, ended_after, status, limit
     )
@@ -213,7 +213,7 @@ async def page_of_status(
 async def place_behind(
     tx: store.Transaction, account_id: str, webhook_id: str, *, before: str, rows: int
 ) -> str | None:
-    """The last of so many deliveries before a place; None when there are fewer."""
+    """The id of the delivery that is `rows` before a cursor; None when there are fewer."""
     row = await tx.fetch_one("webhook_deliveries.place_behind", account_id, webhook_id, before, rows - 1)
     return str(row[0]) if row else None
 
@@ -221,7 +221,7 @@ async def place_behind(
 async def page_failed(
     tx: store.Transaction, webhook_id: str, *, before: str, ended_after: int, limit: int
 ) -> list[Delivery]:
-    """Deliveries of an endpoint that have failed, newest first."""
+    """Failed deliveries of an endpoint, newest first."""
     rows = await tx.fetch("webhook_deliveries.page_failed", webhook_id, before, ended_after, limit)
     return [_delivery(row) for row in rows]
 
@@ -229,24 +229,24 @@ async def page_failed(
 async def failed_between(
     tx: store.Transaction, webhook_id: str, *, after: str, before: str, ended_after: int, limit: int
 ) -> list[Failed]:
-    """Deliveries of an endpoint that have failed, between two places, oldest first."""
+    """Failed deliveries of an endpoint between two cursors, oldest first."""
     rows = await tx.fetch("webhook_deliveries.failed_between", webhook_id, after, before, ended_after, limit)
     return [Failed(_delivery(row[:-1]), is_settled=bool(row[-1])) for row in rows]
 
 
 async def sweep(tx: store.Transaction, *, ended_before: int) -> int:
-    """Forget deliveries that ended before a time, some at a time, and their attempts."""
+    """Delete up to SWEEP_ROWS deliveries that ended before a time, and their attempts."""
     return await _forget(tx, await tx.fetch("webhook_deliveries.sweep", ended_before, SWEEP_ROWS))
 
 
 async def sweep_removed(tx: store.Transaction, account_id: str, webhook_id: str) -> int:
-    """Forget deliveries of an endpoint that was removed, some at a time, and their attempts."""
+    """Delete up to SWEEP_ROWS deliveries of a removed endpoint, and their attempts."""
     return await _forget(tx, await tx.fetch("webhook_deliveries.sweep_removed", account_id, webhook_id, SWEEP_ROWS))
 
 
-async def sweep_untold(tx: store.Transaction, *, created_before: str) -> int:
-    """Forget deliveries from before a place that have not ended, some at a time, and their attempts."""
-    return await _forget(tx, await tx.fetch("webhook_deliveries.sweep_untold", created_before, SWEEP_ROWS))
+async def sweep_undelivered(tx: store.Transaction, *, created_before: str) -> int:
+    """Delete up to SWEEP_ROWS deliveries from before a cursor that have not ended, and their attempts."""
+    return await _forget(tx, await tx.fetch("webhook_deliveries.sweep_undelivered", created_before, SWEEP_ROWS))
 
 
 async def _forget(tx: store.Transaction, rows: Sequence[store.Row]) -> int:

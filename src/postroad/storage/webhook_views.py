@@ -1,4 +1,4 @@
-"""What waits for receivers, counted; it reads an index of all that waits, so it belongs into `scanning`."""
+"""Counts of pending webhook deliveries. They read an index of all of them, so they belong in `scanning`."""
 
 from typing import Final
 
@@ -21,5 +21,5 @@ class Count(msgspec.Struct, frozen=True):
 
 
 async def counts(tx: store.Transaction) -> dict[str, Count]:
-    """How much is not final, by state; what is ready for an endpoint that is disabled is held."""
+    """The counts by state; ready deliveries of a disabled endpoint are `held`."""
     return {row[0]: Count(*row) for row in await tx.fetch("webhook_views.counts")}

@@ -1,7 +1,7 @@
 """Webhook endpoints, one for each account, and their signing secrets.
 
-Who changes an endpoint locks its account first (see accounts.py), as does whoever records results: so an event is
-written for the endpoint as it is at that moment, or not at all.
+Changing an endpoint locks its account first (see accounts.py), as does recording results. So an event is written for
+the endpoint as it is at that moment, or not at all.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from postroad.storage import store
 
 
 class Webhook(msgspec.Struct, frozen=True):
-    """A row of `webhooks`. `events` are names with blanks between them; a removed one is never seen."""
+    """A row of `webhooks`. `events` are names separated by spaces; removed endpoints are not returned."""
 
     id: str
     account_id: str
@@ -25,7 +25,7 @@ class Webhook(msgspec.Struct, frozen=True):
 
 
 class Secret(msgspec.Struct, frozen=True):
-    """A row of `webhook_secrets`, sealed. The newest version does not expire."""
+    """A row of `webhook_secrets`, encrypted. The newest version does not expire."""
 
     account_id: str
     webhook_id: str
@@ -36,14 +36,14 @@ class Secret(msgspec.Struct, frozen=True):
 
 
 class RemovedEndpoint(msgspec.Struct, frozen=True):
-    """An endpoint that is gone, whose log may not be."""
+    """A removed endpoint whose log may still exist."""
 
     account_id: str
     id: str
 
 
 async def insert(tx: store.Transaction, webhook: Webhook) -> None:
-    """Make an account's endpoint; there must be none."""
+    """Create the endpoint of an account, which must have none."""
     await tx.execute("webhooks.insert", *msgspec.structs.astuple(webhook))
 
 
@@ -71,7 +71,7 @@ async def update(tx: store.Transaction, webhook: Webhook) -> None:
 
 
 async def mark_pinged(tx: store.Transaction, account_id: str, *, now: int, not_since: int) -> bool:
-    """Note a ping of an account, unless there was one after `not_since`; False then."""
+    """Record a ping of an account; False when there was one after `not_since`."""
     return await tx.execute("webhooks.mark_pinged", account_id, now, not_since) == 1
 
 
@@ -82,43 +82,43 @@ async def pinged_at(tx: store.Transaction, account_id: str) -> int | None:
 
 
 async def remove(tx: store.Transaction, webhook_id: str, *, now: int) -> None:
-    """Take an endpoint and its secrets away; its log is left to the sweep, and nobody sees it any more."""
+    """Remove an endpoint and its secrets; its log is no longer visible and left to the sweep."""
     await tx.execute("webhooks.remove", webhook_id, now)
     await remove_secrets(tx, webhook_id)
 
 
 async def add_secret(tx: store.Transaction, secret: Secret, *, hint: str) -> None:
-    """A new secret, which is the endpoint's own from now on."""
+    """Store a new secret, which becomes the current one."""
     await tx.execute("webhooks.add_secret", *msgspec.structs.astuple(secret))
     await tx.execute("webhooks.set_hint", secret.webhook_id, hint, secret.created_at)
 
 
 async def secrets(tx: store.Transaction, webhook_ids: Sequence[str], *, now: int) -> list[Secret]:
-    """The secrets that sign now, the newest of each endpoint first."""
+    """The secrets that have not expired, the newest of each endpoint first."""
     rows = await tx.fetch_many("webhooks.secrets", [(webhook_id, now) for webhook_id in webhook_ids])
     return sorted((Secret(*row) for row in rows), key=lambda secret: -secret.version)
 
 
 async def retire_secret(tx: store.Transaction, webhook_id: str, *, expires_at: int) -> None:
-    """Give the newest secret an end."""
+    """Set the expiry of the current secret."""
     await tx.execute("webhooks.retire_secret", webhook_id, expires_at)
 
 
 async def remove_secrets(tx: store.Transaction, webhook_id: str) -> None:
-    """Forget all secrets of an endpoint."""
+    """Delete all secrets of an endpoint."""
     await tx.execute("webhooks.remove_secrets", webhook_id)
 
 
 async def sweep_secrets(tx: store.Transaction, *, now: int) -> int:
-    """Forget secrets that are over."""
+    """Delete expired secrets."""
     return await tx.execute("webhooks.sweep_secrets", now)
 
 
 async def removed(tx: store.Transaction, *, limit: int) -> list[RemovedEndpoint]:
-    """Endpoints that are gone and whose log may not be, the longest gone first."""
+    """Removed endpoints whose log may still exist, oldest first."""
     return [RemovedEndpoint(*row) for row in await tx.fetch("webhooks.removed", limit)]
 
 
 async def forget(tx: store.Transaction, webhook_id: str) -> None:
-    """Drop a removed endpoint's row, if nothing of its log is left."""
+    """Delete the row of a removed endpoint, if its log is empty."""
     await tx.execute("webhooks.forget", webhook_id)

@@ -1,10 +1,10 @@
 -- name: insert
--- A new API key, known by the hash of its secret.
+-- A new API key, stored as the hash of its secret.
 INSERT INTO api_keys (id, account_id, credential_id, name, key_hash, hint, scopes, created_at, last_used_at, revoked_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, NULL);
 
 -- name: by_hash
--- The key behind a secret, with the state of the credential that it was issued under.
+-- The key with this hash, revoked when the credential that it was issued under is.
 SELECT api_keys.id, api_keys.account_id, credential_id, api_keys.name, hint, scopes, api_keys.created_at,
     api_keys.last_used_at, COALESCE(api_keys.revoked_at, credentials.revoked_at)
 FROM api_keys LEFT JOIN credentials ON credentials.id = api_keys.credential_id
@@ -18,9 +18,9 @@ FROM api_keys LEFT JOIN credentials ON credentials.id = api_keys.credential_id
 WHERE api_keys.account_id = $1 AND api_keys.id > $2 ORDER BY api_keys.id LIMIT $3;
 
 -- name: revoke
--- Stop a key.
+-- Revoke a key.
 UPDATE api_keys SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL RETURNING name;
 
 -- name: touch
--- Remember the last use.
+-- The time of the last use.
 UPDATE api_keys SET last_used_at = $2 WHERE id = $1;

@@ -1,17 +1,17 @@
 -- name: insert
--- Attempts as they happened; the same one twice is one.
-INSERT INTO attempts (account_id, message_id, recipient_id, started_at, duration, pool, host, address, tls, stage, verdict,
-    fault, reason, smtp_code, enhanced_code, response, in_doubt)
+-- New attempts; a repeated one is ignored.
+INSERT INTO attempts (account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address, tls, stage,
+    verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT DO NOTHING;
 
 -- name: of_message
 -- The attempts of one message, in order.
-SELECT account_id, message_id, recipient_id, started_at, duration, pool, host, address, tls, stage, verdict, fault, reason,
-    smtp_code, enhanced_code, response, in_doubt
+SELECT account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address, tls, stage,
+    verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt
 FROM attempts WHERE account_id = $1 AND message_id = $2 ORDER BY recipient_id, started_at;
 
 -- name: latest_refused
--- The attempts of an account that ended with a refusal, the latest first.
+-- The attempts of an account that ended with a final refusal, newest first.
 SELECT message_id, recipient_id,
     (SELECT email FROM recipients
         WHERE recipients.account_id = attempts.account_id AND recipients.message_id = attempts.message_id

@@ -4,7 +4,7 @@ INSERT INTO credentials (id, account_id, name, username, password_hash, created_
 VALUES ($1, $2, $3, $4, $5, $6, NULL, NULL);
 
 -- name: by_username
--- The credential behind an SMTP username.
+-- The credential with this SMTP username.
 SELECT id, account_id, name, username, password_hash, created_at, last_used_at, revoked_at
 FROM credentials WHERE username = $1;
 
@@ -19,7 +19,7 @@ SELECT id, account_id, name, username, password_hash, created_at, last_used_at, 
 FROM credentials WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3;
 
 -- name: default_of
--- The account's first credential, whether revoked or not: the scope of keys must never move.
+-- The account's first credential, revoked or not: the scope of idempotency keys must never change.
 SELECT id FROM credentials WHERE account_id = $1 ORDER BY id LIMIT 1;
 
 -- name: first_live
@@ -27,9 +27,9 @@ SELECT id FROM credentials WHERE account_id = $1 ORDER BY id LIMIT 1;
 SELECT id FROM credentials WHERE account_id = $1 AND revoked_at IS NULL ORDER BY id LIMIT 1;
 
 -- name: revoke
--- Stop a credential.
+-- Revoke a credential.
 UPDATE credentials SET revoked_at = $3 WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL;
 
 -- name: touch
--- Remember the last use.
+-- The time of the last use.
 UPDATE credentials SET last_used_at = $2 WHERE id = $1;

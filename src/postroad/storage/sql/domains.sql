@@ -1,5 +1,5 @@
 -- name: insert
--- Register a domain; nothing when the account has it already, or another account has proven it and this claim is proven too.
+-- Register a domain; nothing when the account has it already, or it is verified here and by another account.
 INSERT INTO domains (id, account_id, name, verified_at, created_at, verified_by)
 VALUES ($1, $2, $3, CAST($4 AS BIGINT), $5, $6) ON CONFLICT DO NOTHING;
 
@@ -20,41 +20,42 @@ WHERE account_id = $1 AND id > $2
 ORDER BY id LIMIT $3;
 
 -- name: verified_owner
--- The account that has proven a name.
+-- The account that has verified a name.
 SELECT account_id FROM domains WHERE name = $1 AND verified_at IS NOT NULL;
 
 -- name: verify
--- Mark a domain as proven; an operator's word also stands in for that of DNS.
+-- Mark a domain as verified; an operator's verification replaces that by DNS.
 UPDATE domains SET verified_at = COALESCE(verified_at, $3), verified_by = $4, failing_since = NULL
 WHERE account_id = $1 AND id = $2 AND (verified_at IS NULL OR (verified_by = 'dns' AND $4 = 'operator'));
 
 -- name: set_warm
--- Say whether a domain needs a warm-up.
+-- Set whether a domain skips the warm-up.
 UPDATE domains SET warm = $3 WHERE account_id = $1 AND id = $2;
 
 -- name: unverify
--- Take back what DNS has proven and has denied for long enough; since when stays known.
+-- Unverify a domain that DNS verified and that has failed for long enough; `failing_since` stays.
 UPDATE domains SET verified_at = NULL, verified_by = NULL
 WHERE account_id = $1 AND id = $2 AND verified_by = 'dns' AND failing_since <= $3;
 
 -- name: claim_due
--- Take the domains that DNS is to be asked about, for a time.
+-- Claim the domains whose DNS check is due until a time.
 UPDATE domains SET check_at = $2
 WHERE id IN (SELECT id FROM domains WHERE check_at <= $1 ORDER BY check_at LIMIT $3)
 RETURNING id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at;
 
--- name: checked
--- When DNS is asked next about a domain, and since when it says no.
+-- name: record_check
+-- When DNS is checked next, and since when the check fails.
 UPDATE domains SET check_at = $3, failing_since = CAST($4 AS BIGINT) WHERE account_id = $1 AND id = $2;
 
--- name: mark_asked
--- Somebody has DNS asked now, unless somebody has a moment ago. A time from the future says that the clock was set back.
-UPDATE domains SET asked_at = $3 WHERE account_id = $1 AND id = $2 AND (asked_at <= $4 OR asked_at > $3);
+-- name: mark_check_requested
+-- A DNS check is requested now, unless one was a moment ago. A time in the future means that the clock was set back.
+UPDATE domains SET check_requested_at = $3
+WHERE account_id = $1 AND id = $2 AND (check_requested_at <= $4 OR check_requested_at > $3);
 
--- name: asked_at
--- When somebody last had DNS asked about a domain.
-SELECT asked_at FROM domains WHERE account_id = $1 AND id = $2;
+-- name: check_requested_at
+-- When a DNS check was last requested.
+SELECT check_requested_at FROM domains WHERE account_id = $1 AND id = $2;
 
 -- name: remove
--- Forget a domain.
+-- Delete a domain.
 DELETE FROM domains WHERE account_id = $1 AND id = $2;

@@ -9,6 +9,6 @@ SELECT id, account_id, kind, available, reserved, message_id, note, created_at
 FROM ledger WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
 
 -- name: page_from
--- An account's entries, oldest first, behind a cursor.
+-- An account's entries, oldest first, after a cursor.
 SELECT id, account_id, kind, available, reserved, message_id, note, created_at
 FROM ledger WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3;

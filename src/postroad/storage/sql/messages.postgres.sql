@@ -10,7 +10,7 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
         created_at);
 
 -- name: insert_tags
--- Their tags, for looking up.
+-- Their tags.
 INSERT INTO message_tags (account_id, tag, message_id) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]);
 
 -- name: finish
@@ -27,10 +27,17 @@ FROM unnest($1::text[], $2::text[]) AS wanted (account_id, id)
 JOIN messages ON messages.account_id = wanted.account_id AND messages.id = wanted.id
 JOIN bodies ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id;
 
--- name: about
--- Recipients and their messages, as events tell of them.
+-- name: event_details
+-- Recipients and their messages, as events contain them.
 SELECT messages.account_id, messages.id, recipients.id, email, sender_key, subject
 FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (account_id, message_id, id)
 JOIN recipients ON recipients.account_id = wanted.account_id AND recipients.message_id = wanted.message_id
     AND recipients.id = wanted.id
 JOIN messages ON messages.account_id = recipients.account_id AND messages.id = recipients.message_id;
+
+-- name: account_of
+-- The account of a message: one index lookup for each account, however large the table.
+SELECT accounts.id FROM accounts
+CROSS JOIN LATERAL (
+    SELECT 1 FROM messages WHERE messages.account_id = accounts.id AND messages.id = $1 LIMIT 1) AS found
+LIMIT 1;

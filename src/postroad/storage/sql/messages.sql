@@ -5,7 +5,7 @@ INSERT INTO messages (id, account_id, credential_id, source, sender, sender_key,
 VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 'reserved', $8, $8, $9, $10, $11, $12);
 
 -- name: insert_tags
--- Their tags, for looking up.
+-- Their tags.
 INSERT INTO message_tags (account_id, tag, message_id) VALUES ($1, $2, $3);
 
 -- name: by_id
@@ -15,7 +15,7 @@ SELECT id, account_id, source, sender, subject, status, billing_status, recipien
 FROM messages WHERE id = $2 AND account_id = $1;
 
 -- name: response
--- The body of a message's 202, and its request id.
+-- The body of the 202 response to a message, and its request id.
 SELECT response, request_id FROM messages WHERE id = $2 AND account_id = $1;
 
 -- name: body
@@ -32,8 +32,13 @@ SELECT account_id, id, sender_key, recipient_count,
     (SELECT mime FROM bodies WHERE bodies.account_id = $1 AND bodies.message_id = $2)
 FROM messages WHERE account_id = $1 AND id = $2;
 
--- name: about
--- Recipients and their messages, as events tell of them. A join would take SQLite twice as long.
+-- name: event_details
+-- Recipients and their messages, as events contain them. A join would take SQLite twice as long.
 SELECT account_id, id, $3, (SELECT email FROM recipients
     WHERE recipients.account_id = $1 AND recipients.message_id = $2 AND recipients.id = $3), sender_key, subject
 FROM messages WHERE account_id = $1 AND id = $2;
+
+-- name: account_of
+-- The account of a message. The key begins with the account, so this is one index lookup for each account.
+SELECT accounts.id FROM accounts CROSS JOIN messages
+WHERE messages.account_id = accounts.id AND messages.id = $1 LIMIT 1;

@@ -1,7 +1,7 @@
 -- name: lock
--- One migrating process at a time; the number is Postroad's own.
+-- One migrating process at a time; the number is arbitrary, but always the same.
 SELECT pg_advisory_xact_lock(7082511);
 
 -- name: is_recorded
--- A row when this database has a record of migrations, nothing when it is new.
+-- A row when this database has a table of migrations, none when it is new.
 SELECT 1 WHERE to_regclass('schema_migrations') IS NOT NULL;

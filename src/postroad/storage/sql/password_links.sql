@@ -3,18 +3,18 @@
 INSERT INTO password_links (token_hash, account_id, user_id, expires_at) VALUES ($1, $2, $3, $4);
 
 -- name: by_hash
--- The link behind a token.
+-- The link of a token.
 SELECT token_hash, account_id, user_id, expires_at FROM password_links WHERE token_hash = $1;
 
--- name: take
--- The link behind a token, which nobody can use any more.
+-- name: consume
+-- The link of a token, which is deleted.
 DELETE FROM password_links WHERE token_hash = $1 RETURNING token_hash, account_id, user_id, expires_at;
 
 -- name: remove_of_user
--- A person's links do not work any more.
+-- Delete the links of a user.
 DELETE FROM password_links WHERE user_id = $1;
 
 -- name: sweep
--- Forget links that have expired, some at a time.
+-- Delete expired links, up to a limit.
 DELETE FROM password_links WHERE token_hash IN (
     SELECT token_hash FROM password_links WHERE expires_at <= $1 LIMIT $2);

@@ -1,16 +1,16 @@
 -- name: domains
 -- The domains with the most recipients in the queue.
-SELECT split_part(lane, ' ', 1) AS domain, COUNT(*) AS recipients
+SELECT split_part(queue_key, ' ', 1) AS domain, COUNT(*) AS recipients
 FROM queue
 WHERE (CAST($1 AS TEXT) IS NULL OR account_id = $1)
     AND (CAST($2 AS TEXT) IS NULL OR message_id = $2)
     AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
-    AND (CAST($4 AS TEXT) IS NULL OR lane = CAST($4 AS TEXT) || ' ' || account_id)
+    AND (CAST($4 AS TEXT) IS NULL OR queue_key = CAST($4 AS TEXT) || ' ' || account_id)
 GROUP BY domain ORDER BY recipients DESC, domain LIMIT $5;
 
 -- name: make_ready
--- Let some of those that wait for their next attempt be tried now, without a step of the schedule. What somebody is
--- changing is passed over.
+-- Make waiting rows ready, up to a limit, without a step of the retry schedule. Rows that are being changed are
+-- skipped.
 UPDATE queue SET ready = 1, due_at = $5, attempt_count = GREATEST(attempt_count - 1, 0)
 WHERE (account_id, message_id, recipient_id) IN (
     SELECT account_id, message_id, recipient_id FROM queue
@@ -18,13 +18,13 @@ WHERE (account_id, message_id, recipient_id) IN (
         AND (CAST($1 AS TEXT) IS NULL OR account_id = $1)
         AND (CAST($2 AS TEXT) IS NULL OR message_id = $2)
         AND (CAST($3 AS TEXT) IS NULL OR recipient_id = $3)
-        AND (CAST($4 AS TEXT) IS NULL OR lane = CAST($4 AS TEXT) || ' ' || account_id)
+        AND (CAST($4 AS TEXT) IS NULL OR queue_key = CAST($4 AS TEXT) || ' ' || account_id)
     LIMIT $6
     FOR UPDATE SKIP LOCKED);
 
 -- name: make_named_ready
--- The same for the named ones, as far as they wait, found by their key as in `queue.claim`. What somebody is changing is
--- passed over.
+-- The same for the given rows, as far as they are waiting, found by their key as in `queue.claim`. Rows that are being
+-- changed are skipped.
 UPDATE queue SET ready = 1, due_at = chosen.now, attempt_count = GREATEST(attempt_count - 1, 0)
 FROM (
     SELECT one.account_id, one.message_id, one.recipient_id, wanted.now
@@ -37,9 +37,9 @@ WHERE queue.account_id = chosen.account_id AND queue.message_id = chosen.message
     AND queue.recipient_id = chosen.recipient_id
 RETURNING queue.recipient_id;
 
--- name: still_free
--- Of the named ones those that nobody holds, kept from others until the transaction ends. What somebody is claiming is
--- passed over.
+-- name: still_unleased
+-- Those of the given rows that have no lease, locked until the transaction ends. Rows that are being claimed are
+-- skipped.
 SELECT queue.account_id, queue.message_id, queue.recipient_id, email_key
 FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (account_id, message_id, recipient_id)
 JOIN queue ON queue.account_id = wanted.account_id AND queue.message_id = wanted.message_id

@@ -3,12 +3,12 @@
 SELECT credential_id, full_at, seen_at FROM rates WHERE credential_id = ANY($1::text[]);
 
 -- name: put
--- Buckets as they are now.
+-- The new states of buckets.
 INSERT INTO rates (credential_id, account_id, full_at, seen_at)
 SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])
 ON CONFLICT (credential_id) DO UPDATE SET full_at = excluded.full_at, seen_at = excluded.seen_at;
 
 -- name: sweep
--- Forget buckets that are full, some at a time, and none that somebody is writing: a sweep waits for nobody.
+-- Delete full buckets, up to a limit. Locked ones are skipped: a sweep never waits.
 DELETE FROM rates WHERE credential_id IN (
     SELECT credential_id FROM rates WHERE full_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED);

@@ -3,10 +3,10 @@
 SELECT credential_id, full_at, seen_at FROM rates WHERE credential_id = $1;
 
 -- name: put
--- A bucket as it is now.
+-- The new state of a bucket.
 INSERT INTO rates (credential_id, account_id, full_at, seen_at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (credential_id) DO UPDATE SET full_at = excluded.full_at, seen_at = excluded.seen_at;
 
 -- name: sweep
--- Forget buckets that are full, some at a time; hourly, and the table is small, so without an index.
+-- Delete full buckets, up to a limit; hourly, and the table is small, so without an index.
 DELETE FROM rates WHERE credential_id IN (SELECT credential_id FROM rates WHERE full_at < $1 LIMIT $2);

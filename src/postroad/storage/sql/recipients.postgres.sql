@@ -6,7 +6,7 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
     AS new (message_id, id, account_id, email, email_key, domain);
 
 -- name: record
--- The result of an attempt, or of none; what is final already stays as it is, and is not returned.
+-- The result of an attempt, or a decision without one; final recipients are neither changed nor returned.
 UPDATE recipients SET status = new.status, billing_status = new.billing_status,
     attempt_count = recipients.attempt_count + new.attempts, last_smtp_code = new.last_smtp_code,
     last_smtp_response = new.last_smtp_response, delivered_at = new.delivered_at, bounced_at = new.bounced_at
@@ -19,7 +19,7 @@ WHERE recipients.account_id = new.account_id AND recipients.message_id = new.mes
 RETURNING recipients.account_id, recipients.message_id, recipients.id;
 
 -- name: tally
--- How the recipients of messages stand.
+-- Counts of the recipients of messages.
 SELECT account_id, message_id, COUNT(*), SUM(CASE WHEN status = 'delivered' THEN 1 ELSE 0 END)::bigint,
     SUM(CASE WHEN billing_status = 'reserved' THEN 1 ELSE 0 END)::bigint,
     SUM(CASE WHEN billing_status = 'released' THEN 1 ELSE 0 END)::bigint
@@ -27,7 +27,7 @@ FROM recipients WHERE (account_id, message_id) IN (SELECT * FROM unnest($1::text
 GROUP BY account_id, message_id;
 
 -- name: first_of_message
--- The first recipient of messages, as they were written.
+-- The first recipient of messages, in the order of the request.
 SELECT wanted.message_id, first.email FROM unnest($1::text[], $2::text[]) AS wanted (account_id, message_id)
 CROSS JOIN LATERAL (
     SELECT email FROM recipients

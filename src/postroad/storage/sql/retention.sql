@@ -1,18 +1,18 @@
 -- name: bodies_over
--- Messages that ended long ago and still have their body, some at a time.
+-- Messages that ended before a time and have a body, up to a limit.
 SELECT account_id, id, size FROM messages
 WHERE ended_at <= $1 AND has_body = 1 AND status <> 'queued' ORDER BY ended_at LIMIT $2;
 
 -- name: remove_bodies
--- The content of messages.
+-- Their bodies.
 DELETE FROM bodies WHERE account_id = $1 AND message_id = $2;
 
 -- name: note_bodies
--- That it is gone.
+-- Mark messages as without a body.
 UPDATE messages SET has_body = 0 WHERE account_id = $1 AND id = $2;
 
 -- name: messages_over
--- Messages without a body that ended long ago, some at a time.
+-- Messages without a body that ended before a time, up to a limit.
 SELECT account_id, id, recipient_count FROM messages
 WHERE ended_at <= $1 AND has_body = 0 AND status <> 'queued' ORDER BY ended_at LIMIT $2;
 
@@ -29,9 +29,9 @@ DELETE FROM message_tags WHERE account_id = $1 AND message_id = $2;
 DELETE FROM recipients WHERE account_id = $1 AND message_id = $2;
 
 -- name: remove_attempts
--- What was tried.
+-- Their attempts.
 DELETE FROM attempts WHERE account_id = $1 AND message_id = $2;
 
--- name: remove_late_bounces
--- What was reported later.
-DELETE FROM late_bounces WHERE account_id = $1 AND message_id = $2;
+-- name: remove_async_bounces
+-- Their asynchronous bounces.
+DELETE FROM async_bounces WHERE account_id = $1 AND message_id = $2;

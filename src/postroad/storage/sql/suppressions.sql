@@ -4,16 +4,16 @@ SELECT account_id, email_key, source, reason, smtp_code, message_id, created_at 
 WHERE account_id = $1 AND email_key = $2;
 
 -- name: add
--- Put addresses onto the list; the first reason stays, and what was there already is not returned.
+-- Add addresses to the list; those that are on it already are neither changed nor returned.
 INSERT INTO suppressions (account_id, email_key, source, reason, smtp_code, message_id, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (account_id, email_key) DO NOTHING
 RETURNING account_id, email_key;
 
 -- name: remove
--- Take an address off the list.
+-- Remove an address from the list.
 DELETE FROM suppressions WHERE account_id = $1 AND email_key = $2;
 
 -- name: of_account
--- An account's list in the order of the addresses, after one of them; NULL filters nothing.
+-- An account's list by address, after a cursor; NULL matches every source.
 SELECT account_id, email_key, source, reason, smtp_code, message_id, created_at FROM suppressions
 WHERE account_id = $1 AND email_key > $2 AND (CAST($4 AS TEXT) IS NULL OR source = $4) ORDER BY email_key LIMIT $3;

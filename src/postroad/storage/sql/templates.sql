@@ -1,5 +1,5 @@
 -- name: put
--- Make a template or replace the one with this alias; its id and birthday stay.
+-- Create a template or replace the one with this alias, which keeps its id and creation time.
 INSERT INTO templates (id, account_id, alias, subject, text, html, created_at, updated_at)
 VALUES ($1, $2, $3, $4, CAST($5 AS TEXT), CAST($6 AS TEXT), $7, $7)
 ON CONFLICT (account_id, alias) DO UPDATE
@@ -22,5 +22,5 @@ SELECT id, alias, subject, text IS NOT NULL, html IS NOT NULL, created_at, updat
 FROM templates WHERE account_id = $1 AND alias > $2 ORDER BY alias LIMIT $3;
 
 -- name: remove
--- Forget a template.
+-- Delete a template.
 DELETE FROM templates WHERE account_id = $1 AND alias = $2;

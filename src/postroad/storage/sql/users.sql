@@ -1,66 +1,66 @@
 -- name: insert
--- A new person; nothing when the email is taken.
+-- A new user; nothing when the email is in use.
 INSERT INTO users (id, account_id, email, email_key, password_hash, role, tokens_valid_from, disabled_at, created_at,
     joined_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $7, $8) ON CONFLICT (email_key) DO NOTHING;
 
 -- name: by_email
--- The person behind a login.
+-- The user with this email.
 SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
     last_login_at
 FROM users WHERE email_key = $1;
 
 -- name: by_id
--- One person.
+-- One user.
 SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
     last_login_at
 FROM users WHERE id = $1;
 
 -- name: set_password
--- A new password; every token issued before it is dead. `tokens_valid_from` always moves, whatever the clocks say. Who has
--- a password has joined.
+-- A new password invalidates all earlier tokens. `tokens_valid_from` always increases, whatever the clock says. The first
+-- password sets `joined_at`.
 UPDATE users SET password_hash = $2, joined_at = COALESCE(joined_at, $3),
     tokens_valid_from = CASE WHEN tokens_valid_from < $3 THEN $3 ELSE tokens_valid_from + 1 END
 WHERE id = $1;
 
 -- name: replace_password
--- The same, unless the password is another one by now.
+-- The same, unless the password has changed meanwhile.
 UPDATE users SET password_hash = $2,
     tokens_valid_from = CASE WHEN tokens_valid_from < $3 THEN $3 ELSE tokens_valid_from + 1 END
 WHERE id = $1 AND password_hash = $4;
 
 -- name: set_disabled
--- Lock a person out (a time) or let them in again (NULL); tokens issued before are dead either way.
+-- Disable (a time) or enable (NULL) a user; both invalidate all earlier tokens.
 UPDATE users SET disabled_at = CAST($2 AS BIGINT),
     tokens_valid_from = CASE WHEN tokens_valid_from < $3 THEN $3 ELSE tokens_valid_from + 1 END
 WHERE id = $1;
 
 -- name: set_role
--- What a person may do from now on.
+-- Change the role of a user.
 UPDATE users SET role = $2 WHERE id = $1;
 
 -- name: note_login
--- When somebody last logged in.
+-- The time of the last login.
 UPDATE users SET last_login_at = $2 WHERE id = $1;
 
 -- name: remove
--- A person who is gone.
+-- Delete a user.
 DELETE FROM users WHERE id = $1;
 
 -- name: of_account
--- The people of an account.
+-- The users of an account.
 SELECT id, account_id, email, password_hash, role, tokens_valid_from, disabled_at, created_at, joined_at,
     last_login_at
 FROM users WHERE account_id = $1 ORDER BY id;
 
 -- name: revoke_token
--- A token that was logged out.
+-- Revoke a token.
 INSERT INTO revoked_tokens (id, account_id, expires_at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING;
 
 -- name: revoked_token
--- Whether a token was logged out.
+-- Whether a token is revoked.
 SELECT 1 FROM revoked_tokens WHERE id = $1;
 
 -- name: sweep_tokens
--- Forget tokens that have expired by themselves, some at a time.
+-- Delete revoked tokens that have expired, up to a limit.
 DELETE FROM revoked_tokens WHERE id IN (SELECT id FROM revoked_tokens WHERE expires_at <= $1 LIMIT $2);

@@ -1,5 +1,5 @@
 -- name: insert
--- Attempts as they happened; the same one twice is one.
+-- New attempts; a repeated one is ignored.
 INSERT INTO webhook_attempts (account_id, webhook_id, delivery_id, number, started_at, duration, status_code, response_body,
     error)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[],

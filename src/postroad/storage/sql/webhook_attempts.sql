@@ -1,5 +1,5 @@
 -- name: insert
--- Attempts as they happened; the same one twice is one.
+-- New attempts; a repeated one is ignored.
 INSERT INTO webhook_attempts (account_id, webhook_id, delivery_id, number, started_at, duration, status_code, response_body,
     error)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING;

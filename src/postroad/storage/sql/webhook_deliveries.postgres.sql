@@ -6,7 +6,7 @@ SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[],
     $9::text[], $10::bytea[], $11::text[], $12::bigint[], $13::bigint[], $14::text[], $15::bigint[], $16::bigint[]);
 
 -- name: promote
--- Make ready what is due, some at a time. A lease that ran out leaves its worker's name; at the last attempt that is the end.
+-- Make due rows ready, up to a limit. A row whose lease expired keeps its worker's name; after the last attempt it failed.
 UPDATE webhook_deliveries SET
     state = CASE WHEN worker IS NOT NULL AND attempt_count >= $2 THEN 'failed' ELSE 'ready' END,
     ended_at = CASE WHEN worker IS NOT NULL AND attempt_count >= $2 THEN $1::bigint END
@@ -17,7 +17,7 @@ WHERE (account_id, webhook_id, id) IN (
 RETURNING account_id, webhook_id, id, attempt_count, state, worker, due_at;
 
 -- name: endpoints
--- Endpoints with ready rows, from one id on: one look into the index for each, however many rows it has.
+-- Endpoints with ready rows, after an id: one index lookup for each, however many rows it has.
 WITH RECURSIVE found (webhook_id) AS (
     (SELECT webhook_id FROM webhook_deliveries WHERE state = 'ready' AND webhook_id > $1 ORDER BY webhook_id LIMIT 1)
     UNION ALL
@@ -27,8 +27,8 @@ WITH RECURSIVE found (webhook_id) AS (
 SELECT webhook_id FROM found LIMIT $2;
 
 -- name: claim
--- Take the oldest ready rows of an endpoint that is enabled, under a lease, and count the attempt. What another host is
--- taking is passed over.
+-- Lease the oldest ready rows of an enabled endpoint and count the attempt. Rows that another host is leasing are
+-- skipped.
 UPDATE webhook_deliveries SET state = 'waiting', due_at = chosen.lease_until, worker = chosen.worker,
     attempt_count = webhook_deliveries.attempt_count + 1
 FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[]) AS wanted (webhook_id, most, lease_until, worker)
@@ -43,9 +43,9 @@ WHERE webhook_deliveries.account_id = chosen.account_id AND webhook_deliveries.w
 RETURNING webhook_deliveries.account_id, webhook_deliveries.webhook_id, webhook_deliveries.id, event_type, message_id, body,
     attempt_count;
 
--- name: hand_back
--- Let go of what is claimed and was not begun. What is neither ready nor over is waiting: said so, because a plan that was
--- made while little was waiting would walk through the index of all that is.
+-- name: release
+-- Return claimed rows that were not attempted. "Neither ready nor ended" means waiting, and is written so because a plan
+-- that was made while few rows were waiting would scan the index of all waiting rows.
 UPDATE webhook_deliveries SET state = 'ready', worker = NULL, attempt_count = attempt_count - 1
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS held (account_id, webhook_id, id, worker)
 WHERE webhook_deliveries.account_id = held.account_id AND webhook_deliveries.webhook_id = held.webhook_id
@@ -53,7 +53,7 @@ WHERE webhook_deliveries.account_id = held.account_id AND webhook_deliveries.web
     AND webhook_deliveries.worker = held.worker;
 
 -- name: record
--- What follows from an attempt; only by the worker that holds the lease. What is neither ready nor over is waiting, as above.
+-- The result of an attempt; only for the worker that holds the lease. "Neither ready nor ended" means waiting, as above.
 UPDATE webhook_deliveries SET url = ended.url, state = ended.state, due_at = ended.due_at, ended_at = ended.ended_at,
     worker = NULL
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::bigint[])
@@ -64,21 +64,21 @@ WHERE webhook_deliveries.account_id = ended.account_id AND webhook_deliveries.we
 RETURNING webhook_deliveries.account_id, webhook_deliveries.webhook_id, webhook_deliveries.id;
 
 -- name: sweep
--- Deliveries that ended long ago, some at a time; a sweep waits for nobody.
+-- Delete deliveries that ended before a time, up to a limit; a sweep never waits.
 DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
     SELECT account_id, webhook_id, id FROM webhook_deliveries WHERE ended_at <= $1 ORDER BY ended_at LIMIT $2
     FOR UPDATE SKIP LOCKED)
 RETURNING account_id, webhook_id, id;
 
 -- name: sweep_removed
--- What an endpoint that was removed has left, some at a time. What is being recorded goes with the next sweep.
+-- Delete deliveries of a removed endpoint, up to a limit. Those that are being recorded go with the next sweep.
 DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
     SELECT account_id, webhook_id, id FROM webhook_deliveries WHERE account_id = $1 AND webhook_id = $2 LIMIT $3
     FOR UPDATE SKIP LOCKED)
 RETURNING account_id, webhook_id, id;
 
--- name: sweep_untold
--- What was made before a place and has not ended, some at a time.
+-- name: sweep_undelivered
+-- Delete deliveries from before a cursor that have not ended, up to a limit.
 DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
     SELECT one.account_id, one.webhook_id, one.id FROM webhooks CROSS JOIN LATERAL (
         SELECT account_id, webhook_id, id FROM webhook_deliveries

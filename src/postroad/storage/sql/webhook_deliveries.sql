@@ -5,11 +5,11 @@ INSERT INTO webhook_deliveries (account_id, webhook_id, id, event_id, event_type
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16);
 
 -- name: is_due
--- A row when something that waits is due, or a lease is over.
+-- A row when a waiting row is due, or a lease has expired.
 SELECT 1 FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= $1 AND (worker IS NULL OR due_at <= $2) LIMIT 1;
 
 -- name: promote
--- Make ready what is due, some at a time. A lease that ran out leaves its worker's name; at the last attempt that is the end.
+-- Make due rows ready, up to a limit. A row whose lease expired keeps its worker's name; after the last attempt it failed.
 UPDATE webhook_deliveries SET
     state = CASE WHEN worker IS NOT NULL AND attempt_count >= $2 THEN 'failed' ELSE 'ready' END,
     ended_at = CASE WHEN worker IS NOT NULL AND attempt_count >= $2 THEN $1 END
@@ -19,7 +19,7 @@ WHERE (account_id, webhook_id, id) IN (
 RETURNING account_id, webhook_id, id, attempt_count, state, worker, due_at;
 
 -- name: endpoints
--- Endpoints with ready rows, from one id on: one look into the index for each, however many rows it has.
+-- Endpoints with ready rows, after an id: one index lookup for each, however many rows it has.
 WITH RECURSIVE found (webhook_id) AS (
     SELECT MIN(webhook_id) FROM webhook_deliveries WHERE state = 'ready' AND webhook_id > $1
     UNION ALL
@@ -29,7 +29,7 @@ WITH RECURSIVE found (webhook_id) AS (
 SELECT webhook_id FROM found WHERE webhook_id IS NOT NULL;
 
 -- name: claim
--- Take the oldest ready rows of an endpoint that is enabled, under a lease, and count the attempt.
+-- Lease the oldest ready rows of an enabled endpoint and count the attempt.
 UPDATE webhook_deliveries SET state = 'waiting', due_at = $3, worker = $4, attempt_count = attempt_count + 1
 WHERE (account_id, webhook_id, id) IN (
     SELECT account_id, webhook_id, id FROM webhook_deliveries
@@ -38,19 +38,19 @@ WHERE (account_id, webhook_id, id) IN (
     ORDER BY id LIMIT $2)
 RETURNING account_id, webhook_id, id, event_type, message_id, body, attempt_count;
 
--- name: hand_back
--- Let go of what is claimed and was not begun.
+-- name: release
+-- Return claimed rows that were not attempted.
 UPDATE webhook_deliveries SET state = 'ready', worker = NULL, attempt_count = attempt_count - 1
 WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND state = 'waiting' AND worker = $4;
 
 -- name: record
--- What follows from an attempt; only by the worker that holds the lease.
+-- The result of an attempt; only for the worker that holds the lease.
 UPDATE webhook_deliveries SET url = $6, state = $7, due_at = $8, ended_at = $9, worker = NULL
 WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND state = 'waiting' AND worker = $4 AND attempt_count = $5
 RETURNING account_id, webhook_id, id;
 
 -- name: by_id
--- One delivery, unless it ended too long ago.
+-- One delivery, unless it ended before a time.
 SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
     attempt_count, due_at, worker, created_at, ended_at
 FROM webhook_deliveries
@@ -65,8 +65,7 @@ WHERE account_id = $1 AND webhook_id = $2 AND id < $3 AND (ended_at IS NULL OR e
 ORDER BY id DESC LIMIT $5;
 
 -- name: page_of_status
--- Deliveries of an endpoint that are pending or ended in one way, newest first, down to a place: between the two all of
--- them are looked at.
+-- Deliveries of an endpoint of one status, newest first, between two cursors; all rows between them are read.
 SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
     attempt_count, due_at, worker, created_at, ended_at
 FROM webhook_deliveries
@@ -75,12 +74,12 @@ WHERE account_id = $1 AND webhook_id = $2 AND id < $3 AND id >= $4 AND (ended_at
 ORDER BY id DESC LIMIT $7;
 
 -- name: place_behind
--- The delivery that is so many places behind a cursor.
+-- The delivery that is $4 rows before a cursor.
 SELECT id FROM webhook_deliveries WHERE account_id = $1 AND webhook_id = $2 AND id < $3
 ORDER BY id DESC LIMIT 1 OFFSET $4;
 
 -- name: page_failed
--- Deliveries of an endpoint that have failed, newest first, by the index of those.
+-- Failed deliveries of an endpoint, newest first, by their own index.
 SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
     attempt_count, due_at, worker, created_at, ended_at
 FROM webhook_deliveries
@@ -88,8 +87,8 @@ WHERE webhook_id = $1 AND state = 'failed' AND id < $2 AND ended_at > $3
 ORDER BY id DESC LIMIT $4;
 
 -- name: failed_between
--- Deliveries of an endpoint that have failed, between two places, oldest first. One needs no replay (1) when it is a test,
--- when its event was told by a later delivery or is still to be, or when a later failure is between the places as well.
+-- Failed deliveries of an endpoint between two cursors, oldest first. One needs no replay (1) when it is a ping, when a
+-- later delivery of its event succeeded or is pending, or when a later failure lies between the cursors as well.
 SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,
     attempt_count, due_at, worker, created_at, ended_at,
     CASE WHEN message_id IS NULL OR EXISTS (
@@ -101,7 +100,7 @@ WHERE webhook_id = $1 AND state = 'failed' AND id > $2 AND id < $3 AND ended_at 
 ORDER BY id LIMIT $5;
 
 -- name: newest
--- How the newest deliveries of an endpoint stand.
+-- The states of the newest deliveries of an endpoint.
 SELECT id, state, attempt_count, due_at FROM webhook_deliveries
 WHERE account_id = $1 AND webhook_id = $2 ORDER BY id DESC LIMIT $3;
 
@@ -115,19 +114,19 @@ WHERE account_id = $1 AND webhook_id = $2 AND message_id = $3 AND id < $4 AND (e
 ORDER BY id DESC LIMIT $7;
 
 -- name: sweep
--- Deliveries that ended long ago, some at a time.
+-- Delete deliveries that ended before a time, up to a limit.
 DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
     SELECT account_id, webhook_id, id FROM webhook_deliveries WHERE ended_at <= $1 ORDER BY ended_at LIMIT $2)
 RETURNING account_id, webhook_id, id;
 
 -- name: sweep_removed
--- What an endpoint that was removed has left, some at a time.
+-- Delete deliveries of a removed endpoint, up to a limit.
 DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
     SELECT account_id, webhook_id, id FROM webhook_deliveries WHERE account_id = $1 AND webhook_id = $2 LIMIT $3)
 RETURNING account_id, webhook_id, id;
 
--- name: sweep_untold
--- What was made before a place and has not ended, some at a time.
+-- name: sweep_undelivered
+-- Delete deliveries from before a cursor that have not ended, up to a limit.
 DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
     SELECT one.account_id, one.webhook_id, one.id FROM webhooks CROSS JOIN webhook_deliveries AS one
     WHERE removed_at IS NULL AND one.account_id = webhooks.account_id AND one.webhook_id = webhooks.id AND one.id < $1

@@ -1,18 +1,18 @@
 -- name: enabled_of
--- The endpoints of accounts, those that are enabled. LIMIT has PostgreSQL look up one account after the other: a plan that
--- was made while there were few endpoints would else go on to read all of them.
+-- The enabled endpoints of accounts. LIMIT makes PostgreSQL look up one account after the other: a plan that was made
+-- while there were few endpoints would otherwise keep reading all of them.
 SELECT found.* FROM unnest($1::text[]) AS wanted (account_id) CROSS JOIN LATERAL (
     SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at FROM webhooks
     WHERE webhooks.account_id = wanted.account_id AND removed_at IS NULL AND enabled = 1 LIMIT 1) AS found;
 
 -- name: enabled
--- Endpoints, those that are enabled; looked up one after the other, as above.
+-- Enabled endpoints; looked up one after the other, as above.
 SELECT found.* FROM unnest($1::text[]) AS wanted (id) CROSS JOIN LATERAL (
     SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at FROM webhooks
     WHERE webhooks.id = wanted.id AND removed_at IS NULL AND enabled = 1 LIMIT 1) AS found;
 
 -- name: secrets
--- The secrets of an endpoint that sign now.
+-- The secrets of an endpoint that have not expired.
 SELECT webhook_secrets.account_id, webhook_id, version, secret, webhook_secrets.created_at, expires_at
 FROM unnest($1::text[], $2::bigint[]) AS wanted (id, now)
 JOIN webhooks ON webhooks.id = wanted.id

@@ -3,5 +3,5 @@
 SELECT version FROM access_version;
 
 -- name: bump
--- Tell every process to look again.
+-- Invalidate the caches of every process.
 UPDATE access_version SET version = version + 1;

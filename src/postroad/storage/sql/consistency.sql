@@ -7,7 +7,7 @@ HAVING accounts.available <> COALESCE(SUM(ledger.available), 0) OR accounts.rese
 ORDER BY accounts.id LIMIT $1;
 
 -- name: reservations
--- Accounts whose reserved credits are not those of their unfinished recipients.
+-- Accounts whose reserved credits do not match their recipients that are not final.
 SELECT accounts.id, accounts.reserved, COUNT(recipients.id)
 FROM accounts LEFT JOIN recipients ON recipients.account_id = accounts.id AND recipients.billing_status = 'reserved'
 GROUP BY accounts.id, accounts.reserved
@@ -15,7 +15,7 @@ HAVING accounts.reserved <> COUNT(recipients.id)
 ORDER BY accounts.id LIMIT $1;
 
 -- name: recipient_counts
--- Messages with another number of recipients than they were accepted with.
+-- Messages whose number of recipients has changed.
 SELECT messages.id, messages.recipient_count, COUNT(recipients.id)
 FROM messages LEFT JOIN recipients
     ON recipients.account_id = messages.account_id AND recipients.message_id = messages.id
@@ -24,8 +24,8 @@ HAVING messages.recipient_count <> COUNT(recipients.id)
 ORDER BY messages.id LIMIT $1;
 
 -- name: message_reservations
--- Messages whose reservation in the ledger is missing, doubled or of another size.
--- Summed before they are joined: the ledger has no index by message, and does not need one for anything else.
+-- Messages whose reservation in the ledger is missing, duplicated or of another amount.
+-- Summed before the join: the ledger has no index by message, and nothing else needs one.
 SELECT messages.id, messages.credits_reserved, COALESCE(entries.reserved, 0)
 FROM messages LEFT JOIN (
     SELECT message_id, SUM(reserved) AS reserved FROM ledger WHERE kind = 'reserve' GROUP BY message_id
@@ -34,7 +34,7 @@ WHERE messages.credits_reserved <> COALESCE(entries.reserved, 0)
 ORDER BY messages.id LIMIT $1;
 
 -- name: message_credits
--- Messages whose entries in the ledger do not sum to what their recipients hold and got back.
+-- Messages whose ledger entries do not sum to the reserved and released credits of their recipients.
 SELECT messages.id, COALESCE(moved.reserved, 0), COALESCE(moved.available, 0), COALESCE(held.reserved, 0),
     COALESCE(held.released, 0) - messages.credits_reserved
 FROM messages
@@ -48,19 +48,19 @@ WHERE COALESCE(moved.reserved, 0) <> COALESCE(held.reserved, 0)
 ORDER BY messages.id LIMIT $1;
 
 -- name: missing_bodies
--- Messages whose body should be there and is not: those that are queued could not be sent.
+-- Messages whose body is missing: queued ones could not be sent.
 SELECT messages.id, messages.status FROM messages LEFT JOIN bodies
     ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id
 WHERE (messages.status = 'queued' OR messages.has_body = 1) AND bodies.message_id IS NULL ORDER BY messages.id LIMIT $1;
 
 -- name: body_sizes
--- Messages whose stored body has another size than the one they were accepted with.
+-- Messages whose stored body has another size than the accepted one.
 SELECT messages.id, messages.size, LENGTH(bodies.mime)
 FROM messages JOIN bodies ON bodies.account_id = messages.account_id AND bodies.message_id = messages.id
 WHERE messages.size <> LENGTH(bodies.mime) ORDER BY messages.id LIMIT $1;
 
 -- name: orphan_rows
--- Rows that belong to a message, a recipient or an account that is not there.
+-- Rows whose message, recipient, account or other parent row is missing.
 SELECT kind, id FROM (
     SELECT 'recipient' AS kind, recipients.id AS id FROM recipients
         LEFT JOIN messages ON messages.id = recipients.message_id AND messages.account_id = recipients.account_id
@@ -90,9 +90,9 @@ SELECT kind, id FROM (
             AND recipients.message_id = attempts.message_id AND recipients.id = attempts.recipient_id
         WHERE recipients.id IS NULL
     UNION ALL
-    SELECT 'late bounce', late_bounces.recipient_id FROM late_bounces
-        LEFT JOIN recipients ON recipients.account_id = late_bounces.account_id
-            AND recipients.message_id = late_bounces.message_id AND recipients.id = late_bounces.recipient_id
+    SELECT 'asynchronous bounce', async_bounces.recipient_id FROM async_bounces
+        LEFT JOIN recipients ON recipients.account_id = async_bounces.account_id
+            AND recipients.message_id = async_bounces.message_id AND recipients.id = async_bounces.recipient_id
         WHERE recipients.id IS NULL
     UNION ALL
     SELECT 'message', messages.id FROM messages
@@ -138,7 +138,7 @@ SELECT kind, id FROM (
 ) AS orphans ORDER BY kind, id LIMIT $1;
 
 -- name: wrong_statuses
--- Messages whose status is not the one that their recipients make.
+-- Messages whose status does not match their recipients.
 SELECT messages.id, messages.status,
     SUM(CASE WHEN recipients.status IN ('queued', 'deferred') THEN 1 ELSE 0 END),
     SUM(CASE WHEN recipients.status = 'delivered' THEN 1 ELSE 0 END)
@@ -153,25 +153,25 @@ HAVING messages.status <> CASE
 ORDER BY messages.id LIMIT $1;
 
 -- name: message_ends
--- Messages that have ended without a time, and would be kept for ever, or have the time and have not ended.
+-- Messages that ended without an end time, and would be kept forever, or have one and have not ended.
 SELECT id, status FROM messages WHERE (status <> 'queued') <> (ended_at IS NOT NULL) ORDER BY id LIMIT $1;
 
 -- name: unqueued
--- Recipients that are not final and wait nowhere.
+-- Recipients that are not final and not in the queue.
 SELECT recipients.id, recipients.status FROM recipients
 LEFT JOIN queue ON queue.account_id = recipients.account_id AND queue.message_id = recipients.message_id
     AND queue.recipient_id = recipients.id
 WHERE recipients.status IN ('queued', 'deferred') AND queue.recipient_id IS NULL ORDER BY recipients.id LIMIT $1;
 
 -- name: queued_final
--- Recipients that are final and wait all the same.
+-- Recipients that are final and still in the queue.
 SELECT recipients.id, recipients.status FROM queue
 JOIN recipients ON recipients.account_id = queue.account_id AND recipients.message_id = queue.message_id
     AND recipients.id = queue.recipient_id
 WHERE recipients.status NOT IN ('queued', 'deferred') ORDER BY recipients.id LIMIT $1;
 
 -- name: wrong_billing
--- Recipients whose billing does not follow from their status: a credit is held until the end, and returned by a bounce only.
+-- Recipients whose billing does not match their status: a credit is reserved until the end, and released by a bounce only.
 SELECT recipients.id, recipients.status, recipients.billing_status FROM recipients
 WHERE recipients.billing_status <> CASE
     WHEN recipients.status IN ('queued', 'deferred') THEN 'reserved'
@@ -180,7 +180,7 @@ WHERE recipients.billing_status <> CASE
 ORDER BY recipients.id LIMIT $1;
 
 -- name: wrong_message_billing
--- Messages whose billing is not the one that their recipients make.
+-- Messages whose billing does not match their recipients.
 SELECT messages.id, messages.billing_status,
     SUM(CASE WHEN recipients.billing_status = 'reserved' THEN 1 ELSE 0 END),
     SUM(CASE WHEN recipients.billing_status = 'released' THEN 1 ELSE 0 END)
@@ -194,11 +194,11 @@ HAVING messages.billing_status <> CASE
 ORDER BY messages.id LIMIT $1;
 
 -- name: access_version
--- The counter that tells every process of a revocation has exactly one row.
+-- The counter that announces revocations to every process has exactly one row.
 SELECT COUNT(*) FROM access_version HAVING COUNT(*) <> 1 LIMIT $1;
 
 -- name: webhook_secrets
--- Endpoints that do not have exactly one secret without an end: they could not sign, or not with the one that was shown.
+-- Endpoints without exactly one secret that does not expire: they could not sign, or not with the secret that was shown.
 SELECT webhooks.id, COUNT(webhook_secrets.version)
 FROM webhooks LEFT JOIN webhook_secrets ON webhook_secrets.account_id = webhooks.account_id
     AND webhook_secrets.webhook_id = webhooks.id AND expires_at IS NULL
@@ -211,8 +211,8 @@ SELECT id, attempt_count FROM webhook_deliveries
 WHERE attempt_count NOT BETWEEN 0 AND 7 ORDER BY id LIMIT $1;
 
 -- name: webhook_attempts
--- Deliveries whose log does not hold every attempt that is over. One that a worker holds is counted already. The numbers
--- are 1, 2, 3 and so on, so that the last one tells how many there should be.
+-- Deliveries whose log lacks an attempt that has ended. An attempt under a lease is counted already. The numbers
+-- are 1, 2, 3 and so on, so the last one is how many there should be.
 SELECT id, attempt_count, ended_attempts, written
 FROM (SELECT one.id, one.attempt_count,
         one.attempt_count - CASE WHEN one.state = 'waiting' AND one.worker IS NOT NULL THEN 1 ELSE 0 END AS ended_attempts,
@@ -224,11 +224,11 @@ WHERE written <> ended_attempts OR first_one <> 1 OR last_one <> ended_attempts
 ORDER BY id LIMIT $1;
 
 -- name: webhook_ends
--- Deliveries that have ended without a time, or have the time and have not ended.
+-- Deliveries that ended without an end time, or have one and have not ended.
 SELECT id, state FROM webhook_deliveries
 WHERE (state IN ('succeeded', 'failed')) <> (ended_at IS NOT NULL) ORDER BY id LIMIT $1;
 
 -- name: counts
--- How much there is.
+-- How many rows there are.
 SELECT (SELECT COUNT(*) FROM accounts), (SELECT COUNT(*) FROM messages), (SELECT COUNT(*) FROM recipients),
     (SELECT COUNT(*) FROM ledger), (SELECT COUNT(*) FROM idempotency_keys);
