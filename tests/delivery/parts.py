@@ -4,7 +4,7 @@
         await made.accept("ada@example.net")
         (claim,) = await made.claim()
 
-Routes are what the test says (`Router`), the clock of pools and breakers is the event loop's unless a `Time` is given.
+Routes are set by the test (`Router`); provider queues and breakers use the loop's clock unless a `Time` is given.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from tests import accepted_mail, contexts
 PLAIN: Final = tls_policy.TlsPolicy(tls_policy.Mode.PLAIN)
 # Longer than the patience of a test: what ends sooner was ended.
 TIMEOUTS: Final = smtp_connection.Timeouts(connect=120, reply=120, content=120)
-TIMEOUT_SECONDS: Final = 30.0
+TIMEOUT_SECONDS: Final = 300.0
 WORKER: Final = "worker of the test"
 FOREVER: Final = 1e9
 
@@ -108,10 +108,12 @@ class Parts:
         """A dispatcher on these parts."""
         return dispatcher.Dispatcher(self.ctx, self.router, self.hosts, self.services)  # type: ignore[arg-type]
 
-    def pool(self, *, connections: int = 10, rate: int = 1000, most: int = 100) -> provider_queue.Pool:
-        """A pool on these parts."""
-        limits = config.Pool(connections=connections, messages_per_second=rate, messages_per_connection=most)
-        return provider_queue.Pool("mx.example.net", limits, self.services)
+    def new_provider_queue(
+        self, *, connections: int = 10, rate: int = 1000, most: int = 100
+    ) -> provider_queue.ProviderQueue:
+        """A provider queue on these parts."""
+        limits = config.Provider(connections=connections, messages_per_second=rate, messages_per_connection=most)
+        return provider_queue.ProviderQueue("mx.example.net", limits, self.services)
 
     async def accept(self, *to: str, account_id: str = "", **fields: Any) -> str:
         """Accept a message and return its id."""
@@ -122,7 +124,9 @@ class Parts:
     async def claim(self) -> list[queue.Claimed]:
         """Take everything that is ready."""
         async with self.ctx.store.transaction() as tx:
-            wanted = [queue.ClaimRequest(lane, 1000) for lane in await queue.lanes(tx, after="", limit=1000)]
+            wanted = [
+                queue.ClaimRequest(queue_key, 1000) for queue_key in await queue.queue_keys(tx, after="", limit=1000)
+            ]
             claimed = await queue.claim(tx, wanted, lease_until=self.held.until(), worker=self.held.worker)
         return self.held.take(claimed)
 
@@ -137,9 +141,11 @@ class Parts:
     async def ready(self) -> list[str]:
         """The recipients' ids that anybody could claim now."""
         async with self.ctx.store.transaction() as tx:
-            wanted = [queue.ClaimRequest(lane, 1000) for lane in await queue.lanes(tx, after="", limit=1000)]
+            wanted = [
+                queue.ClaimRequest(queue_key, 1000) for queue_key in await queue.queue_keys(tx, after="", limit=1000)
+            ]
             rows = await queue.claim(tx, wanted, lease_until=self.clock() + 1, worker="somebody")
-            await queue.hand_back(tx, [row.key for row in rows], now=0, worker="somebody")
+            await queue.release(tx, [row.key for row in rows], now=0, worker="somebody")
         return [row.recipient_id for row in rows]
 
     async def recipients(self, message_id: str) -> list[recipients.Recipient]:

@@ -86,7 +86,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-async def test_a_bad_start_is_judged_and_nothing_is_sent(case: Case, url: str) -> None:
+async def test_a_bad_start_is_classified_and_nothing_is_sent(case: Case, url: str) -> None:
     patience = engine_harness.SHORT_TIMEOUTS if case.reason == "reply_timed_out" else {}
     async with (
         smtp_peers.serving(case.script) as peer,

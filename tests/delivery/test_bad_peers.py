@@ -241,7 +241,7 @@ async def test_a_hang_up_after_the_final_dot_is_in_doubt_and_tried_again(
         assert seen.standing == ("deferred", 1, None)
         attempt = seen.attempt
         assert (attempt.stage, attempt.reason, attempt.in_doubt) == ("content", "lost_after_content", 1)
-        assert [entry["in_doubt"] for entry in harness.log if entry["event"] == "recipient_tried"] == [True]
+        assert [entry["in_doubt"] for entry in harness.log if entry["event"] == "recipient_deferred"] == [True]
         harness.pass_seconds(67)
         seen = await harness.settle(message_id, attempts=2)
         assert seen.standing == ("delivered", 2, 250)

@@ -224,7 +224,7 @@ DEAD_ENDS = {
         "mail for example.net loops back to this host",
         "mail_loop",
     ),
-    "no_address_at_all": DeadEnd({"example.net": {}}, "has neither mail hosts nor addresses", "no_route"),
+    "no_address_at_all": DeadEnd({"example.net": {}}, "has neither MX nor address records", "no_route"),
     "mx_without_address": DeadEnd(
         {"example.net": {"MX": ["10 gone.example.net."]}},
         "the host gone.example.net does not exist",
@@ -232,16 +232,16 @@ DEAD_ENDS = {
         status="deferred",
     ),
     "mx_names_an_address": DeadEnd(
-        {"example.net": {"MX": ["10 192.0.2.1."]}}, "name no host", "dns_failed", status="deferred"
+        {"example.net": {"MX": ["10 192.0.2.1."]}}, "no valid host name", "dns_failed", status="deferred"
     ),
     "servfail": DeadEnd(
-        {"example.net": dns_server.Fault.SERVFAIL}, "DNS does not answer for example.net", "dns_failed", "deferred"
+        {"example.net": dns_server.Fault.SERVFAIL}, "DNS lookup failed for example.net", "dns_failed", "deferred"
     ),
 }
 
 
 @pytest.mark.parametrize("end", DEAD_ENDS.values(), ids=DEAD_ENDS)
-async def test_a_dead_end_in_dns_is_judged(end: DeadEnd, url: str) -> None:
+async def test_a_dead_end_in_dns_is_classified(end: DeadEnd, url: str) -> None:
     async with (
         smtp_peers.serving() as peer,
         engine_harness.running_engine(url, port=peer.port, zones=end.zones) as harness,
@@ -304,7 +304,7 @@ async def test_the_smarthost_gets_everything_and_dns_is_not_asked(url: str) -> N
         sent = [await harness.send("ada@example.net"), await harness.send("bob@does-not-exist.example")]
         for seen in await asyncio.gather(*map(harness.settle, sent)):
             assert seen.standing == ("delivered", 1, 250)
-            assert (seen.attempt.host, seen.attempt.pool) == ("127.0.0.1", "smarthost")
+            assert (seen.attempt.host, seen.attempt.provider_queue) == ("127.0.0.1", "smarthost")
         assert harness.dns.questions == []
         assert await harness.credits() == (2, 0)
     assert len(peer.transactions) == 2
@@ -315,4 +315,4 @@ async def test_a_smarthost_that_is_down_costs_no_mail(url: str) -> None:
         async with engine_harness.running_engine(url, port=25, zones={}, smarthost=f"127.0.0.1:{port}") as harness:
             seen = await harness.settle(await harness.send())
             assert seen.standing == ("deferred", 1, None)
-            assert (seen.attempt.reason, seen.attempt.pool) == ("connection_refused", "smarthost")
+            assert (seen.attempt.reason, seen.attempt.provider_queue) == ("connection_refused", "smarthost")

@@ -1,4 +1,4 @@
-"""Connections are kept for the next message, for as many as the pool allows, and left politely."""
+"""Connections are reused, for as many messages as the provider queue allows, and closed with QUIT."""
 
 from tests import smtp_peers
 from tests.delivery import engine_harness
@@ -24,7 +24,7 @@ async def test_messages_follow_each_other_over_one_connection(url: str) -> None:
     assert peer.verbs() == ["EHLO", *["MAIL", "RCPT", "DATA", "CONTENT"] * 4, "QUIT"]
 
 
-async def test_a_connection_carries_as_many_messages_as_its_pool_allows(url: str) -> None:
+async def test_a_connection_carries_as_many_messages_as_its_provider_queue_allows(url: str) -> None:
     pools = {"others": {"messages_per_connection": 2}}
     async with (
         smtp_peers.serving() as peer,
@@ -69,7 +69,7 @@ async def test_domains_with_the_same_mail_hosts_share_a_connection(url: str) -> 
     ):
         for email in ("ada@example.net", "bob@example.org"):
             seen = await harness.settle(await harness.send(email))
-            assert (seen.standing, seen.attempt.pool) == (("delivered", 1, 250), engine_harness.HOST)
+            assert (seen.standing, seen.attempt.provider_queue) == (("delivered", 1, 250), engine_harness.HOST)
     assert peer.connections == 1
 
 

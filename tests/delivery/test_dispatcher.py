@@ -1,4 +1,4 @@
-"""From the store to the pools and back: every claim is sent, recorded or handed back, and none is lost."""
+"""From the store to the provider queues and back: every claim is sent, recorded or handed back, and none is lost."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,12 +7,15 @@ import pytest
 
 from postroad import errors
 from postroad.delivery import dispatcher, message_loader, routing
+from postroad.protocol.smtp import values
 from postroad.services.maintenance import consistency
 from postroad.storage import queue, suppressions
 from tests import smtp_peers
 from tests.delivery import bulk_queue, parts
 
-NOWHERE = routing.NoRoute(permanent=True, detail="nosuch.example does not exist", valid_until=parts.FOREVER)
+NOWHERE = routing.NoRoute(
+    values.Cause.DOMAIN_NOT_FOUND, detail="nosuch.example does not exist", valid_until=parts.FOREVER
+)
 
 
 async def settle(made: parts.Parts, one: dispatcher.Dispatcher) -> None:
@@ -36,7 +39,7 @@ async def test_a_recipient_is_claimed_prepared_sent_and_recorded(database_url: s
         assert await made.statuses(message_id) == ["delivered", "delivered"]
         assert [len(transaction.recipients) for transaction in peer.transactions] in ([2], [1, 1])
         assert made.services.message_loader._prefetched_bytes == 0
-        assert all(one_pool.is_idle for one_pool in one.pools.values())
+        assert all(one_pool.is_idle for one_pool in one.provider_queues.values())
         assert (await consistency.run(made.ctx)).findings == []
 
 
@@ -57,7 +60,7 @@ async def test_a_domain_is_looked_up_once_and_claimed_when_its_route_is_known(ur
         assert len(peer.transactions) == 1
 
 
-async def test_a_look_up_that_fails_is_told_of_and_tried_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_look_up_that_fails_is_reported_and_tried_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatcher, "ERROR_BACKOFF_SECONDS", 0.001)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.dispatching()
@@ -93,7 +96,7 @@ async def test_a_route_that_is_forgotten_between_plan_and_claim_costs_nothing(
             made.router.known.clear()
             return claimed
 
-        monkeypatch.setattr(one, "_bind", claim_and_forget)
+        monkeypatch.setattr(one, "_claim", claim_and_forget)
         assert await one.step()
         assert len(made.held) == 0
         assert len(await made.ready()) == 1
@@ -153,14 +156,14 @@ async def test_jobs_that_cannot_be_prepared_go_back_and_nobody_is_slowed_down(
         await parts.until(lambda: not one._preparations)
         assert len(made.held) == 0
         assert len(await made.ready()) == 1
-        assert made.events() == ["jobs_not_prepared"]
+        assert made.events() == ["batch_load_failed"]
         assert made.services.message_loader._prefetched_bytes == 0
-        (only,) = one.pools.values()
+        (only,) = one.provider_queues.values()
         assert only.is_idle
         assert only.adaptive_rate.state(made.services.clock()) == "open"
 
 
-async def test_jobs_that_are_not_told_of_go_back_and_the_others_are_sent(
+async def test_jobs_that_are_not_reported_go_back_and_the_others_are_sent(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "ERROR_BACKOFF_SECONDS", 0.001)
@@ -182,7 +185,7 @@ async def test_jobs_that_are_not_told_of_go_back_and_the_others_are_sent(
         assert len(await made.ready()) == 1
         assert len(peer.transactions) == 2
         await one.stop()
-        assert all(one_pool.is_idle for one_pool in one.pools.values())
+        assert all(one_pool.is_idle for one_pool in one.provider_queues.values())
 
 
 async def test_what_there_is_no_room_for_is_read_when_its_turn_comes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +241,7 @@ async def test_a_stop_hands_back_what_was_not_begun_before_it_waits_for_the_rest
         await parts.until(are_back)
         assert not task.done()
         assert len(made.held) == 2
-        for one_pool in one.pools.values():
+        for one_pool in one.provider_queues.values():
             one_pool.abort()
         await task
 
@@ -269,7 +272,7 @@ async def test_a_stop_waits_for_what_is_being_prepared_and_ends_look_ups(
         assert len(await made.ready()) == 2
 
 
-async def test_a_recipient_that_was_tried_before_without_a_result_is_told_of(url: str) -> None:
+async def test_a_recipient_that_was_tried_before_without_a_result_is_reported(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
         await made.accept()
@@ -279,12 +282,12 @@ async def test_a_recipient_that_was_tried_before_without_a_result_is_told_of(url
         one = made.dispatching()
         await one.step()
         await settle(made, one)
-        assert "tried_before_without_result" in made.events()
+        assert "previous_attempt_unrecorded" in made.events()
         assert made.ctx.metrics.lost_leases.values == {(): 1}
         assert len(peer.transactions) == 1
 
 
-async def test_pools_have_the_limits_of_their_provider(url: str) -> None:
+async def test_provider_queues_have_the_limits_of_their_provider(url: str) -> None:
     async with parts.opened(url) as made:
         one = made.dispatching()
         yahoo = one._provider_queue(parts.route_to(parts.host_at(25), name="yahoo", provider="yahoo"))

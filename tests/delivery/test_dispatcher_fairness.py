@@ -1,4 +1,4 @@
-"""Whose turn it is: lanes, pools and accounts share, walks end, and a blocked destination is left alone in time."""
+"""Fairness: scheduled queues, provider queues and accounts share, walks end, blocked destinations are skipped."""
 
 import asyncio
 
@@ -6,12 +6,15 @@ import pytest
 
 from postroad.delivery import dispatcher, provider_queue, routing
 from postroad.model import breaker
+from postroad.protocol.smtp import values
 from postroad.services.accounts import registry as accounts
 from postroad.storage import attempts, queue
 from tests import accepted_mail, smtp_peers
 from tests.delivery import bulk_queue, parts
 
-NOWHERE = routing.NoRoute(permanent=True, detail="nosuch.example does not exist", valid_until=parts.FOREVER)
+NOWHERE = routing.NoRoute(
+    values.Cause.DOMAIN_NOT_FOUND, detail="nosuch.example does not exist", valid_until=parts.FOREVER
+)
 
 
 def break_down(made: parts.Parts, host: routing.Host) -> None:
@@ -28,7 +31,7 @@ async def walk(one: dispatcher.Dispatcher) -> int:
     return steps
 
 
-async def test_a_pool_without_room_leaves_its_recipients_in_the_store(url: str) -> None:
+async def test_a_provider_queue_without_room_leaves_its_recipients_in_the_store(url: str) -> None:
     async with parts.opened(url) as made:
         route = made.router.known["example.net"] = parts.route_to(parts.host_at(25))
         one = made.dispatching()
@@ -39,8 +42,8 @@ async def test_a_pool_without_room_leaves_its_recipients_in_the_store(url: str) 
         assert len(await made.ready()) == 1
 
 
-async def test_more_lanes_than_room_all_get_their_turn(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_queue.Pool, "room", lambda _: 1)
+async def test_more_scheduled_queues_than_room_all_get_their_turn(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_queue.ProviderQueue, "capacity_left", lambda _: 1)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         route = parts.route_to(parts.host_at(peer.port))
         one = made.dispatching()
@@ -63,31 +66,33 @@ async def test_accounts_share_a_destination_however_much_one_of_them_has_queued(
         await bulk_queue.fill(made.ctx, made.account_id, "example.net", count=200)
         await bulk_queue.fill(made.ctx, small, "example.net", count=5)
         async with made.ctx.store.reading() as tx:
-            lanes = await queue.lanes(tx, after="", limit=10)
+            queue_keys = await queue.queue_keys(tx, after="", limit=10)
         one = made.dispatching()
-        plan = one._plan(lanes)
-        shares = {wanted.lane.partition(" ")[2]: wanted.limit for wanted in plan.wanted}
+        plan = one._plan(queue_keys)
+        shares = {wanted.queue_key.partition(" ")[2]: wanted.limit for wanted in plan.wanted}
         assert shares == {made.account_id: 16, small: 16}
 
 
-async def test_a_step_takes_a_bounded_number_of_rows_over_all_pools(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_step_takes_a_bounded_number_of_rows_over_all_provider_queues(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dispatcher, "MAX_CLAIMS_PER_STEP", 100)
     async with parts.opened(url) as made:
-        lanes = [f"{number}.example acc_1" for number in range(8)]
-        for number, lane in enumerate(lanes):
-            domain = queue.domain_of(lane)
-            here = parts.route_to(parts.host_at(25), name=f"pool {number % 4}")
+        queue_keys = [f"{number}.example acc_1" for number in range(8)]
+        for number, queue_key in enumerate(queue_keys):
+            domain = queue.domain_of(queue_key)
+            here = parts.route_to(parts.host_at(25), name=f"provider queue {number % 4}")
             made.router.known[domain] = NOWHERE if number == 7 else here
-        plan = made.dispatching()._plan(lanes)
-        # Four pools, which could take 32 each, and a lane without a route.
+        plan = made.dispatching()._plan(queue_keys)
+        # Four provider queues, which could take 32 each, and a scheduled queue without a route.
         assert 90 <= sum(wanted.limit for wanted in plan.wanted) <= 100
         monkeypatch.setattr(dispatcher, "MAX_CLAIMS_PER_STEP", 1)
-        plan = made.dispatching()._plan(lanes)
+        plan = made.dispatching()._plan(queue_keys)
         assert 40 <= sum(wanted.limit for wanted in plan.wanted) <= 5 * dispatcher.MIN_SHARE
-        assert {wanted.lane for wanted in plan.wanted} == set(lanes)
+        assert {wanted.queue_key for wanted in plan.wanted} == set(queue_keys)
 
 
-async def test_a_walk_goes_through_all_lanes_and_ends_when_a_round_brings_nothing(
+async def test_a_walk_goes_through_all_scheduled_queues_and_ends_when_a_round_brings_nothing(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "MAX_QUEUES_PER_STEP", 2)
@@ -99,10 +104,10 @@ async def test_a_walk_goes_through_all_lanes_and_ends_when_a_round_brings_nothin
         for domain in ("a.example", "b.example", "c.example", "d.example"):
             made.router.known[domain] = parts.route_to(dead)
             await made.accept(f"ada@{domain}")
-        # Two lanes, two lanes, and a look that finds no more.
+        # Two scheduled queues, two scheduled queues, and a look that finds no more.
         assert await walk(one) == 3
         made.router.known["d.example"] = NOWHERE
-        # One lane is gone: now the second look finds no more.
+        # One scheduled queue is gone: now the second look finds no more.
         assert await walk(one) == 3 + 2
         assert one.is_round_over
         assert len(await made.ready()) == 3
@@ -124,12 +129,12 @@ async def test_a_blocked_destination_is_left_alone_until_the_time_of_its_recipie
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
         (recipient,) = await made.recipients(message_id)
         assert (recipient.status, recipient.attempt_count) == ("failed", 0)
-        assert (recipient.last_smtp_response or "").endswith("in all the time there was: connection refused")
+        assert (recipient.last_smtp_response or "").endswith("until the retry schedule ended: connection refused")
         async with made.ctx.store.reading() as tx:
             assert await attempts.of_message(tx, made.account_id, message_id) == []
 
 
-async def test_blocked_lanes_are_searched_now_and_then_and_again_at_once_while_they_hold_expired_ones(
+async def test_blocked_scheduled_queues_are_searched_now_and_then_and_again_at_once_while_they_hold_expired_ones(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "MAX_CLAIMS_PER_STEP", 10)
@@ -158,23 +163,25 @@ async def test_the_searches_that_are_remembered_are_bounded(url: str, monkeypatc
     monkeypatch.setattr(dispatcher, "MAX_SEARCHED_QUEUES", 2)
     async with parts.opened(url, time=parts.Time()) as made:
         one = made.dispatching()
-        assert [one._may_hold_expired(lane) for lane in ("a", "b", "b", "c", "b", "a")] == [
+        assert [one._may_hold_expired(queue_key) for queue_key in ("a", "b", "b", "c", "b", "a")] == [
             *(True, True, False, True, False, True)
         ]
 
 
-async def test_idle_pools_are_forgotten_and_a_plan_with_many_new_ones_is_whole(
+async def test_idle_provider_queues_are_forgotten_and_a_plan_with_many_new_ones_is_whole(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "MAX_IDLE_PROVIDER_QUEUES", 3)
     time = parts.Time()
     async with parts.opened(url, time=time) as made:
         one = made.dispatching()
-        lanes = [f"{number}.example acc_1" for number in range(6)]
+        queue_keys = [f"{number}.example acc_1" for number in range(6)]
         for number in range(6):
-            made.router.known[f"{number}.example"] = parts.route_to(parts.host_at(25), name=f"pool {number}")
-        assert len(one._plan(lanes).wanted) == 6
-        one.pools["pool 1"].adaptive_rate.slow_down(time.now)
-        one.pools["pool 2"].reserve(1)
-        assert len(one._plan(lanes[5:]).wanted) == 1
-        assert set(one.pools) == set(one.routes) == {"pool 1", "pool 2", "pool 5"}
+            made.router.known[f"{number}.example"] = parts.route_to(parts.host_at(25), name=f"provider queue {number}")
+        assert len(one._plan(queue_keys).wanted) == 6
+        one.provider_queues["provider queue 1"].adaptive_rate.slow_down(time.now)
+        one.provider_queues["provider queue 2"].reserve(1)
+        assert len(one._plan(queue_keys[5:]).wanted) == 1
+        assert (
+            set(one.provider_queues) == set(one.routes) == {"provider queue 1", "provider queue 2", "provider queue 5"}
+        )

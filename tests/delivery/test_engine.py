@@ -1,4 +1,4 @@
-"""The engine as a whole: it runs until told, ends in order, and dies loudly of a bug."""
+"""The engine as a whole: it runs until stopped, ends in order, and fails loudly on a bug."""
 
 import asyncio
 import contextlib
@@ -93,18 +93,18 @@ async def test_a_stop_lets_the_claim_under_way_end_and_hands_it_back(url: str, m
                 await asyncio.sleep(0.01)
             return claimed
 
-        monkeypatch.setattr(made._dispatcher, "_bind", claim_and_stop)
+        monkeypatch.setattr(made._dispatcher, "_claim", claim_and_stop)
         await made.run(stopping)
         assert len(made._held) == 0
         report = await consistency.run(ctx)
         assert report.findings == []
         async with ctx.store.transaction() as tx:
-            (lane,) = await queue.lanes(tx, after="", limit=10)
-            wanted = [queue.ClaimRequest(lane, 100)]
+            (queue_key,) = await queue.queue_keys(tx, after="", limit=10)
+            wanted = [queue.ClaimRequest(queue_key, 100)]
             rows = await queue.claim(tx, wanted, lease_until=1, worker="another")
         assert len(rows) == 20
         assert {row.attempt_count for row in rows} == {0}
-        assert "grace_time_over" in [line["event"] for line in lines]
+        assert "grace_period_exceeded" in [line["event"] for line in lines]
 
 
 async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
@@ -121,7 +121,7 @@ async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
         assert len(made._held) == 0
 
 
-async def test_nothing_is_told_of_pools_after_the_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_reported_provider_queues_after_the_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status_reporter, "CHECK_SECONDS", 0.001)
     script: smtp_peers.Script = {"MAIL": "451 4.7.0 too many messages, slow down"}
     async with smtp_peers.serving(script) as peer, made_engine(url, peer.port) as (made, (ctx, account_id, _)):
@@ -129,7 +129,7 @@ async def test_nothing_is_told_of_pools_after_the_end(url: str, monkeypatch: pyt
         stopping = asyncio.Event()
         task = asyncio.create_task(made.run(stopping))
 
-        async def told() -> list[provider_queues.Pool]:
+        async def told() -> list[provider_queues.Status]:
             async with ctx.store.reading() as tx:
                 return await provider_queues.heard_since(tx, 0)
 
@@ -173,7 +173,7 @@ async def test_a_store_that_is_away_is_asked_again(url: str, monkeypatch: pytest
         await parts.until(is_delivered)
         stopping.set()
         await task
-        assert [line["event"] for line in lines][:2] == ["queue_not_reached"] * 2
+        assert [line["event"] for line in lines][:2] == ["queue_unavailable"] * 2
 
 
 async def test_connections_leave_from_our_addresses_in_turn_and_of_the_right_family(url: str) -> None:

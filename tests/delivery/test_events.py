@@ -1,4 +1,4 @@
-"""What receivers are told of mail that the engine has brought, or has not: sender, reasons, and who is woken."""
+"""Webhook events of recipients that the engine delivered or not: sender, reasons, and who is woken."""
 
 import re
 
@@ -49,11 +49,11 @@ async def test_an_address_on_the_suppression_list_bounces_without_a_code_and_say
     assert event["type"] == "email.bounced"
     assert "smtp_code" not in event["data"]
     assert event["data"]["smtp_response"] == (
-        "not tried: the address is on the suppression list (asked to be left alone)"
+        "not attempted: the address is on the suppression list (asked to be left alone)"
     )
 
 
-async def test_the_last_of_several_attempts_is_the_one_that_is_told(url: str) -> None:
+async def test_the_last_of_several_attempts_is_the_one_that_is_reported(url: str) -> None:
     async with (
         smtp_peers.serving({"RCPT": "451 4.3.0 later"}) as peer,
         engine_harness.running_engine(url, port=peer.port, retry_seconds=[60]) as harness,

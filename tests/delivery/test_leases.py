@@ -14,7 +14,7 @@ from tests.delivery import parts
 async def claim_as(made: parts.Parts, worker: str) -> list[queue.Claimed]:
     async with made.ctx.store.transaction() as tx:
         await queue.promote(tx, now=made.clock(), limit=100)
-        wanted = [queue.ClaimRequest(lane, 100) for lane in await queue.lanes(tx, after="", limit=100)]
+        wanted = [queue.ClaimRequest(queue_key, 100) for queue_key in await queue.queue_keys(tx, after="", limit=100)]
         return await queue.claim(tx, wanted, lease_until=made.clock() + 60 * SECOND, worker=worker)
 
 
@@ -43,7 +43,7 @@ async def test_what_is_handed_back_can_be_claimed_at_once_and_nothing_was_counte
         await made.accept()
         (claim,) = await made.claim()
         assert await made.ready() == []
-        await made.held.hand_back([claim.key])
+        await made.held.release([claim.key])
         assert len(made.held) == 0
         (again,) = await made.claim()
         assert (again.key, again.attempt_count, again.lost_leases) == (claim.key, 0, 0)
@@ -82,7 +82,7 @@ async def test_only_the_holder_can_hand_back_or_renew(url: str) -> None:
         made.clock.pass_seconds(61)
         await claim_as(made, "another")
         await made.held._renew()
-        await made.held.hand_back([claim.key])
+        await made.held.release([claim.key])
         assert await made.ready() == []
 
 
@@ -100,18 +100,18 @@ async def test_renewals_go_on_by_themselves_and_survive_a_store_that_is_away(
         with monkeypatch.context() as patch:
             patch.setattr(made.held, "_database", Away())
             await renewed_once(made.held, monkeypatch)
-        assert set(made.events()) == {"leases_not_renewed"}
+        assert set(made.events()) == {"lease_renewal_failed"}
 
 
-async def test_handing_back_to_a_store_that_is_away_is_told_and_left_to_time(
+async def test_handing_back_to_a_store_that_is_away_is_reported_and_left_to_time(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with parts.opened(url) as made:
         await made.accept()
         (claim,) = await made.claim()
         monkeypatch.setattr(made.held, "_database", Away())
-        await made.held.hand_back([claim.key])
-        assert made.events() == ["leases_not_handed_back"]
+        await made.held.release([claim.key])
+        assert made.events() == ["lease_release_failed"]
         assert len(made.held) == 0
         made.clock.pass_seconds(61)
         assert [row.key for row in await claim_as(made, "another")] == [claim.key]

@@ -54,10 +54,10 @@ def test_a_transaction_has_no_more_recipients_than_a_server_has_to_take() -> Non
 
 def test_recipients_that_need_smtputf8_do_not_share_a_transaction_with_those_that_do_not() -> None:
     emails = ["ada@example.net", "ädä@example.net", "bob@bücher.example", "eve@example.net"]
-    lanes = ["example.net acc_1", "example.net acc_1", "xn--bcher-kva.example acc_1", "example.net acc_1"]
+    queue_keys = ["example.net acc_1", "example.net acc_1", "xn--bcher-kva.example acc_1", "example.net acc_1"]
     claims = [
-        queue.Claimed("acc_1", "em_1", f"rcp_{number}", lane, email, email, 100, 0, 0, 0)
-        for number, (email, lane) in enumerate(zip(emails, lanes, strict=True))
+        queue.Claimed("acc_1", "em_1", f"rcp_{number}", queue_key, email, email, 100, 0, 0, 0)
+        for number, (email, queue_key) in enumerate(zip(emails, queue_keys, strict=True))
     ]
     jobs = message_loader.jobs_of(claims, ROUTE)
     assert [[claim.email for claim in job.claims] for job in jobs] == [[emails[0], emails[2], emails[3]], [emails[1]]]
@@ -122,7 +122,7 @@ def test_a_message_is_large_beyond_a_bound() -> None:
 async def test_a_job_gets_its_content_an_envelope_and_a_return_path_of_its_own(database_url: str) -> None:
     async with parts.opened(database_url, return_path_domain="bounces.example.org") as made:
         await made.accept("ada@example.net", "bob@example.net", "eve@example.org")
-        claims = [claim for claim in await made.claim() if claim.lane.startswith("example.net")]
+        claims = [claim for claim in await made.claim() if claim.queue_key.startswith("example.net")]
         (job,) = message_loader.jobs_of(claims, ROUTE)
         ready: list[message_loader.Job] = []
         await made.services.message_loader.prepare([job], ready.append)
@@ -158,7 +158,7 @@ async def test_a_signature_stands_before_the_message(url: str) -> None:
         assert signer.asked == [(made.account_id, accepted_mail.DOMAIN, job.message[1])]
 
 
-async def test_a_message_whose_content_is_gone_is_told_of_without_an_envelope(url: str) -> None:
+async def test_a_message_whose_content_is_gone_is_reported_without_an_envelope(url: str) -> None:
     async with parts.opened(url) as made:
         (job,) = message_loader.jobs_of([claim_of("em_absent", 1)], ROUTE)
         ready: list[message_loader.Job] = []
@@ -167,7 +167,7 @@ async def test_a_message_whose_content_is_gone_is_told_of_without_an_envelope(ur
         assert (job.transaction, job.failure) == (None, message_loader.CONTENT_MISSING)
 
 
-async def test_a_message_that_cannot_be_signed_is_told_of_and_holds_up_nobody(url: str) -> None:
+async def test_a_message_that_cannot_be_signed_is_reported_and_holds_up_nobody(url: str) -> None:
     signer = Signer(RuntimeError("the key does not open"), poison="poison")
     async with parts.opened(url, signer=as_signing(signer)) as made:
         await made.accept(text="good")
@@ -180,11 +180,11 @@ async def test_a_message_that_cannot_be_signed_is_told_of_and_holds_up_nobody(ur
         (broken,) = (job for job in jobs if job.transaction is None)
         assert broken.failure == message_loader.INTERNAL_ERROR
         (line,) = made.log
-        assert (line["event"], line["message_id"]) == ("not_prepared", broken.message[1])
+        assert (line["event"], line["message_id"]) == ("message_load_failed", broken.message[1])
 
 
 @pytest.mark.parametrize("trouble", [errors.ServiceUnavailable, errors.TemporaryFailure])
-async def test_a_message_whose_key_the_store_does_not_give_now_is_not_told_of(
+async def test_a_message_whose_key_the_store_does_not_give_now_is_not_reported(
     url: str, trouble: type[errors.ServiceUnavailable | errors.TemporaryFailure]
 ) -> None:
     signer = Signer(trouble("away", retry_after=1))
@@ -193,4 +193,4 @@ async def test_a_message_whose_key_the_store_does_not_give_now_is_not_told_of(
         ready: list[message_loader.Job] = []
         await made.services.message_loader.prepare(message_loader.jobs_of(await made.claim(), ROUTE), ready.append)
         assert ready == []
-        assert made.events() == ["not_prepared_yet"]
+        assert made.events() == ["message_load_deferred"]

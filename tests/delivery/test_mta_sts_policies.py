@@ -133,11 +133,11 @@ async def test_the_log_says_why_a_policy_was_not_fetched() -> None:
         await policies(harness)
         await policies(harness)
     event = {
-        "event": "mta_sts_not_fetched",
+        "event": "mta_sts_fetch_failed",
         "log_level": "warning",
         "domain": "example.org",
         "detail": "mta-sts.example.org: status 404, text/plain",
-        "kept": False,
+        "cached": False,
     }
     assert heard.entries == [event, event]
 

@@ -1,4 +1,4 @@
-"""Permits: so many connections over all pools, half of them for destinations that are not proven."""
+"""Permits: so many connections over all provider queues, half of them for destinations that are not proven."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A pool: how much it takes, who sends it, and that no job is lost, whatever ends a worker or a connection."""
+"""A provider queue: its capacity, its workers, and that no job is lost when a worker or a connection ends."""
 
 import asyncio
 import contextlib
@@ -17,21 +17,25 @@ from tests import smtp_peers
 from tests.delivery import parts
 
 
-def give(one: provider_queue.Pool, jobs: Sequence[message_loader.Job]) -> None:
+def give(one: provider_queue.ProviderQueue, jobs: Sequence[message_loader.Job]) -> None:
     """Jobs as a dispatcher gives them."""
     one.reserve(len(jobs))
     for job in jobs:
         one.add(job)
 
 
-async def finish(one: provider_queue.Pool) -> list[message_loader.Job]:
+async def finish(one: provider_queue.ProviderQueue) -> list[message_loader.Job]:
     left = one.close()
     await one.finish()
     return left
 
 
 def refused(host: routing.Host) -> smtp_connection.ConnectFailed:
-    return smtp_connection.ConnectFailed(values.RecipientResult(values.Stage.CONNECT, detail=f"{host.name}: refused"))
+    return smtp_connection.ConnectFailed(
+        values.RecipientResult(
+            values.Stage.CONNECT, cause=values.Cause.CONNECTION_REFUSED, detail=f"{host.name}: refused"
+        )
+    )
 
 
 async def all_delivered(made: parts.Parts, jobs: Sequence[message_loader.Job]) -> None:
@@ -43,7 +47,7 @@ async def all_delivered(made: parts.Parts, jobs: Sequence[message_loader.Job]) -
 
 async def test_jobs_are_sent_over_one_kept_connection_and_the_dispatcher_is_woken(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         jobs = await made.jobs(count=3, route=parts.route_to(parts.host_at(peer.port)))
         give(one, jobs[:2])
         await all_delivered(made, jobs[:2])
@@ -58,9 +62,11 @@ async def test_jobs_are_sent_over_one_kept_connection_and_the_dispatcher_is_woke
         assert (await consistency.run(made.ctx)).findings == []
 
 
-async def test_room_counts_what_waits_and_what_is_expected_and_is_there_when_half_of_the_pool_is_free(url: str) -> None:
+async def test_room_counts_what_waits_and_what_is_expected_and_is_there_when_half_of_the_provider_queue_is_free(
+    url: str,
+) -> None:
     async with parts.opened(url, time=parts.Time()) as made:
-        one = made.pool(connections=10)
+        one = made.new_provider_queue(connections=10)
         whole = adaptive_rate.FIRST_CONNECTIONS * provider_queue.JOBS_PER_CONNECTION
         assert one.capacity_left() == whole
         one.reserve(whole // 2)
@@ -74,16 +80,16 @@ async def test_room_counts_what_waits_and_what_is_expected_and_is_there_when_hal
         assert one.is_idle
 
 
-async def test_a_slow_pool_takes_no_more_than_it_can_soon_send(url: str) -> None:
+async def test_a_slow_provider_queue_takes_no_more_than_it_can_soon_send(url: str) -> None:
     time = parts.Time()
     async with parts.opened(url, time=time) as made:
-        one = made.pool(rate=3)
+        one = made.new_provider_queue(rate=3)
         assert one.capacity_left() == 6
         one.adaptive_rate.slow_down(time.now)
         assert one.capacity_left() == 0
         time.now += adaptive_rate.FIRST_PAUSE_SECONDS
         assert one.capacity_left() == 3
-        slow = made.pool(rate=1)
+        slow = made.new_provider_queue(rate=1)
         for _ in range(3):
             slow.adaptive_rate.slow_down(time.now)
             time.now += adaptive_rate.MAX_PAUSE_SECONDS
@@ -101,7 +107,7 @@ async def test_a_job_that_comes_while_the_last_worker_takes_leave_is_sent(
     monkeypatch.setattr(smtp_connection, "QUIT_SECONDS", 0.2)
     script: smtp_peers.Script = {"QUIT": smtp_peers.SILENCE}
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
-        one = made.pool(connections=1, most=1)
+        one = made.new_provider_queue(connections=1, most=1)
         jobs = await made.jobs(count=2, route=parts.route_to(parts.host_at(peer.port)))
         give(one, jobs[:1])
         await peer.wait_for("QUIT")
@@ -113,7 +119,7 @@ async def test_a_job_that_comes_while_the_last_worker_takes_leave_is_sent(
 
 async def test_a_connection_that_has_carried_enough_gives_its_permit_to_whoever_waits(url: str) -> None:
     async with parts.opened(url, connections=1) as made, smtp_peers.serving() as peer:
-        busy, other = made.pool(connections=1, most=1), made.pool(connections=1, most=1)
+        busy, other = made.new_provider_queue(connections=1, most=1), made.new_provider_queue(connections=1, most=1)
         jobs = await made.jobs(count=4, route=parts.route_to(parts.host_at(peer.port)))
         give(busy, jobs[:3])
         give(other, jobs[3:])
@@ -140,7 +146,7 @@ async def test_workers_leave_when_there_is_no_place_for_them_any_more(url: str) 
         raise refused(host)
 
     async with parts.opened(url, connecting=connect) as made:
-        one = made.pool()
+        one = made.new_provider_queue()
         there = [parts.host_at(25, address=f"192.0.2.{number}") for number in range(1, 7)]
         jobs = await made.jobs(count=6, route=parts.route_to(there[0]))
         give(one, [dataclasses.replace(job, route=parts.route_to(host)) for job, host in zip(jobs, there, strict=True)])
@@ -155,14 +161,14 @@ async def test_a_destination_is_proven_when_it_has_answered_and_not_when_it_is_s
 
     class Permits(permits.Permits):
         @contextlib.asynccontextmanager
-        async def one(self, *, proven: bool) -> AsyncIterator[None]:
+        async def acquire(self, *, proven: bool) -> AsyncIterator[None]:
             asked.append(proven)
             async with super().acquire(proven=proven):
                 yield
 
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         made.services = dataclasses.replace(made.services, permits=Permits(10))
-        one = made.pool(connections=1, most=1)
+        one = made.new_provider_queue(connections=1, most=1)
         here = parts.route_to(parts.host_at(peer.port))
         first, second, third, last = await made.jobs(count=4, route=here)
         for job in (first, second):
@@ -177,10 +183,10 @@ async def test_a_destination_is_proven_when_it_has_answered_and_not_when_it_is_s
         assert asked == [False, True, True, False]
 
 
-async def test_a_pool_that_was_asked_to_slow_down_hands_back_what_it_has_and_keeps_no_room(url: str) -> None:
+async def test_a_provider_queue_that_was_asked_to_slow_down_hands_back_what_it_has_and_keeps_no_room(url: str) -> None:
     script: smtp_peers.Script = {"MAIL": "451 4.7.0 too many messages, slow down"}
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         jobs = await made.jobs(count=3, route=parts.route_to(parts.host_at(peer.port)))
         give(one, jobs)
         await parts.until(lambda: len(made.held) == 0)
@@ -196,7 +202,7 @@ async def test_a_bug_with_one_message_postpones_it_and_slows_nobody_down(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         jobs = await made.jobs(count=2, route=parts.route_to(parts.host_at(peer.port)))
         attempt = made.services.attempter.attempt
 
@@ -217,10 +223,12 @@ async def test_a_bug_with_one_message_postpones_it_and_slows_nobody_down(
         assert one.adaptive_rate.state(made.services.clock()) == "open"
 
 
-async def test_a_worker_that_dies_is_told_of_and_somebody_takes_over(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_dies_is_reported_and_somebody_takes_over(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(provider_queue, "ERROR_BACKOFF_SECONDS", 0.001)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
-        one = made.pool(connections=1, most=1)
+        one = made.new_provider_queue(connections=1, most=1)
         jobs = await made.jobs(count=2, route=parts.route_to(parts.host_at(peer.port)))
 
         close, failed = attempter.ConnectionSlot.close, list[attempter.ConnectionSlot]()
@@ -241,7 +249,7 @@ async def test_a_worker_that_dies_is_told_of_and_somebody_takes_over(url: str, m
 
 async def test_idle_workers_end_when_their_time_is_over(url: str) -> None:
     async with parts.opened(url, idle_seconds=1) as made, smtp_peers.serving() as peer:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         give(one, await made.jobs(route=parts.route_to(parts.host_at(peer.port))))
         await peer.wait_for("QUIT")
         await parts.until(lambda: one.is_idle)
@@ -249,7 +257,7 @@ async def test_idle_workers_end_when_their_time_is_over(url: str) -> None:
 
 async def test_an_idle_connection_to_another_host_makes_room(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as here, smtp_peers.serving() as there:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         jobs = await made.jobs(count=2, route=parts.route_to(parts.host_at(here.port)))
         give(one, jobs[:1])
         await all_delivered(made, jobs[:1])
@@ -263,7 +271,7 @@ async def test_an_idle_connection_to_another_host_makes_room(url: str) -> None:
 
 async def test_an_idle_connection_that_the_destination_closed_is_replaced(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         jobs = await made.jobs(count=2, route=parts.route_to(parts.host_at(peer.port)))
         give(one, jobs[:1])
         await all_delivered(made, jobs[:1])
@@ -280,7 +288,7 @@ async def test_an_idle_connection_that_the_destination_closed_is_replaced(url: s
 async def test_a_stop_returns_what_was_not_begun_and_waits_for_what_was(url: str) -> None:
     script: smtp_peers.Script = {"CONTENT": smtp_peers.Drip("250 2.0.0 taken", 0.01)}
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         jobs = await made.jobs(count=3, route=parts.route_to(parts.host_at(peer.port)))
         give(one, jobs)
         await peer.wait_for("CONTENT")
@@ -295,7 +303,7 @@ async def test_a_stop_returns_what_was_not_begun_and_waits_for_what_was(url: str
 @pytest.mark.parametrize("verb", ["EHLO", "MAIL"])
 async def test_a_cut_ends_what_hangs_and_hands_it_back_uncounted(url: str, verb: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving({verb: smtp_peers.SILENCE}) as peer:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(peer.port), parts.host_at(peer.port)))
         give(one, [job])
         await peer.wait_for(verb)
@@ -310,7 +318,7 @@ async def test_a_cut_ends_what_hangs_and_hands_it_back_uncounted(url: str, verb:
 
 async def test_what_was_cut_after_the_final_dot_is_recorded_as_in_doubt(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving({"CONTENT": smtp_peers.SILENCE}) as peer:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(peer.port)))
         give(one, [job])
         await peer.wait_for("CONTENT")
@@ -329,7 +337,7 @@ async def test_a_message_is_read_when_its_turn_comes_and_not_kept(
 ) -> None:
     monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", large_bytes)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         await made.accept()
         jobs = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
         give(one, jobs)
@@ -343,7 +351,7 @@ async def test_a_message_that_was_not_read_ahead_is_read_when_its_turn_comes_and
     async with parts.opened(url) as made, smtp_peers.serving() as peer, contextlib.AsyncExitStack() as places:
         for _ in range(message_loader.MAX_CONCURRENT_LARGE):
             await places.enter_async_context(made.services.message_loader.large.acquire(proven=True))
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         await made.accept()
         jobs = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
         give(one, jobs)
@@ -360,7 +368,7 @@ async def test_a_stranger_that_does_not_read_keeps_few_of_the_places_for_large_m
         smtp_peers.serving({"RECEIVING": smtp_peers.SILENCE}) as stalling,
         smtp_peers.serving() as healthy,
     ):
-        bad, good = made.pool(), made.pool()
+        bad, good = made.new_provider_queue(), made.new_provider_queue()
         for one in (bad, good):
             one.adaptive_rate._allowance = 10
             one._is_proven = True
@@ -387,7 +395,7 @@ async def test_while_others_keep_all_places_for_large_messages_small_ones_are_se
     async with parts.opened(url) as made, smtp_peers.serving() as peer, contextlib.AsyncExitStack() as places:
         for _ in range(message_loader.MAX_CONCURRENT_LARGE):
             await places.enter_async_context(made.services.message_loader.large.acquire(proven=True))
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         route = parts.route_to(parts.host_at(peer.port))
         await made.accept(text="long " * 1_000)
         large = message_loader.jobs_of(await made.claim(), route)
@@ -405,7 +413,7 @@ async def test_a_large_message_that_the_store_does_not_give_is_handed_back(
     monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 10)
     monkeypatch.setattr(provider_queue, "ERROR_BACKOFF_SECONDS", 0.0)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         await made.accept()
         (job,) = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
 
@@ -417,13 +425,13 @@ async def test_a_large_message_that_the_store_does_not_give_is_handed_back(
         await parts.until(lambda: one.is_idle)
         assert await made.ready() == [job.claims[0].recipient_id]
         assert len(made.held) == 0
-        assert made.events() == ["not_prepared_yet"]
+        assert made.events() == ["message_load_deferred"]
         assert peer.connections == 0
 
 
 async def test_a_message_without_content_bounces_without_a_connection(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
-        one = made.pool(connections=1)
+        one = made.new_provider_queue(connections=1)
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(peer.port)))
         job.transaction, job.failure = None, message_loader.CONTENT_MISSING
         give(one, [job])
@@ -438,7 +446,7 @@ async def test_what_no_host_may_be_tried_for_is_handed_back(url: str) -> None:
         host = parts.host_at(1)
         for _ in range(3):
             made.hosts.failed(host)
-        one = made.pool()
+        one = made.new_provider_queue()
         (job,) = await made.jobs(route=parts.route_to(host))
         give(one, [job])
         await parts.until(lambda: one.is_idle)

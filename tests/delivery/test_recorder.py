@@ -12,7 +12,7 @@ from postroad.protocol.smtp import values
 from postroad.services.maintenance import consistency
 from postroad.services.queue import inspection
 from postroad.services.results import outcomes
-from postroad.storage import attempts, queue, queue_views, retrying_commits, suppressions
+from postroad.storage import attempts, bounce_guard_days, queue, queue_views, retrying_commits, suppressions
 from tests import bounce_counts
 from tests.contexts import SECOND
 from tests.delivery import parts
@@ -22,7 +22,9 @@ ROUTE = parts.route_to(parts.host_at(25))
 ACCEPTED = values.RecipientResult(values.Stage.CONTENT, values.Reply(250, "taken", "2.0.0"))
 BUSY = values.RecipientResult(values.Stage.RECIPIENT, values.Reply(450, "busy", "4.2.1"))
 NOBODY = values.RecipientResult(values.Stage.RECIPIENT, values.Reply(550, "nobody here", "5.1.1"))
-IN_DOUBT = values.RecipientResult(values.Stage.CONTENT, detail="the connection was lost", in_doubt=True)
+IN_DOUBT = values.RecipientResult(
+    values.Stage.CONTENT, cause=values.Cause.CONNECTION_LOST, detail="the connection was lost", in_doubt=True
+)
 
 
 def attempted(*results: values.RecipientResult) -> attempter.JobResult:
@@ -33,7 +35,9 @@ def attempted(*results: values.RecipientResult) -> attempter.JobResult:
 async def record(made: parts.Parts, job: message_loader.Job, *results: values.RecipientResult) -> None:
     started_at = made.clock()
     made.clock.pass_seconds(2)
-    await made.services.recorder.record_attempt(job, attempted(*results), pool="mx.example.net", started_at=started_at)
+    await made.services.recorder.record_attempt(
+        job, attempted(*results), provider_queue="mx.example.net", started_at=started_at
+    )
     await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
 
 
@@ -55,7 +59,7 @@ async def test_a_delivered_message_is_final_its_attempt_is_logged_and_nothing_is
         assert (recipient.status, recipient.attempt_count, recipient.last_smtp_code) == ("delivered", 1, 250)
         (attempt,) = await log_of(made, job.message[1])
         assert (attempt.host, attempt.address, attempt.tls) == ("mx.example.net", "192.0.2.1", "TLSv1.3")
-        assert (attempt.pool, attempt.stage, attempt.duration) == ("mx.example.net", "content", 2 * SECOND)
+        assert (attempt.provider_queue, attempt.stage, attempt.duration) == ("mx.example.net", "content", 2 * SECOND)
         assert (attempt.verdict, attempt.fault, attempt.in_doubt) == ("delivered", None, 0)
         assert len(made.held) == 0
         assert made.events() == ["recipient_delivered"]
@@ -107,7 +111,7 @@ async def test_a_temporary_refusal_waits_by_the_schedule_and_fails_at_its_end(ur
         (job,) = await made.jobs(route=ROUTE)
         await record(made, job, BUSY)
         assert await made.statuses(job.message[1]) == ["deferred"]
-        assert made.events() == ["recipient_tried"]
+        assert made.events() == ["recipient_deferred"]
         async with made.ctx.store.reading() as tx:
             assert not await queue.is_due(tx, now=made.clock() + 89 * SECOND)
             assert await queue.is_due(tx, now=made.clock() + 111 * SECOND)
@@ -172,9 +176,21 @@ async def test_an_attempt_that_got_nowhere_is_logged_without_a_host(url: str) ->
         assert await made.statuses(broken.message[1]) == ["deferred"]
         for job in (missing, broken):
             (attempt,) = await log_of(made, job.message[1])
-            assert (attempt.host, attempt.pool, attempt.stage) == ("", "", "route")
+            assert (attempt.host, attempt.provider_queue, attempt.stage) == ("", "", "route")
             assert (attempt.reason, attempt.fault) == ("refused_here", "ours")
         assert not await suppressed(made, "ada@example.net")
+
+
+async def test_the_sentence_of_a_failure_does_not_change_what_the_bounce_guard_counts(url: str) -> None:
+    async with parts.opened(url) as made:
+        for detail in ("the domain example.net does not exist", "example.net: NXDOMAIN", ""):
+            (job,) = await made.jobs(route=ROUTE)
+            result = values.RecipientResult(values.Stage.ROUTE, cause=values.Cause.DOMAIN_NOT_FOUND, detail=detail)
+            await made.services.recorder.record_unroutable(job.claims, result)
+        await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
+        async with made.ctx.store.reading() as tx:
+            (counts,) = (await bounce_guard_days.sums(tx, [made.account_id], after_day=0)).values()
+    assert (counts.recipients, counts.bounces) == (3, 3)
 
 
 async def test_what_is_decided_here_is_no_attempt(url: str) -> None:
@@ -210,7 +226,7 @@ async def test_a_result_is_offered_until_the_store_takes_it_and_is_held_meanwhil
         await record(made, job, ACCEPTED)
         assert held == [1, 1, 1]
         assert await made.statuses(job.message[1]) == ["delivered"]
-        assert made.events() == ["results_not_recorded_yet", "recipient_delivered"]
+        assert made.events() == ["results_recording_deferred", "recipient_delivered"]
         assert (made.log[0]["results"], made.log[0]["error"]) == (1, "service_unavailable")
 
 
@@ -225,7 +241,7 @@ async def test_a_bug_in_recording_is_loud_and_leaves_the_recipient_to_the_end_of
 
         monkeypatch.setattr(made.ctx.outcome_commits, "start", lambda ended: asyncio.ensure_future(fail(ended)))
         await record(made, job, ACCEPTED)
-        assert [(line["event"], line["log_level"]) for line in made.log] == [("results_not_recorded", "error")]
+        assert [(line["event"], line["log_level"]) for line in made.log] == [("results_recording_failed", "error")]
         assert len(made.held) == 0
         assert made.ctx.metrics.unrecorded.values == {(): 0}
 
@@ -244,7 +260,9 @@ async def test_only_so_many_results_may_be_unrecorded_then_whoever_sends_waits(
 
         monkeypatch.setattr(made.ctx.outcome_commits, "start", lambda ended: asyncio.ensure_future(submit_later(ended)))
         tasks = [
-            asyncio.create_task(made.services.recorder.record_attempt(job, attempted(ACCEPTED), pool="", started_at=0))
+            asyncio.create_task(
+                made.services.recorder.record_attempt(job, attempted(ACCEPTED), provider_queue="", started_at=0)
+            )
             for job in jobs
         ]
         for _ in range(5):
@@ -270,7 +288,7 @@ async def test_whoever_waits_for_room_is_let_through_and_what_the_store_does_not
         monkeypatch.setattr(made.ctx.outcome_commits, "start", lambda ended: asyncio.ensure_future(refuse(ended)))
         results = made.services.recorder
         tasks = [
-            asyncio.create_task(results.record_attempt(job, attempted(ACCEPTED), pool="", started_at=0))
+            asyncio.create_task(results.record_attempt(job, attempted(ACCEPTED), provider_queue="", started_at=0))
             for job in jobs[:3]
         ]
         for _ in range(5):
@@ -278,9 +296,9 @@ async def test_whoever_waits_for_room_is_let_through_and_what_the_store_does_not
         assert [task.done() for task in tasks] == [True, False, False]
         results.lift_limit()
         await asyncio.gather(*tasks)
-        await results.record_attempt(jobs[3], attempted(ACCEPTED), pool="", started_at=0)
+        await results.record_attempt(jobs[3], attempted(ACCEPTED), provider_queue="", started_at=0)
         await results.close(seconds=0.01)
-        assert made.events() == ["results_not_recorded_yet", "results_given_up"]
+        assert made.events() == ["results_recording_deferred", "results_abandoned"]
         assert made.log[-1]["results"] == 4
         assert len(made.held) == 4  # until their leases are over
 

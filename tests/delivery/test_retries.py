@@ -8,7 +8,7 @@ OTHER = "ada@other.example"
 
 
 def zones_of_two() -> dns_server.Zones:
-    """Two domains with mail hosts, and so pools, of their own."""
+    """Two domains with mail hosts, and so provider queues, of their own."""
     other = engine_harness.zones_of({"mx.other.example": "127.0.0.1"}, domain="other.example")
     return {**engine_harness.zones_of({engine_harness.HOST: "127.0.0.1"}), **other}
 
@@ -82,7 +82,7 @@ async def test_a_destination_that_is_sent_too_much_is_left_alone_and_others_go_o
             return await harness.pool_states() == {engine_harness.HOST: "paused"}
 
         await engine_harness.until(is_told)
-        # Waiting for a pool is no attempt and no news to the recipient.
+        # Waiting for a provider queue is no attempt and no news to the recipient.
         seen = await harness.see(held)
         assert (seen.standing, seen.attempts) == (("queued", 0, None), [])
         assert await harness.credits() == (1, 2)
@@ -115,7 +115,7 @@ async def test_an_address_that_does_not_exist_is_not_tried_again(database_url: s
         second = await harness.settle(await harness.send("ada@example.net", "ADA@EXAMPLE.NET"))
         assert second.standing == ("bounced", 0, None)
         assert second.attempts == []
-        expected = "not tried: the address is on the suppression list (5.1.1 no such user)"
+        expected = "not attempted: the address is on the suppression list (5.1.1 no such user)"
         assert second.recipient.last_smtp_response == expected
         assert (second.message.status, second.message.billing_status) == ("failed", "released")
         assert await harness.credits() == (0, 0)

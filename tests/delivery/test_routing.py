@@ -7,6 +7,7 @@ import pytest
 from postroad import config
 from postroad.delivery import host_addresses, routing
 from postroad.model import tls_policy
+from postroad.protocol.smtp import values
 from tests import dns_server
 from tests.delivery import router_harness
 from tests.dns_server import Fault
@@ -50,7 +51,7 @@ async def test_a_null_mx_takes_no_mail() -> None:
     async with router_harness.running({"example.org": {"MX": ["0 ."], "A": [router_harness.ADDRESS]}}) as harness:
         found = await harness.no_route("example.org")
     assert found == routing.NoRoute(
-        permanent=True, detail="example.org does not accept mail (null MX)", valid_until=1300.0
+        values.Cause.NULL_MX, detail="example.org does not accept mail (null MX)", valid_until=1300.0
     )
 
 
@@ -62,22 +63,22 @@ async def test_a_root_beside_other_mail_hosts_is_ignored() -> None:
 async def test_a_domain_that_does_not_exist_is_final() -> None:
     async with router_harness.running({}) as harness:
         found = await harness.no_route("example.org")
-    assert found.permanent
+    assert (found.cause, found.permanent) == (values.Cause.DOMAIN_NOT_FOUND, True)
     assert found.detail == "the domain example.org does not exist"
 
 
 async def test_a_domain_with_nothing_is_final() -> None:
     async with router_harness.running({"example.org": {"TXT": ['"v=spf1 -all"']}}) as harness:
         found = await harness.no_route("example.org")
-    assert found.permanent
-    assert found.detail == "example.org has neither mail hosts nor addresses"
+    assert (found.cause, found.permanent) == (values.Cause.NO_ROUTE, True)
+    assert found.detail == "example.org has neither MX nor address records"
 
 
 async def test_a_domain_without_mail_hosts_whose_addresses_are_unknown_is_tried_again() -> None:
     async with router_harness.running({"example.org": {"A": Fault.SERVFAIL}}) as harness:
         found = await harness.no_route("example.org")
     assert not found.permanent
-    assert "DNS does not answer for example.org: SERVFAIL" in found.detail
+    assert "DNS lookup failed for example.org: SERVFAIL" in found.detail
 
 
 @pytest.mark.parametrize("fault, words", [(Fault.SERVFAIL, "SERVFAIL"), (Fault.SILENCE, "no answer in time")])
@@ -85,8 +86,8 @@ async def test_a_failure_of_dns_is_tried_again_soon(fault: Fault, words: str) ->
     async with router_harness.running({"example.org": fault}, timeout_seconds=2) as harness:
         found = await harness.no_route("example.org")
         assert found == routing.NoRoute(
-            permanent=False,
-            detail=f"DNS does not answer for example.org: {words}",
+            values.Cause.DNS_FAILED,
+            detail=f"DNS lookup failed for example.org: {words}",
             valid_until=1000 + host_addresses.FAILURE_SECONDS,
         )
         harness.dns.zones["example.org"] = ANY
@@ -99,7 +100,7 @@ async def test_a_failure_of_dns_is_tried_again_soon(fault: Fault, words: str) ->
     [
         ({"TXT": ['"x"']}, "a.example has no address"),
         (None, "the host a.example does not exist"),
-        (Fault.SERVFAIL, "DNS does not answer for a.example: SERVFAIL"),
+        (Fault.SERVFAIL, "DNS lookup failed for a.example: SERVFAIL"),
     ],
 )
 async def test_mail_hosts_that_cannot_be_found_are_tried_again(
@@ -111,7 +112,7 @@ async def test_mail_hosts_that_cannot_be_found_are_tried_again(
     async with router_harness.running(zones) as harness:
         found = await harness.no_route("example.org")
     assert not found.permanent
-    assert found.detail == f"no mail host of example.org can be used now: {words}"
+    assert found.detail == f"no usable mail host for example.org: {words}"
 
 
 async def test_one_mail_host_that_can_be_found_is_enough() -> None:
@@ -134,7 +135,7 @@ async def test_mail_hosts_that_are_addresses_or_no_names_are_ignored() -> None:
         harness.dns.zones["numbers.example"] = {"MX": ["1 192.0.2.7."]}
         found = await harness.no_route("numbers.example")
     assert not found.permanent
-    assert found.detail == "the MX records of numbers.example name no host"
+    assert found.detail == "the MX records of numbers.example contain no valid host name"
 
 
 async def test_a_host_that_is_named_twice_is_tried_where_it_comes_first() -> None:
@@ -157,7 +158,7 @@ async def test_hosts_and_addresses_are_bounded() -> None:
 @pytest.mark.parametrize("domain", ["exa mple.org", "a..example", "", "example.org\r\nx", "192.0.2.1"])
 async def test_what_is_no_domain_is_final(domain: str) -> None:
     async with router_harness.running({"*": ANY}) as harness:
-        assert (await harness.no_route(domain)).permanent
+        assert (await harness.no_route(domain)).cause is values.Cause.BAD_ADDRESS
         assert harness.dns.questions == []
 
 
@@ -189,7 +190,7 @@ async def test_we_know_ourselves_by_our_addresses() -> None:
 async def test_mail_that_would_come_back_to_us_is_final(ours: str) -> None:
     async with router_harness.running({**THREE}, own_names=[ours]) as harness:
         found = await harness.no_route("example.org")
-    assert found.permanent
+    assert (found.cause, found.permanent) == (values.Cause.MAIL_LOOP, True)
     assert found.detail == "mail for example.org loops back to this host"
 
 
@@ -238,7 +239,7 @@ async def test_a_public_name_must_not_lead_into_this_host() -> None:
         found = await harness.no_route("example.org")
     assert not found.permanent
     assert found.detail == (
-        "no mail host of example.org can be used now: no mail may go there: 127.0.0.1 is a loopback address"
+        "no usable mail host for example.org: delivery to this address is not allowed: 127.0.0.1 is a loopback address"
     )
 
 
@@ -258,22 +259,26 @@ async def test_an_address_literal_is_its_own_route(domain: str, address: str) ->
         route = await harness.route(domain)
         assert harness.dns.questions == []
     assert route.hosts == (routing.Host(domain, address, 25, tls_policy.OPPORTUNISTIC),)
-    assert (route.pool, route.provider) == (address, "others")
+    assert (route.provider_queue, route.provider) == (address, "others")
 
 
 @pytest.mark.parametrize(
-    "domain, words",
+    "domain, cause, detail",
     [
-        ("[127.0.0.1]", "[127.0.0.1]: no mail may go there: 127.0.0.1 is a loopback address"),
-        ("[192.0.2.77]", "mail for [192.0.2.77] loops back to this host"),
-        ("[example.org]", "[example.org] is not an address"),
+        (
+            "[127.0.0.1]",
+            values.Cause.NO_ROUTE,
+            "[127.0.0.1]: delivery to this address is not allowed: 127.0.0.1 is a loopback address",
+        ),
+        ("[192.0.2.77]", values.Cause.MAIL_LOOP, "mail for [192.0.2.77] loops back to this host"),
+        ("[example.org]", values.Cause.BAD_ADDRESS, "[example.org] is not an IP address literal"),
     ],
 )
-async def test_an_address_literal_that_leads_nowhere_is_final(domain: str, words: str) -> None:
+async def test_an_address_literal_without_a_route_is_final(domain: str, cause: values.Cause, detail: str) -> None:
     async with router_harness.running({}, own_names=["192.0.2.77"]) as harness:
         found = await harness.no_route(domain)
     assert found.permanent
-    assert found.detail == words
+    assert (found.cause, found.detail) == (cause, detail)
 
 
 async def test_an_address_literal_of_another_family_is_tried_again_later() -> None:
@@ -283,11 +288,11 @@ async def test_an_address_literal_of_another_family_is_tried_again_later() -> No
     assert "none of delivery.source_addresses can reach 2001:db8::9" in found.detail
 
 
-# Pools.
+# Provider queue.
 
 
 @pytest.mark.parametrize(
-    "hosts, pool, provider",
+    "hosts, provider_queue, provider",
     [
         (["1 aspmx.l.google.com.", "5 alt1.aspmx.l.google.com."], "google", "google"),
         (["1 example-org.mail.protection.outlook.com."], "microsoft", "microsoft"),
@@ -298,10 +303,12 @@ async def test_an_address_literal_of_another_family_is_tried_again_later() -> No
         (["1 filter.example.", "1 aspmx.l.google.com."], "aspmx.l.google.com,filter.example", "others"),
     ],
 )
-async def test_the_pool_is_the_providers_only_when_all_hosts_are(hosts: list[str], pool: str, provider: str) -> None:
+async def test_the_provider_queue_is_the_providers_only_when_all_hosts_are(
+    hosts: list[str], provider_queue: str, provider: str
+) -> None:
     async with router_harness.running({"example.org": {"MX": hosts}, "*": ANY}) as harness:
         route = await harness.route("example.org")
-    assert (route.pool, route.provider) == (pool, provider)
+    assert (route.provider_queue, route.provider) == (provider_queue, provider)
 
 
 # Smarthost.
@@ -311,7 +318,7 @@ async def test_a_smarthost_takes_all_mail() -> None:
     async with router_harness.running({"relay.example": ANY}, smarthost="relay.example:587") as harness:
         route = await harness.route("example.org")
         assert route.hosts == (routing.Host("relay.example", router_harness.ADDRESS, 587, tls_policy.OPPORTUNISTIC),)
-        assert (route.pool, route.provider) == ("smarthost", "smarthost")
+        assert (route.provider_queue, route.provider) == ("smarthost", "smarthost")
         assert await harness.route("example.net") is harness.router.cached("other.example") is route
         assert set(harness.dns.questions) == {("relay.example", "A"), ("relay.example", "AAAA")}
         assert len(harness.dns.questions) == 2

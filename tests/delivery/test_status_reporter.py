@@ -1,4 +1,4 @@
-"""What the store is told of pools: why mail waits, repeated as a sign of life, and taken back at the end."""
+"""The stored status of provider queues: why mail waits, repeated as a heartbeat, and removed at the end."""
 
 import asyncio
 import contextlib
@@ -20,22 +20,22 @@ HOST = parts.host_at(25, address="192.0.2.1")
 @contextlib.asynccontextmanager
 async def reporting_to_log(
     url: str,
-) -> AsyncIterator[tuple[parts.Parts, delivery_dispatcher.Dispatcher, status_reporter.PoolStatusReporter]]:
+) -> AsyncIterator[tuple[parts.Parts, delivery_dispatcher.Dispatcher, status_reporter.StatusReporter]]:
     async with parts.opened(url) as made:
         dispatcher = made.dispatching()
         yield (
             made,
             dispatcher,
-            status_reporter.PoolStatusReporter(made.ctx, dispatcher, made.hosts, made.held, made.services.log),
+            status_reporter.StatusReporter(made.ctx, dispatcher, made.hosts, made.held, made.services.log),
         )
 
 
-async def told(made: parts.Parts) -> list[provider_queues.Pool]:
+async def told(made: parts.Parts) -> list[provider_queues.Status]:
     async with made.ctx.store.reading() as tx:
         return await provider_queues.heard_since(tx, 0)
 
 
-async def test_only_pools_that_are_not_simply_open_are_told_of(database_url: str) -> None:
+async def test_only_provider_queues_that_are_not_simply_open_are_reported(database_url: str) -> None:
     async with reporting_to_log(database_url) as (made, dispatcher, report):
         now = asyncio.get_running_loop().time()
         dispatcher._provider_queue(parts.route_to(parts.host_at(26), name="open"))
@@ -48,8 +48,8 @@ async def test_only_pools_that_are_not_simply_open_are_told_of(database_url: str
         slowed = dispatcher._provider_queue(parts.route_to(parts.host_at(26), name="slowed"))
         slowed.adaptive_rate.slow_down(now - adaptive_rate.FIRST_PAUSE_SECONDS)
         await report.publish()
-        seen = {pool.name: pool for pool in await told(made)}
-        assert {name: pool.state for name, pool in seen.items()} == {
+        seen = {provider_queue.name: provider_queue for provider_queue in await told(made)}
+        assert {name: provider_queue.state for name, provider_queue in seen.items()} == {
             "paused": "paused",
             "blocked": "blocked",
             "slowed": "slowed",
@@ -68,40 +68,40 @@ async def test_nothing_is_written_while_nothing_changes_except_a_sign_of_life_no
         first = made.clock()
         made.clock.pass_seconds(status_reporter.REPEAT_SECONDS)
         await report.publish()
-        assert [pool.updated_at for pool in await told(made)] == [first]
+        assert [provider_queue.updated_at for provider_queue in await told(made)] == [first]
         made.clock.pass_seconds(1)
         await report.publish()
-        assert [pool.updated_at for pool in await told(made)] == [made.clock()]
+        assert [provider_queue.updated_at for provider_queue in await told(made)] == [made.clock()]
 
 
-async def test_a_pool_that_is_open_again_or_forgotten_is_taken_back(url: str) -> None:
+async def test_a_provider_queue_that_is_open_again_or_forgotten_is_taken_back(url: str) -> None:
     async with reporting_to_log(url) as (made, dispatcher, report):
         for name in ("first", "second"):
             one = dispatcher._provider_queue(parts.route_to(HOST, name=name))
             one.adaptive_rate.slow_down(asyncio.get_running_loop().time(), 300)
         await report.publish()
-        del dispatcher.pools["first"], dispatcher.routes["first"]
+        del dispatcher.provider_queues["first"], dispatcher.routes["first"]
         await report.publish()
-        assert [pool.name for pool in await told(made)] == ["second"]
-        dispatcher.pools["second"] = made.pool()
+        assert [provider_queue.name for provider_queue in await told(made)] == ["second"]
+        dispatcher.provider_queues["second"] = made.new_provider_queue()
         await report.publish()
         assert await told(made) == []
 
 
-async def test_a_worker_that_stops_takes_back_what_it_told_and_leaves_others_alone(url: str) -> None:
+async def test_a_worker_that_stops_takes_back_what_it_reported_and_leaves_others_alone(url: str) -> None:
     async with reporting_to_log(url) as (made, dispatcher, report):
         async with made.ctx.store.transaction() as tx:
-            await provider_queues.put(tx, [provider_queues.Pool("another", "first", "paused", "", 1, 1)])
+            await provider_queues.put(tx, [provider_queues.Status("another", "first", "paused", "", 1, 1)])
         dispatcher._provider_queue(parts.route_to(HOST, name="first")).adaptive_rate.slow_down(
             asyncio.get_running_loop().time(), 300
         )
         await report.publish()
         assert len(await told(made)) == 2
         await report.close()
-        assert [pool.worker for pool in await told(made)] == ["another"]
+        assert [provider_queue.worker for provider_queue in await told(made)] == ["another"]
 
 
-async def test_a_store_that_is_away_is_told_later(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_is_away_is_reported_later(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status_reporter, "CHECK_SECONDS", 0.001)
 
     def away(_: store.Store) -> store.Transaction:
@@ -112,7 +112,7 @@ async def test_a_store_that_is_away_is_told_later(url: str, monkeypatch: pytest.
         with monkeypatch.context() as patch:
             patch.setattr(type(made.ctx.store), "transaction", away)
             task = asyncio.create_task(report.run_forever())
-            await parts.until(lambda: "pools_not_told" in made.events())
+            await parts.until(lambda: "provider_status_report_failed" in made.events())
             await report.close()
 
         async def is_told() -> bool:

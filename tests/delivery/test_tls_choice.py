@@ -123,7 +123,7 @@ async def test_a_host_about_whose_records_dns_fails_is_not_used_now() -> None:
         harness.dns.zones["_25._tcp.mx.example.net"] = dns_server.Fault.SERVFAIL
         found = await harness.no_route("example.org")
     assert not found.permanent
-    assert found.detail.endswith("DNS does not answer for _25._tcp.mx.example.net: SERVFAIL")
+    assert found.detail.endswith("DNS lookup failed for _25._tcp.mx.example.net: SERVFAIL")
 
 
 async def test_the_hosts_beside_it_are() -> None:

@@ -1,4 +1,4 @@
-"""The inbound door is tested on a real context, on both engines."""
+"""The inbound listener is tested on a real context, on both engines."""
 
 from tests.contexts import account, clock, ctx, database_url, settings
 

@@ -1,4 +1,4 @@
-"""The inbound door, over real SMTP: tokens are let in, strangers are not, and 250 means that the report is kept."""
+"""The inbound listener, over real SMTP: tokens are let in, strangers are not, and 250 means that the report is kept."""
 
 import contextlib
 import dataclasses
@@ -57,7 +57,7 @@ def path(ctx: context.Context, message_id: str) -> str:
     return return_path.address(ctx.keys.return_path, message_id=message_id, domain="example.com")
 
 
-async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored.LateBounce]:
+async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored.AsyncBounce]:
     async with ctx.store.reading() as tx:
         return await stored.of_message(tx, account_id, message_id)
 
@@ -81,7 +81,7 @@ async def test_a_report_is_kept_before_it_is_acknowledged(
     (kept,) = await kept_of(ctx, account.id, message_id)
     assert kept.response == "550 5.1.1 no such user"
     (line,) = [line for line in lines.kept if line["event"] == "delivery_report"]
-    assert (line["level"], line["message_id"], line["fate"]) == ("info", message_id, "recorded")
+    assert (line["level"], line["message_id"], line["result"]) == ("info", message_id, "recorded")
     assert ADA not in str(lines.kept)
 
 
@@ -151,7 +151,7 @@ async def test_a_store_that_is_away_asks_for_another_try(
     with pytest.raises(aiosmtplib.SMTPDataError) as refused:
         await send(client, path(ctx, message_id))
     assert refused.value.code == 451
-    assert [line["level"] for line in lines.kept if line["event"] == "report_not_kept"] == ["warning"]
+    assert [line["level"] for line in lines.kept if line["event"] == "report_not_stored"] == ["warning"]
     monkeypatch.undo()
     assert await send(client, path(ctx, message_id)) == 250
 
@@ -205,7 +205,7 @@ async def test_a_complaint_is_kept_before_it_is_acknowledged(
     assert [row.action for row in await kept_of(complaining, account.id, message_id)] == ["complaint"]
     assert await suppressed(complaining, account.id) == ["complaint"]
     told = [line for line in lines.kept if line["event"] == "complaint"]
-    assert [(line["level"], line["fate"], line["feedback_type"]) for line in told] == [
+    assert [(line["level"], line["result"], line["feedback_type"]) for line in told] == [
         ("info", "recorded", "abuse"),
         ("debug", "repeated", "abuse"),
     ]

@@ -1,4 +1,4 @@
-"""The pace of a pool: slow start, an even rate, pauses and recovery, and never more than the limits."""
+"""The pace of a provider queue: slow start, an even rate, pauses and recovery, and never more than the limits."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ def test_connections_start_with_two_and_grow_with_each_success_up_to_the_limit()
     assert allowed == [2, 3, 4, 5, 5]
 
 
-def test_a_pool_of_one_connection_starts_with_one() -> None:
+def test_a_provider_queue_of_one_connection_starts_with_one() -> None:
     assert make_pace(connections=1).allowed_connections() == 1
 
 

@@ -1,4 +1,4 @@
-"""The bounce guard judges exactly at its thresholds, from its number of recipients on, and by whole days."""
+"""The bounce guard acts exactly at its thresholds, from its minimum of recipients on, and by whole days."""
 
 from fractions import Fraction
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad.model import bounce_guard, times
-from postroad.model.bounce_guard import Cause, Counts, Level
+from postroad.model.bounce_guard import Counts, Level, Trigger
 from postroad.services.accounts import registry as accounts
 
 RULES = bounce_guard.Rules(
@@ -18,9 +18,9 @@ RULES = bounce_guard.Rules(
 )
 
 
-def level(recipients: int, bounces: int = 0, complaints: int = 0) -> tuple[Level, Cause | None]:
+def level(recipients: int, bounces: int = 0, complaints: int = 0) -> tuple[Level, Trigger | None]:
     assessment = bounce_guard.assess(Counts(recipients, bounces, complaints), RULES)
-    return assessment.level, assessment.cause
+    return assessment.level, assessment.trigger
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def level(recipients: int, bounces: int = 0, complaints: int = 0) -> tuple[Level
         (1_000_000_000, 80_000_000, Level.SUSPENDED),
     ],
 )
-def test_bounces_are_judged_exactly_at_the_thresholds(recipients: int, bounces: int, expected: Level) -> None:
-    assert level(recipients, bounces) == (expected, None if expected is Level.OK else Cause.BOUNCES)
+def test_bounces_are_assessed_exactly_at_the_thresholds(recipients: int, bounces: int, expected: Level) -> None:
+    assert level(recipients, bounces) == (expected, None if expected is Level.OK else Trigger.BOUNCES)
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_bounces_are_judged_exactly_at_the_thresholds(recipients: int, bounces: 
         (199, 50, Level.OK),
     ],
 )
-def test_complaints_are_judged_likewise_but_one_alone_suspends_nobody(
+def test_complaints_are_assessed_likewise_but_one_alone_suspends_nobody(
     recipients: int, complaints: int, expected: Level
 ) -> None:
-    assert level(recipients, complaints=complaints) == (expected, None if expected is Level.OK else Cause.COMPLAINTS)
+    assert level(recipients, complaints=complaints) == (expected, None if expected is Level.OK else Trigger.COMPLAINTS)
 
 
 def test_the_worse_of_the_two_counts() -> None:
-    assert level(1000, bounces=40, complaints=3) == (Level.SUSPENDED, Cause.COMPLAINTS)
-    assert level(1000, bounces=80, complaints=3) == (Level.SUSPENDED, Cause.BOUNCES)
-    assert level(1000, bounces=40, complaints=1) == (Level.WARNED, Cause.BOUNCES)
+    assert level(1000, bounces=40, complaints=3) == (Level.SUSPENDED, Trigger.COMPLAINTS)
+    assert level(1000, bounces=80, complaints=3) == (Level.SUSPENDED, Trigger.BOUNCES)
+    assert level(1000, bounces=40, complaints=1) == (Level.WARNED, Trigger.BOUNCES)
 
 
 @given(st.integers(200, 10**9), st.integers(0, 10**9), st.integers(1, 100_000), st.integers(0, 100_000))
@@ -94,12 +94,12 @@ def test_what_was_before_is_what_is_left(one: Counts, other: Counts) -> None:
     assert one.plus(other).minus(other) == one
 
 
-@pytest.mark.parametrize("cause", Cause)
-def test_the_reason_tells_numbers_and_what_to_do_and_fits_into_a_refusal(cause: Cause) -> None:
-    reason = bounce_guard.reason(cause, Counts(240, 22, 5))
-    assert ("22 of the last 240 recipients (9.17 %)" if cause is Cause.BOUNCES else "5 complaints") in reason
-    assert "ask the operator" in reason
-    assert len(bounce_guard.reason(cause, Counts(10**12, 10**12, 10**12))) <= accounts.REASON_CHARACTERS
+@pytest.mark.parametrize("trigger", Trigger)
+def test_the_reason_tells_numbers_and_what_to_do_and_fits_into_a_refusal(trigger: Trigger) -> None:
+    reason = bounce_guard.reason(trigger, Counts(240, 22, 5))
+    assert ("22 of the last 240 recipients (9.17 %)" if trigger is Trigger.BOUNCES else "5 complaints") in reason
+    assert "contact the operator" in reason
+    assert len(bounce_guard.reason(trigger, Counts(10**12, 10**12, 10**12))) <= accounts.REASON_CHARACTERS
 
 
 def test_a_share_of_nothing_is_nothing() -> None:

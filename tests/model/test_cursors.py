@@ -31,9 +31,9 @@ def test_a_time_beyond_all_ids_is_still_a_place() -> None:
 
 
 def test_there_is_a_following_part_exactly_when_more_was_found() -> None:
-    assert cursors.following([], limit=2) is None
-    assert cursors.following(["a", "b"], limit=2) is None
-    assert cursors.following(["a", "b", "c"], limit=2) == "b"
+    assert cursors.next_cursor([], limit=2) is None
+    assert cursors.next_cursor(["a", "b"], limit=2) is None
+    assert cursors.next_cursor(["a", "b", "c"], limit=2) == "b"
 
 
 def test_an_id_is_a_cursor() -> None:

@@ -90,11 +90,11 @@ def test_a_key_that_receivers_find_is_fine_however_it_is_written(text: str) -> N
     "texts, state, reason",
     [
         ([], RecordState.MISSING, "no TXT record"),
-        (["hello"], RecordState.WRONG, "is no key"),
+        (["hello"], RecordState.WRONG, "is not a DKIM key"),
         ([f'"{KEY}"'], RecordState.WRONG, "quotation marks"),
         ([KEY.replace(";", "\\;")], RecordState.WRONG, "backslashes"),
         (["v=DKIM1; p="], RecordState.WRONG, "revoked"),
-        (["v=DKIM1; k=rsa; p=QUJD"], RecordState.WRONG, "another one"),
+        (["v=DKIM1; k=rsa; p=QUJD"], RecordState.WRONG, "a different key"),
         ([KEY[:200], KEY[200:]], RecordState.WRONG, r"cut off after 182 of 360 characters"),
         ([KEY, KEY], RecordState.WRONG, "2 keys"),
         ([KEY.replace("DKIM1", "DKIM2")], RecordState.WRONG, "v=DKIM1"),
@@ -104,7 +104,7 @@ def test_a_key_that_receivers_find_is_fine_however_it_is_written(text: str) -> N
         ([KEY + "; s=other"], RecordState.WRONG, "s="),
     ],
 )
-def test_a_key_that_receivers_do_not_find_is_told_with_what_to_do(
+def test_a_key_that_receivers_do_not_find_is_reported_with_what_to_do(
     texts: list[str], state: RecordState, reason: str
 ) -> None:
     finding = domain_records.check_dkim(records()[RecordPurpose.DKIM], texts)
@@ -113,25 +113,25 @@ def test_a_key_that_receivers_do_not_find_is_told_with_what_to_do(
 
 
 @hypothesis.given(strategies.lists(strategies.text(alphabet='vkphs=;: "\\\\DKIM1rsaMB\x00é', max_size=40), max_size=3))
-def test_any_texts_are_judged_and_only_the_key_is_the_key(texts: list[str]) -> None:
+def test_any_texts_are_checked_and_only_the_key_is_the_key(texts: list[str]) -> None:
     finding = domain_records.check_dkim(records()[RecordPurpose.DKIM], texts)
     assert finding.state in {RecordState.MISSING, RecordState.WRONG}
     assert finding.detail.isprintable()
 
 
-def test_a_name_with_the_domain_twice_is_told_with_the_name_to_enter() -> None:
+def test_a_name_with_the_domain_twice_is_reported_with_the_name_to_enter() -> None:
     detail = domain_records.domain_appended_twice(records()[RecordPurpose.DKIM], "example.com").detail
-    assert detail == "it stands at pr1._domainkey.example.com.example.com; enter the name as pr1._domainkey there"
+    assert detail == "found at pr1._domainkey.example.com.example.com; enter the name as pr1._domainkey"
 
 
 @pytest.mark.parametrize(
     "hosts, state, reason",
     [
-        ([(10, "mail.example.net")], RecordState.OK, "come back"),
-        ([(5, "mail.example.net"), (5, "b.example"), (20, "c.example")], RecordState.OK, "come back"),
+        ([(10, "mail.example.net")], RecordState.OK, "returned"),
+        ([(5, "mail.example.net"), (5, "b.example"), (20, "c.example")], RecordState.OK, "returned"),
         ([(20, "mail.example.net"), (10, "mx.google.example")], RecordState.WRONG, "found mx.google.example;"),
-        ([(0, "")], RecordState.WRONG, "takes no mail"),
-        ([], RecordState.MISSING, "there is no MX record at"),
+        ([(0, "")], RecordState.WRONG, "accepts no mail"),
+        ([], RecordState.MISSING, "no MX record at"),
     ],
 )
 def test_bounces_come_back_when_the_most_preferred_host_is_this_one(
@@ -142,7 +142,7 @@ def test_bounces_come_back_when_the_most_preferred_host_is_this_one(
     assert reason in finding.detail
 
 
-def test_a_policy_is_found_or_told_what_is_wrong_with_it() -> None:
+def test_a_policy_is_found_or_reported_what_is_wrong_with_it() -> None:
     judge = domain_records.check_dmarc
     assert judge("_dmarc.a.example", ["v=spf1 -all"]) is None
     fine = judge("_dmarc.a.example", ["other", "v=DMARC1; p=reject"])

@@ -22,7 +22,7 @@ SECOND = 1_000_000
         (-5, "0 s"),
     ],
 )
-def test_a_span_is_told_in_one_unit_rounded_down(seconds: float, text: str) -> None:
+def test_a_span_is_reported_in_one_unit_rounded_down(seconds: float, text: str) -> None:
     assert durations.format_duration(int(seconds * SECOND)) == text
 
 

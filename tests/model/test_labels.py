@@ -34,13 +34,13 @@ def test_a_plain_line_is_a_name(name: str) -> None:
     ],
 )
 def test_anything_else_is_refused_naming_the_field(name: str) -> None:
-    with pytest.raises(errors.InvalidRequest, match=r"^name: 1 to 100 "):
+    with pytest.raises(errors.InvalidRequest, match=r"^name: must be 1 to 100 "):
         labels.check("name", name)
 
 
 def test_the_bound_can_be_another() -> None:
     assert labels.check("reason", "x" * 200, limit=200)
-    with pytest.raises(errors.InvalidRequest, match=r"^reason: 1 to 200 "):
+    with pytest.raises(errors.InvalidRequest, match=r"^reason: must be 1 to 200 "):
         labels.check("reason", "x" * 201, limit=200)
 
 

@@ -1,4 +1,4 @@
-"""Mail hosts belong to the provider that runs them, and only to one that has a pool."""
+"""Mail hosts belong to the provider that runs them, and only to one that has settings."""
 
 import pytest
 
@@ -6,9 +6,9 @@ from postroad import config
 from postroad.model import providers
 
 
-def test_every_provider_has_a_pool() -> None:
-    pools = set(config.Pools.__struct_fields__)
-    assert {*providers.SUFFIXES.values(), providers.OTHERS} <= pools
+def test_every_provider_has_settings() -> None:
+    assert config.Providers.__struct_fields__ == providers.PROVIDERS
+    assert {*providers.SUFFIXES.values(), providers.OTHERS, providers.SMARTHOST} == set(providers.PROVIDERS)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,11 @@ def test_hosts_of_one_provider_belong_to_it() -> None:
 @pytest.mark.parametrize("names", [["aspmx.l.google.com", "mx.example.org"], ["a.google.com", "b.outlook.com"], []])
 def test_hosts_of_several_belong_to_none(names: list[str]) -> None:
     assert providers.of_hosts(names) == "others"
+
+
+@pytest.mark.parametrize(
+    "provider_queue, label",
+    [("google", "google"), ("smarthost", "smarthost"), ("mx.example.net", "others"), ("", "none")],
+)
+def test_provider_queues_of_unlisted_hosts_share_a_label(provider_queue: str, label: str) -> None:
+    assert providers.label_of(provider_queue) == label

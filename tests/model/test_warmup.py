@@ -72,7 +72,7 @@ def test_a_clock_that_was_wrong_by_years_does_not_hold_a_domain_back_for_years()
         (warmup.State(TODAY, 3, 0), None, None),
     ],
 )
-def test_what_is_told_of_tomorrow_is_as_things_stand(state: warmup.State, cap: int, tomorrow: int) -> None:
+def test_what_is_reported_tomorrow_is_as_things_stand(state: warmup.State, cap: int, tomorrow: int) -> None:
     view = warmup.view(state, CAPS)
     assert (view.used, view.cap, view.tomorrow, view.next_at) == (state.used, cap, tomorrow, (TODAY + 1) * times.DAY)
 

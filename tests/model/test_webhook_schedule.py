@@ -21,9 +21,9 @@ def test_chance_moves_delays_by_a_tenth_either_way(chance: float, factor: float)
 
 
 @pytest.mark.parametrize("random_fraction", [0.0, 0.3, 1.0])
-def test_delays_under_a_minute_are_exact(chance: float) -> None:
-    assert webhook_schedule.delay(SCHEDULE, 1, random_fraction=chance) == 5 * SECOND
-    assert webhook_schedule.delay((59,), 1, random_fraction=chance) == 59 * SECOND
+def test_delays_under_a_minute_are_exact(random_fraction: float) -> None:
+    assert webhook_schedule.delay(SCHEDULE, 1, random_fraction=random_fraction) == 5 * SECOND
+    assert webhook_schedule.delay((59,), 1, random_fraction=random_fraction) == 59 * SECOND
 
 
 def test_a_minute_is_moved_already() -> None:

@@ -41,7 +41,7 @@ ACCEPTED = [
 ]
 
 REFUSED = {
-    "TLS": [
+    "HTTPS": [
         "http://example.com/",
         "ftp://example.com/",
         "file:///etc/passwd",
@@ -49,7 +49,7 @@ REFUSED = {
         "ws://example.com/",
         "http://127.0.0.1/",
     ],
-    "not a URL": [
+    "not a valid URL": [
         "",
         "example.com",
         "//example.com/",
@@ -58,7 +58,7 @@ REFUSED = {
         "javascript:alert(1)",
     ],
     "no host": ["https://", "https:///path", "https://:443/", "https://?x"],
-    "blank, a control": [
+    "space, a control": [
         " https://example.com/",
         "https://example.com/ ",
         "\thttps://example.com/",
@@ -76,7 +76,7 @@ REFUSED = {
         "https:\\\\example.com\\",
         "https://example.com/\ud800",
     ],
-    "longer than 2,048": [
+    "at most 2,048": [
         "https://ü.example.com/".ljust(2_048, "x"),
         "https://example.com/" + "a" * 10_000,
         "https://" + "a" * 10_000,
@@ -90,7 +90,7 @@ REFUSED = {
         "https://example.com@10.0.0.1/",
         "https://example.com:443@10.0.0.1/",
     ],
-    "percent-encoded, as in": [
+    "percent-encode it, for example": [
         "https://example.com/é",
         "https://example.com/%",
         "https://example.com/%zz",
@@ -111,7 +111,7 @@ REFUSED = {
         "https://example.com:４４３/",
         "https://example.com:" + "9" * 1000 + "/",
     ],
-    "told apart": [
+    "ambiguous": [
         "https://[::1/",
         "https://::1/",
         "https://example.com:443:443/",
@@ -119,7 +119,7 @@ REFUSED = {
         "https://a[::1]/",
         "https://[[::1]]/",
     ],
-    "not an IP address": [
+    "not a valid IP address": [
         "https://[not-ip]/",
         "https://[]/",
         "https://[fe80::1%25eth0]/",
@@ -147,7 +147,7 @@ REFUSED = {
         "https://example.0xa/",
         "https://①②⑦.0.0.1/",
     ],
-    "a character that names do not have": [
+    "an invalid character": [
         "https://ｌocalhost/",
         "https://loc\u00adalhost/",
         "https://example。com/",
@@ -235,7 +235,9 @@ def test_everything_else_is_refused_with_its_reason(why: str, url: str) -> None:
 def test_a_special_address_is_refused_as_literal_and_as_answer(address: str) -> None:
     kind = webhook_urls.why_blocked(address, "hooks.example.org", PUBLIC)
     assert kind is not None
-    with pytest.raises(errors.InvalidRequest, match=rf"^url: \S+ is {kind}; webhooks go to public addresses only$"):
+    with pytest.raises(
+        errors.InvalidRequest, match=rf"^url: \S+ is {kind}; webhooks are sent to public addresses only$"
+    ):
         webhook_urls.parse(literal_url(address), PUBLIC)
 
 

@@ -11,7 +11,7 @@ from postroad.network import smtp_listener, smtp_session
 from postroad.protocol.smtp import server_events, values
 
 # Long enough for a loaded machine; a test that waits this long has failed.
-TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS = 300
 FEATURES = server_events.Features("mx.example.test", 1_000_000)
 ACCEPTED = values.Reply(250, "taken", "2.0.0")
 TRANSACTION = b"EHLO x\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n"

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from postroad.network import framing
 
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 600.0
 
 
 @dataclass(slots=True)

@@ -30,9 +30,9 @@ def place_of(receiver: WebhookServer) -> http_client.Peer:
 
 
 async def post(
-    client: http_client.Client, place: http_client.Peer, request: bytes = REQUEST, *, max_body: int = 2048
+    client: http_client.Client, peer: http_client.Peer, request: bytes = REQUEST, *, max_body: int = 2048
 ) -> http_client.Response:
-    return await client.exchange(place, request, max_body=max_body)
+    return await client.exchange(peer, request, max_body=max_body)
 
 
 class Meeting:

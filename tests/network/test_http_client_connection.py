@@ -193,7 +193,7 @@ async def test_a_name_that_no_certificate_can_bear_is_a_failure_of_tls(host: str
     async with webhook_server.running() as receiver:
         said = await trouble(place_of(receiver, host=host), code="tls_failure")
         assert receiver.connections == 0
-    assert said == f"{host} is not a name that a certificate could be for"
+    assert said == f"{host} is not a valid host name for a certificate"
 
 
 # Connections that fail.
@@ -279,9 +279,9 @@ async def test_a_body_without_an_end_is_cut_and_the_connection_closed(start: byt
 @pytest.mark.parametrize(
     "start, piece, said",
     [
-        (b"HTTP/1.1 200 OK\r\nX: ", b"y" * 4096, "the response has too long a head"),
+        (b"HTTP/1.1 200 OK\r\nX: ", b"y" * 4096, "the response header is too long"),
         (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 500, "the response has too many header fields"),
-        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100, "the response has too long a head"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100, "the response header is too long"),
         (b"", b"\x00" * 4096, "the response is not HTTP"),
     ],
 )

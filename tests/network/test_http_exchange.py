@@ -62,7 +62,7 @@ class Running:
         self.connection = Connection()
         self.problems: list[Any] = []
         scope = {"method": request.pop("method", "POST"), "http_version": request.pop("version", "1.1")}
-        facts = {"keep_alive": True, "waits": False, **request}
+        facts = {"keep_alive": True, "expects_continue": False, **request}
         self.exchange = http_exchange.Exchange(self.shared, self.connection, scope, **facts)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _loop, context: self.problems.append(context["exception"]))

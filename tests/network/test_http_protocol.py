@@ -257,7 +257,7 @@ async def test_what_surrounds_the_content_of_chunks_is_bounded(start: bytes, mor
         while not answered.done():
             await connection.send(more)
             await asyncio.sleep(0.001)
-        assert_refused(await answered, "more than their content")
+        assert_refused(await answered, "too much chunk overhead")
 
 
 async def test_a_long_body_in_small_chunks_is_served() -> None:

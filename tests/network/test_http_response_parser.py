@@ -143,9 +143,9 @@ def test_a_head_has_at_most_a_hundred_fields_with_those_of_interim_ones() -> Non
 )
 def test_all_that_is_not_body_has_one_budget(start: bytes, rest: bytes) -> None:
     endless = start + rest * http_response_parser.OVERHEAD_BYTES
-    assert trouble(endless) == "the response has too long a head"
+    assert trouble(endless) == "the response header is too long"
     assert trouble(*(endless[index : index + 999] for index in range(0, len(endless), 999))) == (
-        "the response has too long a head"
+        "the response header is too long"
     )
 
 

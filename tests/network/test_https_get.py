@@ -12,7 +12,7 @@ from tests import https_server
 from tests.https_server import response
 
 HOST = "mta-sts.example.org"
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 300.0
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""The certificate of a server: read with a clear word about what is wrong, and read again when it changes."""
+"""The certificate of a server: errors name the file, and a changed certificate is reloaded."""
 
 import re
 import ssl
@@ -64,7 +64,7 @@ async def test_a_changed_certificate_is_shown_to_the_next_client_while_old_sessi
         await old.reply()
         assert certificate.refresh() is None
         files.put(files.issue("second.test"))
-        assert "read again" in (certificate.refresh() or "")
+        assert "was reloaded" in (certificate.refresh() or "")
         assert certificate.refresh() is None
         async with connect(server.address, tls=files.client_tls) as new:
             await new.reply()
@@ -96,7 +96,7 @@ async def test_files_that_are_replaced_one_after_the_other_are_used_once_they_fi
         async with connect(server.address, tls=files.client_tls) as client:
             assert shown(client) == "first.test"
         files.put_key(issued)
-        assert "read again" in (certificate.refresh() or "")
+        assert "was reloaded" in (certificate.refresh() or "")
         async with connect(server.address, tls=files.client_tls) as client:
             assert shown(client) == "second.test"
 
@@ -105,7 +105,7 @@ async def test_files_that_are_replaced_one_after_the_other_are_used_once_they_fi
 async def test_a_broken_or_missing_file_keeps_the_old_certificate_and_tells(files: Files, content: bytes) -> None:
     certificate = files.load()
     files.certificate.write_bytes(content)
-    with pytest.raises(server_tls.CertificateError, match=re.escape(f"{files.certificate} holds no certificate")):
+    with pytest.raises(server_tls.CertificateError, match=re.escape(f"{files.certificate} contains no certificate")):
         certificate.refresh()
     files.certificate.unlink()
     with pytest.raises(server_tls.CertificateError, match=re.escape(f"{files.certificate} cannot be read")):
@@ -132,20 +132,20 @@ def test_files_that_change_while_they_are_read_never_leave_half_a_pair(
 
     with monkeypatch.context() as patched:
         patched.setattr(server_tls, "_check", check_late)
-        with pytest.raises(server_tls.CertificateError, match="does not fit"):
+        with pytest.raises(server_tls.CertificateError, match="does not match"):
             certificate.refresh()
     assert certificate.context is before
     files.put(files.issue("fourth.test"))
-    assert "read again" in (certificate.refresh() or "")
+    assert "was reloaded" in (certificate.refresh() or "")
     assert certificate.context is not before
 
 
 def test_what_cannot_be_loaded_is_refused_with_the_name_of_the_file(files: Files) -> None:
     files.put_key(files.issue("other.test"))
-    with pytest.raises(server_tls.CertificateError, match="does not fit"):
+    with pytest.raises(server_tls.CertificateError, match="does not match"):
         files.load()
     files.key.write_bytes(files.certificate.read_bytes())
-    with pytest.raises(server_tls.CertificateError, match=r"key\.pem holds no private key"):
+    with pytest.raises(server_tls.CertificateError, match=r"key\.pem contains no private key"):
         files.load()
     files.key.unlink()
     with pytest.raises(server_tls.CertificateError, match=r"key\.pem cannot be read: No such file"):
@@ -178,4 +178,4 @@ async def test_the_listener_looks_after_the_certificate_by_itself(files: Files) 
         while names[-1] != "second.test":
             async with connect(server.address, tls=files.client_tls) as client:
                 names.append(shown(client))
-        assert told[-1].endswith("was read again")
+        assert told[-1].endswith("was reloaded")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import AsyncIterator
 
 import pytest
@@ -79,7 +80,9 @@ async def test_a_server_without_pipelining_is_never_spoken_to_out_of_turn() -> N
     held: Script = {"MAIL": Held("250 ok")}
     async with smtp_peers.serving(held, extensions=()) as peer, connected(peer, SHORT_TIMEOUTS) as connection:
         (result, _) = await connection.deliver(ENVELOPE)
-        assert result == RecipientResult(Stage.MAIL, detail="the destination did not answer in time")
+        assert result == RecipientResult(
+            Stage.MAIL, cause=values.Cause.REPLY_TIMED_OUT, detail="the destination did not answer in time"
+        )
         assert peer.verbs() == ["EHLO", "MAIL"]
 
 
@@ -140,14 +143,18 @@ async def test_a_connection_lost_after_the_final_dot_is_in_doubt(act: smtp_peers
 @pytest.mark.parametrize("verb", ["MAIL", "RCPT", "DATA"])
 async def test_a_server_that_falls_silent_is_given_up(verb: str) -> None:
     for result in await delivered({verb: SILENCE}, Timeouts(connect=20, reply=0.2, content=20)):
-        assert result == RecipientResult(VERBS[verb], detail="the destination did not answer in time")
+        assert result == RecipientResult(
+            VERBS[verb], cause=values.Cause.REPLY_TIMED_OUT, detail="the destination did not answer in time"
+        )
 
 
 async def test_a_tarpit_wins_no_time_with_single_octets() -> None:
     # The whole reply would take a minute.
     drip = Drip("250 " + "x" * 1200, 0.05)
     for result in await delivered({"MAIL": drip}, Timeouts(connect=20, reply=0.3, content=20)):
-        assert result == RecipientResult(Stage.MAIL, detail="the destination did not answer in time")
+        assert result == RecipientResult(
+            Stage.MAIL, cause=values.Cause.REPLY_TIMED_OUT, detail="the destination did not answer in time"
+        )
 
 
 async def test_a_slow_answer_that_comes_in_time_is_an_answer() -> None:
@@ -253,8 +260,30 @@ async def test_a_refused_connection_says_where_and_why() -> None:
     with smtp_peers.refusing_port() as port:
         result = await failure(port)
     assert result == RecipientResult(
-        Stage.CONNECT, detail=f"connecting to peer.example [127.0.0.1]:{port}: connection refused"
+        Stage.CONNECT,
+        cause=values.Cause.CONNECTION_REFUSED,
+        detail=f"connecting to peer.example [127.0.0.1]:{port}: connection refused",
     )
+
+
+@pytest.mark.parametrize(
+    "number, cause",
+    [
+        (errno.ECONNREFUSED, values.Cause.CONNECTION_REFUSED),
+        (errno.ETIMEDOUT, values.Cause.CONNECTION_TIMED_OUT),
+        (errno.ENETUNREACH, values.Cause.HOST_UNREACHABLE),
+        (errno.EHOSTUNREACH, values.Cause.HOST_UNREACHABLE),
+        (errno.EACCES, values.Cause.CONNECTION_FAILED),
+    ],
+)
+async def test_the_cause_of_a_failed_connection_follows_from_the_error_number(
+    number: int, cause: values.Cause, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise OSError(number, "connection refused")  # the text does not count
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", fail)
+    assert (await failure(25)).cause is cause
 
 
 async def test_a_black_hole_is_given_up() -> None:
@@ -306,7 +335,9 @@ async def test_a_session_that_does_not_begin_says_how_far_it_came(
 async def test_a_silent_banner_is_given_up() -> None:
     async with smtp_peers.serving({"BANNER": SILENCE}) as peer:
         result = await failure(peer.port, Timeouts(connect=20, reply=0.2, content=20))
-    assert result == RecipientResult(Stage.BANNER, detail="the destination did not answer in time")
+    assert result == RecipientResult(
+        Stage.BANNER, cause=values.Cause.REPLY_TIMED_OUT, detail="the destination did not answer in time"
+    )
 
 
 async def test_a_cancelled_delivery_drops_the_connection() -> None:

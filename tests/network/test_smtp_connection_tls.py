@@ -112,7 +112,9 @@ async def test_strict_does_not_go_without(mode: Mode) -> None:
     async with smtp_peers.serving() as peer:
         result = await failure(peer, TlsPolicy(mode))
     assert result == RecipientResult(
-        Stage.STARTTLS, detail="the destination does not offer STARTTLS, which is required here"
+        Stage.STARTTLS,
+        cause=values.Cause.TLS_FAILED,
+        detail="the destination does not offer STARTTLS, which is required here",
     )
 
 
@@ -178,7 +180,9 @@ async def test_a_certificate_of_a_known_authority_is_verified(names: tuple[str, 
 async def test_a_certificate_for_another_name_is_refused(name: str, identity: Identity) -> None:
     async with smtp_peers.serving(tls=identity.context) as peer:
         result = await failure(peer, TlsPolicy(Mode.VERIFIED, names=(name,)), ca_file=identity.ca_file)
-    assert result == RecipientResult(Stage.STARTTLS, detail=f"the destination's certificate is not for {name}")
+    assert result == RecipientResult(
+        Stage.STARTTLS, cause=values.Cause.TLS_FAILED, detail=f"the destination's certificate is not for {name}"
+    )
 
 
 async def test_a_certificate_of_an_unknown_authority_is_refused(identity: Identity) -> None:
@@ -278,7 +282,9 @@ async def test_a_certificate_that_no_record_describes_is_refused(record: Tlsa, i
     async with smtp_peers.serving(tls=identity.context) as peer:
         result = await failure(peer, TlsPolicy(Mode.DANE, tlsa=(record,)))
     assert result == RecipientResult(
-        Stage.STARTTLS, detail="the destination's certificate matches none of its TLSA records"
+        Stage.STARTTLS,
+        cause=values.Cause.TLS_FAILED,
+        detail="the destination's certificate matches none of its TLSA records",
     )
 
 

@@ -134,7 +134,7 @@ def test_values_look_as_in_json(value: object, text: str) -> None:
     "value", [[], {}, ["x"], math.nan, math.inf, -math.inf, b"x", 2**64, pytest.param(10**5000, id="huge")]
 )
 def test_other_values_are_refused_by_name(value: object) -> None:
-    with pytest.raises(placeholders.TemplateError, match="'a' has to be a string, a number or a boolean"):
+    with pytest.raises(placeholders.TemplateError, match="'a' must be a string, a number or a boolean"):
         render("{{a}}", {"a": value})
 
 

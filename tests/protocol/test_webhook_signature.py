@@ -95,8 +95,8 @@ def test_each_secret_signs_in_the_order_in_which_they_are_given() -> None:
     "header, secret, reason",
     [
         ("", SECRET, "the Service-Signature header is not of the form t=<seconds>,v1=<hex>"),
-        (webhook_signature.header([SECRET], b"{}", timestamp=NOW), "", "there is no secret to verify with"),
-        (webhook_signature.header([SECRET], b"{ }", timestamp=NOW), SECRET, "the signature is not of this secret"),
+        (webhook_signature.header([SECRET], b"{}", timestamp=NOW), "", "the secret is empty"),
+        (webhook_signature.header([SECRET], b"{ }", timestamp=NOW), SECRET, "the signature does not match the secret"),
         (
             webhook_signature.header([SECRET], b"{}", timestamp=NOW - 301),
             SECRET,

@@ -1,4 +1,4 @@
-"""The name of a simulated recipient decides its fate."""
+"""The prefix of the local part chooses the simulated outcome."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from postroad.simulator.outcomes import REFUSALS, SimulatedOutcome, outcome_of
 
 
 @pytest.mark.parametrize(
-    "address, fate",
+    "address, outcome",
     [
         ("bounce@example.net", SimulatedOutcome.BOUNCE),
         ("Bounced-17@example.net", SimulatedOutcome.BOUNCE),

@@ -1,4 +1,4 @@
-"""The submission door is tested on a real context, on both engines, with a certificate of its own authority."""
+"""The submission listener is tested on a real context, on both engines, with a certificate of its own authority."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -58,7 +58,7 @@ def lines() -> app_server.CapturedLog:
 async def server(
     ctx: context.Context, account: accounts.Account, lines: app_server.CapturedLog, authority: trustme.CA
 ) -> AsyncIterator[submission_server.SubmissionServer]:
-    """The door, and an account that may send through it."""
+    """The listener, and an account that may send through it."""
     await accepted_mail.allow_sending(ctx, account.id)
     credential, password = await credentials.create(ctx, account.id, "main")
     async with submission_server.running(ctx, lines=lines) as addresses:

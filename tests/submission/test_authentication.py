@@ -1,4 +1,4 @@
-"""AUTH at the submission door: both mechanisms, slowed together with HTTP, and never a lie about a password."""
+"""AUTH at the submission listener: both mechanisms, slowed together with HTTP, and never a lie about a password."""
 
 import re
 
@@ -37,7 +37,7 @@ async def test_a_wrong_password_is_refused_and_may_be_mended(server: SubmissionS
         with pytest.raises(aiosmtplib.SMTPAuthenticationError) as refused:
             await getattr(client, mechanism)(server.credential.username, WRONG)
         assert refused.value.code == 535
-        told = r"5\.7\.8 unauthorized: the username or the password is wrong, .+ \((req_\w+)\)"
+        told = r"5\.7\.8 unauthorized: wrong username or password, .+ \((req_\w+)\)"
         found = re.fullmatch(told, refused.value.message)
         assert found is not None
         assert [line["request_id"] for line in server.told("AUTH")] == [found[1]]
@@ -102,13 +102,13 @@ async def test_a_store_that_is_away_calls_no_password_wrong(
     server: SubmissionServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*_arguments: object, **_named: object) -> None:
-        raise errors.ServiceUnavailable("the store cannot be reached") from OSError("no route to db:5432")
+        raise errors.ServiceUnavailable("the database cannot be reached") from OSError("no route to db:5432")
 
     monkeypatch.setattr(authentication, "authenticate_password", away)
     async with server.client(log_in=False) as client:
         told = await refusal(client, *server.login)
     assert told.startswith("421 4.3.2 service_unavailable: ")
-    assert [line["cause"] for line in server.lines.kept if line["event"] == "cannot_serve"] == [
+    assert [line["cause"] for line in server.lines.kept if line["event"] == "service_unavailable"] == [
         "OSError: no route to db:5432"
     ]
 

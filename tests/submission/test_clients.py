@@ -53,7 +53,7 @@ transport.sendMail({
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A service whose SMTP door has a certificate, and the authority that has issued it."""
+    """A service whose SMTP listener has a certificate, and the authority that has issued it."""
 
     service: cli_runner.Service
     told: dict[str, Any]
@@ -121,7 +121,7 @@ def test_swaks(running: Running, mechanism: str) -> None:
         *("--auth-user", smtp["username"], "--auth-password", smtp["password"]),
         *("--from", SENDER, "--to", recipient, "--header", "Subject: By swaks"),
     )
-    assert "250 2.0.0 queued as em_" in printed
+    assert "250 2.0.0 OK: queued as em_" in printed
     arrived = running.arrived(recipient)
     assert arrived["Subject"] == "By swaks"
     assert "with ESMTPSA id req_" in " ".join(arrived["Received"].split())
@@ -143,7 +143,7 @@ def test_nodemailer(running: Running) -> None:
     smtp = running.smtp
     environment = {f"SMTP_{name.upper()}": str(value) for name, value in smtp.items()}
     printed = run("node", "-e", NODE_SCRIPT, environment={**environment, "SMTP_AUTHORITY": str(running.authority)})
-    assert printed.startswith("250 2.0.0 queued as em_")
+    assert printed.startswith("250 2.0.0 OK: queued as em_")
     for recipient in ("nodemailer@clients.test", "hidden@clients.test"):
         arrived = running.arrived(recipient)
         assert arrived["Subject"] == SUBJECT

@@ -1,4 +1,4 @@
-"""The listeners of the submission door: TLS from the start or later, a renewed certificate, limits, and the stop."""
+"""The listeners for submission: TLS from the start or later, a renewed certificate, limits, and the stop."""
 
 import asyncio
 import contextlib
@@ -128,8 +128,8 @@ async def test_a_renewed_certificate_is_used_without_a_restart(
                 await asyncio.sleep(0.02)
     finally:
         await listener.stop(grace_seconds=submission_server.GRACE_SECONDS)
-    told = [(line["told"], line["level"]) for line in lines.kept if line["event"] == "submission_certificate"]
-    assert told[-1] == (f"the certificate in {settings.submission.tls_certificate} was read again", "info")
+    told = [(line["detail"], line["level"]) for line in lines.kept if line["event"] == "submission_certificate"]
+    assert told[-1] == (f"the certificate in {settings.submission.tls_certificate} was reloaded", "info")
 
 
 async def test_a_certificate_that_cannot_be_used_is_a_warning_and_the_old_one_stays(
@@ -145,7 +145,7 @@ async def test_a_certificate_that_cannot_be_used_is_a_warning_and_the_old_one_st
     finally:
         await listener.stop(grace_seconds=submission_server.GRACE_SECONDS)
     (line,) = [line for line in lines.kept if line["event"] == "submission_certificate"]
-    assert (line["level"], line["told"][:33]) == ("warning", "the old certificate stays in use:")
+    assert (line["level"], line["detail"][:33]) == ("warning", "the old certificate stays in use:")
 
 
 async def test_a_stranger_has_a_limited_time_to_log_in(
@@ -163,7 +163,7 @@ async def test_a_stranger_has_a_limited_time_to_log_in(
         await writer.wait_closed()
     finally:
         await listener.stop(grace_seconds=submission_server.GRACE_SECONDS)
-    assert b"421 4.4.2 nobody has logged in in time" in said
+    assert b"421 4.4.2 Authentication timeout" in said
 
 
 async def _is_trusted(where: tuple[str, int], authority: trustme.CA) -> bool:

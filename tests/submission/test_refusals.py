@@ -189,7 +189,7 @@ async def guarded(
     clock: Clock,
     authority: trustme.CA,
 ) -> AsyncIterator[SubmissionServer]:
-    """A door whose settings are those of the test's parameter."""
+    """A listener whose settings are those of the test's parameter."""
     for section, values in request.param.items():
         changed = msgspec.structs.replace(getattr(settings, section), **values)
         settings = msgspec.structs.replace(settings, **{section: changed})

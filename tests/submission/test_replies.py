@@ -1,4 +1,4 @@
-"""The words of the submission door: every error has a reply, and what is temporary is never a 5xx."""
+"""The words of the submission listener: every error has a reply, and what is temporary is never a 5xx."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The submission door, over real SMTP: 250 means that the message is on disk, and the log knows every request."""
+"""The submission listener, over real SMTP: 250 means that the message is on disk, and the log knows every request."""
 
 import re
 
@@ -18,7 +18,7 @@ REQUEST_ID = identifiers.pattern(identifiers.REQUEST)
 async def test_a_message_is_on_disk_before_it_is_acknowledged(server: SubmissionServer) -> None:
     async with server.client() as client:
         text = await send(client)
-    queued = re.fullmatch(r"2\.0\.0 queued as (em_\w+)", text)
+    queued = re.fullmatch(r"2\.0\.0 OK: queued as (em_\w+)", text)
     assert queued is not None
     (stored,) = await server.stored()
     assert (stored.message.id, stored.message.source, stored.recipients) == (queued[1], "smtp", [ADA])
@@ -100,7 +100,8 @@ async def test_nobody_sends_without_having_logged_in(server: SubmissionServer) -
                 await client.mail(SENDER)
             assert refused.value.code == 530
             assert re.match(
-                rf"5\.7\.0 unauthorized: log in with AUTH first \({REQUEST_ID[1:-1]}\)$", refused.value.message
+                rf"5\.7\.0 unauthorized: Authentication required; use AUTH first \({REQUEST_ID[1:-1]}\)$",
+                refused.value.message,
             )
         assert (await client.execute_command(b"RCPT TO:<ada@example.net>")).code == 503
         assert (await client.execute_command(b"DATA")).code == 503
@@ -233,7 +234,7 @@ async def test_a_service_that_cannot_serve_says_why_to_its_log_and_closes(
         assert "disk full" not in refused.value.message
         with pytest.raises(aiosmtplib.SMTPServerDisconnected):
             await client.noop()
-    (line,) = [line for line in server.lines.kept if line["event"] == "cannot_serve"]
+    (line,) = [line for line in server.lines.kept if line["event"] == "service_unavailable"]
     assert line["cause"] == "OSError: disk full"
 
 

@@ -29,7 +29,7 @@ async def test_a_bug_in_one_attempt_is_logged_and_the_others_go_on(url: str, mon
         assert failed.delivery.due_at == harness.clock.now + 5 * SECOND
         assert failed.attempts[0].error == attempter.INTERNAL_ERROR
         assert len(receiver.requests) == 1
-        assert harness.events() == ["webhook_attempt_broken", "webhook_tried", "webhook_delivered"]
+        assert harness.events() == ["webhook_attempt_failed", "webhook_retry_scheduled", "webhook_delivered"]
         assert harness.log[0]["log_level"] == "error"
 
 

@@ -208,7 +208,7 @@ async def test_what_cannot_be_handed_back_comes_back_by_time(url: str, monkeypat
         async def fail(*_: object, **__: object) -> None:
             raise errors.ServiceUnavailable("away", retry_after=1)
 
-        take = parts.dispatching._take
+        take = parts.dispatching._claim
 
         async def take_and_stop(plan: dispatcher.Plan, *, now: int, is_due: bool) -> dispatcher.ClaimedBatch:
             taken = await take(plan, now=now, is_due=is_due)
@@ -216,11 +216,11 @@ async def test_what_cannot_be_handed_back_comes_back_by_time(url: str, monkeypat
             return taken
 
         with monkeypatch.context() as patch:
-            patch.setattr(parts.dispatching, "_take", take_and_stop)
-            patch.setattr(webhook_deliveries, "hand_back", fail)
+            patch.setattr(parts.dispatching, "_claim", take_and_stop)
+            patch.setattr(webhook_deliveries, "release", fail)
             await parts.dispatching.step()
         await parts.finish()
-        assert harness.events() == ["webhooks_not_handed_back"]
+        assert harness.events() == ["webhook_lease_release_failed"]
         assert await harness.is_due(at=harness.clock.now + 30 * SECOND)
         assert (await harness.see(endpoint, delivery_id)).standing == ("waiting", 1)
         assert parts.shares.free == 10

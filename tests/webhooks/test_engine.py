@@ -23,7 +23,7 @@ async def hang(_: webhook_server.ReceivedRequest) -> bytes:
     return b""
 
 
-async def test_a_receiver_that_refuses_is_told_exactly_seven_times_by_the_schedule(database_url: str) -> None:
+async def test_a_endpoint_that_refuses_gets_exactly_seven_attempts_by_the_schedule(database_url: str) -> None:
     refusal = webhook_server.ok(429, b"no", "Retry-After: 999999")
     async with (
         webhook_server.running(tls=False, answer=refusal) as receiver,
@@ -53,7 +53,7 @@ async def test_a_receiver_that_refuses_is_told_exactly_seven_times_by_the_schedu
         assert signed_at == [attempt.started_at // SECOND for attempt in seen.attempts]
         assert signed_at[0] == began_at // SECOND
         assert len(set(signed_at)) == len(receiver.requests) == 7
-        assert harness.events() == ["webhook_tried"] * 6 + ["webhook_failed"]
+        assert harness.events() == ["webhook_retry_scheduled"] * 6 + ["webhook_failed"]
         counted = harness.ctx.metrics.webhook_attempts.values
         assert counted == {("succeeded",): 0, ("retried",): 6, ("failed",): 1}
 
@@ -74,7 +74,7 @@ async def test_a_success_ends_it(url: str) -> None:
             assert seen.standing == ("succeeded", 3)
             assert seen.statuses == [503, 503, 204]
             assert not await harness.is_due(at=harness.clock.now + 10**9 * SECOND)
-        assert harness.events() == ["webhook_tried", "webhook_tried", "webhook_delivered"]
+        assert harness.events() == ["webhook_retry_scheduled", "webhook_retry_scheduled", "webhook_delivered"]
         assert harness.ctx.metrics.webhook_connections.values == {(): 0}
 
 
@@ -114,7 +114,7 @@ async def test_a_disabled_endpoint_holds_what_it_has_and_goes_on_when_it_is_enab
             assert (await harness.settle(held, delivery_id, attempts=2)).standing == ("succeeded", 2)
 
 
-async def test_only_the_new_url_hears_of_what_is_still_to_be_told(url: str) -> None:
+async def test_only_the_new_url_hears_of_what_is_still_to_be_sent(url: str) -> None:
     async with (
         webhook_server.running(tls=False, answer=BUSY) as old,
         webhook_server.running(tls=False) as new,
@@ -184,7 +184,7 @@ async def test_a_lost_workers_attempt_counts_and_the_next_one_follows(database_u
         assert seen.statuses == [None, 200]
         assert seen.attempts[0].started_at == began_at
         assert seen.attempts[0].error == dispatcher.WORKER_LOST
-        assert harness.events() == ["webhook_tried", "webhook_delivered"]
+        assert harness.events() == ["webhook_retry_scheduled", "webhook_delivered"]
 
 
 async def test_a_worker_lost_at_the_last_attempt_is_the_end(url: str) -> None:
@@ -206,7 +206,7 @@ async def test_a_worker_lost_at_the_last_attempt_is_the_end(url: str) -> None:
         assert seen.standing == ("failed", 2)
         assert seen.attempts[1].error == dispatcher.WORKER_LOST
         assert len(receiver.requests) == 1
-        assert harness.events() == ["webhook_tried", "webhook_failed"]
+        assert harness.events() == ["webhook_retry_scheduled", "webhook_failed"]
 
 
 async def test_two_engines_on_one_store_tell_each_event_once(clean_postgres_url: str) -> None:
@@ -238,7 +238,7 @@ async def test_an_attempt_that_outlasts_the_grace_time_is_interrupted_and_comes_
         assert seen.delivery.worker is None
         assert seen.delivery.due_at == harness.clock.now + 5 * SECOND
         assert seen.attempts[0].error == attempter.STOPPED
-        assert harness.events() == ["webhook_grace_time_over", "webhook_tried"]
+        assert harness.events() == ["webhook_grace_period_exceeded", "webhook_retry_scheduled"]
         assert harness.ctx.metrics.webhook_connections.values == {(): 0}
 
 
@@ -267,7 +267,7 @@ async def test_what_was_claimed_while_the_stop_came_is_handed_back(url: str, mon
         endpoint = await harness.endpoint(receiver.url)
         delivery_id, stopping = await harness.write(endpoint), asyncio.Event()
         made = engine.Engine(harness.ctx, log=harness.logger())
-        take = made._dispatcher._take
+        take = made._dispatcher._claim
 
         async def take_and_stop(plan: dispatcher.Plan, *, now: int, is_due: bool) -> dispatcher.ClaimedBatch:
             taken = await take(plan, now=now, is_due=is_due)
@@ -276,7 +276,7 @@ async def test_what_was_claimed_while_the_stop_came_is_handed_back(url: str, mon
             await webhook_harness.until(lambda: made._is_stopping)
             return taken
 
-        monkeypatch.setattr(made._dispatcher, "_take", take_and_stop)
+        monkeypatch.setattr(made._dispatcher, "_claim", take_and_stop)
         await made.run(stopping)
         assert receiver.connections == 0
         seen = await harness.see(endpoint, delivery_id)
@@ -315,7 +315,7 @@ async def test_a_store_that_is_away_is_asked_again(url: str, monkeypatch: pytest
         monkeypatch.setattr(dispatcher.Dispatcher, "step", fail_at_first)
         async with harness.delivering():
             assert (await harness.settle(endpoint, delivery_id)).standing == ("succeeded", 1)
-        assert harness.events() == ["webhooks_not_reached"] * 2 + ["webhook_delivered"]
+        assert harness.events() == ["webhook_queue_unavailable"] * 2 + ["webhook_delivered"]
 
 
 async def test_a_bug_in_the_walk_is_for_the_role_to_tell(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

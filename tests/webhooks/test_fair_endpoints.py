@@ -1,4 +1,4 @@
-"""Fairness: a receiver that hangs delays nobody else, however many of them there are."""
+"""Fairness: an endpoint that hangs delays no other account, however many of them there are."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ class Hanging:
         return webhook_server.OK
 
 
-async def test_nine_quick_receivers_are_told_everything_while_a_tenth_hangs(database_url: str) -> None:
+async def test_nine_quick_endpoints_get_everything_while_a_tenth_hangs(database_url: str) -> None:
     hanging = Hanging()
     async with (
         webhook_server.running(tls=False, answer=hanging) as slow,
@@ -64,7 +64,7 @@ async def test_hanging_receivers_on_more_than_half_of_the_places_do_not_stop_a_p
             await slow.received(36)
 
 
-async def test_a_new_receiver_is_told_while_all_others_hang_on_more_endpoints_than_a_step_looks_at(
+async def test_a_new_endpoint_is_served_while_all_others_hang_on_more_endpoints_than_a_step_looks_at(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "MAX_ENDPOINTS_PER_STEP", 3)

@@ -84,7 +84,7 @@ async def test_a_result_that_comes_after_the_lease_changes_nothing_and_is_logged
         parts.recorder.record_attempt(row, URL, attempted(harness, YES))
         await parts.finish()
         assert await harness.see(endpoint, row.id) == before
-        assert harness.events() == ["webhook_result_came_late"]
+        assert harness.events() == ["webhook_result_late"]
         assert harness.ctx.metrics.webhook_attempts.values["succeeded",] == 0
 
 
@@ -110,7 +110,7 @@ async def test_a_result_is_offered_until_the_store_takes_it(url: str, monkeypatc
         parts.recorder.record_attempt(row, URL, attempted(harness, YES))
         await parts.finish()
         assert (await harness.settle(endpoint, row.id)).standing == ("succeeded", 1)
-        assert harness.events() == ["webhook_result_not_recorded_yet", "webhook_delivered"]
+        assert harness.events() == ["webhook_result_recording_deferred", "webhook_delivered"]
         assert (harness.log[0]["results"], harness.log[0]["error"]) == (1, "temporary_failure")
 
 
@@ -128,7 +128,7 @@ async def test_while_a_result_waits_that_the_store_has_refused_nothing_is_claime
         parts.recorder.record_attempt(row, URL, attempted(harness, YES))
         assert parts.recorder.is_full
         await parts.recorder.close(seconds=0.01)
-        assert harness.events() == ["webhook_result_not_recorded_yet", "webhook_results_given_up"]
+        assert harness.events() == ["webhook_result_recording_deferred", "webhook_results_abandoned"]
         assert harness.log[-1]["results"] == 1
         assert (await harness.see(endpoint, row.id)).standing == ("waiting", 1)
         assert await harness.is_due(at=harness.clock.now + 30 * SECOND)
@@ -182,7 +182,7 @@ async def test_a_bug_in_recording_is_loud_and_leaves_the_delivery_to_the_end_of_
         parts.recorder.record_attempt(row, URL, attempted(harness, YES))
         await parts.finish()
         assert [(line["event"], line["log_level"]) for line in harness.log] == [
-            ("webhook_result_not_recorded", "error")
+            ("webhook_result_recording_failed", "error")
         ]
         assert (await harness.see(endpoint, row.id)).standing == ("waiting", 1)
         assert await harness.is_due(at=harness.clock.now + 30 * SECOND)

@@ -1,5 +1,5 @@
-"""The engine that brings queued mail to its destinations: claim, route, send, record.
+"""The delivery engine: claim queued recipients, route, send, record.
 
-Read it in this order: `engine` (what runs), `dispatching` (which recipients next), `preparing` (what is sent), `pool`
-(how much at once), `trying` (one message, host after host), `recording` (what became of it).
+Read it in this order: `engine` (what runs), `dispatcher` (which recipients are next), `message_loader` (what is sent),
+`provider_queue` (concurrency and rate), `attempter` (one job, host after host), `recorder` (the results).
 """

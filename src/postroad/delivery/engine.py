@@ -1,8 +1,8 @@
-"""The delivery engine of one process: builds its parts, and runs them until it is told to stop.
+"""The delivery engine of one process: builds its parts and runs them until it is stopped.
 
-One task walks the queue, one renews leases, one tells the store how pools stand. On a stop nothing more is claimed,
-what is being sent gets the grace time, what was not begun is handed back, and every result is recorded before it ends,
-unless the store is away for longer than that.
+One task walks the queue, one renews leases, one reports the status of provider queues. On a stop nothing more is
+claimed, deliveries under way get the grace period, jobs that were not begun are released, and every result is recorded,
+unless the database is unavailable for longer than the grace period.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ from postroad.delivery import (
 from postroad.network import hostname, resolver, smtp_connection
 from postroad.services import context
 from postroad.services.dkim import signing
-from postroad.storage import group_commit
+from postroad.storage import store
 from postroad.telemetry import logs
 
-# After a round in which nothing could be taken, this many times as long as it took: a long list of blocked lanes does
-# not become a busy loop.
+# After a round that found nothing, pause this many times its duration: a long list of blocked scheduled queues does not
+# become a busy loop.
 IDLE_FACTOR: Final = 4
 ERROR_BACKOFF_SECONDS: Final = 1.0
 
@@ -74,11 +74,11 @@ class Engine:
             wake=ctx.mail_wakeup.set,
         )
         self._dispatcher = dispatcher.Dispatcher(ctx, self._router, self._hosts, services)
-        self._status_reporter = status_reporter.PoolStatusReporter(ctx, self._dispatcher, self._hosts, self._held, log)
+        self._status_reporter = status_reporter.StatusReporter(ctx, self._dispatcher, self._hosts, self._held, log)
         self._is_stopping = False
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Deliver until told to stop; then finish in order."""
+        """Deliver until stopped; then finish in order."""
         walk = asyncio.create_task(self._run())
         renewals = asyncio.create_task(self._held.renew_forever())
         reports = asyncio.create_task(self._status_reporter.run_forever())
@@ -86,7 +86,7 @@ class Engine:
         try:
             done, _ = await asyncio.wait([walk, renewals, reports, stop], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()  # one that ended by itself ended by a bug, which is for the role to tell
+                task.result()  # a task that ended by itself has a bug, which the role reports
         finally:
             grace = poll_loop.GracePeriod(self._ctx.settings.delivery.grace_seconds)
             self._is_stopping = True
@@ -100,7 +100,7 @@ class Engine:
                 await poll_loop.cancel(renewals)
 
     async def _run(self) -> None:
-        """Take work again and again. A store that is away is asked again a little later."""
+        """Claim work in a loop. After a database outage, retry a little later."""
         loop = asyncio.get_running_loop()
         while not self._is_stopping:
             began = loop.time()
@@ -109,8 +109,8 @@ class Engine:
                     await asyncio.sleep(poll_loop.MIN_PAUSE_SECONDS)
                     if self._dispatcher.is_round_over:
                         began = loop.time()
-            except group_commit.TROUBLE as error:
-                self._log.warning("queue_not_reached", error=error.message)
+            except store.UNAVAILABLE as error:
+                self._log.warning("queue_unavailable", error=error.message)
                 await asyncio.sleep(ERROR_BACKOFF_SECONDS)
                 continue
             await poll_loop.pause(IDLE_FACTOR * (loop.time() - began))
@@ -122,8 +122,8 @@ class Engine:
         stop = asyncio.create_task(self._dispatcher.stop())
         await asyncio.wait([stop], timeout=grace.remaining)
         if not stop.done():
-            self._log.warning("grace_time_over", recipients=len(self._held))
-            for one in self._dispatcher.pools.values():
+            self._log.warning("grace_period_exceeded", recipients=len(self._held))
+            for one in self._dispatcher.provider_queues.values():
                 one.abort()
             self._recorder.lift_limit()
         await stop
@@ -140,7 +140,7 @@ class Engine:
         return await smtp_connection.connect(destination, hello_name=self._hello_name, timeouts=self._timeouts)
 
     def _source(self, host: routing.Host) -> str | None:
-        """The next of our addresses that has the family of the destination."""
+        """The next source address of the destination's address family."""
         for _ in range(max(1, len(self._ctx.settings.delivery.source_addresses))):
             source = next(self._sources)
             if source is None or (":" in source) == (":" in host.address):

@@ -1,7 +1,7 @@
-"""What the engine remembers of hosts: a breaker for each address, shared by every pool that leads there.
+"""A circuit breaker for each host address, shared by all provider queues.
 
-A host that does not answer is passed over for a while, so that mail goes to the next one at once, and a destination of
-dead hosts only is left alone until a probe gets through.
+A host that does not answer is skipped for a while, so that mail goes to the next one at once. A destination whose hosts
+are all down is skipped until a probe succeeds.
 """
 
 import collections
@@ -11,7 +11,7 @@ from typing import Final
 from postroad.delivery import routing
 from postroad.model import breaker
 
-# Enough for every host that a busy installation speaks to in an hour; the one that was used longest ago goes first.
+# Enough for every host that a busy installation contacts in an hour; the least recently failed is dropped first.
 MAX_HOSTS: Final = 20_000
 
 
@@ -23,7 +23,7 @@ class Hosts:
         self._breakers: collections.OrderedDict[tuple[str, int], breaker.Breaker] = collections.OrderedDict()
 
     def usable(self, route: routing.Route) -> Iterator[routing.Host]:
-        """The hosts to try, in order; each is asked for when its turn comes."""
+        """The hosts to try, in order; each breaker is checked when its turn comes."""
         for host in route.hosts:
             known = self._breakers.get((host.address, host.port))
             if known is None or known.may_try(self._clock()):
@@ -41,7 +41,7 @@ class Hosts:
         return soonest
 
     def is_proven(self, route: routing.Route) -> bool:
-        """Whether a host of the route is known to answer, or nothing is known of it."""
+        """Whether a host of the route answers, or nothing is known of it."""
         return any(
             known is None or known.state(self._clock()) == "closed"
             for host in route.hosts
@@ -49,12 +49,12 @@ class Hosts:
         )
 
     def answered(self, host: routing.Host) -> None:
-        """The host speaks."""
+        """The host answers."""
         if known := self._breakers.get((host.address, host.port)):
             known.succeeded()
 
     def failed(self, host: routing.Host) -> None:
-        """The host does not speak."""
+        """The host does not answer."""
         key = (host.address, host.port)
         known = self._breakers.setdefault(key, breaker.Breaker())
         self._breakers.move_to_end(key)

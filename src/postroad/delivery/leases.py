@@ -1,7 +1,7 @@
-"""What this worker holds, and for how long: claims are renewed while mail is on its way, and handed back on a stop.
+"""The leases of one worker: renewed while mail is under way, and released on a stop.
 
-A lease that runs out frees its recipient for other workers. That happens only when this process is dead or stood
-still, or the store was away for longer than a lease. Who comes back then begins nothing that others may have taken.
+An expired lease frees its recipient for other workers. That happens only when this process is dead or stalled, or the
+database was unavailable for longer than a lease. After that, this worker begins nothing that others may have claimed.
 """
 
 import asyncio
@@ -10,10 +10,10 @@ from typing import Final
 
 from postroad import errors
 from postroad.model import times
-from postroad.storage import group_commit, queue, store
+from postroad.storage import queue, store
 from postroad.telemetry import logs
 
-# A renewal may fail twice before a lease runs out.
+# A renewal may fail twice before a lease expires.
 RENEWALS_PER_LEASE: Final = 3
 
 
@@ -28,7 +28,7 @@ class Leases:
         self._seconds = seconds
         self._clock = clock
         self._log = log
-        self._held: dict[queue.Key, int] = {}  # until when
+        self._held: dict[queue.Key, int] = {}  # expiry
 
     def __len__(self) -> int:
         return len(self._held)
@@ -38,7 +38,7 @@ class Leases:
         return self._clock() + self._seconds * times.SECOND
 
     def take(self, claims: Iterable[queue.Claimed]) -> list[queue.Claimed]:
-        """Hold claims. One that is held already was claimed anew because its renewal came late: it is under way."""
+        """Hold claims; returns the new ones. One that is held already was claimed again after a late renewal."""
         until = self.until()
         taken = list(claims)
         new = [claim for claim in taken if claim.key not in self._held]
@@ -46,33 +46,33 @@ class Leases:
         return new
 
     def are_safe(self, keys: Iterable[queue.Key]) -> bool:
-        """Whether something may be begun with these: a renewal is not overdue, so nobody else has them."""
+        """Whether delivery may begin: no renewal is overdue, so no other worker has claimed these."""
         soon = self._clock() + self._seconds * times.SECOND // RENEWALS_PER_LEASE
         return all(self._held.get(key, 0) > soon for key in keys)
 
     def drop(self, keys: Iterable[queue.Key]) -> None:
-        """Forget claims whose result is stored."""
+        """Forget claims whose result is recorded."""
         for key in keys:
             self._held.pop(key, None)
 
-    async def hand_back(self, keys: Sequence[queue.Key]) -> None:
-        """Free recipients with which nothing was done: nothing is counted, and they can be claimed at once."""
+    async def release(self, keys: Sequence[queue.Key]) -> None:
+        """Release recipients that were not attempted: nothing is counted, and they can be claimed at once."""
         self.drop(keys)
         try:
             async with self._database.transaction() as tx:
-                await queue.hand_back(tx, keys, now=self._clock(), worker=self.worker)
-        except group_commit.TROUBLE as error:
-            # Then they come back by time.
-            self._log.warning("leases_not_handed_back", recipients=len(keys), error=error.message)
+                await queue.release(tx, keys, now=self._clock(), worker=self.worker)
+        except store.UNAVAILABLE as error:
+            # They are claimed again when the lease expires.
+            self._log.warning("lease_release_failed", recipients=len(keys), error=error.message)
 
     async def renew_forever(self) -> None:
-        """Renew what is held, again and again, until cancelled."""
+        """Renew the held leases until cancelled."""
         while True:
             await asyncio.sleep(self._seconds / RENEWALS_PER_LEASE)
             try:
                 await self._renew()
             except errors.PostroadError as error:
-                self._log.warning("leases_not_renewed", recipients=len(self._held), error=error.message)
+                self._log.warning("lease_renewal_failed", recipients=len(self._held), error=error.message)
 
     async def _renew(self) -> None:
         if not self._held:

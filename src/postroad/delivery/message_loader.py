@@ -1,8 +1,8 @@
-"""From claimed recipients to something that can be sent: content, signature, envelope.
+"""From claimed recipients to mail transactions: content, signature, envelope.
 
-Recipients of one message at one destination make one job, and so one transaction. Messages are read for a whole batch
-of jobs at once, as far as there is room. The others are read when their turn comes, and large ones a few at a time, so
-that memory stays bounded however many of them wait.
+Recipients of one message at one destination make one job, and so one transaction. Messages are loaded for a whole batch
+of jobs at once, as far as memory allows. The others are loaded when their turn comes, large ones a few at a time, so
+that memory stays bounded.
 """
 
 import asyncio
@@ -14,41 +14,47 @@ from postroad.delivery import permits, routing
 from postroad.protocol.smtp import values
 from postroad.services import context, return_path
 from postroad.services.dkim import signing
-from postroad.storage import group_commit, messages, queue
+from postroad.storage import messages, queue, store
 from postroad.telemetry import logs
 
-# Recipients of one transaction; RFC 5321 section 4.5.3.1.8 promises that a server takes a hundred.
+# Recipients of one transaction; RFC 5321 section 4.5.3.1.8 requires servers to accept a hundred.
 MAX_RECIPIENTS: Final = 50
-# Each takes a connection to the store, and those who accept mail need some as well.
+# Each takes a database connection, and accepting mail needs some as well.
 MAX_CONCURRENT_READS: Final = 4
-# What all pools together have in memory before its turn: 8,000 messages of 6 KB, as many as 500 connections have jobs.
-# To read such a message alone costs 0.1 ms, and on PostgreSQL twice as much as to deliver it.
+# Prefetched content of all provider queues: 8,000 messages of 6 KB, as many as 500 connections have jobs. Reading one
+# such message alone costs 0.1 ms, and on PostgreSQL twice as much as delivering it.
 PREFETCH_BYTES: Final = 48 * 1024 * 1024
-# Longer ones have the first part of that alone: for them it is a small part of the cost.
+# Larger ones get less prefetch: reading is a small part of their cost.
 SMALL_MESSAGE_BYTES: Final = 32 * 1024
 MEDIUM_PREFETCH_BYTES: Final = 8 * 1024 * 1024
 LARGE_MESSAGE_BYTES: Final = 256 * 1024
-# Each may be 10 MiB, and is copied once or twice on its way.
+# Each may be 10 MiB, and is copied once or twice.
 MAX_CONCURRENT_LARGE: Final = 8
-# What a destination may have of them that is none of the large providers: it may stop reading and never say why.
+# For a destination that is not a large provider: it may stop reading.
 MAX_CONCURRENT_LARGE_PER_DESTINATION: Final = 2
 
-# What happens to recipients whose message cannot be sent at all.
+# Results of recipients whose message cannot be sent.
 CONTENT_MISSING: Final = values.RecipientResult(
-    values.Stage.ROUTE, detail="the content of this message is missing from the store", permanent=True
+    values.Stage.ROUTE,
+    cause=values.Cause.CONTENT_MISSING,
+    detail="not attempted: the content of this message is missing from the database",
 )
-# A message that cannot be sent because of a bug or a broken key waits by the schedule: it holds up nobody else.
+# A bug or a broken key: the message follows the retry schedule and does not hold up others.
 WORKER_CRASHES: Final = values.RecipientResult(
-    values.Stage.ROUTE, detail="not tried because of an error in this service: it died again and again meanwhile"
+    values.Stage.ROUTE,
+    cause=values.Cause.WORKER_CRASHES,
+    detail="not attempted: delivery workers crashed repeatedly on this message",
 )
 INTERNAL_ERROR: Final = values.RecipientResult(
-    values.Stage.ROUTE, detail="not tried because of an error in this service, see its log"
+    values.Stage.ROUTE,
+    cause=values.Cause.INTERNAL_ERROR,
+    detail="not attempted: internal error; the service log has the details",
 )
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Recipients of one message at one destination. `envelope` comes last; if it does not, `obstacle` says why."""
+    """Recipients of one message at one destination. Without a `transaction`, `failure` says why."""
 
     claims: tuple[queue.Claimed, ...]
     route: routing.Route
@@ -56,11 +62,11 @@ class Job:
     transaction: values.MailTransaction | None = None
     failure: values.RecipientResult = INTERNAL_ERROR
     is_prepared: bool = False
-    is_ahead: bool = False
+    is_prefetched: bool = False
 
     @property
     def is_large(self) -> bool:
-        """Whether only a few like it are read at a time."""
+        """Whether only a few of this size are loaded at a time."""
         return self.claims[0].size > LARGE_MESSAGE_BYTES
 
     @property
@@ -77,8 +83,8 @@ class Job:
 def jobs_of(claims: Sequence[queue.Claimed], route: routing.Route) -> list[Job]:
     """The claims as jobs, in the order of their first recipients.
 
-    Recipients of one message need not stand together: ids sort by time, and other messages may come in the same one.
-    Those that need SMTPUTF8 go apart: a destination without it refuses them, and takes the others.
+    Recipients of one message need not be adjacent: ids sort by time, and other messages may have the same time.
+    Recipients that need SMTPUTF8 get their own job: a server without it refuses them and accepts the others.
     """
     jobs: list[list[queue.Claimed]] = []
     latest: dict[tuple[str, bool], list[queue.Claimed]] = {}
@@ -93,61 +99,61 @@ def jobs_of(claims: Sequence[queue.Claimed], route: routing.Route) -> list[Job]:
 
 
 class MessageLoader:
-    """Reads, signs and addresses messages."""
+    """Loads and signs messages."""
 
     def __init__(self, ctx: context.Context, signer: signing.DkimSigner | None, log: logs.Logger) -> None:
         self._ctx = ctx
         self._log = log
         self._signer = signer
         self._domain = ctx.settings.delivery.return_path_domain
-        # As with connections: destinations that do not answer hold no more than half of them.
+        # As with connections: destinations that do not answer hold at most half of them.
         self.large = permits.Permits(MAX_CONCURRENT_LARGE)
         self._reads = asyncio.Semaphore(MAX_CONCURRENT_READS)
         self._prefetched_bytes = 0
 
     def choose_prefetch(self, jobs: Sequence[Job]) -> list[Job]:
-        """Those that are read before their turn: what there is room for until `done_with` is told; none is large."""
+        """The jobs to prefetch, as far as memory allows until `release`; none is large."""
         chosen: list[Job] = []
         for job in jobs:
             size = job.claims[0].size
-            most = PREFETCH_BYTES if size <= SMALL_MESSAGE_BYTES else MEDIUM_PREFETCH_BYTES
-            if not job.is_large and self._prefetched_bytes + size <= most:
+            limit = PREFETCH_BYTES if size <= SMALL_MESSAGE_BYTES else MEDIUM_PREFETCH_BYTES
+            if not job.is_large and self._prefetched_bytes + size <= limit:
                 self._prefetched_bytes += size
-                job.is_ahead = True
+                job.is_prefetched = True
                 chosen.append(job)
         return chosen
 
     def release(self, job: Job) -> None:
-        """A job was sent, or given up: its content goes, whoever still knows the job, and makes room for another."""
+        """A job is done: drop its content, and free its prefetch memory."""
         job.transaction = None
-        if job.is_ahead:
+        if job.is_prefetched:
             self._prefetched_bytes -= job.claims[0].size
-            job.is_ahead = False
+            job.is_prefetched = False
 
     async def prepare(self, jobs: Sequence[Job], ready: Callable[[Job], None]) -> None:
-        """Make jobs ready, and tell of each when it is. Those that are not told of wait for the store."""
+        """Prepare jobs, and call `ready` with each. Those without a call wait for the database."""
         async with self._reads, self._ctx.store.reading() as tx:
             found = await messages.outgoing(tx, list({job.message: None for job in jobs}))
         outgoing = {(message.account_id, message.id): message for message in found}
         tasks = [self._prepare(job, outgoing.get(job.message), ready) for job in jobs]
         if self._signer is None:
-            for one in tasks:  # nobody waits for anything, so they need no tasks
+            for one in tasks:  # none of them waits, so they need no tasks
                 await one
         else:
             await asyncio.gather(*tasks)
 
     async def _prepare(self, job: Job, message: messages.Outgoing | None, ready: Callable[[Job], None]) -> None:
-        """Whatever is wrong with one message must not hold up the others."""
+        """A failure of one message must not affect the others."""
         try:
             if message is None:
                 job.failure = CONTENT_MISSING
             else:
                 self._build_transaction(job, message, await self._signature(message))
-        except group_commit.TROUBLE as error:
-            self._log.warning("not_prepared_yet", message_id=job.message[1], error=error.message)
+        except store.UNAVAILABLE as error:
+            self._log.warning("message_load_deferred", message_id=job.message[1], error=error.message)
             return
-        except Exception:  # noqa: BLE001 - the log gets it, and the job its obstacle
-            self._log.exception("not_prepared", message_id=job.message[1])
+        except Exception:  # noqa: BLE001 - logged; the job has its failure
+            self._log.exception("message_load_failed", message_id=job.message[1])
         job.is_prepared = True
         ready(job)
 
@@ -172,10 +178,10 @@ class MessageLoader:
 
 
 def _mailbox(claim: queue.Claimed) -> str:
-    """The address for the envelope, an internationalised domain as A-labels (RFC 5891), which every server takes."""
+    """The envelope address, with an internationalised domain as A-labels (RFC 5891), which every server accepts."""
     if claim.email.isascii():
         return claim.email
-    return f"{claim.email.rpartition('@')[0]}@{queue.domain_of(claim.lane)}"
+    return f"{claim.email.rpartition('@')[0]}@{queue.domain_of(claim.queue_key)}"
 
 
 def _domain_of(address: str) -> str:

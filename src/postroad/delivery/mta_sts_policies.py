@@ -1,8 +1,8 @@
-"""The MTA-STS policies of destinations (RFC 8461): announced in DNS, fetched over HTTPS, kept as long as they say.
+"""MTA-STS policies (RFC 8461): announced in DNS, fetched over HTTPS, cached for their max_age.
 
-A policy is fetched when its id is new, when it has run out, and once a day so that it does not run out (section 10.2).
-One that cannot be fetched, or that DNS no longer announces, holds on until it runs out (section 5.1): taking the
-announcement away must not be a way around it. A domain that announces nothing costs one question to DNS.
+A policy is fetched when its id is new, when it has expired, and once a day so that it does not expire (section 10.2).
+One that cannot be fetched, or that DNS no longer announces, applies until it expires (section 5.1): removing the
+announcement must not circumvent it. A domain that announces nothing costs one DNS query.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from postroad.telemetry import logs
 
 # Some 10 MB of ordinary policies.
 MAX_POLICIES: Final = 20_000
-# A policy that forbids to be kept would be fetched for every message; a fetch that failed is not repeated sooner.
+# A policy with max_age 0 would be fetched for every message; a failed fetch is not repeated sooner either.
 MIN_AGE_SECONDS: Final = 300.0
 FAILURE_SECONDS: Final = 300.0
 REFRESH_SECONDS: Final = 86_400.0
@@ -38,7 +38,7 @@ class _FailedFetch:
 
 
 class PolicyCache:
-    """The policies that this process knows."""
+    """The policies that this process has cached."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class PolicyCache:
         self._failed: ttl_cache.TtlCache[_FailedFetch] = ttl_cache.TtlCache(max_entries=MAX_POLICIES, clock=clock)
 
     async def announced(self, domain: str) -> str | None:
-        """The id of the policy that DNS announces now, if it does."""
+        """The id of the policy that DNS announces, if any."""
         answer = await self._resolver.txt(f"_mta-sts.{domain}")
         return mta_sts.policy_id(answer.records) if isinstance(answer, resolver.Answer) else None
 
     async def policy(self, domain: str, policy_id: str | None) -> mta_sts.Policy | None:
-        """The policy that holds, given the id that is announced."""
+        """The policy that applies, given the announced id."""
         cached = self._cached.get(domain)
         if policy_id is None or (cached is not None and cached.id == policy_id and self._clock() < cached.refresh_at):
             return cached.policy if cached is not None else None
@@ -75,7 +75,7 @@ class PolicyCache:
                 return fetched
             self._failed.put(attempt, _FailedFetch(self._clock() + FAILURE_SECONDS))
             if self._log is not None:
-                self._log.warning("mta_sts_not_fetched", domain=domain, detail=fetched, cached=cached is not None)
+                self._log.warning("mta_sts_fetch_failed", domain=domain, detail=fetched, cached=cached is not None)
         return cached.policy if cached is not None else None
 
     def _store(self, domain: str, policy: mta_sts.Policy, *, policy_id: str) -> None:

@@ -1,7 +1,7 @@
-"""How many connections may be open over all pools. Destinations that have not proven themselves share half of them.
+"""The limit on open connections over all provider queues; unproven destinations share half of them.
 
-A dead destination holds its connections until they time out. However many of those there are, the other half of the
-connections is for destinations that answer.
+A dead destination holds its connections until they time out. However many there are, the other half of the connections
+is left for destinations that answer.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ class Permits:
 
     @contextlib.asynccontextmanager
     async def acquire(self, *, proven: bool) -> AsyncIterator[None]:
-        """Hold a permit, when there is one."""
+        """Wait for a permit and hold it."""
         if proven:
             async with self._all:
                 yield

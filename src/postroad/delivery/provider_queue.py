@@ -1,8 +1,8 @@
-"""A pool: everything that goes to one mailbox provider, with its own connections, its own rate and its own patience.
+"""A provider queue: all mail to one mailbox provider, with its own connections, rate and back-off.
 
-Each connection has a worker. It takes job after job, waits a little for the next one, and then takes leave; so does one
-whose connection has carried enough, or for which there is no place any more. A pool takes only as many jobs as it can
-soon send; the rest waits in the store, where nothing is counted and nothing fires.
+Each connection has a worker. It takes job after job, waits a little for the next one, and closes; it also closes when
+its connection has reached its message limit or the connection limit has shrunk. A provider queue takes only as many
+jobs as it can soon send; the rest waits in the database.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from postroad.delivery import leases, message_loader, permits, recorder
 from postroad.model import adaptive_rate
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.services import context
-from postroad.storage import group_commit
+from postroad.storage import store
 from postroad.telemetry import logs
 
 # Jobs in memory for each connection: enough to keep it busy while the next claim is on its way to disk.
 JOBS_PER_CONNECTION: Final = 16
-# A slow pool holds no more than it can send in this time, so that mail which comes later is not far behind.
+# A slow provider queue holds only what it can send in this time, so that new mail is not far behind.
 LOOKAHEAD_SECONDS: Final = 2
-# After a bug, or with a store that is away: the same again at once would fare no better.
+# After a bug or a database outage, repeating at once would not help.
 ERROR_BACKOFF_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryServices:
-    """What all pools share."""
+    """What all provider queues share."""
 
     ctx: context.Context
     held: leases.Leases
@@ -41,14 +41,14 @@ class DeliveryServices:
     permits: permits.Permits
     log: logs.Logger
     clock: Callable[[], float]
-    # Called when a pool can take more.
+    # Called when a provider queue has free capacity.
     wake: Callable[[], None]
 
 
-class Pool:
+class ProviderQueue:
     """Jobs for one provider, and the workers that send them."""
 
-    def __init__(self, name: str, limits: config.Pool, services: DeliveryServices) -> None:
+    def __init__(self, name: str, limits: config.Provider, services: DeliveryServices) -> None:
         self.name = name
         self.adaptive_rate = adaptive_rate.AdaptiveRate(
             connections=limits.connections,
@@ -60,23 +60,23 @@ class Pool:
         self._jobs: collections.deque[message_loader.Job] = collections.deque()
         self._reserved = 0
         self._idle: dict[asyncio.Future[message_loader.Job | None], delivery_attempter.ConnectionSlot] = {}
-        # Workers that take jobs have a link here; those that take leave are still workers.
+        # Only workers that take jobs have a slot here; those that are closing are still in `_workers`.
         self._slots: set[delivery_attempter.ConnectionSlot] = set()
         self._workers: set[asyncio.Task[None]] = set()
         self._is_proven = False
         self._is_stopping = False
-        is_named = name in config.Pools.__struct_fields__
+        is_named = name in config.Providers.__struct_fields__
         self._large = asyncio.Semaphore(
             message_loader.MAX_CONCURRENT_LARGE if is_named else message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
         )
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing happens in the pool."""
+        """Whether there are no workers and no jobs."""
         return not self._workers and not self._jobs and not self._reserved
 
     def capacity_left(self) -> int:
-        """How many more jobs the pool takes now: none before half of it is free, for a claim of few costs as much."""
+        """How many more jobs fit now; 0 until half is free, because small claims cost as much as large ones."""
         now = self._services.clock()
         if self.adaptive_rate.paused_until(now) is not None or self.adaptive_rate.wait(now) > LOOKAHEAD_SECONDS:
             return 0
@@ -91,15 +91,15 @@ class Pool:
         )
 
     def reserve(self, jobs: int) -> None:
-        """Keep room for jobs that are being prepared; `add` or `forget` follows for each."""
+        """Reserve capacity for jobs that are being prepared; `add` or `cancel_reserved` follows for each."""
         self._reserved += jobs
 
     def cancel_reserved(self, jobs: int) -> None:
-        """Jobs that do not come after all."""
+        """Release reserved capacity."""
         self._reserved -= jobs
 
     def add(self, job: message_loader.Job) -> None:
-        """Send this one, which was expected, next when it is its turn."""
+        """Queue a job for which capacity was reserved."""
         self._reserved -= 1
         for waiting, slot in self._idle.items():
             if slot.fits(job.route, max_deliveries=self.adaptive_rate.messages_per_connection):
@@ -108,13 +108,13 @@ class Pool:
                 return
         self._jobs.append(job)
         if not self._spawn_worker() and self._idle:
-            # All places are taken, one of them by a connection to another host: it makes room.
+            # The connection limit is reached, and an idle connection goes to another host: its worker takes the job.
             waiting = next(iter(self._idle))
             del self._idle[waiting]
             waiting.set_result(self._jobs.popleft())
 
     def _spawn_worker(self) -> bool:
-        """One more worker, if there is work and a place for it."""
+        """Start a worker, if there is a job and the connection limit allows it."""
         if not self._jobs or self._is_stopping or len(self._workers) >= self.adaptive_rate.allowed_connections():
             return False
         worker = asyncio.get_running_loop().create_task(self._work())
@@ -123,12 +123,12 @@ class Pool:
         return True
 
     def _worker_ended(self, worker: asyncio.Task[None]) -> None:
-        """Somebody else takes over what came in while the worker took leave."""
+        """Start another worker for jobs that arrived while this one was closing."""
         self._workers.discard(worker)
         if worker.cancelled():
             return
         if (problem := worker.exception()) is not None:
-            self._services.log.error("worker_failed", pool=self.name, exc_info=problem)
+            self._services.log.error("worker_failed", provider_queue=self.name, exc_info=problem)
             asyncio.get_running_loop().call_later(ERROR_BACKOFF_SECONDS, self._spawn_worker)
         else:
             self._spawn_worker()
@@ -144,12 +144,12 @@ class Pool:
         return left
 
     async def finish(self) -> None:
-        """Wait for what is being sent."""
+        """Wait for deliveries under way."""
         if self._workers:
             await asyncio.wait(self._workers)
 
     def abort(self) -> None:
-        """End connections at once; what was on them gets its result from that."""
+        """Close all connections at once; deliveries under way get a result that says so."""
         for slot in self._slots:
             slot.abort()
 
@@ -172,7 +172,7 @@ class Pool:
                 slot.connection.abort()
 
     async def _next_job(self, slot: delivery_attempter.ConnectionSlot) -> message_loader.Job | None:
-        # Whoever leaves gives the permit back, so that pools whose workers wait for one get their turn.
+        # A worker that ends returns its permit, so that other provider queues get their turn.
         is_exhausted = slot.is_exhausted(max_deliveries=self.adaptive_rate.messages_per_connection)
         if is_exhausted or len(self._slots) > self.adaptive_rate.allowed_connections():
             return None
@@ -195,15 +195,15 @@ class Pool:
             waiting.set_result(None)
 
     async def _send(self, job: message_loader.Job, slot: delivery_attempter.ConnectionSlot) -> None:
-        """Send one job, whatever happens: a job that is lost here would wait for the end of its lease."""
+        """Send one job and handle every error: a job lost here would wait until its lease expires."""
         try:
             if job.is_large:
                 await self._send_large(job, slot)
             else:
                 await self._send_prepared(job, slot)
-        except group_commit.TROUBLE as error:
-            self._services.log.warning("not_prepared_yet", message_id=job.message[1], error=error.message)
-            await self._hand_back_later(job)
+        except store.UNAVAILABLE as error:
+            self._services.log.warning("message_load_deferred", message_id=job.message[1], error=error.message)
+            await self._release_later(job)
         except Exception:
             self._services.log.exception("delivery_failed", message_id=job.message[1])
             await self._services.recorder.record_unroutable(job.claims, message_loader.INTERNAL_ERROR)
@@ -213,7 +213,7 @@ class Pool:
             self._services.wake()
 
     async def _send_large(self, job: message_loader.Job, slot: delivery_attempter.ConnectionSlot) -> None:
-        """Send what only a few may have in memory. While others keep all places, the small ones behind it go on."""
+        """Send a large message. While all permits for large ones are taken, smaller jobs go on."""
         async with contextlib.AsyncExitStack() as permits_held:
             await permits_held.enter_async_context(self._large)
             try:
@@ -222,7 +222,7 @@ class Pool:
                         self._services.message_loader.large.acquire(proven=self._is_proven)
                     )
             except TimeoutError:
-                await self._services.held.hand_back(job.keys)
+                await self._services.held.release(job.keys)
                 return
             await self._send_prepared(job, slot)
 
@@ -233,31 +233,31 @@ class Pool:
             await self._services.recorder.record_unroutable(job.claims, job.failure)
             return
         if not await self._wait_for_rate() or not self._services.held.are_safe(job.keys):
-            await self._services.held.hand_back(job.keys)
+            await self._services.held.release(job.keys)
             return
         started_at = self._services.ctx.clock()
         job_result = await self._services.attempter.attempt(
             job, slot, max_deliveries=self.adaptive_rate.messages_per_connection
         )
         if job_result is None or (self._is_stopping and job_result.had_no_effect):
-            await self._services.held.hand_back(job.keys)
+            await self._services.held.release(job.keys)
             return
         self._apply_feedback(job_result)
-        await self._services.recorder.record_attempt(job, job_result, pool=self.name, started_at=started_at)
+        await self._services.recorder.record_attempt(job, job_result, provider_queue=self.name, started_at=started_at)
 
     async def _prepare(self, job: message_loader.Job) -> bool:
         ready: list[message_loader.Job] = []
         await self._services.message_loader.prepare([job], ready.append)
         if not ready:
-            await self._hand_back_later(job)
+            await self._release_later(job)
         return bool(ready)
 
-    async def _hand_back_later(self, job: message_loader.Job) -> None:
+    async def _release_later(self, job: message_loader.Job) -> None:
         await asyncio.sleep(ERROR_BACKOFF_SECONDS)
-        await self._services.held.hand_back(job.keys)
+        await self._services.held.release(job.keys)
 
     async def _wait_for_rate(self) -> bool:
-        """Wait for the rate; False when it takes so long that the job is better kept in the store."""
+        """Wait for the rate; False when that takes so long that the job is better released."""
         while (wait := self.adaptive_rate.take(self._services.clock())) > 0:
             if wait > LOOKAHEAD_SECONDS or self._is_stopping:
                 return False
@@ -265,7 +265,7 @@ class Pool:
         return True
 
     def _apply_feedback(self, job_result: delivery_attempter.JobResult) -> None:
-        """What the results tell about the destination."""
+        """Adapt the rate to the results."""
         now = self._services.clock()
         self._is_proven = not job_result.is_unresponsive
         for result, disposition in zip(job_result.results, job_result.dispositions, strict=True):
@@ -273,7 +273,7 @@ class Pool:
                 self.adaptive_rate.succeeded(now)
                 self._spawn_worker()
                 return
-            self.last_error = result.words
+            self.last_error = result.response_text
             if disposition.slow_down:
                 self.adaptive_rate.slow_down(now, disposition.retry_after)
                 return

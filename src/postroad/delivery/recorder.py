@@ -1,8 +1,8 @@
-"""From what happened to what is recorded: the outcome for each recipient, the next attempt, and the record itself.
+"""From results to records: the outcome of each recipient and the time of the next attempt.
 
-A result is never forgotten: while the store is away it is kept and offered again. How many may wait is bounded; beyond
-that workers stop sending, so that a crash leaves little in doubt. Only a stop ends the waiting: results that the store
-does not take in the grace time are left to the ends of their leases.
+A result is never dropped: while the database is unavailable it is kept and submitted again. How many may wait is
+bounded; beyond that workers stop sending, so that a crash leaves few results in doubt. Only a stop ends the waiting:
+results that cannot be recorded within the grace period are left to the expiry of their leases.
 """
 
 import asyncio
@@ -14,22 +14,22 @@ import msgspec
 
 from postroad import errors
 from postroad.delivery import attempter, leases, message_loader
-from postroad.model import identifiers, retry, times
+from postroad.model import identifiers, providers, retry, times
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol.smtp import values
 from postroad.services import context
 from postroad.services.results import bounce_guard, outcomes
 from postroad.storage import attempts, queue, retrying_commits
-from postroad.telemetry import logs, metrics
+from postroad.telemetry import logs
 
-# Deliveries whose record is on its way to disk: the most that a crash can leave in doubt.
+# Deliveries whose record is not durable yet: the most that a crash can leave in doubt.
 MAX_UNRECORDED: Final = 256
 
 
 class AttemptInfo(msgspec.Struct, frozen=True):
-    """Where and when an attempt was made; empty names when it got nowhere."""
+    """Where and when an attempt was made; empty names when there was no connection."""
 
-    pool: str
+    provider_queue: str
     started_at: int
     ended_at: int
     host: str = ""
@@ -39,7 +39,7 @@ class AttemptInfo(msgspec.Struct, frozen=True):
 
 
 class Recorder:
-    """Records outcomes, however long it takes."""
+    """Records outcomes, and retries until it succeeds."""
 
     def __init__(self, ctx: context.Context, held: leases.Leases, log: logs.Logger) -> None:
         self._ctx = ctx
@@ -53,11 +53,11 @@ class Recorder:
         )
 
     async def record_attempt(
-        self, job: message_loader.Job, job_result: attempter.JobResult, *, pool: str, started_at: int
+        self, job: message_loader.Job, job_result: attempter.JobResult, *, provider_queue: str, started_at: int
     ) -> None:
-        """Record what a job came to; returns when it is on its way."""
+        """Record the result of a job; returns when it is submitted."""
         attempt_info = AttemptInfo(
-            pool,
+            provider_queue,
             started_at,
             self._ctx.clock(),
             job_result.host,
@@ -75,7 +75,7 @@ class Recorder:
         )
 
     async def record_unroutable(self, claims: Sequence[queue.Claimed], result: values.RecipientResult) -> None:
-        """Record an attempt that got nowhere, because there is no route or no content."""
+        """Record a failure before any connection: no route, no content or an internal error."""
         disposition = bounces_disposition.classify(result)
         now = self._ctx.clock()
         attempt_info = AttemptInfo("", now, now)
@@ -84,7 +84,7 @@ class Recorder:
     async def record_without_attempt(
         self, claims: Sequence[queue.Claimed], verdict: bounces_disposition.Verdict, responses: Sequence[str]
     ) -> None:
-        """Record what was decided here, without an attempt."""
+        """Record a result that was decided without an attempt."""
         now = self._ctx.clock()
         await self.record(
             [
@@ -104,27 +104,27 @@ class Recorder:
         )
 
     async def record(self, ended: Sequence[outcomes.Outcome]) -> None:
-        """Record outcomes; waits only while too many others are unrecorded."""
+        """Record outcomes; waits while too many others are unrecorded."""
         await self._room.acquire()
         if self._is_unlimited:
-            self._room.release()  # which lets the next one through
+            self._room.release()  # lets the next one through
         self._ctx.metrics.unrecorded.change(1)
         self._retrying_commits.submit(ended)
 
     def lift_limit(self) -> None:
-        """Let nobody wait any more: after a stop nothing is begun, and each connection has one more result at most."""
+        """Wait no more: after a stop nothing is begun, and each connection has at most one more result."""
         self._is_unlimited = True
         self._room.release()
 
     async def close(self, *, seconds: float) -> None:
-        """Wait until everything is recorded, at most so long."""
+        """Wait until everything is recorded, at most this long."""
         if left := await self._retrying_commits.close(seconds=seconds):
-            self._log.warning("results_given_up", results=left)
+            self._log.warning("results_abandoned", results=left)
 
     def _settled(self, ended: Sequence[outcomes.Outcome], outcome: outcomes.RecordResult | Exception) -> None:
         if isinstance(outcome, Exception):
-            # A bug, and the log says so. The lease ends, and the recipients are tried again.
-            self._log.error("results_not_recorded", message_id=ended[0].key[1], exc_info=outcome)
+            # A bug. The lease expires, and the recipients are attempted again.
+            self._log.error("results_recording_failed", message_id=ended[0].key[1], exc_info=outcome)
         else:
             if outcome.events:
                 self._ctx.webhook_wakeup.set()
@@ -135,7 +135,7 @@ class Recorder:
         self._room.release()
 
     def _refused(self, waiting: int, error: errors.PostroadError) -> None:
-        self._log.warning("results_not_recorded_yet", results=waiting, error=error.code)
+        self._log.warning("results_recording_deferred", results=waiting, error=error.code)
 
     def _outcome(
         self,
@@ -147,7 +147,7 @@ class Recorder:
         now = attempt_info.ended_at
         verdict, next_attempt_at = self._verdict(claim, disposition, now)
         code = result.reply.code if result.reply else None
-        response = result.words
+        response = result.response_text
         return outcomes.Outcome(
             key=claim.key,
             email_key=claim.email_key,
@@ -164,7 +164,7 @@ class Recorder:
                 *claim.key,
                 started_at=attempt_info.started_at,
                 duration=now - attempt_info.started_at,
-                pool=attempt_info.pool,
+                provider_queue=attempt_info.provider_queue,
                 host=attempt_info.host,
                 address=attempt_info.address,
                 tls=attempt_info.tls,
@@ -198,7 +198,7 @@ class Recorder:
         )
 
     def _suppresses(self, verdict: bounces_disposition.Verdict, disposition: bounces_disposition.Disposition) -> bool:
-        """Only for what a destination has said: a domain that is missing from DNS today may be back tomorrow."""
+        """Only the receiving server's reply counts: a domain that is missing in DNS today may be back tomorrow."""
         addressed = (
             verdict is bounces_disposition.Verdict.BOUNCED and disposition.fault is bounces_disposition.Fault.ADDRESS
         )
@@ -209,7 +209,7 @@ class Recorder:
             attempt = outcome.attempt
             self._count(outcome)
             self._log.info(
-                "recipient_tried"
+                "recipient_deferred"
                 if outcome.verdict is bounces_disposition.Verdict.RETRY
                 else f"recipient_{outcome.verdict.value}",
                 message_id=outcome.key[1],
@@ -222,7 +222,7 @@ class Recorder:
 
     def _count(self, outcome: outcomes.Outcome) -> None:
         counted, attempt, verdict = self._ctx.metrics, outcome.attempt, outcome.verdict.value
-        provider = metrics.provider_label(attempt.pool if attempt else "")
+        provider = providers.label_of(attempt.provider_queue if attempt else "")
         if outcome.verdict is not bounces_disposition.Verdict.RETRY:
             counted.recipients.add(provider, verdict)
         if attempt:

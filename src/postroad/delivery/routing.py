@@ -1,9 +1,9 @@
-"""Where the mail of a domain goes: its mail hosts in the order to try, with addresses, TLS policies and a pool.
+"""The route of a domain: its mail hosts in the order to try, with addresses, TLS policies and provider queue.
 
 RFC 5321 section 5.1 and RFC 7505: mail hosts by preference, equal ones shuffled; without MX records the domain itself;
-a null MX takes no mail. When we are one of the hosts ourselves, only those before us are left. What DNS does is a
-value: a route, or the reason why there is none, and whether trying again could help. Mail hosts that cannot be found
-are worth trying again, and so is every failure of DNS. MX records that name an address, or no host, are ignored.
+a null MX accepts no mail. If this host is one of the mail hosts, only those preferred to it are left. The result is a
+value: a route, or a cause why there is none. Unresolvable mail hosts and all DNS failures are temporary. MX records
+that contain an address or no valid host name are ignored.
 """
 
 import asyncio
@@ -18,13 +18,14 @@ from postroad.delivery import host_addresses, mta_sts_policies, tls_choice
 from postroad.model import destinations, providers, tls_policy
 from postroad.network import https_get, resolver
 from postroad.protocol.dns import mta_sts
+from postroad.protocol.smtp import values
 from postroad.telemetry import logs
 
 # Some 50 MB.
 MAX_DOMAINS: Final = 50_000
-# Whoever is not reached by ten hosts is not reached today.
+# A domain that cannot be reached by ten hosts is unreachable.
 MAX_HOSTS: Final = 10
-# A reason is read by people: a few hosts show what is wrong.
+# A detail is for people: a few hosts show what is wrong.
 SHOWN_ERRORS: Final = 3
 
 LOCALHOST: Final = ("127.0.0.1", "::1")
@@ -42,9 +43,9 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where to go, in the order to try. `provider` is a field of `config.Pools`; `pool` says who shares its limits."""
+    """Hosts in the order to try. `provider` is a field of `config.Providers`; a provider queue shares its limits."""
 
-    pool: str
+    provider_queue: str
     provider: str
     hosts: tuple[Host, ...]
     valid_until: float
@@ -52,23 +53,28 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class NoRoute:
-    """Why there is nowhere to go; `permanent` when trying again would not help."""
+    """Why there is no route. `detail` is for people."""
 
-    permanent: bool
+    cause: values.Cause
     detail: str
     valid_until: float
+
+    @property
+    def permanent(self) -> bool:
+        """Whether trying again cannot help."""
+        return self.cause in values.PERMANENT_CAUSES
 
 
 @dataclass(frozen=True, slots=True)
 class _MxHost:
-    """A mail host and what DNS says about it."""
+    """A mail host and its addresses."""
 
     mx: resolver.Mx
     found: host_addresses.Addresses
 
 
 class Router:
-    """Finds routes and remembers them as long as DNS allows. `own_names` are names and addresses of this host.
+    """Finds routes and caches them as long as DNS allows. `own_names` are names and addresses of this host.
 
     Domains are in lower case and A-labels, as `protocol.address` gives them, or address literals.
     """
@@ -101,11 +107,11 @@ class Router:
         self._routes: ttl_cache.TtlCache[Route | NoRoute] = ttl_cache.TtlCache(max_entries=MAX_DOMAINS, clock=clock)
 
     def cached(self, domain: str) -> Route | NoRoute | None:
-        """What is known and valid, without asking anybody."""
+        """The cached route, if it is valid."""
         return self._routes.get(domain if self._smarthost is None else providers.SMARTHOST)
 
     async def route(self, domain: str) -> Route | NoRoute:
-        """The way to a domain."""
+        """The route to a domain."""
         smarthost = self._smarthost
         if smarthost is not None:
             return await self._routes.get_or_fetch(providers.SMARTHOST, lambda _: self._to_smarthost(smarthost))
@@ -113,23 +119,23 @@ class Router:
         return await self._routes.get_or_fetch(domain, find)
 
     async def close(self) -> None:
-        """End the look-ups under way."""
+        """Cancel the lookups under way."""
         await self._routes.close()
         await self._addresses.close()
 
     # Fixed destinations.
 
     async def _to_smarthost(self, smarthost: config.Endpoint) -> Route | NoRoute:
-        """The operator has named the host: its addresses are not judged, and a fault of it costs no mail."""
+        """The operator configured the host: none of its addresses is forbidden, and its failures are temporary."""
         host, port = smarthost
         found = await self._operator_addresses(host)
         if not found.to_try:
-            return NoRoute(permanent=False, detail=f"delivery.smarthost: {found.detail}", valid_until=found.valid_until)
+            return NoRoute(values.Cause.DNS_FAILED, f"delivery.smarthost: {found.detail}", found.valid_until)
         hosts = tuple(Host(host, address, port, self._tls.setting) for address in found.to_try)
         return Route(providers.SMARTHOST, providers.SMARTHOST, hosts, found.valid_until)
 
     async def _operator_addresses(self, host: str) -> host_addresses.Addresses:
-        if host == "localhost":  # RFC 6761 section 6.3: name servers need not know it
+        if host == "localhost":  # RFC 6761 section 6.3: not for name servers
             found = self._addresses.of_literals(LOCALHOST)
         elif _is_address(host):
             found = self._addresses.of_literals((host,))
@@ -140,14 +146,15 @@ class Router:
     async def _to_literal(self, domain: str) -> Route | NoRoute:
         address = destinations.literal(domain)
         if address is None:
-            return self._permanent(f"{domain} is not an address")
+            return self._permanent(values.Cause.BAD_ADDRESS, f"{domain} is not an IP address literal")
         found = self._addresses.of_literals((str(address),))
         if str(address) in self._own_names:
-            return self._permanent(f"mail for {domain} loops back to this host")
+            return self._permanent(values.Cause.MAIL_LOOP, f"mail for {domain} loops back to this host")
         if not found.to_try:
-            # A forbidden address stays one; our own source addresses may change.
+            # A forbidden address stays forbidden; our own source addresses may change.
             is_forbidden = destinations.why_forbidden(str(address)) is not None
-            return (self._permanent if is_forbidden else self._temporary)(f"{domain}: {found.detail}")
+            detail = f"{domain}: {found.detail}"
+            return self._permanent(values.Cause.NO_ROUTE, detail) if is_forbidden else self._temporary(detail)
         hosts = tuple(Host(domain, text, self._port, self._tls.setting) for text in found.to_try)
         return Route(destinations.provider_queue_name(found.to_try), providers.OTHERS, hosts, found.valid_until)
 
@@ -156,10 +163,10 @@ class Router:
     async def _to_domain(self, name: str) -> Route | NoRoute:
         domain = name.lower().removesuffix(".")
         if not destinations.is_host_name(domain):
-            return self._permanent(f"{domain} is not the name of a domain")
+            return self._permanent(values.Cause.BAD_ADDRESS, f"{domain} is not a valid domain name")
         answer, policy_id = await asyncio.gather(self._resolver.mx(domain), self._announced(domain))
         if isinstance(answer, resolver.Failure):
-            return self._temporary(f"DNS does not answer for {domain}: {answer.detail}")
+            return self._temporary(f"DNS lookup failed for {domain}: {answer.detail}")
         published = self._published(domain, answer)
         if isinstance(published, NoRoute):
             return published
@@ -171,11 +178,11 @@ class Router:
         policy = await self._policies.policy(domain, policy_id) if self._policies is not None else None
         hosts, details = await self._secure(sites, domain=domain, policy=policy, is_authentic=answer.is_authentic)
         if not hosts:
-            return self._temporary(f"no mail host of {domain} can be used now: {'; '.join(details[:SHOWN_ERRORS])}")
-        pool, provider = _provider_queue(published)
-        # A host that DNS does not know at the moment is asked for again soon.
+            return self._temporary(f"no usable mail host for {domain}: {'; '.join(details[:SHOWN_ERRORS])}")
+        provider_queue, provider = _provider_queue(published)
+        # A host without addresses is looked up again soon.
         valid_until = min(self._addresses.until(answer.ttl), *(site.found.valid_until for site in sites))
-        return Route(pool, provider, hosts, valid_until)
+        return Route(provider_queue, provider, hosts, valid_until)
 
     async def _announced(self, domain: str) -> str | None:
         return await self._policies.announced(domain) if self._policies is not None else None
@@ -183,18 +190,18 @@ class Router:
     def _published(self, domain: str, answer: resolver.Answer[resolver.Mx]) -> list[resolver.Mx] | NoRoute:
         """The mail hosts in the order to try."""
         if not answer.exists:
-            return self._permanent(f"the domain {domain} does not exist", ttl=answer.ttl)
+            return self._permanent(values.Cause.DOMAIN_NOT_FOUND, f"the domain {domain} does not exist", ttl=answer.ttl)
         if not answer.records:
             return [resolver.Mx(0, domain)]
         if [mx.host for mx in answer.records] == [""]:
-            return self._permanent(f"{domain} does not accept mail (null MX)", ttl=answer.ttl)
+            return self._permanent(values.Cause.NULL_MX, f"{domain} does not accept mail (null MX)", ttl=answer.ttl)
         hosts = [mx for mx in answer.records if destinations.is_host_name(mx.host)]
         self._shuffle(hosts)
         hosts.sort(key=lambda mx: mx.preference)
         first: dict[str, resolver.Mx] = {}
         for mx in hosts:
             first.setdefault(mx.host, mx)
-        return list(first.values()) or self._temporary(f"the MX records of {domain} name no host")
+        return list(first.values()) or self._temporary(f"the MX records of {domain} contain no valid host name")
 
     def _before_our_name(self, hosts: list[resolver.Mx]) -> list[resolver.Mx]:
         ours = [mx.preference for mx in hosts if mx.host in self._own_names]
@@ -210,15 +217,17 @@ class Router:
 
     def _no_route(self, domain: str, answer: resolver.Answer[resolver.Mx], sites: list[_MxHost]) -> NoRoute | None:
         if not sites:
-            return self._permanent(f"mail for {domain} loops back to this host", ttl=answer.ttl)
+            return self._permanent(values.Cause.MAIL_LOOP, f"mail for {domain} loops back to this host", ttl=answer.ttl)
         if not answer.records and sites[0].found.is_known and not sites[0].found.published:
-            return self._permanent(f"{domain} has neither mail hosts nor addresses", ttl=answer.ttl)
+            return self._permanent(
+                values.Cause.NO_ROUTE, f"{domain} has neither MX nor address records", ttl=answer.ttl
+            )
         return None
 
     async def _secure(
         self, sites: list[_MxHost], *, domain: str, policy: mta_sts.Policy | None, is_authentic: bool
     ) -> tuple[tuple[Host, ...], list[str]]:
-        """The addresses to try with their policies, and what is wrong with the hosts that have none."""
+        """The addresses to try with their TLS policies, and details of the hosts that are not usable."""
         details = [site.found.detail for site in sites if not site.found.to_try]
         sites = [site for site in sites if site.found.to_try]
         chosen = await asyncio.gather(
@@ -237,17 +246,17 @@ class Router:
                 hosts += (Host(site.mx.host, address, self._port, tls) for address in site.found.to_try)
         return tuple(hosts), details
 
-    def _permanent(self, detail: str, *, ttl: float = host_addresses.MAX_TTL_SECONDS) -> NoRoute:
-        return NoRoute(permanent=True, detail=detail, valid_until=self._addresses.until(ttl))
+    def _permanent(self, cause: values.Cause, detail: str, *, ttl: float = host_addresses.MAX_TTL_SECONDS) -> NoRoute:
+        return NoRoute(cause, detail, self._addresses.until(ttl))
 
     def _temporary(self, detail: str) -> NoRoute:
-        return NoRoute(permanent=False, detail=detail, valid_until=self._addresses.after_failure())
+        return NoRoute(values.Cause.DNS_FAILED, detail, self._addresses.after_failure())
 
 
 def _provider_queue(published: list[resolver.Mx]) -> tuple[str, str]:
-    """Pool and provider. A pool is shared only by domains all of whose hosts are the provider's, or are the same.
+    """Provider queue and provider. Domains share a queue only if all their hosts are the provider's, or are the same.
 
-    Whoever is in a pool can slow it down: a stranger's host, however far behind, could speak for the provider.
+    Every host in a provider queue can slow it down, so a foreign host must not share the provider's.
     """
     provider = providers.of_hosts(mx.host for mx in published)
     if provider != providers.OTHERS:
@@ -256,7 +265,7 @@ def _provider_queue(published: list[resolver.Mx]) -> tuple[str, str]:
 
 
 def _own_names(names: Iterable[str], settings: config.Delivery) -> frozenset[str]:
-    """What we are called and where we are. Loopback is everybody's: it says nothing about who listens there."""
+    """Names and addresses of this host, without loopback addresses: every host has those."""
     known = {name.lower().rstrip(".") for name in (*names, settings.hostname, *settings.source_addresses) if name}
     return frozenset(name for name in known if not (_is_address(name) and ipaddress.ip_address(name).is_loopback))
 

@@ -1,7 +1,7 @@
-"""Tells the store how pools stand, so that an operator can see why mail waits, whichever process it waits in.
+"""Stores the status of provider queues, so that operators see why mail waits, whichever process it waits in.
 
-Only pools that are not simply open are told of. What is told is repeated now and then: a worker that is not heard of
-any more is dead, and so is what it said.
+Only provider queues that are blocked, paused or slowed are reported. Reports are repeated: those of a worker that has
+stopped reporting are stale.
 """
 
 import asyncio
@@ -11,15 +11,15 @@ from postroad.delivery import dispatcher as delivery_dispatcher
 from postroad.delivery import hosts, leases
 from postroad.model import times
 from postroad.services import context
-from postroad.storage import group_commit, provider_queues
+from postroad.storage import provider_queues, store
 from postroad.telemetry import logs
 
 CHECK_SECONDS: Final = 1.0
 REPEAT_SECONDS: Final = 30
 
 
-class PoolStatusReporter:
-    """Compares how pools stand with what the store was told."""
+class StatusReporter:
+    """Reports changes of status."""
 
     def __init__(
         self,
@@ -34,44 +34,44 @@ class PoolStatusReporter:
         self._hosts = known
         self._worker = held.worker
         self._log = log
-        self._reported: dict[str, provider_queues.Pool] = {}
+        self._reported: dict[str, provider_queues.Status] = {}
 
     async def run_forever(self) -> None:
-        """Tell, until cancelled."""
+        """Report until cancelled."""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
             try:
                 await self.publish()
-            except group_commit.TROUBLE as error:
-                self._log.warning("pools_not_told", error=error.message)
+            except store.UNAVAILABLE as error:
+                self._log.warning("provider_status_report_failed", error=error.message)
 
     async def publish(self) -> None:
-        """Tell what has changed, and what was told long ago."""
+        """Report what has changed, and repeat old reports."""
         statuses = self._statuses()
-        changed = [pool for name, pool in statuses.items() if self._has_changed(self._reported.get(name), pool)]
+        changed = [status for name, status in statuses.items() if self._has_changed(self._reported.get(name), status)]
         gone = self._reported.keys() - statuses.keys()
         if changed or gone:
             async with self._ctx.store.transaction() as tx:
                 await provider_queues.put(tx, changed)
                 await provider_queues.remove(tx, self._worker, sorted(gone))
             self._reported = {
-                **{name: pool for name, pool in self._reported.items() if name in statuses},
+                **{name: status for name, status in self._reported.items() if name in statuses},
                 **{p.name: p for p in changed},
             }
 
     async def close(self) -> None:
-        """Take back everything that was told."""
+        """Remove all reports of this worker."""
         try:
             async with self._ctx.store.transaction() as tx:
                 await provider_queues.remove_worker(tx, self._worker)
-        except group_commit.TROUBLE as error:
-            self._log.warning("pools_not_told", error=error.message)
+        except store.UNAVAILABLE as error:
+            self._log.warning("provider_status_report_failed", error=error.message)
 
-    def _statuses(self) -> dict[str, provider_queues.Pool]:
+    def _statuses(self) -> dict[str, provider_queues.Status]:
         now = asyncio.get_running_loop().time()
-        statuses: dict[str, provider_queues.Pool] = {}
+        statuses: dict[str, provider_queues.Status] = {}
         for name, route in self._dispatcher.routes.items():
-            one = self._dispatcher.pools[name]
+            one = self._dispatcher.provider_queues[name]
             blocked_until = self._hosts.blocked_until(route)
             paused_until = one.adaptive_rate.paused_until(now)
             if blocked_until is not None:
@@ -82,13 +82,13 @@ class PoolStatusReporter:
                 statuses[name] = self._status(name, "slowed", one.last_error, 0)
         return statuses
 
-    def _status(self, name: str, state: str, reason: str, seconds: float) -> provider_queues.Pool:
+    def _status(self, name: str, state: str, reason: str, seconds: float) -> provider_queues.Status:
         now = self._ctx.clock()
-        return provider_queues.Pool(self._worker, name, state, reason, now + int(seconds * times.SECOND), now)
+        return provider_queues.Status(self._worker, name, state, reason, now + int(seconds * times.SECOND), now)
 
-    def _has_changed(self, before: provider_queues.Pool | None, pool: provider_queues.Pool) -> bool:
-        if before is None or (before.state, before.reason) != (pool.state, pool.reason):
+    def _has_changed(self, before: provider_queues.Status | None, status: provider_queues.Status) -> bool:
+        if before is None or (before.state, before.reason) != (status.state, status.reason):
             return True
-        # The end of a pause is computed from two clocks and wavers a little.
-        moved = abs(before.until - pool.until) > times.SECOND and pool.state != "slowed"
-        return moved or pool.updated_at - before.updated_at > REPEAT_SECONDS * times.SECOND
+        # The end of a pause is computed from two clocks and varies a little.
+        moved = abs(before.until - status.until) > times.SECOND and status.state != "slowed"
+        return moved or status.updated_at - before.updated_at > REPEAT_SECONDS * times.SECOND

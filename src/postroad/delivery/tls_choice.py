@@ -1,10 +1,10 @@
-"""How the connection to one mail host is to be secured: what the operator asks for, or more when the destination does.
+"""The TLS policy of a connection to one mail host: the setting, or stricter when the domain asks for it.
 
-    TLSA records that count (DANE, RFC 7672)  >  an MTA-STS policy that is enforced (RFC 8461)  >  the setting
+    usable TLSA records (DANE, RFC 7672)  >  an enforced MTA-STS policy (RFC 8461)  >  the setting
 
-TLSA records count only when DNSSEC covers the way to them: the MX records, the host's addresses and the records
-themselves. Where that is so and DNS fails to say whether there are any, the host is not used now (RFC 7672 section
-2.1.2). An MX name that is an alias is looked up under its own name only.
+TLSA records count only when DNSSEC covers the MX records, the host's addresses and the records themselves. If so and
+the TLSA lookup fails, the host is not used now (RFC 7672 section 2.1.2). An MX name that is an alias is looked up under
+its own name only.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ class TlsChoice:
 
     @property
     def setting(self) -> tls_policy.TlsPolicy:
-        """What holds when the destination wants nothing."""
+        """The policy when the domain asks for none."""
         return self._setting
 
     async def choose(
@@ -53,12 +53,12 @@ class TlsChoice:
         name = f"_{self._port}._tcp.{host}"
         answer = await self._resolver.tlsa(name)
         if isinstance(answer, resolver.Failure):
-            return f"DNS does not answer for {name}: {answer.detail}"
+            return f"DNS lookup failed for {name}: {answer.detail}"
         if not answer.records or not answer.is_authentic:
             return None
         usable = tuple(record for record in answer.records if record.is_usable)
         if not usable:
-            # RFC 7672 section 2.2: there is encryption, then, but nothing to check it against.
+            # RFC 7672 section 2.2: encryption is required, but there is nothing to verify it against.
             return tls_policy.TlsPolicy(tls_policy.Mode.REQUIRED, reason=f"TLSA of {host}, none usable")
         names = (host,) if host == domain else (host, domain)
         return tls_policy.TlsPolicy(tls_policy.Mode.DANE, names=names, tlsa=usable, reason=f"TLSA of {host}")

@@ -1,1 +1,1 @@
-"""Door: mail that comes back to return paths, over SMTP."""
+"""Listener: bounces and complaints that come back to return paths, over SMTP."""

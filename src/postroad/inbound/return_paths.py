@@ -1,9 +1,9 @@
-"""What the inbound listener takes: mail to a return path of ours, complaints, and nothing else.
+"""The policy of the inbound listener: it accepts bounces to our return paths and complaints, nothing else.
 
-A recipient has to carry a genuine token or be the address for complaints, and a complaint counts only with a token in
-it. So this is never an open relay, and guessing costs the store nothing. The sender is not asked about: reports come
-from the null sender, automatic replies from anybody. 250 follows the commit. Mail that is no report is taken and
-dropped, because a refusal would only come back to somebody as one more bounce.
+A recipient must carry a valid token or be the complaint address, and a complaint counts only with a token in it. So
+this is never an open relay, and a guessed address does not reach the store. Any sender is accepted: reports come from
+the null sender, automatic replies from anywhere. 250 is sent after the commit. Mail that is not a report is accepted
+and dropped, because a refusal would create another bounce.
 """
 
 from collections.abc import Sequence
@@ -17,37 +17,37 @@ from postroad.services import context, return_path
 from postroad.services.results import async_bounces, bounce_guard, complaints
 from postroad.telemetry import logs
 
-# A report may carry all of the original, in base64 on its way: twice the largest message that can be sent.
+# A report may contain the whole original, base64-encoded in transit: twice the largest message.
 MAX_MESSAGE_BYTES: Final = 20 * 1024 * 1024
-# Reports go to one return path; another one can have its own transaction.
+# A report goes to one return path; another needs its own transaction.
 MAX_RECIPIENTS: Final = 1
 _LOGGED_AT_INFO: Final = frozenset({async_bounces.ReportResult.RECORDED, async_bounces.ReportResult.NOT_FINAL})
 
 
 class ReturnPathPolicy(smtp_session.SessionPolicy):
-    """Decides for one session; it remembers nothing between verbs."""
+    """The policy of one session; it keeps no state between verbs."""
 
     def __init__(self, ctx: context.Context, log: logs.Logger) -> None:
         self._ctx = ctx
         self._log = log
 
     def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:
-        """Only a token that we have made, and the address for complaints."""
+        """Accept only a return path with a valid token, and the complaint address."""
         if self._message_id(address) is None and not complaints.is_ours(self._ctx, address):
-            return values.Reply(550, "there is no such address here", "5.1.1")
+            return values.Reply(550, "No such recipient here", "5.1.1")
         return super().recipient(address, parameters)
 
     async def message(self, transaction: values.MailTransaction) -> values.Reply:
-        """Read it, keep what it says, and take the responsibility for it then."""
+        """Store what the report says, then accept it."""
         content = b"".join(transaction.content)
         for address in transaction.recipients:
             try:
                 await self._process(address, content)
             except errors.PostroadError as problem:
                 message_id = self._message_id(address)
-                self._log.warning("report_not_kept", message_id=message_id, problem=problem.message)
-                return values.Reply(451, "the report cannot be kept now; try again later", "4.3.0")
-        return values.Reply(250, "taken", "2.0.0")
+                self._log.warning("report_not_stored", message_id=message_id, problem=problem.message)
+                return values.Reply(451, "The report could not be stored; try again later", "4.3.0")
+        return values.Reply(250, "OK: message accepted", "2.0.0")
 
     async def _process(self, address: str, content: bytes) -> None:
         message_id = self._message_id(address)
@@ -72,8 +72,8 @@ class ReturnPathPolicy(smtp_session.SessionPolicy):
         if not handled:
             self._log.debug("mail_to_return_path_dropped", message_id=message_id)
         for each in handled:
-            tell = self._log.info if each.result in _LOGGED_AT_INFO else self._log.debug
-            tell(
+            log = self._log.info if each.result in _LOGGED_AT_INFO else self._log.debug
+            log(
                 "delivery_report",
                 message_id=message_id,
                 recipient_id=each.recipient.id if each.recipient else None,
@@ -86,8 +86,8 @@ class ReturnPathPolicy(smtp_session.SessionPolicy):
 
     def _log_complaints(self, report: arf.FeedbackReport, handled: Sequence[complaints.Handled]) -> None:
         for each in handled:
-            tell = self._log.info if each.result is complaints.ReportResult.RECORDED else self._log.debug
-            tell(
+            log = self._log.info if each.result is complaints.ReportResult.RECORDED else self._log.debug
+            log(
                 "complaint",
                 message_id=each.message_id,
                 recipient_id=each.recipient_id,
@@ -97,7 +97,7 @@ class ReturnPathPolicy(smtp_session.SessionPolicy):
 
 
 def listener(ctx: context.Context, *, name: str, log: logs.Logger) -> smtp_listener.SmtpListener:
-    """The listener of return paths, not started yet; `name` is what it calls itself."""
+    """The inbound listener, not started yet; `name` is its host name in the banner."""
 
     def failed(problem: Exception) -> None:
         log.error("inbound_failed", exc_info=problem)

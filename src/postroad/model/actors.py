@@ -1,7 +1,6 @@
-"""Who does something: a person who is logged in, an operator at a command line, or the service by itself.
+"""Who acts: a signed-in user, an operator at the command line, or the service itself.
 
-Every context has one. Doors hand services a context that acts for their caller, so that the journal of an account can
-say who did what, and no service has to be told.
+Every context has an actor, so that the audit log of an account can say who did what.
 """
 
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts. A person's request has an id and comes from an address."""
+    """Who acts. A user's request has an id and a client address."""
 
     kind: Kind
     user_id: str | None = None

@@ -1,9 +1,9 @@
-"""How fast one pool sends: never beyond its limits, careful with a destination it does not know, and slower when asked.
+"""The sending rate of one provider queue: within its limits, adapted to what the provider accepts.
 
-Three things act together. Connections grow from two, one more for each success, and halve when connecting fails, so
-that a dead destination ties up little. Messages start at an even rate (GCRA, as in `throttle`, but with fractions of a
-message a second). And a destination that says "slow down" gets a pause, and then half of what it got before; every ten
-seconds of success give back a tenth of the limits. Times are seconds of any clock that does not go back.
+Connections grow from two, one more for each success, and halve when connecting fails, so that a dead destination ties
+up little. Messages start at an even rate (GCRA, as in `throttle`, but with fractions of a message per second). A
+provider that asks to slow down gets a pause, then half of the previous rate; every ten seconds of success restore a
+tenth of the limits. Times are seconds of a monotonic clock.
 """
 
 from typing import Final
@@ -11,24 +11,24 @@ from typing import Final
 FIRST_CONNECTIONS: Final = 2
 # How far messages may run ahead of the even rate, so that a late timer does not lower it.
 BURST_SECONDS: Final = 0.1
-# The share of its limits that a pool has, in hundredths: all of them, and the least. Below that, pauses do the slowing.
+# The share of its limits that a provider queue has, in percent. Below the minimum, only pauses slow it down.
 FULL_SHARE: Final = 100
 MIN_SHARE: Final = 1
-# What comes in this short after a "slow down" was under way already and is no new sign.
+# A "slow down" within this time answers a message that was under way already; it does not count again.
 SETTLE_SECONDS: Final = 5.0
 FIRST_PAUSE_SECONDS: Final = 5.0
-# A destination may ask for more; the recipients that it said so for keep to it, and the others test it by then.
+# A provider may ask for more: the recipients concerned wait that long, the others try again by then.
 MAX_PAUSE_SECONDS: Final = 600.0
 # 2 to this power times the first pause is beyond the longest.
 MAX_DOUBLINGS: Final = 7
 RECOVERY_SHARE: Final = 10
 RECOVERY_SECONDS: Final = 10.0
-# What a destination said this long ago, with nothing taken since, says nothing about today.
+# After this long without a success, an old "slow down" is no longer evidence.
 RESET_SECONDS: Final = 3600.0
 
 
 class AdaptiveRate:
-    """One pool. `messages_per_connection` is kept for whoever looks after its connections."""
+    """The rate of one provider queue. `messages_per_connection` is only stored here, for its workers."""
 
     __slots__ = (
         "_allowance",
@@ -83,11 +83,11 @@ class AdaptiveRate:
         return wait
 
     def connection_failed(self, now: float) -> None:  # noqa: ARG002 - all reports have the same form
-        """A host could not be reached or would not talk."""
+        """A host could not be reached or sent no banner."""
         self._allowance = max(1, self._allowance // 2)
 
     def succeeded(self, now: float) -> None:
-        """A message was taken by the destination."""
+        """The receiving server accepted a message."""
         if self._allowance < self._ceiling:
             self._allowance += 1
         if self._share < FULL_SHARE and now >= self._recover_at:
@@ -96,7 +96,7 @@ class AdaptiveRate:
             self._set_share(min(self._share + RECOVERY_SHARE, FULL_SHARE))
 
     def slow_down(self, now: float, retry_after: int | None = None) -> None:
-        """The destination asked for less, perhaps for a time that it named in seconds."""
+        """The provider asked for less, perhaps naming a time in seconds."""
         pause = FIRST_PAUSE_SECONDS * 2**self._slow_downs if retry_after is None else max(1.0, retry_after)
         until = now + min(pause, MAX_PAUSE_SECONDS)
         if now < self._settling_until:
@@ -118,7 +118,7 @@ class AdaptiveRate:
         return self._paused_until if now < self._paused_until else None
 
     def state(self, now: float) -> str:
-        """`open`, `slowed` or `paused`, as operators see it; a pool that rested long enough is open again."""
+        """`open`, `slowed` or `paused`; after `RESET_SECONDS` without mail it is open again."""
         if now < self._paused_until:
             return "paused"
         if self._share < FULL_SHARE and now >= self._recover_at + RESET_SECONDS:

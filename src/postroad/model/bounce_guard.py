@@ -1,8 +1,8 @@
-"""The bounce guard: when an account is warned, or may not send any more (docs/guards.md).
+"""The bounce guard: when an account is warned or suspended (docs/guards.md).
 
-That is when too much of its mail goes to addresses that do not exist, or is complained about. Counted are recipients
-that were tried and are final, by UTC days; judged are the last days, today included, and only from a number of
-recipients on. Thresholds are fractions, so they are exact: 8 of 200 are 4 %, and 7 are not.
+It looks at the share of recipients that do not exist and of complaints. It counts final recipients that were attempted,
+per UTC day, and assesses the last days, today included, from a minimum number of recipients on. Thresholds are
+fractions, so they are exact: 8 of 200 are 4 %, and 7 are not.
 """
 
 from enum import StrEnum
@@ -11,28 +11,27 @@ from typing import Final
 
 import msgspec
 
-# Of a few hundred recipients one is more than any threshold for complaints. One alone may be a slip of the finger, or
-# somebody's ill will, so it only warns.
+# Among a few hundred recipients, one complaint exceeds any threshold. It may be a mistake or malice, so one only warns.
 MIN_COMPLAINTS: Final = 2
 
 
 class Level(StrEnum):
-    """What follows from what was counted."""
+    """The result of an assessment."""
 
     OK = "ok"
     WARNED = "warned"
     SUSPENDED = "suspended"
 
 
-class Cause(StrEnum):
-    """What there is too much of."""
+class Trigger(StrEnum):
+    """What is counted against the recipients."""
 
     BOUNCES = "bounces"
     COMPLAINTS = "complaints"
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Recipients that were tried and are final, those whose address does not exist, and complaints."""
+    """Final recipients that were attempted, those whose address does not exist, and complaints."""
 
     recipients: int = 0
     bounces: int = 0
@@ -40,26 +39,26 @@ class Counts(msgspec.Struct, frozen=True):
 
     @property
     def has_faults(self) -> bool:
-        """Whether there is anything to judge."""
+        """Whether there are bounces or complaints."""
         return self.bounces > 0 or self.complaints > 0
 
-    def of(self, cause: Cause) -> int:
-        """How many of this kind."""
-        return self.bounces if cause is Cause.BOUNCES else self.complaints
+    def of(self, trigger: Trigger) -> int:
+        """The count of bounces or of complaints."""
+        return self.bounces if trigger is Trigger.BOUNCES else self.complaints
 
     def plus(self, other: "Counts") -> "Counts":
-        """Both together."""
+        """The sum."""
         return Counts(
             self.recipients + other.recipients, self.bounces + other.bounces, self.complaints + other.complaints
         )
 
     def minus(self, other: "Counts") -> "Counts":
-        """What there was before the other ones."""
+        """The difference."""
         return self.plus(Counts(-other.recipients, -other.bounces, -other.complaints))
 
 
 class Thresholds(msgspec.Struct, frozen=True):
-    """In percent of recipients; `fewest` is how many there must be before they suspend."""
+    """In percent of the recipients; fewer than `min_count` never suspend."""
 
     warn: Fraction
     suspend: Fraction
@@ -67,37 +66,37 @@ class Thresholds(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """How many days are looked at, how many recipients there must be in them, and how much is too much."""
+    """The window in days, the minimum number of recipients in it, and the thresholds."""
 
     days: int
     recipients: int
     bounces: Thresholds
     complaints: Thresholds
 
-    def thresholds(self, cause: Cause) -> Thresholds:
-        """Those of this kind."""
-        return self.bounces if cause is Cause.BOUNCES else self.complaints
+    def thresholds(self, trigger: Trigger) -> Thresholds:
+        """The thresholds of bounces or of complaints."""
+        return self.bounces if trigger is Trigger.BOUNCES else self.complaints
 
 
 class Assessment(msgspec.Struct, frozen=True):
-    """How an account stands, and because of what; None when it stands well."""
+    """The level of an account and what triggered it; None when the level is OK."""
 
     level: Level
-    cause: Cause | None
+    trigger: Trigger | None
 
 
 HEALTHY: Final = Assessment(Level.OK, None)
 
 
 def assess(counts: Counts, rules: Rules) -> Assessment:
-    """What follows from the counts of the last days: the worse of bounces and complaints."""
+    """The level that follows from the counts of the window: the worse of bounces and complaints."""
     if counts.recipients < rules.recipients:
         return HEALTHY
-    levels = {cause: _level(counts.of(cause), counts.recipients, rules.thresholds(cause)) for cause in Cause}
+    levels = {trigger: _level(counts.of(trigger), counts.recipients, rules.thresholds(trigger)) for trigger in Trigger}
     for level in (Level.SUSPENDED, Level.WARNED):
-        for cause in Cause:
-            if levels[cause] is level:
-                return Assessment(level, cause)
+        for trigger in Trigger:
+            if levels[trigger] is level:
+                return Assessment(level, trigger)
     return HEALTHY
 
 
@@ -109,20 +108,20 @@ def _level(count: int, recipients: int, thresholds: Thresholds) -> Level:
 
 
 def percent(count: int, recipients: int) -> float:
-    """A share for people to read; of nothing it is nothing."""
+    """A share in percent; 0 without recipients."""
     return round(100 * count / recipients, 4) if recipients else 0.0
 
 
-def reason(cause: Cause, counts: Counts) -> str:
-    """Why an account is suspended, for its people: what was counted, and what to do."""
-    count, recipients = counts.of(cause), counts.recipients
+def reason(trigger: Trigger, counts: Counts) -> str:
+    """Why an account is suspended: what was counted, and what to do."""
+    count, recipients = counts.of(trigger), counts.recipients
     share = f"{100 * count / recipients:.2f} %"
-    if cause is Cause.BOUNCES:
+    if trigger is Trigger.BOUNCES:
         return (
             f"bounce guard: {count} of the last {recipients} recipients ({share}) do not exist; "
-            "clean your list and ask the operator"
+            "clean your list and contact the operator"
         )
     return (
-        f"bounce guard: {count} complaints about the last {recipients} recipients ({share}); "
-        "send only to people who asked for it, and ask the operator"
+        f"bounce guard: {count} complaints for the last {recipients} recipients ({share}); "
+        "send only to people who asked for it, and contact the operator"
     )

@@ -1,12 +1,12 @@
-"""The circuit breaker of one host address: who does not answer is left alone, and one attempt at a time tests it.
+"""The circuit breaker of one host address: a host that does not answer is skipped, then probed by single attempts.
 
-| state | attempts | leaves it |
+| state | attempts | transition |
 |---|---|---|
 | `closed` | all | after three failures in a row → `open` |
-| `open` | none | when its time is over → `half_open` |
+| `open` | none | when its time has passed → `half_open` |
 | `half_open` | one at a time | with a success → `closed`; with a failure → `open`, for twice as long |
 
-Times are seconds of any clock that does not go back.
+Times are seconds of a monotonic clock.
 """
 
 from typing import Final
@@ -15,13 +15,13 @@ from typing import Final
 FAILURES_TO_OPEN: Final = 3
 FIRST_OPEN_SECONDS: Final = 30.0
 MAX_OPEN_SECONDS: Final = 600.0
-# A probe that never reports, because its task was cancelled, gives its place back after this long: a connection attempt
-# of 30 seconds is over by then.
+# A probe that never reports, because its task was cancelled, is replaced after this long: a connection attempt of
+# 30 seconds is over by then.
 PROBE_SECONDS: Final = 60.0
 
 
 class Breaker:
-    """Closed at first. Whoever gets True from `may_try` reports back with `failed` or `succeeded`."""
+    """Initially closed. After `may_try` returned True, the caller reports `failed` or `succeeded`."""
 
     __slots__ = ("_failures", "_open_seconds", "_probe_until", "_until")
 
@@ -32,7 +32,7 @@ class Breaker:
         self._probe_until = 0.0
 
     def may_try(self, now: float) -> bool:
-        """Whether an attempt may start now. In the half-open state a True takes the one place for a probe."""
+        """Whether an attempt may start now. In the half-open state, True means that this attempt is the probe."""
         if not self._open_seconds:
             return True
         if now < self._until or now < self._probe_until:
@@ -41,7 +41,7 @@ class Breaker:
         return True
 
     def failed(self, now: float) -> None:
-        """Count a failure. Those that end while the breaker is open had started before and say nothing new."""
+        """Count a failure. Attempts that end while the breaker is open had started before and do not count."""
         self._failures += 1
         if self._failures < FAILURES_TO_OPEN or now < self._until:
             return
@@ -56,7 +56,7 @@ class Breaker:
             self._open_seconds = self._until = self._probe_until = 0.0
 
     def open_until(self, now: float) -> float | None:
-        """When to ask again, at the latest; None when an attempt may start now."""
+        """When an attempt may start again, at the latest; None when it may start now."""
         until = max(self._until, self._probe_until)
         return until if now < until else None
 

@@ -1,7 +1,7 @@
-"""Who calls, and what that kind of caller may do.
+"""The authenticated caller and its permissions.
 
-The table below is the whole of the permissions: a credential kind or a role, and its rights. A credential that is of
-the wrong kind for a route is `unauthorized`; a person whose role is too small is `forbidden`.
+The tables below are all permissions: those of each role and of each kind of credential. A credential of the wrong kind
+for a route is `unauthorized`; a user without the permission is `forbidden`.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Permission(StrEnum):
-    """A right that a route asks for."""
+    """A permission that a route requires."""
 
     SEND = "send"
     READ = "read"
@@ -20,7 +20,7 @@ class Permission(StrEnum):
 
 
 class Scheme(StrEnum):
-    """How a caller proved who it is."""
+    """How a caller authenticated."""
 
     PASSWORD = "password"  # noqa: S105 - the name of a scheme
     API_KEY = "api_key"
@@ -28,7 +28,7 @@ class Scheme(StrEnum):
 
 
 class Role(StrEnum):
-    """What a person is in an account."""
+    """The role of a user in an account."""
 
     OWNER = "owner"
     MEMBER = "member"

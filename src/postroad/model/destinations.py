@@ -1,6 +1,6 @@
-"""What a destination may be called and where it may be: host names, address literals, forbidden addresses, pool names.
+"""Mail destinations: host names, address literals, forbidden addresses and provider queue names.
 
-A domain of the public DNS that leads to this host's own loopback, or to everybody at once, is a mistake or a trick.
+A public domain that resolves to loopback or multicast addresses is a mistake or an attack.
 """
 
 import hashlib
@@ -12,11 +12,11 @@ from typing import Final
 from postroad.model import special_addresses
 
 MAX_QUEUE_NAME_CHARACTERS: Final = 200
-# 64 bits: too many to find a second set by trying.
+# 64 bits: too many to find a collision.
 DIGEST_DIGITS: Final = 16
 
 _MAX_NAME_CHARACTERS: Final = 253
-# Letters, digits and hyphens, and the underscore, which is forbidden and found. A last label of digits only is an
+# Letters, digits and hyphens, and underscores, which are not allowed but in use. A last label of digits only is an
 # address (RFC 3696 section 2).
 _HOST_NAME: Final = re.compile(
     r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*(?![0-9]+$)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -42,24 +42,24 @@ def literal(domain: str) -> special_addresses.IpAddress | None:
 
 
 def why_forbidden(address: str) -> str | None:
-    """Why no mail may go to an address that DNS gave, in words; None when it may."""
+    """Why mail must not be sent to an address from DNS; None when it may be."""
     ip = special_addresses.effective(ipaddress.ip_address(address))
     if ip.is_loopback:
         return f"{address} is a loopback address"
     if ip.is_unspecified or ip in _THIS_NETWORK:
-        return f"{address} is nobody's address"
+        return f"{address} is not a usable address"
     if ip.is_link_local:
         return f"{address} is a link-local address"
     if ip.is_multicast or (ip.version == 4 and ip.is_reserved):  # noqa: PLR2004 - the version of IP
-        return f"{address} is not the address of one host"
+        return f"{address} is not a unicast address"
     return None
 
 
 def provider_queue_name(hosts: Collection[str]) -> str:
     """The same name for the same set of mail hosts, and for no other.
 
-    A long one is the first host, the number of the others, and a digest of them all: nobody can slip into the pool of
-    somebody else by naming hosts that are cut off.
+    A long name is shortened to the first host, the number of others and a digest of all, so that nobody can join the
+    provider queue of somebody else with hosts that are cut off.
     """
     names = sorted(set(hosts))
     name = ",".join(names)

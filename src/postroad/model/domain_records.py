@@ -1,9 +1,9 @@
-"""The records that DNS should have for a sender domain, and what follows from what it has.
+"""The DNS records of a sender domain, and what a check of them finds.
 
-Four of them. `dkim` proves that the domain is the account's, and is what receivers check signatures by. `spf` says
-which hosts may send; receivers judge it by the domain of the envelope sender (RFC 7208 section 2.4), so it stands at
-the domain of return paths. `return_path` brings reports of late bounces here. `dmarc` is advice: large receivers ask
-for it. Each is judged on its own, and the sentence that comes with a state says what was found and what to do.
+`dkim` proves that the domain is the account's and holds the key of its signatures. `spf` lists the hosts that may send;
+receivers check it for the domain of the envelope sender (RFC 7208 section 2.4), so it belongs to the return-path
+domain. `return_path` routes asynchronous bounces to this service. `dmarc` is recommended: large mailbox providers
+expect it. Each record is checked on its own, and `detail` says what was found and what to do.
 """
 
 import ipaddress
@@ -15,9 +15,9 @@ from typing import Final, Literal
 from postroad.model import special_addresses
 from postroad.protocol.dns import dkim_record, dmarc_record, spf_record, tag_lists
 
-# The preference of the mail host in advice; any other will do.
+# The MX preference that is recommended; any other works.
 MX_PREFERENCE: Final = 10
-# What a sentence quotes of somebody's zone.
+# How much of a foreign DNS record a sentence quotes.
 QUOTED_CHARACTERS: Final = 300
 
 
@@ -31,7 +31,7 @@ class RecordPurpose(StrEnum):
 
 
 class RecordState(StrEnum):
-    """What DNS says of a record: `pending` before it was asked, `unknown` when it did not answer."""
+    """The result of the last check: `pending` before the first, `unknown` when DNS did not answer."""
 
     PENDING = "pending"
     OK = "ok"
@@ -41,13 +41,13 @@ class RecordState(StrEnum):
 
 
 ANSWERS: Final = (RecordState.OK, RecordState.MISSING, RecordState.WRONG, RecordState.UNKNOWN)
-# Without these, mail is refused or not delivered; the others are good to have.
+# Without these, mail is refused or not delivered; the others are recommended.
 REQUIRED: Final = frozenset({RecordPurpose.DKIM, RecordPurpose.SPF})
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What customers' records say of this installation; what it does not know is empty."""
+    """The values of this installation that customers' records contain; empty where unknown."""
 
     host: str
     spf: tuple[str, ...]
@@ -56,7 +56,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to publish. One that is `managed` is the operator's business. `value` is None when it is not known."""
+    """A record to publish. The operator publishes those that are `managed`. `value` is None when unknown."""
 
     purpose: RecordPurpose
     name: str
@@ -67,7 +67,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What DNS says of a record, in a sentence, and the texts of the same kind that stand there already."""
+    """The result for one record: its state, a sentence, and the records of its kind that DNS has."""
 
     state: RecordState
     detail: str
@@ -77,7 +77,7 @@ class Finding:
 def service(
     *, host: str, spf: str, source_addresses: Sequence[str], smarthost: str, return_path_domain: str
 ) -> Service:
-    """What the settings say. Mail through somebody else's host comes from addresses that only the operator knows."""
+    """The values from the settings. Behind a smarthost, only the operator knows the sending addresses."""
     name = host.lower().rstrip(".")
     full_name = name if "." in name else ""
     terms = tuple(spf.split())
@@ -87,7 +87,7 @@ def service(
 
 
 def _public_terms(addresses: Sequence[str]) -> tuple[str, ...]:
-    """Private addresses are not what receivers see."""
+    """Receivers never see private addresses."""
     parsed = [ipaddress.ip_address(address) for address in addresses]
     return tuple(f"ip{one.version}:{one}" for one in parsed if special_addresses.kind_of(one) is None)
 
@@ -107,7 +107,7 @@ def records(domain: str, *, dkim_name: str, dkim_value: str, service: Service) -
 
 
 def recommended_value(record: Record, finding: Finding, service: Service) -> str | None:
-    """What the record should say, given what stands there: a domain may have one SPF record only, so it is merged."""
+    """The value to publish. A domain may have only one SPF record, so ours is merged into an existing one."""
     if record.purpose is not RecordPurpose.SPF or record.value is None or not finding.found:
         return record.value
     if finding.state is RecordState.OK:
@@ -116,93 +116,93 @@ def recommended_value(record: Record, finding: Finding, service: Service) -> str
 
 
 def not_configured(record: Record) -> Finding:
-    """The service itself cannot say what should stand there."""
+    """The settings do not tell what the record should say."""
     setting = "domains.spf" if record.purpose is RecordPurpose.SPF else "delivery.hostname"
-    return Finding(RecordState.UNKNOWN, f"this service does not know its own part; its operator has to set {setting}")
+    return Finding(RecordState.UNKNOWN, f"not configured; the operator has to set {setting}")
 
 
 def no_answer(record: Record, detail: str) -> Finding:
     """DNS did not answer."""
-    return Finding(RecordState.UNKNOWN, f"DNS did not answer for {record.name} ({detail}); it will be asked again")
+    return Finding(
+        RecordState.UNKNOWN, f"DNS did not answer for {record.name} ({detail}); it is checked again automatically"
+    )
 
 
 def check_dkim(record: Record, texts: Sequence[str]) -> Finding:
     """Whether receivers will find the key (RFC 6376 section 3.6.1)."""
     if not texts:
-        return Finding(RecordState.MISSING, "there is no TXT record of this name; add it")
+        return Finding(RecordState.MISSING, "no TXT record with this name; add it")
     keys = [text for text in texts if "p" in (tag_lists.parse(_unescaped(text)) or {})]
     if not keys:
-        return Finding(RecordState.WRONG, "the TXT record there is no key; replace it by the value shown")
+        return Finding(RecordState.WRONG, "the TXT record is not a DKIM key; replace it with the value shown")
     if len(keys) > 1:
-        return Finding(
-            RecordState.WRONG, f"{len(keys)} keys stand there, and receivers take any; keep only the one shown"
-        )
+        return Finding(RecordState.WRONG, f"{len(keys)} keys found with this name; keep only the one shown")
     if keys[0] != _unescaped(keys[0]):
-        return Finding(RecordState.WRONG, "the text holds quotation marks or backslashes; enter it without them")
+        return Finding(RecordState.WRONG, "the value contains quotation marks or backslashes; enter it without them")
     problem = _key_problem(tag_lists.parse(keys[0]) or {}, tag_lists.parse(record.value or "") or {})
-    return Finding(RecordState.WRONG, problem) if problem else Finding(RecordState.OK, "the key is there")
+    return Finding(RecordState.WRONG, problem) if problem else Finding(RecordState.OK, "key found")
 
 
 def _unescaped(text: str) -> str:
-    """Zone files want marks that some forms take for a part of the text."""
+    """Some DNS forms keep the quoting of a zone file as part of the text."""
     return text.replace("\\", "").replace('"', "")
 
 
 def domain_appended_twice(record: Record, domain: str) -> Finding:
-    """The most common slip: a form that adds the domain by itself was given the whole name."""
+    """The most common mistake: the full name was entered where the DNS provider appends the domain."""
     short = record.name.removesuffix(f".{domain}")
-    return Finding(RecordState.MISSING, f"it stands at {record.name}.{domain}; enter the name as {short} there")
+    return Finding(RecordState.MISSING, f"found at {record.name}.{domain}; enter the name as {short}")
 
 
 def _key_problem(tags: dict[str, str], wanted: dict[str, str]) -> str | None:
     given, key = "".join(tags["p"].split()), wanted["p"]
     if not given:
-        return "the key there is empty, which means revoked; enter the value shown"
+        return "the key is empty, which means revoked; enter the value shown"
     if given != key:
         if key.startswith(given):
             return (
                 f"the key is cut off after {len(given)} of {len(key)} characters; "
-                "strings of one record are joined without blanks, two records are not joined at all"
+                "enter it as one record: strings of one record are joined, separate records are not"
             )
-        return "the key there is another one; replace it by the value shown"
+        return "found a different key; replace it with the value shown"
     if tags.get("v", "DKIM1") != "DKIM1" or ("v" in tags and next(iter(tags)) != "v"):
-        return "v=DKIM1 has to stand first"
+        return "v=DKIM1 must come first"
     if tags.get("k", "rsa") != "rsa":
-        return "k= has to be rsa"
+        return "k= must be rsa"
     if "h" in tags and "sha256" not in [one.strip() for one in tags["h"].split(":")]:
-        return "h= has to allow sha256; leave it away"
+        return "h= must allow sha256; remove it"
     if "s" in tags and not {"*", "email"} & {one.strip() for one in tags["s"].split(":")}:
-        return "s= has to allow email; leave it away"
+        return "s= must allow email; remove it"
     return None
 
 
 def check_return_path(record: Record, hosts: Sequence[tuple[int, str]], *, service: Service) -> Finding:
-    """Whether reports of late bounces come here: to the most preferred mail host (RFC 5321 section 5.1)."""
+    """Whether asynchronous bounces come here: to the most preferred mail host (RFC 5321 section 5.1)."""
     if not hosts:
-        detail = f"there is no MX record at {record.name}; add it, so that bounces can come back"
+        detail = f"no MX record at {record.name}; add it to receive bounces"
         return Finding(RecordState.MISSING, detail)
     best = min(preference for preference, _ in hosts)
     names = sorted(host for preference, host in hosts if preference == best)
     if service.host in names:
-        return Finding(RecordState.OK, "bounces come back to this service")
+        return Finding(RecordState.OK, "bounces are returned to this service")
     if names == [""]:
         return Finding(
-            RecordState.WRONG, f"{record.name} says that it takes no mail (RFC 7505); replace that MX record"
+            RecordState.WRONG, f"{record.name} has a null MX record (RFC 7505) and accepts no mail; replace it"
         )
     return Finding(
         RecordState.WRONG,
-        f"found {quoted(', '.join(names))}; mail is delivered, but bounces that come late go there and are not "
-        "noticed. Leave it so if the domain has mailboxes there",
+        f"found {quoted(', '.join(names))}; mail is delivered, but asynchronous bounces go there and are not "
+        "recorded. Keep it if the domain has mailboxes there",
     )
 
 
 def check_dmarc(place: str, texts: Sequence[str]) -> Finding | None:
-    """Whether a policy stands at one place; None when there is nothing, and the place above may have one."""
+    """The policy at one name; None when there is none, and the parent domain may have one."""
     found = [text for text in texts if dmarc_record.is_dmarc(text)]
     if not found:
         return None
     if len(found) > 1:
-        return Finding(RecordState.WRONG, f"{len(found)} DMARC records at {place}; receivers then use none: keep one")
+        return Finding(RecordState.WRONG, f"{len(found)} DMARC records at {place}, so receivers ignore them; keep one")
     try:
         policy = dmarc_record.policy(found[0])
     except dmarc_record.DmarcError as problem:
@@ -211,18 +211,18 @@ def check_dmarc(place: str, texts: Sequence[str]) -> Finding | None:
 
 
 def verified_by_another_account() -> Finding:
-    """The key is there, but the proof is not to be had."""
+    """The key is there, but the domain is verified by another account."""
     return Finding(
-        RecordState.OK, "the key is there, but another account has proven this domain; ask the operator to settle it"
+        RecordState.OK, "key found, but another account has verified this domain; ask the operator to resolve this"
     )
 
 
 def no_dmarc() -> Finding:
-    """Neither the domain nor one above it has a policy."""
-    return Finding(RecordState.MISSING, "there is no DMARC record; large receivers want one. Add it")
+    """Neither the domain nor a parent domain has a policy."""
+    return Finding(RecordState.MISSING, "no DMARC record; large mailbox providers expect one. Add it")
 
 
 def quoted(text: str) -> str:
-    """What somebody else wrote, fit for a terminal and for every store."""
+    """Foreign text, safe for a terminal and for every database."""
     shown = "".join(one if one.isprintable() else "?" for one in text[:QUOTED_CHARACTERS])
     return shown if len(text) <= QUOTED_CHARACTERS else f"{shown}…"

@@ -1,8 +1,8 @@
-"""When DNS is asked about a sender domain, and what its word about the key means for the proof.
+"""When the DNS of a sender domain is checked, and what the DKIM record means for its verification.
 
-A young domain is asked often, because somebody is waiting for it; an old one seldom. Whoever proved a domain by DNS and
-takes the key away has three days to put it back. A question without an answer changes nothing, and neither does DNS
-when an operator has vouched. All times are microseconds.
+A new domain is checked often, because somebody is waiting for it. A domain that DNS verified and whose record is gone
+has three days to restore it. A DNS failure changes nothing, and a domain that the operator verified is never changed by
+DNS. All times are microseconds.
 """
 
 from enum import StrEnum
@@ -11,20 +11,20 @@ from typing import Final
 from postroad.model import domain_records, times
 
 MINUTE: Final = 60 * times.SECOND
-# How long a key may be missing: a zone that was moved or restored wrongly on a Friday is repaired on Monday.
+# How long the record may be missing: a zone that breaks on Friday is repaired on Monday.
 GRACE_PERIOD: Final = 72 * times.HOUR
-# Up to which age an unproven domain is asked how often; after the last, once a week.
+# Check interval of an unverified domain up to this age; older ones are checked weekly.
 UNVERIFIED_CHECK_INTERVALS: Final = ((times.HOUR, 5 * MINUTE), (times.DAY, times.HOUR), (30 * times.DAY, times.DAY))
 LONG_UNVERIFIED_CHECK_INTERVAL: Final = 7 * times.DAY
-# One that was proven and fails is asked every hour, for as long as somebody may still repair it.
+# A failing domain is checked every hour while a repair is likely.
 FAILING_CHECK_INTERVAL: Final = times.HOUR
 FAILING_CHECK_PERIOD: Final = 30 * times.DAY
-# Domains that were added together are not all asked together.
+# Domains that were added together are not all checked together.
 JITTER: Final = 0.1
 
 
 class Change(StrEnum):
-    """What follows from a check."""
+    """The result of a check."""
 
     NONE = "none"
     VERIFIED = "proven"
@@ -36,7 +36,7 @@ class Change(StrEnum):
 def change(
     state: domain_records.RecordState, *, verified: bool, by_dns: bool, failing_since: int | None, now: int
 ) -> Change:
-    """What DNS's word about the key means for a domain as it stands."""
+    """What the state of the DKIM record changes for a domain."""
     is_there = state is domain_records.RecordState.OK
     if state is domain_records.RecordState.UNKNOWN or (verified and not by_dns):
         return Change.NONE
@@ -52,7 +52,7 @@ def change(
 def next_check(
     *, verified: bool, failing_since: int | None, created_at: int, check_hours: int, now: int, random_fraction: float
 ) -> int:
-    """When to ask again; `chance` lies between 0 and 1 and moves it by up to a tenth, either way."""
+    """When to check again; `random_fraction` (0 to 1) moves it by up to a tenth, either way."""
     if failing_since is not None and now - failing_since < FAILING_CHECK_PERIOD:
         delay = FAILING_CHECK_INTERVAL
     elif verified:

@@ -1,7 +1,7 @@
-"""Events: what receivers are told, and the bytes that tell it.
+"""Webhook events and their JSON.
 
-The bytes of an event are made once, here; retries and replays send the same ones, and the signature is over them. Empty
-members are left out. Text that came from elsewhere is cut, and JSON escapes what is left of it.
+The bytes of an event are made once, here; retries and replays send the same ones, and the signature covers them. Empty
+members are omitted. Foreign text is truncated.
 """
 
 from enum import StrEnum
@@ -25,7 +25,7 @@ class EventType(StrEnum):
     TEST = "webhook.test"
 
 
-# What an endpoint can subscribe to. A test is sent to whoever asks for it.
+# What an endpoint can subscribe to. A test event is sent on request.
 SUBSCRIBABLE: Final = (EventType.DELIVERED, EventType.BOUNCED, EventType.FAILED)
 OF_STATUS: Final = {
     mail.RecipientStatus.DELIVERED: EventType.DELIVERED,
@@ -48,7 +48,7 @@ class Data(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """The envelope. Receivers deduplicate on `id`."""
+    """The event. Endpoints deduplicate by `id`."""
 
     id: str
     type: EventType
@@ -71,7 +71,7 @@ def ping(event_id: str, *, created_at: int) -> bytes:
 def recipient(
     *, email_id: str, recipient_id: str, to: str, sender: str, subject: str, smtp_code: int | None, response: str
 ) -> Data:
-    """What an event tells of a recipient, long texts cut."""
+    """The data of a recipient, with long texts truncated."""
     return Data(
         email_id=email_id,
         recipient_id=recipient_id,

@@ -1,7 +1,7 @@
-"""Opaque ids: a prefix that says what it names, then 28 hex digits that sort by time.
+"""Opaque ids: a prefix for the kind, then 28 hexadecimal digits that sort by time.
 
-Fourteen digits are microseconds since 1970 (enough until the year 4253), fourteen are random (56 bits). Ids made in one
-microsecond on many hosts still differ, and a list in id order is a list in time order, so a cursor is just an id.
+Fourteen digits are microseconds since 1970 (enough until the year 4253), fourteen are random (56 bits). Ids made in the
+same microsecond on many hosts still differ, and a list in id order is a list in time order, so a cursor is just an id.
 """
 
 import re
@@ -39,5 +39,5 @@ def make(prefix: str, *, now: int, entropy: bytes) -> str:
 
 
 def is_identifier(text: str, prefix: str) -> bool:
-    """Whether the text could be an id of this kind; a cheap check before asking the store."""
+    """Whether the text could be an id of this kind; a cheap check before asking the database."""
     return text.startswith(prefix) and _SHAPE.fullmatch(text) is not None

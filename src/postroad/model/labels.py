@@ -1,7 +1,7 @@
-"""Names that people give to their things: accounts, credentials, keys. One plain line that cannot deceive who reads it.
+"""Display names of accounts, credentials and keys: one plain line that cannot deceive its reader.
 
-The pattern says the same to JSON Schema and to `check`, which every door uses, so that no name is fine in one place and
-refused in another. Refused are control characters, Unicode's line breaks and the marks that turn the direction of text.
+JSON Schema and `check` share one pattern, so that no name is valid in one place and refused in another. Refused are
+control characters, Unicode line breaks and bidirectional marks.
 """
 
 import re
@@ -19,7 +19,7 @@ SCHEMA_PATTERN: Final = f"^[^{header_text.UNSEEN}]+$"
 NAME: Final = msgspec.Meta(
     min_length=1,
     max_length=MAX_CHARACTERS,
-    description="A name for people: one plain line.",
+    description="A display name: one plain line.",
     extra_json_schema={"pattern": SCHEMA_PATTERN},
 )
 
@@ -27,5 +27,5 @@ NAME: Final = msgspec.Meta(
 def check(field: str, text: str, *, limit: int = MAX_CHARACTERS) -> str:
     """The name, or InvalidRequest with the name of the field."""
     if not 1 <= len(text) <= limit or not _PLAIN.fullmatch(text):
-        raise errors.InvalidRequest(f"{field}: 1 to {limit} characters on one line, without control characters")
+        raise errors.InvalidRequest(f"{field}: must be 1 to {limit} characters on one line, without control characters")
     return text

@@ -1,8 +1,8 @@
-"""When the leases of others are over, by a wall clock that may be set forwards.
+"""When leases of other workers expire, by a wall clock that may be set forward.
 
-A clock that jumps by an hour makes every lease look over, of workers too that are alive. Those renew within a part of a
-lease. So a jump is not believed before a whole lease has passed by a clock that nobody sets: by then only the dead have
-not renewed. Until then time goes on from where it was. A clock that is set back is believed at once: leases only last
+After a jump of an hour every lease looks expired, even those of live workers, which renew within a fraction of a lease.
+So a jump is trusted only after a whole lease has passed on the monotonic clock: by then only dead workers have not
+renewed. Until then time continues from before the jump. A clock that is set back is trusted at once: leases only last
 longer. All times are microseconds.
 """
 
@@ -10,21 +10,21 @@ from typing import Final
 
 from postroad.model import times
 
-# What a wall clock may gain unnoticed: less than the part of a lease in which it is renewed.
+# What a wall clock may gain unnoticed: less than the renewal interval.
 TOLERANCE: Final = 2 * times.SECOND
 
 
 class LeaseClock:
-    """Judges leases that last so long."""
+    """Decides when leases of this length have expired."""
 
     def __init__(self, lease: int) -> None:
         self._lease = lease
-        # How far the wall clock is ahead of the steady one, as far as it is believed.
+        # How far the wall clock is ahead of the monotonic one, as far as it is trusted.
         self._ahead: int | None = None
         self._jumped_at: int | None = None
 
     def expired_before(self, *, now: int, monotonic: float) -> int:
-        """Leases that end by this time are over. `steady` is in seconds, by a clock that nobody sets."""
+        """Leases that end by this time have expired. `monotonic` is in seconds."""
         since = round(monotonic * times.SECOND)
         ahead = now - since
         if self._ahead is None or ahead <= self._ahead + TOLERANCE:

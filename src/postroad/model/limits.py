@@ -1,4 +1,4 @@
-"""The limits of a send, in one place, so that schemas, rules and documentation (docs/api.md) cannot disagree."""
+"""The limits of a submission, in one place, so that schemas, validation and docs/api.md agree."""
 
 from typing import Final
 

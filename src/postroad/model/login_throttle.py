@@ -1,10 +1,9 @@
-"""How repeated failures to prove who one is are slowed: for a name tried from one network, and for that network.
+"""Throttling of failed logins: per name and network, and per network.
 
-A few failures are free, because people mistype; then one more attempt is allowed each interval. The state of a counter
-is one number, the time at which everything counted is forgotten, so a counter needs no timer and no list. An attempt
-that is not allowed is not counted: nobody can lock somebody else out for longer by insisting. So no counter lasts for
-longer than its free failures; one that seems to was kept while the clock was set back, and says nothing any more. All
-times are microseconds.
+A few failures are free, because people mistype; then one more attempt is allowed per interval. A counter is one number,
+the time at which all its failures are forgotten, so it needs no timer and no list. An attempt that is not allowed is
+not counted: nobody can extend somebody else's lockout by repeating. A counter that seems to last longer than its free
+failures was stored before the clock was set back and is ignored. All times are microseconds.
 """
 
 import functools
@@ -20,15 +19,15 @@ IPV6_NETWORK_BITS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class FailureLimit:
-    """So many failures at once, and how long until one of them is forgotten."""
+    """The free failures, and how long until one of them is forgotten."""
 
     free: int
     interval: int
 
 
-# 5 at once and 1,440 a day: hopeless against a password of eight characters, soon over for a person who remembers it.
+# 5 at once and 1,440 a day: useless for guessing a password of eight characters, a short wait for its owner.
 NAME: Final = FailureLimit(free=5, interval=60 * times.SECOND)
-# An office or a provider's gateway is one address, so it gets room; trying one password on many names stays slow.
+# An office or a provider's gateway is one address, so its limit is higher; one password tried on many names stays slow.
 NETWORK: Final = FailureLimit(free=100, interval=3 * times.SECOND)
 
 
@@ -43,7 +42,7 @@ def count(policy: FailureLimit, *, clear_at: int, now: int) -> int:
 
 
 def _credible(policy: FailureLimit, clear_at: int, *, now: int) -> int:
-    # Twice as long as it can be: a clock that is set back by a little forgives nobody.
+    # Twice the maximum: setting the clock back a little resets no counter.
     return clear_at if clear_at - now <= 2 * policy.free * policy.interval else now
 
 
@@ -52,10 +51,10 @@ def withdraw(policy: FailureLimit, *, clear_at: int) -> int:
     return clear_at - policy.interval
 
 
-# Asked several times for every connection; parsing an address takes longer than anything else about it.
+# Called several times per connection; parsing the address is the expensive part.
 @functools.lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
-    """What is counted as one client: an IPv4 address, an IPv6 /64, or the text itself when it is no address."""
+    """What counts as one client: an IPv4 address, an IPv6 /64, or the text itself when it is not an address."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

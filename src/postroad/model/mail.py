@@ -1,4 +1,4 @@
-"""A message as a door hands it in, and the words for its states (docs/api.md, "Read")."""
+"""A message as it is submitted, and its states (docs/api.md, "Read")."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -10,7 +10,7 @@ TemplateValue = str | int | float | bool
 
 
 class Source(StrEnum):
-    """The door a message came through."""
+    """How a message was submitted."""
 
     API = "api"
     SMTP = "smtp"
@@ -27,7 +27,7 @@ class MessageStatus(StrEnum):
 
 
 class RecipientStatus(StrEnum):
-    """Where a recipient is; a state in `FINAL` never changes."""
+    """The state of a recipient; a state in `FINAL` never changes."""
 
     QUEUED = "queued"
     DEFERRED = "deferred"
@@ -40,7 +40,7 @@ FINAL: Final = (RecipientStatus.DELIVERED, RecipientStatus.BOUNCED, RecipientSta
 
 
 class BillingStatus(StrEnum):
-    """`reserved` until final; then `settled`, or `released` when the credit went back."""
+    """`reserved` until final; then `settled`, or `released` when the credit was returned."""
 
     RESERVED = "reserved"
     SETTLED = "settled"
@@ -48,7 +48,7 @@ class BillingStatus(StrEnum):
 
 
 class Attachment(msgspec.Struct, frozen=True):
-    """A file as the caller gave it; `content` is still base64."""
+    """An attachment as submitted; `content` is still base64."""
 
     filename: str
     content: str
@@ -57,11 +57,11 @@ class Attachment(msgspec.Struct, frozen=True):
 
 
 class RawMessage(msgspec.Struct, frozen=True):
-    """A finished message with its envelope, as it came over SMTP. Nothing is checked yet.
+    """A complete message with its envelope, as received over SMTP. Nothing is validated yet.
 
-    An empty `sender` is the null reverse-path; `trace` is the value of the Received field that the door adds;
-    `is_utf8` says that the client asked for SMTPUTF8 (RFC 6531). `is_of_lines` says that the door has looked for a bare
-    CR or LF in the content, and there is none.
+    An empty `sender` is the null reverse-path; `trace` is the value of the Received field that the listener adds;
+    `is_utf8` means that the client asked for SMTPUTF8 (RFC 6531). `has_only_crlf` means that the listener has checked
+    the content for bare CR and LF and found none.
     """
 
     sender: str
@@ -73,7 +73,7 @@ class RawMessage(msgspec.Struct, frozen=True):
 
 
 class SendRequest(msgspec.Struct, frozen=True):
-    """What a caller wants sent: the fields of `POST /emails`, with lone values made lists. Nothing is checked yet."""
+    """A submission: the fields of `POST /emails`, single values as lists. Nothing is validated yet."""
 
     sender: str
     to: tuple[str, ...]

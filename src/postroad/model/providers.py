@@ -1,15 +1,18 @@
-"""Which mailbox provider stands behind a mail host, by the end of the host's name.
+"""The mailbox provider of a mail host, by the suffix of the host's name.
 
-Thousands of domains share a provider's hosts and its patience, so they share a pool. The names are those of the
-`pools` section of the settings.
+Thousands of domains share a provider's hosts and its rate limits, so they share a provider queue.
+The names are the keys of the `[providers]` settings.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
 OTHERS: Final = "others"
-# Where all mail goes the same way.
+# All mail goes to one next hop.
 SMARTHOST: Final = "smarthost"
+PROVIDERS: Final = ("google", "microsoft", "yahoo", "apple", SMARTHOST, OTHERS)
+# The label of an outcome without a provider queue: decided without an attempt, or no route was found.
+NO_PROVIDER: Final = "none"
 
 SUFFIXES: Final = {
     "google.com": "google",
@@ -39,6 +42,13 @@ def of_host(name: str) -> str:
 
 
 def of_hosts(names: Iterable[str]) -> str:
-    """The provider behind all of them. Somebody else's filter before a provider's mailboxes is not the provider."""
+    """The provider of all of them. A third-party filter in front of a provider's mailboxes is not the provider."""
     found = {of_host(name) for name in names}
     return found.pop() if len(found) == 1 else OTHERS
+
+
+def label_of(provider_queue: str) -> str:
+    """The provider that a provider queue is counted under; queues of unlisted hosts count as `others`."""
+    if not provider_queue:
+        return NO_PROVIDER
+    return provider_queue if provider_queue in PROVIDERS else OTHERS

@@ -1,4 +1,4 @@
-"""The receipt: what a caller is told when a message is accepted (docs/api.md, "Send").
+"""The receipt: the response to an accepted submission (docs/api.md, "Send").
 
 It is encoded once, stored with the message, and sent again byte for byte when its idempotency key is replayed.
 """
@@ -9,7 +9,7 @@ import msgspec
 
 
 class AttachmentReceipt(msgspec.Struct, frozen=True):
-    """An attachment as it was understood; `size` is the decoded size in bytes."""
+    """An attachment as accepted; `size` is the decoded size in bytes."""
 
     filename: str
     content_type: str
@@ -18,7 +18,7 @@ class AttachmentReceipt(msgspec.Struct, frozen=True):
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """An accepted message. Addresses come back as they were written."""
+    """An accepted message. Addresses are returned as written."""
 
     id: str
     status: Literal["queued"] = "queued"

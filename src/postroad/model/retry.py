@@ -1,9 +1,9 @@
-"""When a recipient is tried again, and when no more: the schedule, its jitter and what a destination asks for.
+"""The retry schedule of a recipient: delays, jitter, and the time that a receiving server asks for.
 
-A schedule is the seconds from a failed attempt to the next one. There is one attempt more than there are delays; then
-the recipient has failed. A destination that names a time is never asked before it. It can make a delay longer, never
-shorter, so that the schedule stays the least that is waited; and it cannot hold mail for longer than four hours at a
-time, so that a typing mistake there does not park mail for a week here. All results are microseconds.
+A schedule is the seconds from a failed attempt to the next one. There is one more attempt than there are delays; then
+the recipient has expired. A server that names a time is not contacted before it. It can make a delay longer, never
+shorter, and by no more than four hours, so that a wrong value there does not hold mail for a week. All results are
+microseconds.
 """
 
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from typing import Final
 
 from postroad.model import times
 
-# Messages that failed together do not all come back together.
+# Messages that failed together are not all retried together.
 JITTER: Final = 0.1
-# The longest wait that a destination can ask for. Greylisting asks for minutes; limits by the hour ask for an hour.
+# The longest delay that a server can ask for. Greylisting asks for minutes, hourly limits for an hour.
 MAX_RETRY_AFTER_SECONDS: Final = 4 * 60 * 60
 
 
 def delay(schedule: Sequence[int], attempts: int, *, random_fraction: float, retry_after: int | None) -> int | None:
     """How long to wait after the last of `attempts` attempts; None when the schedule is over.
 
-    `chance` lies between 0 and 1 and moves the delay of the schedule by up to a tenth, either way. What the destination
-    asks for, `retry_after` seconds, is moved upwards only.
+    `random_fraction` (0 to 1) moves the scheduled delay by up to a tenth, either way. The `retry_after` seconds that
+    the server asks for are only moved upwards.
     """
     if attempts < 1:
         raise ValueError("a delay follows an attempt, and none was made")
@@ -35,8 +35,8 @@ def delay(schedule: Sequence[int], attempts: int, *, random_fraction: float, ret
 
 
 def lifetime(schedule: Sequence[int]) -> int:
-    """After how long a recipient has failed that could never be tried because its destination was blocked all along.
+    """After how long a recipient expires that could never be attempted because its destination was blocked.
 
-    It is the longest that a schedule can take when nobody asks for more.
+    It is the longest time that the schedule can take without `retry_after`.
     """
     return round(sum(schedule) * (1 + JITTER) * times.SECOND)

@@ -1,10 +1,9 @@
-"""The small language of the search box: `to:ada@example.org status:failed after:2d invoice`.
+"""The query language of the search box: `to:ada@example.org status:failed after:2d invoice`.
 
-A query is terms with blanks between. A term is `name:value` or a bare word: an address means `to:`, the id of a message
-`id:`, and every other word has to be in the subject, without regard to the case of ASCII letters. Whatever stands in
-double quotes is taken as it is, blanks included; a double quote among it is written twice. All terms have to hold.
-`format` writes a query back, so that a page can take single terms out. Spans of time stay as they were written, so that
-a link to "the last two hours" stays one.
+A query is a list of terms separated by spaces, and all of them have to match. A term is `name:value` or a bare word: an
+address means `to:`, a message id `id:`, and any other word has to be in the subject, ignoring the case of ASCII
+letters. Text in double quotes is taken literally; a double quote in it is written twice. `format` writes a query back,
+so that a page can remove single terms. Relative times stay relative, so that a link to "the last two hours" stays one.
 """
 
 import difflib
@@ -21,27 +20,27 @@ from postroad.protocol.mime import header_text
 
 # Longer than anybody types, and short enough for the address of a page.
 MAX_CHARACTERS: Final = 500
-# Each is looked for in every subject that is examined. Who pastes a subject puts it in quotes: that is one.
+# Each is searched in every subject that is examined. A pasted subject in quotes counts as one.
 MAX_WORDS: Final = 5
 
-# What it is called, what it finds, and an example: the help beside the search box.
+# Filter, what it finds, and an example: the help beside the search box.
 HELP: Final[tuple[tuple[str, str, str], ...]] = (
-    ("to:", "mail to this address; the bare address does the same", "to:ada@example.org"),
-    ("from:", "mail from this address", "from:shop@example.com"),
+    ("to:", "messages to this address; the address alone works too", "to:ada@example.org"),
+    ("from:", "messages from this address", "from:shop@example.com"),
     ("status:", "queued, delivered, partial or failed", "status:failed"),
-    ("tag:", "mail with exactly this tag", 'tag:"black friday"'),
-    ("source:", "how it came in: api, smtp or test", "source:smtp"),
-    ("id:", "the message with this id; the bare id does the same", "id:em_0654c3a1f2b4c80123456789abcd"),
-    ("after:", "accepted at this time or later: a day, a time, or how long ago", "after:2d"),
+    ("tag:", "messages with exactly this tag", 'tag:"black friday"'),
+    ("source:", "how the message was submitted: api, smtp or test", "source:smtp"),
+    ("id:", "the message with this id; the id alone works too", "id:em_0654c3a1f2b4c80123456789abcd"),
+    ("after:", "accepted at this time or later: a date, a time or an age", "after:2d"),
     ("before:", "accepted before this time", "before:2026-11-02T10:00Z"),
-    ("words", "all of them in the subject; in quotes, next to each other", 'invoice "second reminder"'),
+    ("words", "words in the subject; a phrase in double quotes", 'invoice "second reminder"'),
 )
 
 _NAME: Final = re.compile(r"([A-Za-z_]+):")
 _QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"(?!")')
 _BARE: Final = re.compile(r"\S+")
 _BLANKS: Final = re.compile(r"\s*")
-# What no subject, tag or address holds, but for the blanks among it; PostgreSQL cannot even be asked for some of it.
+# No subject, tag or address contains these; PostgreSQL cannot even take some of them as a parameter.
 _UNSEEN: Final = re.compile(rf"(?!\s)[{header_text.UNSEEN}\ud800-\udfff]")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _WITHOUT_SECONDS: Final = re.compile(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2})([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
@@ -51,7 +50,7 @@ _TO_LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 class QueryError(errors.InvalidRequest):
-    """The text is no query; what is wrong stands in it from `start` to `end`, counted in characters."""
+    """The text is not a valid query; the error is at characters `start` to `end`."""
 
     def __init__(self, message: str, start: int, end: int) -> None:
         super().__init__(f"search: {message}")
@@ -61,7 +60,7 @@ class QueryError(errors.InvalidRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What to look for; None and no words look for everything. `after` and `before` are as written: see `moment`."""
+    """What to search for; empty fields match everything. `after` and `before` are as written: see `moment`."""
 
     to: str | None = None
     sender: str | None = None
@@ -74,7 +73,7 @@ class Query:
     words: tuple[str, ...] = ()
 
 
-# `from` is a word of Python.
+# `from` is a keyword in Python.
 _FIELDS: Final = {
     ("from" if field.name == "sender" else field.name): field.name for field in fields(Query) if field.name != "words"
 }
@@ -82,7 +81,7 @@ _FIELDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A term and where it stands; a bare word has no name."""
+    """A term and its position; a bare word has no name."""
 
     name: str | None
     value: str
@@ -95,12 +94,12 @@ class _Term:
 
 
 def parse(text: str) -> Query:
-    """The query that the text says, or a QueryError that says what to change."""
+    """The query, or a QueryError that says what to change."""
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"at most {MAX_CHARACTERS} characters", MAX_CHARACTERS, len(text))
     unseen = _UNSEEN.search(text)
     if unseen is not None:
-        raise QueryError(f"take out the invisible character U+{ord(unseen[0]):04X}", unseen.start(), unseen.end())
+        raise QueryError(f"remove the invisible character U+{ord(unseen[0]):04X}", unseen.start(), unseen.end())
     given: dict[str, str] = {}
     words: dict[str, None] = {}
     for term in _terms(text):
@@ -108,25 +107,25 @@ def parse(text: str) -> Query:
         if name is None:
             words[term.value.translate(_TO_LOWER)] = None
             if len(words) > MAX_WORDS:
-                raise term.wrong(f"at most {MAX_WORDS} words; those that stand together count as one in double quotes")
+                raise term.wrong(f"at most {MAX_WORDS} words; a phrase in double quotes counts as one")
         elif name not in _FIELDS:
             raise term.wrong(_unknown(name))
         elif _FIELDS[name] in given:
-            raise term.wrong(f"{name}: is there twice; leave one of them")
+            raise term.wrong(f"{name}: is given twice; remove one")
         else:
             given[_FIELDS[name]] = _value(name, term)
     return Query(**given, words=tuple(words))  # type: ignore[arg-type]
 
 
 def format(query: Query) -> str:  # noqa: A001 - the counterpart of `parse`, and always called by its module's name
-    """A text that `parse` makes the same query of."""
+    """The text that `parse` turns into the same query."""
     named = [(name, getattr(query, field)) for name, field in _FIELDS.items()]
     terms = [f"{name}:{_written(value)}" for name, value in named if value is not None]
     return " ".join([*terms, *map(_written_word, query.words)])
 
 
 def moment(text: str, *, now: int) -> int:
-    """The time that `after:` or `before:` names: a day (from its midnight on, UTC), a time, or how long ago."""
+    """The time that `after:` or `before:` names: a date (its midnight, UTC), a time or an age."""
     span = _SPAN.fullmatch(text)
     if span is not None:
         return max(0, now - int(span[1]) * _UNITS[span[2]])
@@ -150,7 +149,7 @@ def _terms(text: str) -> Iterator[_Term]:
         if not value.strip():
             raise QueryError(_empty(name), start, end)
         if is_quoted and _BARE.match(text, end):
-            raise QueryError("a blank has to follow the closing double quote", start, end + 1)
+            raise QueryError("a space must follow the closing double quote", start, end + 1)
         yield _Term(name, value, is_quoted, start, end)
         start = _skip_blanks(text, end)
 
@@ -162,12 +161,12 @@ def _skip_blanks(text: str, start: int) -> int:
 
 def _empty(name: str | None) -> str:
     if name is None:
-        return "there is nothing between the double quotes"
-    return f"{name}: needs a value behind it" if name in _FIELDS else _unknown(name)
+        return "the double quotes are empty"
+    return f"{name}: needs a value" if name in _FIELDS else _unknown(name)
 
 
 def _implied_field(term: _Term) -> str | None:
-    """The name that a bare word stands for."""
+    """The filter that a bare word implies."""
     if term.is_quoted:
         return None
     if identifiers.is_identifier(term.value, identifiers.MESSAGE):
@@ -186,8 +185,8 @@ def _is_address(text: str) -> bool:
 def _unknown(name: str) -> str:
     nearest = difflib.get_close_matches(name, _FIELDS, n=1)
     known = ", ".join(f"{field}:" for field in _FIELDS)
-    advice = f"did you mean {nearest[0]}:?" if nearest else f"use one of {known}."
-    return f"there is no {name}: to search by; {advice} To look for it in the subject, put it in double quotes"
+    advice = f"did you mean {nearest[0]}:?" if nearest else f"use one of {known}"
+    return f"unknown filter {name}: ({advice}). To search the subject for it, put it in double quotes"
 
 
 def _value(name: str, term: _Term) -> str:
@@ -218,12 +217,12 @@ def _one_of(kind: type[mail.MessageStatus] | type[mail.Source], value: str) -> s
     try:
         return kind(value.lower())
     except ValueError:
-        raise ValueError(f"has to be one of {', '.join(kind)}") from None
+        raise ValueError(f"must be one of {', '.join(kind)}") from None
 
 
 def _checked_id(value: str) -> str:
     if not identifiers.is_identifier(value, identifiers.MESSAGE):
-        raise ValueError("is not the id of a message; those are em_ and 28 digits from 0 to f")
+        raise ValueError("is not a message id; message ids are em_ and 28 hexadecimal digits")
     return value
 
 
@@ -232,7 +231,7 @@ def _checked_moment(value: str) -> str:
         moment(value, now=0)
     except ValueError:
         raise ValueError(
-            "has to be a day like 2026-11-01, a time like 2026-11-01T10:00Z, or how long ago, like 30m, 2h, 3d or 1w"
+            "must be a date like 2026-11-01, a time like 2026-11-01T10:00Z, or an age like 30m, 2h, 3d or 1w"
         ) from None
     return value
 
@@ -242,7 +241,7 @@ def _written(value: str) -> str:
 
 
 def _written_word(word: str) -> str:
-    """A word that would mean something else without quotes gets them."""
+    """A word that would have another meaning without quotes gets them."""
     means_more = _NAME.match(word) or _is_address(word) or identifiers.is_identifier(word, identifiers.MESSAGE)
     return _quoted(word) if means_more else _written(word)
 

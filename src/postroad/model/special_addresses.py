@@ -1,8 +1,8 @@
-"""Addresses that are no public host's: the special-purpose registries of IANA (RFC 6890) and what else is not unicast.
+"""Addresses that are not public hosts: IANA's special-purpose registries (RFC 6890) and everything that is not unicast.
 
-The tables are written out because the standard library's idea of a global address is another one: it takes multicast,
-site-local addresses, and private addresses that hide in IPv6 for global. The first network that holds an address names
-it. Mail may go to more places than a webhook may: see `destinations.why_forbidden`.
+The tables are explicit because the standard library has another definition of a global address: it includes multicast,
+site-local addresses and private addresses embedded in IPv6. The first matching network decides. Mail may go to more
+addresses than webhooks: see `destinations.why_forbidden`.
 """
 
 import ipaddress
@@ -22,12 +22,12 @@ _IPV4: Final = tuple(
         ("168.63.129.16/32", "a provider's internal address"),  # Azure's platform, on every virtual machine
         ("172.16.0.0/12", "a private address"),  # RFC 1918
         ("192.0.0.0/24", "a reserved address"),  # RFC 6890 section 2.1
-        ("192.0.2.0/24", "an address for documentation"),  # RFC 5737
+        ("192.0.2.0/24", "a documentation address"),  # RFC 5737
         ("192.88.99.0/24", "a reserved address"),  # relays of 6to4, RFC 7526
         ("192.168.0.0/16", "a private address"),  # RFC 1918
-        ("198.18.0.0/15", "an address for benchmarks"),  # RFC 2544
-        ("198.51.100.0/24", "an address for documentation"),  # RFC 5737
-        ("203.0.113.0/24", "an address for documentation"),  # RFC 5737
+        ("198.18.0.0/15", "a benchmarking address"),  # RFC 2544
+        ("198.51.100.0/24", "a documentation address"),  # RFC 5737
+        ("203.0.113.0/24", "a documentation address"),  # RFC 5737
         ("224.0.0.0/4", "a multicast address"),  # RFC 5771
         ("255.255.255.255/32", "the broadcast address"),  # RFC 8190
         ("240.0.0.0/4", "a reserved address"),  # RFC 1112 section 4
@@ -38,14 +38,14 @@ _IPV6: Final = tuple(
     for network, kind in (
         ("::/128", "an address of this host"),  # RFC 4291 section 2.5.2
         ("::1/128", "a loopback address"),  # RFC 4291 section 2.5.3
-        ("::/96", "an IPv4 address inside an IPv6 address"),  # RFC 4291 section 2.5.5.1
-        ("64:ff9b::/96", "an IPv4 address inside an IPv6 address"),  # NAT64, RFC 6052
-        ("64:ff9b:1::/48", "an IPv4 address inside an IPv6 address"),  # NAT64, RFC 8215
-        ("2001::/32", "an IPv4 address inside an IPv6 address"),  # Teredo, RFC 4380
+        ("::/96", "an IPv6 address that embeds an IPv4 address"),  # RFC 4291 section 2.5.5.1
+        ("64:ff9b::/96", "an IPv6 address that embeds an IPv4 address"),  # NAT64, RFC 6052
+        ("64:ff9b:1::/48", "an IPv6 address that embeds an IPv4 address"),  # NAT64, RFC 8215
+        ("2001::/32", "an IPv6 address that embeds an IPv4 address"),  # Teredo, RFC 4380
         ("2001::/23", "a reserved address"),  # benchmarks, ORCHID and other protocols, RFC 2928
-        ("2001:db8::/32", "an address for documentation"),  # RFC 3849
-        ("2002::/16", "an IPv4 address inside an IPv6 address"),  # 6to4, RFC 3056
-        ("3fff::/20", "an address for documentation"),  # RFC 9637
+        ("2001:db8::/32", "a documentation address"),  # RFC 3849
+        ("2002::/16", "an IPv6 address that embeds an IPv4 address"),  # 6to4, RFC 3056
+        ("3fff::/20", "a documentation address"),  # RFC 9637
         ("fc00::/7", "a private address"),  # RFC 4193
         ("fe80::/10", "a link-local address"),  # RFC 4291 section 2.5.6
         ("fec0::/10", "a private address"),  # site-local, RFC 3879
@@ -57,7 +57,7 @@ _PUBLIC_IPV6: Final = ipaddress.IPv6Network("2000::/3")
 
 
 def kind_of(address: IpAddress) -> str | None:
-    """What a special address is, in words; None when it can be a public host's."""
+    """The kind of a special address; None when it can be a public host."""
     if isinstance(address, ipaddress.IPv4Address):
         return next((kind for network, kind in _IPV4 if address in network), None)
     for network, kind in _IPV6:

@@ -1,10 +1,10 @@
-"""How a recipient and a message stand after results: the tables of docs/interface.md, "States and transitions"."""
+"""Status and billing of recipients and messages: the tables of docs/interface.md, "States and transitions"."""
 
 from typing import Final
 
 from postroad.model import mail
 
-# A credit is returned by a bounce only; it is held until there is a final result.
+# Only a bounce returns the credit; it is reserved until the result is final.
 BILLING: Final = {
     mail.RecipientStatus.QUEUED: mail.BillingStatus.RESERVED,
     mail.RecipientStatus.DEFERRED: mail.BillingStatus.RESERVED,

@@ -3,11 +3,10 @@
 The number is the theoretical arrival time: when the bucket would be full again. A request moves it by one interval;
 it is refused when that would put it further ahead than the burst allows. All times are microseconds.
 
-Hosts may share a bucket, though no two clocks agree. A shared bucket keeps the latest time that any host has seen, and
-its own time never runs back: a host that is behind counts from there. So it gets what is left like everybody else, and
-clocks that are apart by d let at most d's worth of requests more through, in a window of any length. That holds while
-they are apart by no more than MOST_CLOCK_DIFFERENCE; a time that is further ahead is not believed, so that a clock that
-is set back does not refuse what is lawful for longer than that.
+Hosts may share a bucket although their clocks differ. A shared bucket keeps the latest time that any host has seen, and
+its own time never goes back: a host that is behind counts from there. So clocks that differ by d let at most d's worth
+of additional requests through, in a window of any length. That holds up to MAX_CLOCK_SKEW; a time further ahead is
+ignored, so that a clock that was set back does not refuse valid requests for longer.
 """
 
 from dataclasses import dataclass, field
@@ -17,28 +16,28 @@ import msgspec
 
 from postroad.model import times
 
-# Clocks that are looked after differ by milliseconds. A time from further ahead was told by a clock that was wrong.
+# Synchronized clocks differ by milliseconds. A time further ahead came from a wrong clock.
 MAX_CLOCK_SKEW: Final = 2 * times.SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """So many requests a second in the long run, so many at once."""
+    """The long-term rate per second, and the burst."""
 
     rate: int
     burst: int
-    # Microseconds that one request is worth, and in which an empty bucket fills.
+    # Microseconds per request, and to fill an empty bucket.
     interval: int = field(init=False)
     window: int = field(init=False)
 
     def __post_init__(self) -> None:
-        # Rounded up, so that no rate is exceeded; one beyond a request a microsecond is no limit in practice.
+        # Rounded up, so that the rate is never exceeded.
         object.__setattr__(self, "interval", -(-times.SECOND // self.rate))
         object.__setattr__(self, "window", self.interval * self.burst)
 
 
 class RateDecision(msgspec.Struct, frozen=True):
-    """What became of one request: `full_at` is the bucket's new state, to be kept whether allowed or not."""
+    """The decision on one request: `full_at` is the bucket's new state, to be stored in either case."""
 
     allowed: bool
     full_at: int
@@ -47,7 +46,7 @@ class RateDecision(msgspec.Struct, frozen=True):
 
 
 class SharedBucket(msgspec.Struct, frozen=True):
-    """A bucket that several hosts share: when it is full again, and the latest time that one of them has seen."""
+    """A bucket shared by several hosts: when it is full again, and the latest time that any host has seen."""
 
     full_at: int = 0
     seen_at: int = 0
@@ -56,8 +55,8 @@ class SharedBucket(msgspec.Struct, frozen=True):
 def take(policy: RateLimit, *, full_at: int, now: int) -> RateDecision:
     """One request against a bucket that would be full at `full_at`.
 
-    No bucket needs longer than its window. One that seems to was kept while the clock was set back: it is empty, no
-    more, and does not refuse everybody until the clock is where it was.
+    No bucket needs longer than its window. One that seems to was stored before the clock was set back: it counts as
+    empty and does not refuse requests until the clock has caught up.
     """
     full_at = min(full_at, now + policy.window)
     start = max(full_at, now)
@@ -69,9 +68,9 @@ def take(policy: RateLimit, *, full_at: int, now: int) -> RateDecision:
 
 
 def take_shared(policy: RateLimit, bucket: SharedBucket, *, now: int) -> tuple[RateDecision, SharedBucket]:
-    """The same against a shared bucket. The verdict is in this host's time, the bucket in its own.
+    """The same against a shared bucket. The decision is in this host's time, the bucket in its own.
 
-    Who is behind waits for that as well: perhaps no other host moves the bucket's time on.
+    A host that is behind also waits for the difference: perhaps no other host advances the bucket's time.
     """
     there = _time_of(bucket, now=now)
     decision = take(policy, full_at=bucket.full_at, now=there)

@@ -1,7 +1,7 @@
-"""Times as callers see them: RFC 3339 in UTC, with milliseconds and `Z`. Inside, a time is microseconds since 1970.
+"""Times in the API: RFC 3339 in UTC, with milliseconds and `Z`. Internally a time is microseconds since 1970.
 
-`parse` reads what RFC 3339 section 5.6 allows, any offset and any number of digits after the second included; it knows
-leap seconds, and it clamps a time before 1970 to 1970, for nothing of ours is older.
+`parse` reads what RFC 3339 section 5.6 allows, including any offset, any number of fractional digits and leap seconds.
+A time before 1970 becomes 1970.
 """
 
 import datetime as dt
@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-# Microseconds: the unit of every time and every span inside.
+# Microseconds: the internal unit of every time and duration.
 SECOND: Final = 1_000_000
 HOUR: Final = 3600 * SECOND
 DAY: Final = 24 * HOUR
@@ -22,7 +22,7 @@ _SHAPE: Final = re.compile(
 )
 _LEAP_SECOND: Final = 60
 
-# How a schema says it; `format` is enough for every client generator.
+# For schemas; `format` is enough for every client generator.
 WireTime = Annotated[
     str,
     msgspec.Meta(
@@ -39,13 +39,13 @@ def day_of(time: int) -> int:
 
 
 def to_wire(microseconds: int) -> str:
-    """The time as callers see it."""
+    """The time as the API shows it."""
     moment = _EPOCH + dt.timedelta(microseconds=microseconds)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{microseconds % SECOND // 1000:03d}Z"
 
 
 def optional_to_wire(microseconds: int | None) -> str | None:
-    """The same for a time that may not have come."""
+    """The same for a time that may be missing."""
     return None if microseconds is None else to_wire(microseconds)
 
 
@@ -53,16 +53,16 @@ def parse(text: str) -> int:
     """Microseconds since 1970 of an RFC 3339 time; `ValueError` says what is wrong."""
     match = _SHAPE.fullmatch(text)
     if match is None:
-        raise ValueError("not an RFC 3339 time; write it like 2026-01-31T12:00:00Z, and '+' in an address as %2B")
+        raise ValueError("not an RFC 3339 time; write it like 2026-01-31T12:00:00Z, and '+' in a URL as %2B")
     year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
     fraction = int((match[7] or "")[:6].ljust(6, "0"))
     leap = second == _LEAP_SECOND
-    # The calendar of Python begins with year 1; everything before 1970 is clamped anyway, but has to be a date.
+    # Python's calendar begins with year 1; a time before 1970 is clamped anyway, but has to be valid.
     calendar_year = year or 2000
     try:
         moment = dt.datetime(calendar_year, month, day, hour, minute, second - leap, tzinfo=dt.UTC)
     except ValueError:
-        raise ValueError("there is no such day or time of day") from None
+        raise ValueError("no such date or time") from None
     if not year:
         return 0
     microseconds = (moment - _EPOCH) // _MICROSECOND + leap * SECOND + fraction - _offset(match) * SECOND
@@ -75,6 +75,6 @@ def _offset(match: re.Match[str]) -> int:
         return 0
     hours, minutes = int(match[9]), int(match[10])
     if hours > 23 or minutes > 59:  # noqa: PLR2004 - RFC 3339 section 5.6, time-hour and time-minute
-        raise ValueError("an offset is at most 23:59")
+        raise ValueError("the offset must be at most 23:59")
     seconds = hours * 3600 + minutes * 60
     return seconds if match[8] == "+" else -seconds

@@ -1,4 +1,4 @@
-"""How the connection to a destination has to be secured: data, decided by routing and obeyed by the connection."""
+"""The TLS policy of a connection to a mail host: chosen by routing, enforced by the connection."""
 
 from enum import StrEnum
 from typing import Final

@@ -1,8 +1,8 @@
-"""Warm-up: a young sender domain may send to so many recipients a day, more each day, until it is free.
+"""Warm-up: a daily cap on the recipients of a new sender domain that grows until there is none.
 
-Days are of UTC. A day counts when at least half of its cap was used; a day that used less is repeated, and days without
-mail are not days. The state is that of the last day with mail. A day that has begun goes on when a clock is set back:
-no clock and no host gives it a second time.
+Days are UTC days. A day counts when at least half of its cap was used; otherwise its cap applies again. Days without
+mail do not count. The state is that of the last day with mail. A day that has begun continues when a clock is set back,
+so that its cap is not granted twice.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ import msgspec
 
 from postroad.model import times
 
-# Hosts may see midnight at different moments. A day from further ahead was written by a clock that was wrong, and would
-# hold the domain back until it comes.
+# Hosts may see midnight at different moments. A day further ahead was written by a wrong clock and would block the
+# domain until then.
 MAX_DAYS_AHEAD: Final = 1
 
 
 class State(msgspec.Struct, frozen=True):
-    """The last day with mail (days since 1970), the place of its cap in the schedule, and the recipients so far."""
+    """The last day with mail (days since 1970), its step in the schedule, and the recipients so far."""
 
     day: int
     step: int
@@ -27,7 +27,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """How a domain stands: today's use and cap, and tomorrow's cap if nothing more is sent. None is without a cap."""
+    """Today's use and cap, and tomorrow's cap if nothing more is sent. None means no cap."""
 
     used: int
     cap: int | None
@@ -37,7 +37,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Step(StrEnum):
-    """Where a step of the schedule is."""
+    """The state of a step of the schedule."""
 
     DONE = "done"
     TODAY = "today"
@@ -47,7 +47,7 @@ class Step(StrEnum):
 class Day(msgspec.Struct, frozen=True, kw_only=True):
     """A step of the schedule: its number from 1 on, its cap, and its day (days since 1970).
 
-    Of those that are done the day is not known any more. How much was used is known of today alone.
+    The day of a completed step is not known; the use is known for today only.
     """
 
     number: int
@@ -58,7 +58,7 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def on_day(state: State | None, *, day: int, caps: Sequence[int]) -> State:
-    """The state as it is on a day, before anything is sent."""
+    """The state on a day, before anything is sent."""
     if state is None:
         return State(day, 0, 0)
     if day < state.day - MAX_DAYS_AHEAD:
@@ -69,42 +69,42 @@ def on_day(state: State | None, *, day: int, caps: Sequence[int]) -> State:
 
 
 def at(state: State | None, *, now: int, caps: Sequence[int]) -> State:
-    """The state as it is at a moment."""
+    """The state at a time."""
     return on_day(state, day=times.day_of(now), caps=caps)
 
 
 def cap(state: State, caps: Sequence[int]) -> int | None:
-    """The most that the state's day allows; None for a domain that is free."""
+    """The cap of the state's day; None after the warm-up."""
     return caps[state.step] if state.step < len(caps) else None
 
 
 def has_room(state: State, recipients: int, *, caps: Sequence[int]) -> bool:
-    """Whether so many recipients more are within the day's cap."""
+    """Whether this many more recipients are within the day's cap."""
     limit = cap(state, caps)
     return limit is None or state.used + recipients <= limit
 
 
 def use(state: State, recipients: int) -> State:
-    """The state after so many recipients more."""
+    """The state after this many more recipients."""
     return State(state.day, state.step, state.used + recipients)
 
 
 def view(state: State, caps: Sequence[int]) -> View:
-    """What to tell of a state."""
+    """A state for display."""
     tomorrow = State(state.day + 1, _next_step(state, caps), 0)
     return View(state.used, cap(state, caps), cap(tomorrow, caps), tomorrow.day * times.DAY)
 
 
 def calendar(state: State, caps: Sequence[int]) -> list[Day]:
-    """The schedule as it goes on if each day is used enough, the day after which is free; empty when today is free."""
+    """The schedule if each day is used enough; empty when there is no cap today."""
     if cap(state, caps) is None:
         return []
     days = []
-    for place, limit in enumerate(caps):
-        ahead = place - state.step
+    for step, limit in enumerate(caps):
+        ahead = step - state.step
         days.append(
             Day(
-                number=place + 1,
+                number=step + 1,
                 cap=limit,
                 day=state.day + ahead if ahead >= 0 else None,
                 used=state.used if ahead == 0 else None,

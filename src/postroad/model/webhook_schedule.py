@@ -1,8 +1,7 @@
-"""When a receiver is told again, and when no more.
+"""The retry schedule of webhook deliveries.
 
-A schedule is the seconds from the end of a failed attempt to the next one; there is one attempt more than there are
-delays. What a receiver asks for (Retry-After) changes nothing: the schedule is what its owner was promised. Results are
-microseconds.
+A schedule is the seconds from the end of a failed attempt to the next one; there is one more attempt than there are
+delays. Retry-After of an endpoint is ignored: the schedule is documented. Results are microseconds.
 """
 
 from collections.abc import Sequence
@@ -10,9 +9,9 @@ from typing import Final
 
 from postroad.model import times
 
-# Deliveries that failed together do not all come back together.
+# Deliveries that failed together are not all retried together.
 JITTER: Final = 0.1
-# Shorter delays are exact: somebody may be watching, and so little moves nothing apart.
+# Shorter delays are exact: somebody may be watching, and so little jitter spreads nothing.
 EXACT_BELOW_SECONDS: Final = 60
 
 
@@ -24,7 +23,7 @@ def attempts(schedule: Sequence[int]) -> int:
 def delay(schedule: Sequence[int], made: int, *, random_fraction: float) -> int | None:
     """How long to wait after the last of `made` attempts; None when the schedule is over.
 
-    `chance` lies between 0 and 1 and moves a delay by up to a tenth, either way.
+    `random_fraction` (0 to 1) moves a delay by up to a tenth, either way.
     """
     if made < 1:
         raise ValueError("a delay follows an attempt, and none was made")

@@ -1,8 +1,8 @@
-"""Where a webhook may go: the rules for its URL, and for every address that its host leads to.
+"""The SSRF guard of webhooks: rules for an endpoint's URL and for every address that its host resolves to.
 
-One guard for saving, pinging and telling. The text is read strictly (RFC 3986): what two readers could take for two
-different hosts is refused, so an accepted host is one public name or one address, and nothing else that a lenient
-reader makes of it. A URL that is accepted is in its normal form and can stand in a request as it is.
+The same rules apply to saving, testing and delivery. The URL is parsed strictly (RFC 3986): what two parsers could read
+as different hosts is refused, so an accepted host is one public name or one address. An accepted URL is normalized and
+can be used in a request as it is.
 """
 
 import ipaddress
@@ -34,13 +34,13 @@ _TARGET: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})
 _UNSAFE: Final = re.compile(r"[\s\x00-\x20\x7f-\x9f\\\ud800-\udfff]")
 _IPV4: Final = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})")
 _IPV6: Final = re.compile(r"[0-9A-Fa-f:.]+")
-# A name that ends like this is read as an IPv4 address by one reader or another: octal, hex, or with parts left out.
+# Some parsers read a name that ends like this as an IPv4 address: octal, hexadecimal or shortened.
 _NUMBER_AT_THE_END: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][^.]*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlRules:
-    """What an installation allows: networks and names of private receivers, or simply everything."""
+    """What an installation allows: networks and names of private endpoints, or everything."""
 
     allow_insecure: bool = False
     allow_private: Sequence[str] = ()
@@ -53,18 +53,18 @@ class UrlRules:
         object.__setattr__(self, "networks", tuple(network for network in found if network is not None))
 
     def allows_name(self, host: str) -> bool:
-        """Whether the operator has named this host, or a suffix of it, as a private receiver."""
+        """Whether the operator allows this host, or a suffix of it, as a private endpoint."""
         names = (entry.lower().rstrip(".") for entry in self.allow_private)
         return any(host == name or (name.startswith("*.") and host.endswith(name[1:])) for name in names)
 
     def is_own(self, host: str) -> bool:
-        """Whether this is a name of the service, or below one."""
+        """Whether this is a name of the service or a subdomain of one."""
         return any(is_below(host, name) for name in self.own_names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookUrl:
-    """A URL that was accepted, in its normal form. The host is in lower case and A-labels, without brackets."""
+    """An accepted URL, normalized. The host is in lower case and A-labels, without brackets."""
 
     url: str
     scheme: str
@@ -75,15 +75,15 @@ class WebhookUrl:
 
     @property
     def authority(self) -> str:
-        """What stands in the Host header (RFC 9110 section 7.2)."""
+        """The value of the Host header (RFC 9110 section 7.2)."""
         return _authority(self.scheme, self.host, self.port)
 
 
 def parse(url: str, rules: UrlRules) -> WebhookUrl:
-    """The receiver that a URL names. Raises InvalidRequest with what to do."""
+    """The checked URL. Raises InvalidRequest with what to do."""
     scheme, authority, rest = _parts(url)
     if scheme != "https" and not (scheme == "http" and rules.allow_insecure):
-        raise _refusal("webhooks go over TLS; write https://")
+        raise _refusal("must use HTTPS; write https://")
     host, port = _host_and_port(authority, scheme)
     literal = _literal(host)
     name = _name(host) if literal is None else str(literal)
@@ -104,7 +104,7 @@ def parse(url: str, rules: UrlRules) -> WebhookUrl:
 
 
 def why_blocked(address: str, host: str, rules: UrlRules) -> str | None:
-    """What is wrong with an address that a host leads to, such as `a private address`; None when nothing is."""
+    """Why an address of a host is blocked, such as `a private address`; None when it is allowed."""
     if rules.allow_insecure:
         return None
     ip = special_addresses.effective(ipaddress.ip_address(address))
@@ -120,30 +120,30 @@ def is_local_host(host: str) -> bool:
 
 
 def is_below(host: str, name: str) -> bool:
-    """Whether a host has this name, or one below it."""
+    """Whether a host is this name or a subdomain of it."""
     return host == name or host.endswith(f".{name}")
 
 
 def _check_length(url: str) -> None:
     if len(url) > MAX_CHARACTERS:
-        raise _refusal(f"it is longer than {MAX_CHARACTERS:,} characters")
+        raise _refusal(f"must be at most {MAX_CHARACTERS:,} characters")
 
 
 def _parts(url: str) -> tuple[str, str, str]:
-    """Scheme, authority and the rest, each of characters that may stand in it."""
+    """Scheme, authority and the rest, each with valid characters only."""
     _check_length(url)
     if _UNSAFE.search(url):
-        raise _refusal("it holds a blank, a control character or a backslash; remove it, or write it percent-encoded")
+        raise _refusal("contains a space, a control character or a backslash; remove it or percent-encode it")
     match = _URL.fullmatch(url)
     if match is None:
-        raise _refusal("it is not a URL; write one such as https://hooks.example.com/postroad")
+        raise _refusal("is not a valid URL; write one such as https://hooks.example.com/postroad")
     scheme, authority, rest, fragment = match.groups()
     if fragment is not None:
-        raise _refusal("a fragment is never sent; remove '#' and what follows")
+        raise _refusal("must not have a fragment; remove '#' and everything after it")
     if "@" in authority:
-        raise _refusal("a user name or password cannot stand in it; remove what is before '@'")
+        raise _refusal("must not contain a user name or password; remove everything before '@'")
     if not _TARGET.fullmatch(rest):
-        raise _refusal("path or query hold a character that a URL cannot have; write it percent-encoded, as in %C3%A9")
+        raise _refusal("the path or query contains an invalid character; percent-encode it, for example %C3%A9")
     return scheme.lower(), authority, rest
 
 
@@ -155,19 +155,19 @@ def _authority(scheme: str, host: str, port: int) -> str:
 def _host_and_port(authority: str, scheme: str) -> tuple[str, int]:
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
-        raise _refusal("host and port cannot be told apart; an IPv6 address stands in brackets")
+        raise _refusal("host and port are ambiguous; put an IPv6 address in brackets")
     host, port = match.groups()
     if not host:
-        raise _refusal("it has no host")
+        raise _refusal("has no host")
     if port is None:
         return host, DEFAULT_PORTS[scheme]
     if not _PORT.fullmatch(port) or int(port) > MAX_PORT:
-        raise _refusal(f"the port is not a number from 1 to {MAX_PORT}")
+        raise _refusal(f"the port must be a number from 1 to {MAX_PORT}")
     return host, int(port)
 
 
 def _literal(host: str) -> special_addresses.IpAddress | None:
-    """The address that the host is, in its one proper spelling; None when it is a name."""
+    """The IP address in its canonical spelling; None when the host is a name."""
     try:
         if host.startswith("["):
             # No zone, which would name an interface of this host.
@@ -176,10 +176,10 @@ def _literal(host: str) -> special_addresses.IpAddress | None:
         if _IPV4.fullmatch(undotted):
             return ipaddress.IPv4Address(undotted)
     except ValueError:
-        raise _refusal("its host is not an IP address; write one such as 192.0.2.1 or [2001:db8::1]") from None
+        raise _refusal("the host is not a valid IP address; write one such as 192.0.2.1 or [2001:db8::1]") from None
     if _NUMBER_AT_THE_END.fullmatch(undotted):
         raise _refusal(
-            "its host looks like a number; write an IPv4 address as four decimal numbers without zeros ahead"
+            "the host looks like a number; write an IPv4 address as four decimal numbers without leading zeros"
         )
     return None
 
@@ -187,8 +187,8 @@ def _literal(host: str) -> special_addresses.IpAddress | None:
 def _name(host: str) -> str:
     """A host name in lower case and A-labels, without a final dot.
 
-    Nothing is mapped but ASCII capitals: full-width letters, soft hyphens and other characters that a lenient reader
-    would turn into a different name are not letters of any name (RFC 5892).
+    Only ASCII capitals are mapped: full-width letters, soft hyphens and other characters that a lenient parser would
+    turn into a different name are refused (RFC 5892).
     """
     lower = "".join(
         character.lower() if character.isascii() else character for character in host[: MAX_HOST_CHARACTERS + 1]
@@ -199,10 +199,10 @@ def _name(host: str) -> str:
             name = idna.encode(name, strict=True).decode("ascii") if len(lower) <= MAX_HOST_CHARACTERS else ""
         except UnicodeError:
             raise _refusal(
-                "its host has a character that names do not have; write it in lower case, or in ASCII with xn--"
+                "the host name contains an invalid character; write it in lower case, or in ASCII with xn--"
             ) from None
     if not destinations.is_host_name(name):
-        raise _refusal("its host is neither a host name nor an IP address")
+        raise _refusal("the host is neither a host name nor an IP address")
     return name
 
 
@@ -210,19 +210,19 @@ def _check_name(name: str, rules: UrlRules) -> None:
     if rules.allow_insecure:
         return
     if rules.is_own(name):
-        raise _refusal(f"{name} is this service itself; give the URL of your own receiver")
+        raise _refusal(f"{name} is this service itself; use the URL of your own endpoint")
     if rules.allows_name(name):
         return
     if "." not in name or any(is_below(name, suffix) for suffix in NON_PUBLIC_SUFFIXES):
-        raise _refusal(f"{name} is not a public host name; webhooks go to public hosts only")
+        raise _refusal(f"{name} is not a public host name; webhooks are sent to public hosts only")
 
 
 def _check_literal(literal: special_addresses.IpAddress, rules: UrlRules) -> None:
     if not rules.allow_insecure and str(special_addresses.effective(literal)) in rules.own_names:
-        raise _refusal(f"{literal} is this service itself; give the URL of your own receiver")
+        raise _refusal(f"{literal} is this service itself; use the URL of your own endpoint")
     kind = why_blocked(str(literal), str(literal), rules)
     if kind is not None:
-        raise _refusal(f"{literal} is {kind}; webhooks go to public addresses only")
+        raise _refusal(f"{literal} is {kind}; webhooks are sent to public addresses only")
 
 
 def _network(entry: str) -> special_addresses.IpNetwork | None:

@@ -1,7 +1,7 @@
-"""Frames over a stream between two processes of one host: the length in four octets, then as many octets.
+"""Length-prefixed frames over a stream between two processes of one host: four octets of length, then the payload.
 
-Who is at the other end is one of ours, so a frame is believed; its length is bounded all the same. What is sent in one
-turn of the loop goes out in one write.
+The peer is one of our processes, so a frame is trusted; its length is bounded all the same. Frames sent in one turn of
+the event loop leave in one write.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ def pair() -> tuple[SocketEnd, SocketEnd]:
 
 
 class FrameProtocol(asyncio.Protocol):
-    """One end. `received` gets each frame, `lost` is called once, when the other end has gone or speaks nonsense."""
+    """One end. `received` gets each frame, `lost` is called once, when the peer has gone or sent an invalid frame."""
 
     def __init__(self, received: Callable[[memoryview], None], lost: Callable[[], None]) -> None:
         self._received = received
@@ -52,12 +52,12 @@ class FrameProtocol(asyncio.Protocol):
             self.close()
         return start + LENGTH_BYTES + length
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why is of no interest: it has gone
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
         self._transport = None
         self._lost()
 
     def send(self, frame: bytes) -> None:
-        """Send a frame; to an end that has gone it is lost, and `lost` has told so or will."""
+        """Send a frame; it is dropped when the peer has gone, which `lost` reports."""
         if self._transport is not None:
             self._transport.writelines((len(frame).to_bytes(LENGTH_BYTES, "big"), frame))
 

@@ -1,4 +1,4 @@
-"""What this host is called."""
+"""The name of this host."""
 
 import asyncio
 import os

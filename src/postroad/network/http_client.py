@@ -1,12 +1,12 @@
-"""The HTTP/1.1 client: connections are kept for the next request to the same place, so many and for so long.
+"""The HTTP/1.1 client with a bounded set of keep-alive connections.
 
-    connect --exchange--> in use --a response that ended where it said--> idle --exchange--> in use
-    in use  --cancelled, cut, unreadable, or the peer asks for it--> closed
-    idle    --a byte or an end that nobody asked for, its time, one too many--> closed
+    connect --exchange--> in use --complete response--> idle --exchange--> in use
+    in use  --cancelled, cut, unparseable, or the peer closes--> closed
+    idle    --unexpected data, end of stream, timeout, too many idle--> closed
 
-Redirects are responses. Nothing is sent twice: when the other side closes a kept connection at the moment of its use,
-whether it has read the request is not known, and who may ask again is for the caller to know (RFC 9110 section 9.2.2).
-An exchange costs one future and no task, and one timer serves all.
+Redirects are returned as responses. A request is never sent twice: when the peer closes a kept connection as it is
+used, whether it has read the request is unknown, and only the caller knows if a retry is safe (RFC 9110 section 9.2.2).
+An exchange needs one future and no task, and one timer serves all connections.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ HttpClientError = http_response_parser.HttpClientError
 ConnectError = http_client_connection.ConnectError
 client_context = http_client_connection.client_context
 
-# The loop tells of the end of an aborted transport in its next round.
+# The loop reports the end of an aborted transport in its next iteration.
 ABORT_SECONDS: Final = 1.0
 
 
@@ -34,7 +34,7 @@ class Client:
         self._idle_seconds = idle_seconds
         self._max_idle = max_idle
         self._connections: set[http_client_connection.Connection] = set()
-        # The idle ones, those that will be closed first in front; and again by place, the newest at the end.
+        # The idle ones, those that will be closed first in front; and again by peer, the newest at the end.
         self._idle: collections.OrderedDict[http_client_connection.Connection, None] = collections.OrderedDict()
         self._by_peer: dict[Peer, list[http_client_connection.Connection]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -42,16 +42,16 @@ class Client:
         self._all_gone: asyncio.Event | None = None
 
     async def exchange(
-        self, place: Peer, request: bytes, *, max_body: int, connect_seconds: float | None = None
+        self, peer: Peer, request: bytes, *, max_body: int, connect_seconds: float | None = None
     ) -> Response:
-        """The final response, with as much of its body. Raises Trouble. Connecting may have a bound of its own."""
-        connection = self._take(place)
+        """The final response, its body cut at `max_body`. Raises HttpClientError. Connecting may have a timeout."""
+        connection = self._take(peer)
         if connection is None:
             try:
                 async with asyncio.timeout(connect_seconds):
-                    connection = await self._connect(place)
+                    connection = await self._connect(peer)
             except TimeoutError:
-                where = f"{place.host} at {place.address}"
+                where = f"{peer.host} at {peer.address}"
                 raise ConnectError("connection_failed", f"{where}: no connection in time") from None
         response = await connection.exchange(request, max_body=max_body)
         if connection.is_reusable and not self._is_closed:
@@ -61,7 +61,7 @@ class Client:
         return response
 
     async def close(self) -> None:
-        """Close everything; what is under way ends in Trouble."""
+        """Close everything; exchanges in progress raise HttpClientError."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -74,10 +74,10 @@ class Client:
                 async with asyncio.timeout(ABORT_SECONDS):
                     await self._all_gone.wait()
 
-    async def _connect(self, place: Peer) -> http_client_connection.Connection:
+    async def _connect(self, peer: Peer) -> http_client_connection.Connection:
         self._check_open()
-        connection = await http_client_connection.connect(place, when_lost=self._on_lost)
-        if connection.is_usable:  # else it is lost already, and was told to `_lose`
+        connection = await http_client_connection.connect(peer, when_lost=self._on_lost)
+        if connection.is_usable:  # otherwise it is already lost, and `_on_lost` was called
             self._connections.add(connection)
         if self._is_closed:
             connection.abort()
@@ -90,19 +90,19 @@ class Client:
 
     # The idle ones.
 
-    def _take(self, place: Peer) -> http_client_connection.Connection | None:
+    def _take(self, peer: Peer) -> http_client_connection.Connection | None:
         """The one that was used last, so that those which are not needed run out."""
-        while (waiting := self._by_peer.get(place)) is not None:
+        while (waiting := self._by_peer.get(peer)) is not None:
             connection = waiting.pop()
             del self._idle[connection]
             if not waiting:
-                del self._by_peer[place]
+                del self._by_peer[peer]
             if connection.is_usable:
                 return connection
         return None
 
     def _keep(self, connection: http_client_connection.Connection) -> None:
-        self._by_peer.setdefault(connection.place, []).append(connection)
+        self._by_peer.setdefault(connection.peer, []).append(connection)
         connection.idle_until = asyncio.get_running_loop().time() + self._idle_seconds
         self._idle[connection] = None
         if len(self._idle) > self._max_idle:
@@ -117,13 +117,13 @@ class Client:
     def _forget(self, connection: http_client_connection.Connection) -> None:
         """It is no longer idle."""
         del self._idle[connection]
-        waiting = self._by_peer[connection.place]
+        waiting = self._by_peer[connection.peer]
         waiting.remove(connection)
         if not waiting:
-            del self._by_peer[connection.place]
+            del self._by_peer[connection.peer]
 
     def _on_lost(self, connection: http_client_connection.Connection) -> None:
-        """It is gone."""
+        """Forget a closed connection."""
         if connection in self._idle:
             self._forget(connection)
         self._connections.discard(connection)
@@ -131,7 +131,7 @@ class Client:
             self._all_gone.set()
 
     def _tick(self) -> None:
-        """Close those whose time is over, and come again for the next."""
+        """Close expired connections, and schedule the next check."""
         loop = asyncio.get_running_loop()
         self._timer = None
         while self._idle:

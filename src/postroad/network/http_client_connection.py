@@ -1,10 +1,9 @@
-"""One connection of the HTTP client: a request goes out, a response comes in, one after the other.
+"""One connection of the HTTP client: one request and its response at a time.
 
-The address is one that the caller has looked up and checked, so nothing is looked up here, and no proxy and no
-environment has a say. The caller bounds the time: a cancelled exchange closes its connection. A request is in memory
-anyway, so the part of it that the peer does not read yet waits in the transport, and writing needs no pauses.
-Connections are closed without ceremony: a polite end of TLS would wait for the other side. What goes wrong is a
-`Trouble`.
+The caller resolves and checks the address, so nothing is looked up here, and no proxy or environment variable applies.
+The caller also bounds the time: a cancelled exchange closes its connection. A request is in memory anyway, so unsent
+bytes wait in the transport and writing needs no flow control. Connections are closed without a TLS shutdown, which
+would wait for the peer. Failures raise `HttpClientError`.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ class ConnectError(http_response_parser.HttpClientError):
 
 
 def client_context(ca_file: str = "") -> ssl.SSLContext:
-    """Checks chain and host; `ca_file` takes the place of the system's authorities. Making it takes milliseconds."""
+    """Checks chain and host; `ca_file` replaces the system's authorities. Making it takes milliseconds."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 8996
     made.set_alpn_protocols(["http/1.1"])  # so that no server of another protocol takes our request for its own
@@ -44,43 +43,43 @@ def client_context(ca_file: str = "") -> ssl.SSLContext:
     return made
 
 
-async def connect(place: Peer, *, when_lost: Callable[["Connection"], None] | None = None) -> "Connection":
-    """A new connection, secured as the place wants it; `when_lost` is called once, when it is gone."""
-    ipaddress.ip_address(place.address)  # a name would be looked up, and by whom nobody knows
+async def connect(peer: Peer, *, when_lost: Callable[["Connection"], None] | None = None) -> "Connection":
+    """A new connection, with TLS if the peer has a context; `when_lost` is called once, when it is closed."""
+    ipaddress.ip_address(peer.address)  # a name would be resolved, bypassing the caller's checks
     try:
-        place.host.encode("idna")  # as the handshake does, where a failure would leave the socket open
+        peer.host.encode("idna")  # as the handshake does, where a failure would leave the socket open
         _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: Connection(place, when_lost=when_lost),
-            place.address,
-            place.port,
-            ssl=place.tls,
-            server_hostname=place.host if place.tls is not None else None,
+            lambda: Connection(peer, when_lost=when_lost),
+            peer.address,
+            peer.port,
+            ssl=peer.tls,
+            server_hostname=peer.host if peer.tls is not None else None,
         )
     except UnicodeError:
         raise http_response_parser.HttpClientError(
-            "tls_failure", f"{place.host} is not a name that a certificate could be for"
+            "tls_failure", f"{peer.host} is not a valid host name for a certificate"
         ) from None
     except OSError as problem:
         # Connecting itself is refused, not reset.
-        if place.tls is not None and isinstance(problem, ConnectionResetError):
+        if peer.tls is not None and isinstance(problem, ConnectionResetError):
             raise http_response_parser.HttpClientError(
-                "tls_failure", f"{_where(place)}: the connection was closed in the TLS handshake"
+                "tls_failure", f"{_where(peer)}: the connection was closed in the TLS handshake"
             ) from None
         if isinstance(problem, ssl.SSLError):
-            raise _client_error(place, problem) from None
-        raise ConnectError("connection_failed", f"{_where(place)}: {_describe(problem)}") from None
+            raise _client_error(peer, problem) from None
+        raise ConnectError("connection_failed", f"{_where(peer)}: {_describe(problem)}") from None
     return connection
 
 
 class Connection(asyncio.Protocol):
-    """One connection; `connect` makes it, and whoever has it calls `abort` in the end."""
+    """One connection; `connect` creates it, and its owner calls `abort` in the end."""
 
-    __slots__ = ("_is_over", "_loop", "_reader", "_transport", "_waiter", "_when_lost", "idle_until", "place")
+    __slots__ = ("_is_over", "_loop", "_reader", "_transport", "_waiter", "_when_lost", "idle_until", "peer")
 
     _transport: asyncio.Transport
 
-    def __init__(self, place: Peer, *, when_lost: Callable[["Connection"], None] | None = None) -> None:
-        self.place = place
+    def __init__(self, peer: Peer, *, when_lost: Callable[["Connection"], None] | None = None) -> None:
+        self.peer = peer
         self.idle_until = math.inf
         self._when_lost = when_lost
         self._loop = asyncio.get_running_loop()
@@ -120,19 +119,19 @@ class Connection(asyncio.Protocol):
         return found
 
     def abort(self) -> None:
-        """Close at once; an exchange that is under way ends in Trouble."""
+        """Close at once; an exchange in progress raises HttpClientError."""
         self._finish(
-            http_response_parser.HttpClientError("connection_failed", "the connection was given up on this side")
+            http_response_parser.HttpClientError("connection_failed", "the connection was closed by this host")
         )
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Connected, and secured."""
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """A part of the response, or something that nobody asked for."""
+        """A part of the response, or unexpected data."""
         waiter = self._waiter
         if self._is_over or waiter is None or waiter.done():
             self.abort()
@@ -148,17 +147,17 @@ class Connection(asyncio.Protocol):
                 self.abort()
 
     def eof_received(self) -> None:
-        """The other side has said its last word."""
+        """The peer sends no more."""
         self._end(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         self._end(exc)
         self._reader.close()
         if self._when_lost is not None:
             self._when_lost(self)
 
-    # Our own.
+    # Internal.
 
     def _end(self, problem: Exception | None) -> None:
         """The connection ends; so may, without a problem, a response."""
@@ -169,12 +168,12 @@ class Connection(asyncio.Protocol):
                 self._closed(_describe(problem) if problem else "the connection was closed before a response came")
             )
         elif problem is not None:
-            self._finish(_client_error(self.place, problem))
+            self._finish(_client_error(self.peer, problem))
         else:
             self._finish(self._reader.end())
 
     def _closed(self, words: str) -> http_response_parser.HttpClientError:
-        return http_response_parser.HttpClientError("connection_failed", f"{_where(self.place)}: {words}")
+        return http_response_parser.HttpClientError("connection_failed", f"{_where(self.peer)}: {words}")
 
     def _finish(self, result: http_response_parser.Response | http_response_parser.HttpClientError) -> None:
         if self._is_over:
@@ -185,13 +184,13 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
 
-def _where(place: Peer) -> str:
-    return place.host if place.host == place.address else f"{place.host} at {place.address}"
+def _where(peer: Peer) -> str:
+    return peer.host if peer.host == peer.address else f"{peer.host} at {peer.address}"
 
 
-def _client_error(place: Peer, problem: Exception) -> http_response_parser.HttpClientError:
+def _client_error(peer: Peer, problem: Exception) -> http_response_parser.HttpClientError:
     code = "tls_failure" if isinstance(problem, ssl.SSLError) else "connection_failed"
-    return http_response_parser.HttpClientError(code, f"{_where(place)}: {_describe(problem)}")
+    return http_response_parser.HttpClientError(code, f"{_where(peer)}: {_describe(problem)}")
 
 
 def _describe(problem: Exception) -> str:

@@ -1,13 +1,13 @@
-"""One request and its response: the two ends that an ASGI application holds, `receive` and `send`.
+"""One request and its response: the `receive` and `send` of an ASGI application.
 
-The connection makes an exchange when a head is complete, feeds it the body, and starts it when the answers before it
-are out. From then on the exchange writes to the transport, and nobody else does, until it calls `answered`.
+The connection creates an exchange when a head is complete, feeds it the body, and starts it when earlier responses have
+been written. From then on only the exchange writes to the transport, until it calls `answered`.
 
-    waiting --start--> under way --send, the last body message--> answered
-    waiting or under way --disconnect--> gone: `receive` says http.disconnect, `send` does nothing
+    waiting --start--> in flight --send, the last body message--> answered
+    waiting or in flight --disconnect--> gone: `receive` returns http.disconnect, `send` does nothing
 
-The start of a response is held back until its first body message, as ASGI demands; both leave in one write. An
-application that fails gets the error object of `refuse` sent in its place, or, too late for that, the connection cut.
+The response start is held back until the first body message, as ASGI demands; both leave in one write. If the
+application fails, the error object of `refuse` is sent instead, or, too late for that, the connection is closed.
 """
 
 import asyncio
@@ -95,7 +95,7 @@ class Exchange:
         self.buffered = 0
         self._is_body_complete = False
         self._is_body_consumed = False
-        # Only there once somebody has waited: the usual body is complete before the application asks.
+        # Created on the first wait: most bodies are complete before the application asks.
         self._body_event: asyncio.Event | None = None
         # The response.
         self._start: Message | None = None
@@ -105,7 +105,7 @@ class Exchange:
         self.answered = False
         self._gone = False
 
-    # What the connection calls.
+    # Called by the connection.
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Hand the request to the application."""
@@ -137,7 +137,7 @@ class Exchange:
         if self._task is not None:
             self._task.cancel()
 
-    # What the application calls.
+    # Called by the application.
 
     async def receive(self) -> Message:
         """The next part of the body, or, when there is none, the end of the connection."""
@@ -166,9 +166,9 @@ class Exchange:
         elif kind == "http.response.start" and self._start is None:
             self._start = message
         else:
-            raise RuntimeError(f"{kind}: not a message that may be sent now")
+            raise RuntimeError(f"{kind}: unexpected ASGI message")
 
-    # Our own.
+    # Internal.
 
     async def _run(self) -> None:
         shared = self._shared
@@ -181,7 +181,7 @@ class Exchange:
         except Exception as problem:  # noqa: BLE001 - whatever it is, it is logged and answered
             context = {"message": "an ASGI application failed", "exception": problem}
             asyncio.get_running_loop().call_exception_handler(context)
-            self._fail(errors.InternalError("something went wrong on our side, and was logged"))
+            self._fail(errors.InternalError("internal error; it has been logged"))
         finally:
             shared.in_flight.discard(self)
             if shared.changed is not None:

@@ -1,7 +1,7 @@
-"""What one HTTP listener takes from the world: each bound, with the reason for its number.
+"""The limits of an HTTP listener, each with the reason for its value.
 
-The parser (llhttp) bounds nothing, so everything that a caller can make long, many or slow has its line here. Times
-are compared once a second by the listener's sweep.
+The parser (llhttp) bounds nothing, so everything that a client can make long, many or slow has a limit here. Times are
+compared once a second by the listener's sweep.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The listening side of HTTP: a listener whose connections share an application and the date."""
+"""The HTTP listener: its connections share an application and the `Date` field."""
 
 import email.utils
 import time
@@ -29,5 +29,5 @@ class HttpListener(listener.Listener):
         )
 
     def on_sweep(self) -> None:
-        """Write the date anew (RFC 9110 section 6.6.1)."""
+        """Update the date (RFC 9110 section 6.6.1)."""
         self._shared.date = b"date: " + email.utils.formatdate(time.time(), usegmt=True).encode()

@@ -1,14 +1,14 @@
-"""One HTTP/1.1 connection: whose turn it is, how long everyone has, and what happens when somebody breaks the rules.
+"""One HTTP/1.1 connection: the order of exchanges, deadlines, and refusals.
 
-The reader turns bytes into requests; each becomes an exchange. `_newest` is the exchange that is read or was read last,
-`_active` the one that is answered, `_waiting` holds those between (pipelining, RFC 9112 section 9.3.2).
+The parser turns bytes into requests; each becomes an exchange. `_newest` is the exchange read last, `_active` the one
+being answered, `_waiting` holds those in between (pipelining, RFC 9112 section 9.3.2).
 
-    a request --none is active--> active --answered--> the next one's turn, or a rest, or the end
-              --one is active---> waiting: nothing more is read until it is active
-    anything that cannot be read --_refuse--> refused: what still comes is thrown away, for so long and so far
+    a request --none is active--> active --answered--> the next exchange, or idle, or closed
+              --one is active---> waiting: reading is paused until it is active
+    anything unparseable --_refuse--> refused: further input is discarded, within limits
 
-Only the active exchange writes; the connection itself writes a refusal when there is none, or instead of it. Deadlines
-are plain numbers that the listener's `sweep` compares once a second, so that a request costs no timer.
+Only the active exchange writes; the connection itself writes a refusal when there is none, or in its place. Deadlines
+are plain numbers that the listener's `sweep` compares once a second, so a request needs no timer.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 
 class HttpProtocol(asyncio.Protocol):
-    """A connection; it is in `connections` as long as it lives."""
+    """A connection; it is in `connections` while it is open."""
 
     transport: asyncio.Transport
 
@@ -50,10 +50,10 @@ class HttpProtocol(asyncio.Protocol):
         self._paused_at: float | None = None
         self._stuck_since = math.inf
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A new connection; one too many is turned away at once."""
+        """A new connection; one over the limit is refused at once."""
         self.transport = transport
         self._connections.add(self)
         self._client = _address(transport.get_extra_info("peername"))
@@ -65,8 +65,8 @@ class HttpProtocol(asyncio.Protocol):
             self._write_refusal(errors.ServiceUnavailable("too many connections; try again shortly", retry_after=1))
             transport.close()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
-        """The connection is gone, and who works for it hears of it."""
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
+        """The connection is closed: notify the exchange."""
         self._connections.discard(self)
         if self._active is not None:
             self._active.disconnect()
@@ -86,7 +86,7 @@ class HttpProtocol(asyncio.Protocol):
         if self.unwritable is not None:
             self.unwritable.set()
             self.unwritable = None
-            # A slow reader is one that reads: its time begins anew.
+            # A slow client that reads gets a new deadline.
             self._stuck_since = math.inf
 
     def data_received(self, data: bytes) -> None:
@@ -101,12 +101,12 @@ class HttpProtocol(asyncio.Protocol):
         else:
             self._update_flow()
 
-    # What the reader calls.
+    # Called by the parser.
 
     def begin(self) -> None:
         """The first byte of a request."""
         if len(self._waiting) >= self._limits.pipelined_requests:
-            raise http_request.BadRequest("too many requests at once on one connection")
+            raise http_request.BadRequest("too many pipelined requests on one connection")
         self._began = self._loop.time()
         self._deadline = self._began + self._limits.head_seconds
         self._drained = 0
@@ -163,7 +163,7 @@ class HttpProtocol(asyncio.Protocol):
             self._deadline = math.inf
             self._newest.end_body()
 
-    # What the exchanges call.
+    # Called by the exchanges.
 
     def answered(self, *, keep_alive: bool) -> None:
         """The active exchange has written its response."""
@@ -185,7 +185,7 @@ class HttpProtocol(asyncio.Protocol):
         if self._paused_at is not None:
             self._update_flow()
 
-    # What the listener calls.
+    # Called by the listener.
 
     def shutdown(self) -> None:
         """Close when the last request that came is answered, which may be now."""
@@ -210,7 +210,7 @@ class HttpProtocol(asyncio.Protocol):
         else:
             self._refuse(f"the {self._reader.stage} of the request did not arrive in time")
 
-    # Our own.
+    # Internal.
 
     def _update_flow(self) -> None:
         """Stop reading while what was read is not taken; the time of that is not the caller's."""
@@ -232,7 +232,7 @@ class HttpProtocol(asyncio.Protocol):
             self.transport.close()
 
     def _refuse(self, why: str) -> None:
-        """Answer what cannot become a request, after which nothing on this connection can be understood."""
+        """Answer an unparseable request, after which nothing on this connection can be parsed."""
         self._refused = True
         in_body = self._reader.stage == "body"
         if in_body and self._waiting:
@@ -259,7 +259,7 @@ class HttpProtocol(asyncio.Protocol):
         self.transport.write(head + content)
 
     def _end(self) -> None:
-        """No more will come from here; a caller that still sends reads so first, for a plain close could cut it off."""
+        """End the output; a client that still sends gets a half-close first, so that it can read the response."""
         sends = self._refused or self._reader.stage != "between"
         self._refused = True
         self._forget()

@@ -1,8 +1,7 @@
-"""The head of a request, as the parser gave it: what makes it a request, and what makes it none.
+"""Checks of a request head after llhttp has parsed it.
 
-llhttp has parsed it. What llhttp lets pass but RFC 9112 forbids is refused here (sections 2.3, 3.2, 6.1): a message
-that two readers could read differently is how requests are smuggled. An offer to upgrade is ignored, as RFC 9110
-section 7.8 allows.
+What llhttp accepts but RFC 9112 forbids is refused here (sections 2.3, 3.2, 6.1): a message that two parsers read
+differently enables request smuggling. An Upgrade offer is ignored, as RFC 9110 section 7.8 allows.
 """
 
 from typing import Final
@@ -35,14 +34,14 @@ def check(headers: Headers, *, version: str, limits: http_limits.Limits) -> bool
             hosts += 1
         elif name == b"transfer-encoding":
             if version == "1.0" or value.lower() != b"chunked":
-                raise BadRequest("Transfer-Encoding: only chunked, and only in HTTP/1.1")
+                raise BadRequest("Transfer-Encoding: only chunked is supported, and only in HTTP/1.1")
         elif name == b"expect":
             # RFC 9110 section 10.1.1: nothing that a caller of HTTP/1.0 could wait for.
             expects_continue = version == "1.1" and value.lower() == b"100-continue"
     if size > limits.head_bytes or len(headers) > limits.header_fields:
         raise BadRequest(too_large(limits))
     if hosts > 1 or (hosts == 0 and version == "1.1"):
-        raise BadRequest("Host: send it once")
+        raise BadRequest("Host: the header is required exactly once")
     return expects_continue
 
 

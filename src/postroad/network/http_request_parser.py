@@ -1,11 +1,10 @@
-"""From the bytes of a connection to requests: httptools (llhttp) parses, and everything it lets grow is bounded here.
+"""From the bytes of a connection to requests: httptools (llhttp) parses, and this file bounds what it lets grow.
 
     between --first byte--> head --head complete--> body --body complete--> between
 
-Each arrow is told to the `Taker`. The parser keeps an unfinished field or trailer to itself, so what goes in is
-counted, not only what comes out. An offer to upgrade makes llhttp stop behind the head and take the body for something
-else: the head is fed again without the offer. Whatever cannot be read raises `http_request.Refused`, after which the
-reader is of no more use.
+Each arrow calls a method of `ParserCallbacks`. The parser buffers an unfinished field or trailer, so input is counted,
+not only output. An Upgrade offer makes llhttp stop after the head and treat the body as another protocol: the head is
+fed again without the offer. Unparseable input raises `http_request.BadRequest`, after which the parser is unusable.
 """
 
 from typing import Any, Literal, Protocol
@@ -16,7 +15,7 @@ from postroad.network import http_limits, http_request
 
 
 class ParserCallbacks(Protocol):
-    """Who is told; `begin` may raise `http_request.Refused`."""
+    """Called at each step; `begin` may raise `http_request.BadRequest`."""
 
     def begin(self) -> None:
         """The first byte of a request has come."""
@@ -31,7 +30,7 @@ class ParserCallbacks(Protocol):
         keep_alive: bool,
         expects_continue: bool,
     ) -> None:
-        """The head is complete; `waits` says that the body will only come after `100 Continue`."""
+        """The head is complete; `expects_continue` says that the body will only come after `100 Continue`."""
 
     def part(self, content: bytes) -> None:
         """A part of the body has come."""
@@ -72,7 +71,7 @@ class RequestParser:
         if self.stage == "head" and self._overhead > self._limits.head_bytes:
             raise http_request.BadRequest(http_request.too_large(self._limits))
         if self.stage == "body" and self._overhead > self._limits.framing_bytes:
-            raise http_request.BadRequest("body: its chunks carry more than their content")
+            raise http_request.BadRequest("body: too much chunk overhead")
 
     def close(self) -> None:
         """Let go of the parser: it holds our methods, and so us."""
@@ -93,10 +92,10 @@ class RequestParser:
         """A part of the request target."""
         self._url += url
         if len(self._url) > self._limits.url_bytes:
-            raise http_request.BadRequest(f"the address is too long; at most {self._limits.url_bytes} bytes")
+            raise http_request.BadRequest(f"the URL is too long; at most {self._limits.url_bytes} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header field, or a trailer field, which is nobody's (RFC 9110 section 6.5.1)."""
+        """A header field, or a trailer field, which is ignored (RFC 9110 section 6.5.1)."""
         if self.stage == "head":
             self._headers.append((name.lower(), value))
 
@@ -107,7 +106,7 @@ class RequestParser:
         expects_continue = http_request.check(self._headers, version=version, limits=self._limits)
         if parser.should_upgrade():
             if method == b"CONNECT":
-                raise http_request.BadRequest("CONNECT is not a method of this service")
+                raise http_request.BadRequest("CONNECT is not supported")
             return
         # HTTP/1.0 keeps no connection: its way to ask for that fails behind old proxies (RFC 9112 appendix C.2.2).
         keep_alive = version == "1.1" and parser.should_keep_alive()

@@ -1,8 +1,8 @@
-"""The head of a response as bytes, and how its content is delimited (RFC 9112 sections 4, 6.3, 7.1 and 9.6).
+"""The head of a response as bytes, and the framing of its content (RFC 9112 sections 4, 6.3, 7.1 and 9.6).
 
-Framing and the life of the connection are the server's, and are decided here alone: by the Content-Length that the
-application gives, by the length of the content when all of it is there, in chunks when it is not, by the end of the
-connection for HTTP/1.0. An application can ask for that end with `Connection: close`.
+Framing and connection persistence are decided here alone: by the Content-Length of the application, by the length of
+the content when it is complete, by chunks when it is not, by the end of the connection for HTTP/1.0. An application
+can end the connection with `Connection: close`.
 """
 
 import enum
@@ -79,7 +79,7 @@ def chunk(content: bytes, *, last: bool) -> bytes:
 
 def _joined(lines: list[bytes]) -> bytes:
     content = b"\r\n".join(lines)
-    # Whoever could put a line break into a field could write a response of their own. Only our ends may be there.
+    # A line break in a field would allow response splitting.
     if len(content) - len(content.translate(None, b"\r\n\0")) != 2 * (len(lines) - 1):
-        raise ValueError("a header field of the response holds a line break or a zero byte")
+        raise ValueError("a header field of the response contains a line break or a NUL")
     return content

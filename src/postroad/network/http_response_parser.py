@@ -1,11 +1,11 @@
 """From the bytes of a connection to the response of one request: httptools (llhttp) parses, everything is bounded here.
 
-    begin --interim responses, skipped--> head --> body --> complete | cut, when more body comes than is wanted
+    begin --interim responses, skipped--> head --> body --> complete | truncated at the wanted size
 
-Whoever answers decides what it sends, so all that is not body (heads, interim ones too, and the marks between chunks)
-shares one small budget, and a body is kept as far as the caller wants it. Nothing is decoded. A response may end with
-the connection (RFC 9112 section 6.3); it says so, for whoever can cut the connection could have shortened it. The
-request was no HEAD and no CONNECT: their responses are framed in another way.
+The peer decides what it sends, so everything but the body (heads, interim ones too, and chunk framing) shares one small
+budget, and the body is kept up to the size that the caller wants. Nothing is decoded. A response that ends with the
+connection (RFC 9112 section 6.3) is marked, because an attacker who cuts the connection can shorten it. Requests are
+never HEAD or CONNECT, whose responses are framed differently.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class _StopParsing(Exception):
 
 
 class ResponseParser:
-    """The responses on one connection, one after the other; after a `Trouble` it is of no more use."""
+    """The responses on one connection, one after the other; after an `HttpClientError` it is unusable."""
 
     __slots__ = (
         "_body",
@@ -102,9 +102,9 @@ class ResponseParser:
         self._received += len(data)
         self._parse(data)
         overhead = self._received - self._body_bytes
-        # Where the parser stopped within a read, nobody can say how much of the rest would have been body.
+        # Where the parser stopped within a read, how much of the rest is body is unknown.
         if overhead > OVERHEAD_BYTES and not (self._is_truncated or self._has_extra_data):
-            raise HttpClientError("invalid_response", "the response has too long a head")
+            raise HttpClientError("invalid_response", "the response header is too long")
         return self._response() if self._is_complete or self._is_truncated else None
 
     def end(self) -> Response | HttpClientError:
@@ -117,7 +117,7 @@ class ResponseParser:
         """Let go of the parser: it holds our methods, and so us."""
         self._parser = None
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
         """A response begins; one behind the response was not asked for."""
@@ -126,7 +126,7 @@ class ResponseParser:
             raise _StopParsing
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A field of the head, or a trailer field, which is nobody's (RFC 9110 section 6.5.1)."""
+        """A field of the head, or a trailer field, which is ignored (RFC 9110 section 6.5.1)."""
         self._fields += 1
         if self._fields > HEADER_FIELDS:
             raise HttpClientError("invalid_response", "the response has too many header fields")
@@ -159,12 +159,12 @@ class ResponseParser:
             self._is_complete = True
             self._keeps_alive = self._parser.should_keep_alive()
 
-    # Our own.
+    # Internal.
 
     def _parse(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:  # 101, for which nobody asked
+        except httptools.HttpParserUpgrade:  # 101, which was not requested
             raise _not_http() from None
         except httptools.HttpParserError as problem:
             cause = problem.__context__

@@ -1,8 +1,8 @@
-"""One GET over HTTPS, as fetching an MTA-STS policy needs it (RFC 8461 section 3.3), and no more.
+"""One GET over HTTPS, as fetching an MTA-STS policy needs it (RFC 8461 section 3.3).
 
-The certificate has to be valid for the host. Redirects are not followed, nothing is cached, and both the response and
-the time for everything together are bounded. The addresses come from the caller, who has asked DNS. A response without
-a stated length is refused: whoever can cut the connection could shorten it. What goes wrong is a value.
+The certificate must be valid for the host. Redirects are not followed, nothing is cached, and the response and the
+total time are bounded. The caller resolves the addresses. A response without a stated length is refused: an attacker
+who can cut the connection could shorten it. A failure is returned as a value.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """There is no response; `trouble` is the reason in a few words."""
+    """No response; `detail` is the reason."""
 
     detail: str
 
@@ -70,9 +70,9 @@ class Client:
         if self._context is None:
             # Only when a policy is fetched.
             self._context = http_client.client_context()
-        place = http_client.Peer(host=host, address=address, port=self._port, tls=self._context)
+        peer = http_client.Peer(host=host, address=address, port=self._port, tls=self._context)
         async with asyncio.timeout(CONNECT_SECONDS):
-            connection = await http_client_connection.connect(place)
+            connection = await http_client_connection.connect(peer)
         port = "" if self._port == HTTPS_PORT else f":{self._port}"
         request = (
             f"GET {path} HTTP/1.1\r\nHost: {host}{port}\r\nAccept: text/plain\r\nAccept-Encoding: identity\r\n"

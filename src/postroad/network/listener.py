@@ -1,7 +1,7 @@
-"""What all listeners do: bind, accept, sweep once a second, stop in order.
+"""The common part of all listeners: bind, accept, sweep once a second, graceful shutdown.
 
-A listener starts and stops inside the caller's event loop and leaves signals alone. Stopping means: no new connection,
-idle ones let go, what is under way finished within the grace time, the rest cancelled and cut.
+A listener runs inside the caller's event loop and does not touch signals. Stopping means: no new connections, idle ones
+closed, work in progress finished within the grace period, the rest cancelled and aborted.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 SWEEP_SECONDS: Final = 1.0
 # For clients that come together after a restart.
 BACKLOG: Final = 2048
-# Who is cancelled has only to say so, and a transport that is cut only to tell.
+# Cancelled tasks and aborted transports only have to report their end.
 ABORT_SECONDS: Final = 1.0
 
 
@@ -25,14 +25,14 @@ Address = tuple[int, tuple[Any, ...]]
 def bind(host: str, port: int, *, processes: int = 1) -> Sequence[BoundSockets]:
     """Claim an address, under all families that its name has; port 0 takes a free one. Raises OSError.
 
-    Each of several processes gets sockets of its own, over which the system spreads connections evenly. At one socket,
-    whoever wakes first would take them all.
+    Each of several processes gets sockets of its own, over which the system spreads connections evenly. With one shared
+    socket, the process that wakes first would take them all.
     """
     found = _addresses(host, port)
     if processes == 1:
         return [_bind(found)]
     if port:
-        # Sockets that share an address share it with whoever asks to: nobody may be there before.
+        # SO_REUSEPORT would also share the address with an unrelated process: check that it is free.
         _close(_bind(found))
     first = _bind(found, shared=True)
     taken = [(one.family, one.getsockname()) for one in first]
@@ -50,7 +50,7 @@ def _bind(addresses: Sequence[Address], *, shared: bool = False) -> BoundSockets
     bound: list[socket.socket] = []
     try:
         for family, where in addresses:
-            # Left alone, "all addresses" would be deaf to IPv4, which nobody expects.
+            # By default "::" would not accept IPv4.
             is_dual = where[0] == "::" and socket.has_dualstack_ipv6()
             bound.append(
                 socket.create_server(
@@ -80,21 +80,21 @@ class Connection(Protocol):
     transport: asyncio.Transport
 
     def shutdown(self) -> None:
-        """Close when nothing is under way, which may be now."""
+        """Close as soon as nothing is in progress."""
 
     def sweep(self, now: float) -> None:
         """End what is overdue."""
 
 
 class Cancellable(Protocol):
-    """Something under way."""
+    """Work in progress."""
 
     def cancel(self) -> object:
-        """Give it up."""
+        """Cancel it."""
 
 
 class ListenerState(Protocol):
-    """What connections share."""
+    """State shared by the connections."""
 
     # There while the listener stops; set when a connection or some work has ended.
     changed: asyncio.Event | None

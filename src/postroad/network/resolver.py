@@ -1,9 +1,9 @@
-"""Questions to DNS, over UDP and for long answers TCP: dnspython asks, and what comes back is small, typed and bounded.
+"""DNS queries over UDP, and TCP for long answers: dnspython asks, and the answers are small, typed and bounded.
 
 An answer is a value, and so is a failure: nothing that a name server does raises here. A name that does not exist
-(NXDOMAIN) and a name without records of the type are different answers, since mail treats them differently. Names are
-absolute; the system's search list is not used. The questions ask for the AD flag (RFC 6840 section 5.7), which is worth
-as much as the name servers and the path to them.
+(NXDOMAIN) and a name without records of the type are different answers, because mail treats them differently. Names are
+absolute; the search list of the system is not used. Queries set the AD flag (RFC 6840 section 5.7), which is as
+trustworthy as the name servers and the path to them.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ TRY_SECONDS: Final = 2.0
 QUERY_SECONDS: Final = 6.0
 # Each holds a socket; name servers limit what one client asks at once.
 MAX_CONCURRENT_QUERIES: Final = 100
-# More mail hosts or addresses than anybody publishes in earnest.
+# More mail hosts or addresses than any real domain has.
 MAX_RECORDS: Final = 100
 # Fits into one unfragmented packet on any path (DNS flag day 2020).
 UDP_BYTES: Final = 1232
@@ -62,7 +62,7 @@ class Answer(Generic[Record]):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Nothing was learnt; `trouble` is the reason in a few words."""
+    """No answer; `detail` is the reason."""
 
     detail: str
 

@@ -1,9 +1,8 @@
-"""The certificate that a server shows: read from PEM files, and read again when they change.
+"""The certificate of a server: read from PEM files, and reloaded when they change.
 
-`context` is to be asked for each handshake: a pair that was read and fits takes the place of the one before as a whole,
-and sessions that are under way go on. Half of a pair, or a file that is still being written, leaves the old certificate
-in place. A renewal usually writes two files one after the other, so a pair that does not fit is looked at again when
-one of them changes.
+Use `context` for each handshake: a valid new pair replaces the old one as a whole, and open sessions continue. Half of
+a pair, or a file that is still being written, leaves the old certificate in place. A renewal usually writes two files
+one after the other, so a pair that does not match is checked again when one of them changes.
 """
 
 import ssl
@@ -52,7 +51,7 @@ class Certificate:
             return None
         self._seen = seen
         self.context = _context(self._certificate, self._key)
-        return f"the certificate in {self._certificate} was read again"
+        return f"the certificate in {self._certificate} was reloaded"
 
 
 def _versions(*files: Path) -> tuple[_Version | None, ...]:
@@ -71,12 +70,12 @@ def _context(certificate: Path, key: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 8996
     # OpenSSL alone does not say which file is wrong, and asks at the terminal for the password of a key.
-    _check(certificate, x509.load_pem_x509_certificates, "holds no certificate in PEM form")
-    _check(key, _load_key, "holds no private key in PEM form, or one with a password")
+    _check(certificate, x509.load_pem_x509_certificates, "contains no certificate in PEM format")
+    _check(key, _load_key, "contains no private key in PEM format, or one with a passphrase")
     try:
         context.load_cert_chain(certificate, key)
     except OSError as problem:
-        raise CertificateError(f"the key in {key} does not fit the certificate in {certificate}: {problem}") from None
+        raise CertificateError(f"the key in {key} does not match the certificate in {certificate}: {problem}") from None
     return context
 
 

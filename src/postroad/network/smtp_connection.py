@@ -1,14 +1,15 @@
-"""A connection to a destination: the pump between a socket and the SMTP client, and the owner of its time.
+"""A connection to a destination: connects a socket to the sans-IO SMTP client, and owns its timeouts.
 
     connect --banner, EHLO, STARTTLS by policy--> idle --deliver--> busy --results--> idle
-    whatever a peer does wrong --> closed: `deliver` returns results that say so, and never raises
+    any protocol error or loss --> closed: `deliver` returns results with the cause and never raises
 
-Only one transaction is under way at a time. A connection has one timer. It is not moved for every command: the deadline
-is a plain number, and the timer, when it fires, looks whether that has passed.
+Only one transaction is in progress at a time. A connection has one timer. It is not rescheduled for each command: the
+deadline is a plain number, and the timer compares it when it fires.
 """
 
 import asyncio
 import contextlib
+import errno
 import math
 import os
 import ssl
@@ -19,10 +20,16 @@ from postroad.model import tls_policy
 from postroad.network import tls
 from postroad.protocol.smtp import client, values
 
-# A server that does not answer QUIT has still taken our mail; nobody has to wait for its manners.
+# The mail is accepted even if the server does not answer QUIT.
 QUIT_SECONDS: Final = 2.0
-# The loop tells of the end of an aborted transport in its next round.
+# The loop reports the end of an aborted transport in its next iteration.
 ABORT_SECONDS: Final = 1.0
+CONNECT_CAUSES: Final = {
+    errno.ECONNREFUSED: values.Cause.CONNECTION_REFUSED,
+    errno.ETIMEDOUT: values.Cause.CONNECTION_TIMED_OUT,
+    errno.ENETUNREACH: values.Cause.HOST_UNREACHABLE,
+    errno.EHOSTUNREACH: values.Cause.HOST_UNREACHABLE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class Timeouts:
 
 
 class ConnectFailed(Exception):
-    """There is no session; the result says how far it came."""
+    """No session was established; the result says how far it got."""
 
     def __init__(self, result: values.RecipientResult) -> None:
         super().__init__(result.detail or (result.reply.text if result.reply else ""))
@@ -87,9 +94,11 @@ async def _open(
                 local_addr=None if source is None else (source, 0),
             )
     except TimeoutError:
-        raise _connect_failed(destination, f"no answer within {timeouts.connect:g} s") from None
+        detail = f"no answer within {timeouts.connect:g} s"
+        raise _connect_failed(destination, values.Cause.CONNECTION_TIMED_OUT, detail) from None
     except OSError as problem:
-        raise _connect_failed(destination, _reason(problem)) from None
+        cause = CONNECT_CAUSES.get(problem.errno or 0, values.Cause.CONNECTION_FAILED)
+        raise _connect_failed(destination, cause, _reason(problem)) from None
     try:
         await connection.greet()
     except BaseException:
@@ -133,7 +142,7 @@ class SmtpConnection(asyncio.Protocol):
         return session.results()
 
     async def close(self) -> None:
-        """Say good-bye where that is polite, for a moment at most."""
+        """Send QUIT if the session is idle, then close; bounded by `QUIT_SECONDS`."""
         try:
             if self.is_usable:
                 self._client.quit()
@@ -147,10 +156,10 @@ class SmtpConnection(asyncio.Protocol):
                 await self._gone.wait()
 
     def abort(self) -> None:
-        """Drop the connection; a delivery that is under way ends with results that say so."""
-        self._fail("the connection was given up on this side")
+        """Drop the connection; a delivery in progress ends with results that say so."""
+        self._fail(values.Cause.CONNECTION_LOST, "the connection was closed by this host")
 
-    # How a session begins.
+    # Session setup.
 
     async def greet(self) -> None:
         """Banner, EHLO, STARTTLS as far as the policy wants it; `connect` calls this once."""
@@ -188,7 +197,7 @@ class SmtpConnection(asyncio.Protocol):
             raise _TlsFailed(_tls_failure(f"the TLS handshake failed: {_reason(problem)}")) from None
         self.tls = f"{seen.version()} {found}".rstrip()
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Connected; the banner is awaited."""
@@ -199,18 +208,22 @@ class SmtpConnection(asyncio.Protocol):
         session = self._client
         before = session.replies
         session.receive(data)
-        # A server that sends its reply octet by octet does not win time with each of them.
+        # A reply that arrives octet by octet does not extend the deadline.
         self._advance(is_progress=session.replies != before)
 
     def eof_received(self) -> None:
-        """The server has said its last word."""
-        self._fail("the destination closed the connection")
+        """The server sends no more."""
+        self._fail(values.Cause.CONNECTION_LOST, "the destination closed the connection")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         self._gone.set()
-        reason = f"the connection was lost: {_reason(exc)}" if exc else "the destination closed the connection"
-        self._fail(reason)
+        # TCP gives up when segments stay unacknowledged: the host stopped answering.
+        is_timeout = isinstance(exc, OSError) and exc.errno == errno.ETIMEDOUT
+        cause = values.Cause.REPLY_TIMED_OUT if is_timeout else values.Cause.CONNECTION_LOST
+        self._fail(
+            cause, f"the connection was lost: {_reason(exc)}" if exc else "the destination closed the connection"
+        )
 
     def pause_writing(self) -> None:
         """The server does not read as fast as we write."""
@@ -222,7 +235,7 @@ class SmtpConnection(asyncio.Protocol):
         if self._client.is_waiting:
             self._advance(is_progress=True)
 
-    # Our own.
+    # Internal.
 
     async def _wait_until_idle(self) -> None:
         """Wait until the client waits for nothing more."""
@@ -237,10 +250,10 @@ class SmtpConnection(asyncio.Protocol):
             self._waiter = None
 
     def _advance(self, *, is_progress: bool) -> None:
-        """Write what there is; then wait for a reply in time, or wake who waits for the client to rest."""
+        """Write pending bytes; then set the deadline for a reply, or wake the waiter when the client is idle."""
         session, transport = self._client, self._transport
         if transport is not None:
-            # A transport that a write has failed on swallows the next ones: a final dot that it got never left.
+            # After a failed write a transport silently drops data: a final dot written then never leaves.
             while not (self._is_paused or transport.is_closing()) and (data := session.next_bytes()):
                 transport.write(data)
         if session.step < client.HANDSHAKE:  # as `is_waiting` says, without the call
@@ -253,9 +266,9 @@ class SmtpConnection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _fail(self, detail: str) -> None:
+    def _fail(self, cause: values.Cause, detail: str) -> None:
         if self._client.step is not client.CLOSED:
-            self._client.fail(detail)
+            self._client.fail(cause, detail)
             self._advance(is_progress=False)
         self._drop()
 
@@ -282,20 +295,20 @@ class SmtpConnection(asyncio.Protocol):
         if self._loop.time() < self._deadline:
             self._timer = self._loop.call_at(self._deadline, self._tick)
         else:
-            self._fail("the destination did not answer in time")
+            self._fail(values.Cause.REPLY_TIMED_OUT, "the destination did not answer in time")
 
 
-def _connect_failed(destination: Destination, reason: str) -> ConnectFailed:
-    where = f"{destination.host} [{destination.address}]:{destination.port}"
-    return ConnectFailed(values.RecipientResult(values.Stage.CONNECT, detail=f"connecting to {where}: {reason}"))
+def _connect_failed(destination: Destination, cause: values.Cause, reason: str) -> ConnectFailed:
+    detail = f"connecting to {destination.host} [{destination.address}]:{destination.port}: {reason}"
+    return ConnectFailed(values.RecipientResult(values.Stage.CONNECT, cause=cause, detail=detail))
 
 
 def _tls_failure(detail: str) -> values.RecipientResult:
-    return values.RecipientResult(values.Stage.STARTTLS, detail=detail)
+    return values.RecipientResult(values.Stage.STARTTLS, cause=values.Cause.TLS_FAILED, detail=detail)
 
 
 def _reason(problem: BaseException) -> str:
-    """An error of the system in its own words, without the decoration that differs between event loops."""
+    """The text of a system error, without what differs between event loops."""
     if isinstance(problem, ssl.SSLCertVerificationError):
         return str(problem.verify_message)
     if isinstance(problem, ssl.SSLError):

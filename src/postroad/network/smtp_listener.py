@@ -1,4 +1,4 @@
-"""The listening side of SMTP: a listener whose connections share a policy, limits and perhaps a certificate."""
+"""The SMTP listener: its connections share features, limits, a policy factory and an optional certificate."""
 
 import asyncio
 import ssl
@@ -9,9 +9,9 @@ from postroad.protocol.smtp import server_events
 
 
 class SmtpListener(listener.Listener):
-    """One listening address and its connections. STARTTLS needs `tls`; `implicit_tls` begins with it.
+    """One listening address and its connections. STARTTLS and `implicit_tls` need `tls`.
 
-    `tls` is asked for each handshake, `refresh` is called once a second, to look whether the certificate has changed.
+    `tls` is called for each handshake, `refresh` once a second to check for a renewed certificate.
     """
 
     def __init__(
@@ -47,6 +47,6 @@ class SmtpListener(listener.Listener):
         self._refresh = refresh
 
     def on_sweep(self) -> None:
-        """Look after the certificate."""
+        """Check for a renewed certificate."""
         if self._refresh is not None:
             self._refresh()

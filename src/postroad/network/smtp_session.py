@@ -1,12 +1,12 @@
-"""One SMTP connection of a server: the pump between a transport, the session without sockets, and a policy.
+"""One server-side SMTP connection: connects a transport, the sans-IO server and a policy.
 
-The policy decides each verb. It may answer at once or later; meanwhile nothing more is read, so a client cannot run
-ahead of its answers. `None` instead of a reply hangs up. A policy that fails is logged by whoever owns the listener,
-and the client hears a temporary error, because nothing was accepted.
+The policy decides each verb, at once or asynchronously; meanwhile no further command is processed. `None` instead of a
+reply closes the connection. An exception in a policy is passed to the listener's `failed`, and the client gets a
+temporary error, because nothing was accepted.
 
-Deadlines are plain numbers that the listener's `sweep` compares once a second. A command or a content has its time
-from the reply before it, however slowly its bytes trickle in. However much comes at once, other connections have their
-turn after some of it.
+Deadlines are plain numbers that the listener's `sweep` compares once a second. The time for a command or a content runs
+from the previous reply, however slowly its bytes arrive. After `MAX_EVENTS_PER_TURN` events other connections get a
+turn.
 """
 
 import abc
@@ -26,50 +26,50 @@ from postroad.protocol.smtp import server, server_commands, server_events, value
 ReplyOrClose = values.Reply | None
 PolicyDecision = ReplyOrClose | Awaitable[ReplyOrClose]
 
-# About a millisecond's work; a transaction that is sent in one go seldom has as many.
+# About a millisecond of work; a pipelined transaction seldom has as many.
 MAX_EVENTS_PER_TURN: Final = 50
-# A client that does not say good-bye under TLS, when we do, has nothing left to lose.
+# How long to wait for the close_notify of the client.
 TLS_SHUTDOWN_SECONDS: Final = 2.0
 
 
 class SessionPolicy(abc.ABC):
-    """What one session decides, a function for each verb. As it stands it takes everything but credentials."""
+    """The decisions of one session, a method for each verb. The defaults accept everything but credentials."""
 
     def hello(self, name: str) -> PolicyDecision:
         """EHLO or HELO."""
-        return values.Reply(250, f"hello {name}")
+        return values.Reply(250, f"Hello {name}")
 
-    def authenticate(self, username: str, password: str) -> PolicyDecision:  # noqa: ARG002 - for those that know passwords
-        """AUTH; 235 lets the client in."""
-        return values.Reply(535, "the username or the password is wrong", "5.7.8")
+    def authenticate(self, username: str, password: str) -> PolicyDecision:  # noqa: ARG002 - used by overrides
+        """AUTH; 235 authenticates the client."""
+        return values.Reply(535, "Authentication credentials invalid", "5.7.8")
 
     def mail(self, sender: str, parameters: server_commands.Parameters) -> PolicyDecision:  # noqa: ARG002
-        """MAIL: a transaction begins, and the one before it is void."""
-        return values.Reply(250, "sender taken", "2.1.0")
+        """MAIL: a transaction begins."""
+        return values.Reply(250, "Sender OK", "2.1.0")
 
     def recipient(self, address: str, parameters: server_commands.Parameters) -> PolicyDecision:  # noqa: ARG002
         """RCPT."""
-        return values.Reply(250, "recipient taken", "2.1.5")
+        return values.Reply(250, "Recipient OK", "2.1.5")
 
     def data(self) -> PolicyDecision:
-        """DATA, before the content; 354 asks for it. It is not asked when the content comes by BDAT."""
-        return values.Reply(354, "end with a line of a single dot")
+        """DATA, before the content; 354 asks for it. Not called for BDAT."""
+        return values.Reply(354, "Start mail input; end with <CRLF>.<CRLF>")
 
     def refused(self, verb: str, reply: values.Reply) -> PolicyDecision:  # noqa: ARG002
-        """An address, a recipient more, a size or a content cannot be taken; `reply` says why."""
+        """An address, a recipient over the limit, a size or a content is refused; `reply` says why."""
         return reply
 
-    def closed(self) -> None:  # noqa: B027 - for those that count connections
-        """The connection is gone; a message that is complete may still be on its way to the disk."""
+    def closed(self) -> None:  # noqa: B027 - used by overrides
+        """The connection is closed; a complete message may still be on its way to the store."""
 
     @abc.abstractmethod
     def message(self, transaction: values.MailTransaction) -> PolicyDecision:
-        """The message is complete; 250 takes the responsibility for it."""
+        """The message is complete; 250 takes responsibility for it."""
 
 
 def dispatch(policy: SessionPolicy, event: server_events.Event) -> PolicyDecision:
-    """What a policy says to an event."""
-    # Ordered by how often they come; patterns of classes would cost several times as much.
+    """The policy's decision on an event."""
+    # Ordered by frequency; a match statement on classes costs several times as much.
     if isinstance(event, server_events.Recipient):
         return policy.recipient(event.path.address, event.path.parameters)
     if isinstance(event, server_events.Mail):
@@ -84,12 +84,12 @@ def dispatch(policy: SessionPolicy, event: server_events.Event) -> PolicyDecisio
         return policy.hello(event.name)
     if isinstance(event, server_events.Authenticate):
         return policy.authenticate(event.credentials.username, event.credentials.password)
-    raise RuntimeError("no policy decides on TLS")
+    raise RuntimeError("a policy does not decide on TLS")
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerLimits:
-    """The bounds of a listener and of each of its connections."""
+    """Limits of a listener and of each of its connections."""
 
     connections: int = 1000
     # An IPv6 network counts as one address.
@@ -99,26 +99,26 @@ class ListenerLimits:
     # 10 MiB in ten minutes: 140 kbit/s.
     content_seconds: float = 600
     handshake_seconds: float = 30
-    # A client that does not read its replies for this long is gone.
+    # A client that does not read its replies for this long is disconnected.
     write_seconds: float = 60
-    # How long a client may stay that has not logged in, where one has to.
+    # How long a client may stay unauthenticated, where authentication is required.
     login_seconds: float = math.inf
 
 
 @dataclass(slots=True)
 class SmtpListenerState:
-    """What the connections of a listener share."""
+    """State shared by the connections of a listener."""
 
     features: server_events.Features
     make_policy: Callable[[server_events.Session], SessionPolicy]
     failed: Callable[[Exception], None]
     limits: ListenerLimits
-    # Asked for each handshake, because a certificate may be renewed.
+    # Called for each handshake, because the certificate may be renewed.
     tls: Callable[[], ssl.SSLContext] | None = None
     connections: set[listener.Connection] = field(default_factory=set)
     per_network: Counter[str] = field(default_factory=Counter)
     working: set[asyncio.Task[None]] = field(default_factory=set)
-    # There while the listener stops; set when a connection or a task has ended.
+    # Present while the listener stops; set when a connection or a task ends.
     changed: asyncio.Event | None = None
 
     def enter(self, connection: listener.Connection, address: str) -> None:
@@ -127,7 +127,7 @@ class SmtpListenerState:
         self.per_network[login_throttle.network_of(address)] += 1
 
     def leave(self, connection: listener.Connection, address: str) -> bool:
-        """Count it no more; whether it was counted."""
+        """Stop counting it; whether it was counted."""
         if connection not in self.connections:
             return False
         self.connections.discard(connection)
@@ -139,28 +139,28 @@ class SmtpListenerState:
         return True
 
     def refusal(self, address: str) -> values.Reply | None:
-        """Why the newest connection, which is from this address, is one too many."""
+        """The reply to the newest connection, from this address, when it exceeds a limit."""
         if len(self.connections) > self.limits.connections:
-            return values.Reply(421, "too many connections; try again later", "4.3.2")
+            return values.Reply(421, "Too many connections; try again later", "4.3.2")
         if self.per_network[login_throttle.network_of(address)] > self.limits.connections_per_address:
-            return values.Reply(421, "too many connections from your address; try again later", "4.7.0")
+            return values.Reply(421, "Too many connections from your address; try again later", "4.7.0")
         return None
 
     def note_change(self) -> None:
-        """Wake the listener, if it waits for the end."""
+        """Wake the listener, if it is stopping."""
         if self.changed is not None:
             self.changed.set()
 
 
 class SmtpSession(asyncio.Protocol):
-    """A connection; it is in `connections` as long as it lives."""
+    """A connection; it is in `connections` while it is open."""
 
     transport: asyncio.Transport
     _server: server.Server
     _policy: SessionPolicy
 
     def __init__(self, shared: SmtpListenerState, *, on_admitted: Callable[[], None] | None = None) -> None:
-        """`arrived` is called first, to give up the place that the handshake has held."""
+        """`on_admitted` is called first, to release the slot that the handshake held."""
         self._shared = shared
         self._on_admitted = on_admitted
         self._loop = asyncio.get_running_loop()
@@ -177,10 +177,10 @@ class SmtpSession(asyncio.Protocol):
         self._stuck_since = math.inf
         self._unauthenticated_since = math.inf
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A new connection; one too many is turned away at once."""
+        """A new connection; one over the limit is refused at once."""
         shared = self._shared
         self.transport = transport
         session = server_events.Session(
@@ -197,8 +197,8 @@ class SmtpSession(asyncio.Protocol):
         self._server.greet(refusal or values.Reply(220, f"{shared.features.name} ESMTP"))
         self._idle()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
-        """The connection is gone. A message that is being accepted is accepted all the same."""
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
+        """The connection is closed. A message that is being accepted is still accepted."""
         if self._shared.leave(self, self._server.session.client_address) and self._is_admitted:
             self._policy.closed()
         self._server.close()
@@ -209,12 +209,12 @@ class SmtpSession(asyncio.Protocol):
         if not self._is_busy:
             self._work()
         else:
-            # Only now, because most clients wait for their answers and need not be held back.
+            # Pause only now: most clients wait for their replies.
             self._has_unread_input = True
             self._update_flow()
 
     def eof_received(self) -> bool:
-        """The client will say no more; what it waits for is still told, where the transport allows that."""
+        """The client sends no more; pending replies are still sent, where the transport allows it."""
         self._has_received_eof = True
         return self._is_busy and not self._server.session.is_secure
 
@@ -224,21 +224,21 @@ class SmtpSession(asyncio.Protocol):
         self._update_flow()
 
     def resume_writing(self) -> None:
-        """The client has read, or is gone."""
+        """The client has read, or has disconnected."""
         self._is_unwritable = False
         self._update_flow()
 
-    # What the listener calls.
+    # Called by the listener.
 
     def shutdown(self) -> None:
-        """Close when no transaction is under way, which may be now."""
+        """Close as soon as no transaction is in progress."""
         if not self._is_busy:
             self._idle()
         elif self._is_in_handshake and self._task is not None:
             self._task.cancel()
 
     def sweep(self, now: float) -> None:
-        """End the connection if a deadline has passed."""
+        """Close the connection if a deadline has passed."""
         if self._is_unwritable or self.transport.is_closing():
             self._stuck_since = min(self._stuck_since, now)
             if now - self._stuck_since >= self._shared.limits.write_seconds:
@@ -251,20 +251,21 @@ class SmtpSession(asyncio.Protocol):
         if self._is_busy:
             return
         if now >= self._deadline:
-            self._server.close(values.Reply(421, "nothing came in time", "4.4.2"))
+            awaited = "the message content" if self._was_content else "a command"
+            self._server.close(values.Reply(421, f"Timeout waiting for {awaited}", "4.4.2"))
             self._idle()
         elif now - self._unauthenticated_since >= self._shared.limits.login_seconds:
-            self._server.close(values.Reply(421, "nobody has logged in in time", "4.4.2"))
+            self._server.close(values.Reply(421, "Authentication timeout", "4.4.2"))
             self._idle()
 
-    # Our own.
+    # Internal.
 
     @property
     def _is_busy(self) -> bool:
         return self._task is not None or self._next_turn is not None
 
     def _work(self) -> None:
-        """Go through what has come, until it is used up, an answer takes its time, or others should have their turn."""
+        """Process the input until it is used up, a decision is asynchronous, or the turn is over."""
         self._next_turn = None
         for _ in range(MAX_EVENTS_PER_TURN):
             if self.transport.is_closing() or (event := self._server.next_event()) is None:
@@ -274,13 +275,13 @@ class SmtpSession(asyncio.Protocol):
                 self._start_handshake()
                 return
             try:
-                verdict = dispatch(self._policy, event)
+                decision = dispatch(self._policy, event)
             except Exception as problem:  # noqa: BLE001 - a bug in a policy must not leave the client waiting
-                verdict = self._internal_error(problem)
-            if verdict is None or isinstance(verdict, values.Reply):
-                self._reply(verdict)
+                decision = self._internal_error(problem)
+            if decision is None or isinstance(decision, values.Reply):
+                self._reply(decision)
             else:
-                self._begin(self._wait_for(verdict))
+                self._begin(self._wait_for(decision))
                 return
         self._flush()
         self._has_unread_input = True
@@ -292,7 +293,7 @@ class SmtpSession(asyncio.Protocol):
         self._begin(self._secure())
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
-        """What takes its time; the replies before it are sent, and nothing is looked at meanwhile."""
+        """Run a task; earlier replies are sent first, and no input is processed meanwhile."""
         self._flush()
         self._task = self._loop.create_task(work)
         self._shared.working.add(self._task)
@@ -311,27 +312,27 @@ class SmtpSession(asyncio.Protocol):
         else:
             self._work()
 
-    async def _wait_for(self, verdict: Awaitable[ReplyOrClose]) -> None:
+    async def _wait_for(self, decision: Awaitable[ReplyOrClose]) -> None:
         try:
-            answer = await verdict
+            reply = await decision
         except Exception as problem:  # noqa: BLE001 - as above
-            answer = self._internal_error(problem)
-        self._reply(answer)
+            reply = self._internal_error(problem)
+        self._reply(reply)
 
     def _internal_error(self, problem: Exception) -> values.Reply:
         self._shared.failed(problem)
-        return values.Reply(451, "something went wrong here; try again later", "4.3.0")
+        return values.Reply(451, "Local error in processing; try again later", "4.3.0")
 
-    def _reply(self, answer: ReplyOrClose) -> None:
+    def _reply(self, reply: ReplyOrClose) -> None:
         if self._server.is_closed:
             return
-        if answer is None:
+        if reply is None:
             self._server.close()
         else:
-            self._server.reply(answer)
+            self._server.reply(reply)
 
     async def _secure(self) -> None:
-        """Shake hands; a client that cannot is let go without a word, for no word would be understood."""
+        """Do the TLS handshake; after a failed one no reply could be read, so the connection is dropped."""
         tls, seconds = self._shared.tls, self._shared.limits.handshake_seconds
         if tls is None:
             raise RuntimeError("TLS is offered without a certificate")
@@ -348,7 +349,7 @@ class SmtpSession(asyncio.Protocol):
                 )
         finally:
             if transport is None:
-                # Nobody is told of a connection that is lost in the handshake.
+                # asyncio does not report a connection lost during the handshake.
                 self.transport.abort()
                 self.connection_lost(None)
         if transport is not None:
@@ -357,9 +358,9 @@ class SmtpSession(asyncio.Protocol):
             self._server.secured()
 
     def _idle(self) -> None:
-        """All that has come is answered: wait for more, or close."""
+        """All input is answered: wait for more, or close."""
         if self._shared.changed is not None and self._server.is_idle:
-            self._server.close(values.Reply(421, "the service is stopping; try again later", "4.3.2"))
+            self._server.close(values.Reply(421, "Service shutting down; try again later", "4.3.2"))
         has_replied = self._flush()
         if self._server.is_closed or self._has_received_eof:
             self.transport.close()
@@ -379,8 +380,8 @@ class SmtpSession(asyncio.Protocol):
         return bool(output)
 
     def _update_flow(self) -> None:
-        """Read only while somebody has time for what comes, and the client reads what it is told."""
-        # What a client sends before its handshake must not be taken for what it says under TLS.
+        """Read only while input can be processed and the client reads its replies."""
+        # Bytes sent before the handshake must not be taken for bytes sent under TLS.
         pause = self._has_unread_input or self._is_unwritable or self._is_in_handshake
         if pause == self._is_paused or self.transport.is_closing():
             return
@@ -392,7 +393,7 @@ class SmtpSession(asyncio.Protocol):
 
 
 def peer_address(transport: asyncio.BaseTransport) -> str:
-    """The client's address; one of IPv4 is written as such where a socket takes both (RFC 4291 section 2.5.5.2)."""
+    """The client's address; an IPv4-mapped one is written as IPv4 (RFC 4291 section 2.5.5.2)."""
     name = transport.get_extra_info("peername")
     address = str(name[0]) if isinstance(name, tuple) else ""
     return address.removeprefix("::ffff:") if "." in address else address

@@ -1,9 +1,8 @@
-"""A connection that begins with TLS, from the moment that it is accepted to the end of its handshake.
+"""A connection with implicit TLS (RFC 8314), from accept to the end of its handshake.
 
-A server of asyncio tells nobody of such a connection before the handshake has succeeded, so a flood of half-open ones
-would have no limit. Here it is accepted without TLS, is counted, and its socket goes on to the handshake, for which it
-has a limited time. One too many, or one for which the system has no second descriptor, is closed without a word,
-because a word would need a handshake.
+asyncio does not report such a connection before its handshake has succeeded, so half-open ones would have no limit.
+Here it is accepted without TLS, counted, and its socket passed on to a handshake with a timeout. A connection over the
+limit, or one for which no second file descriptor is free, is closed without a reply: that would need a handshake.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from postroad.network import smtp_session
 
 
 class TlsAccept(asyncio.Protocol):
-    """It is in `connections` until the session takes its place."""
+    """A handshake; it is in `connections` until the session replaces it."""
 
     transport: asyncio.Transport
     _socket: socket.socket
@@ -28,7 +27,7 @@ class TlsAccept(asyncio.Protocol):
         self._handshake: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin the handshake on the same socket. The plain transport ends before it has read a byte."""
+        """Begin the handshake on the same socket. The plain transport is closed before it reads a byte."""
         self.transport = transport
         self._client_address = smtp_session.peer_address(transport)
         self._shared.enter(self, self._client_address)
@@ -38,22 +37,22 @@ class TlsAccept(asyncio.Protocol):
                 self._begin()
         transport.abort()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
-        """The plain transport has ended; without a handshake that is all."""
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
+        """The plain transport is closed; without a handshake the connection has ended."""
         if self._handshake is None:
             self.leave()
 
     def leave(self) -> None:
-        """The session counts instead, or nothing is left to count."""
+        """Stop counting: the session counts instead, or the connection has ended."""
         self._shared.leave(self, self._client_address)
 
     def shutdown(self) -> None:
-        """Nothing is under way that could be lost."""
+        """Cancel the handshake: no transaction is in progress."""
         if self._handshake is not None:
             self._handshake.cancel()
 
     def sweep(self, now: float) -> None:
-        """The handshake has a deadline of its own."""
+        """Nothing to do: the handshake has its own timeout."""
 
     def _begin(self) -> None:
         self._handshake = asyncio.get_running_loop().create_task(self._run_handshake())

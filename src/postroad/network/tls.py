@@ -1,8 +1,8 @@
-"""TLS towards destinations: a context for each kind of policy, and what a certificate must show beyond the handshake.
+"""TLS towards destinations: a context for each kind of policy, and checks of the certificate after the handshake.
 
-The handshake proves possession and, where a policy asks for authorities, the chain (`context`). `check` proves the rest
-on the finished connection: the name for MTA-STS (RFC 8461 section 4.1), the TLSA records for DANE (RFC 7672 section 3).
-Opportunistic TLS takes any certificate: against who only listens it helps, and plain text would help less (RFC 7435).
+The handshake proves possession of the key and, where a policy requires it, the chain (`context`). `check` proves the
+rest on the finished connection: the name for MTA-STS (RFC 8461 section 4.1), the TLSA records for DANE (RFC 7672
+section 3). Opportunistic TLS accepts any certificate: it protects against passive attackers (RFC 7435).
 """
 
 import datetime as dt
@@ -83,7 +83,7 @@ def _check_names(certificate: Any, names: Iterable[str]) -> None:  # noqa: ANN40
 
 
 def _covers(pattern: str, name: str) -> bool:
-    """RFC 6125 section 6.4: without regard to case; a star stands for the whole of the first label."""
+    """RFC 6125 section 6.4: ignoring case; a star matches exactly the first label."""
     pattern, name = pattern.lower().rstrip("."), name.lower().rstrip(".")
     if pattern.startswith("*."):
         label, _, rest = name.partition(".")
@@ -134,4 +134,4 @@ def _leads_to(anchor: x509.Certificate, certificates: list[x509.Certificate], na
 
 def _require_authority(policy: object, certificate: object, extension: x509.BasicConstraints) -> None:  # noqa: ARG001
     if not extension.ca:
-        raise ValueError("an issuer that is no authority")
+        raise ValueError("an issuer that is not a certificate authority")

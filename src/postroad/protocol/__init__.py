@@ -1,1 +1,1 @@
-"""Bytes and values, pure: formats and protocols that know nothing of the product."""
+"""Formats and protocols, pure: bytes to values and back, without knowledge of the product."""

@@ -1,10 +1,10 @@
-"""One strict parser for every address, whichever door it came through.
+"""The one strict parser for email addresses, for every listener.
 
 Accepted: `user@example.com`, `Name <user@example.com>` and `"Name, quoted" <user@example.com>` (RFC 5322 section
-3.4), with names in any script, internationalised domains (written as A-labels, RFC 5891) and local parts in other
-scripts (RFC 6531, in Unicode's normal form C). One address a string. Refused, because no honest sender needs them and
-each has fooled a mail program before: comments, groups, routes, quoted local parts, domain literals, encoded words,
-control characters, line breaks, and marks that turn the direction of the text.
+3.4), with names in any script, internationalised domains (written as A-labels, RFC 5891) and non-ASCII local parts
+(RFC 6531, in Unicode normal form C). One address per string. Refused, because no honest sender needs them and each has
+misled mail programs before: comments, groups, routes, quoted local parts, domain literals, encoded words, control
+characters, line breaks, and bidirectional control characters.
 """
 
 import functools
@@ -87,7 +87,7 @@ def parse_domain(text: str) -> str:
 
 
 def key_of(text: str) -> str:
-    """The key of an address that somebody else wrote: what is no address is compared as it stands."""
+    """The key of an address from outside: an invalid one is compared as it is."""
     try:
         return parse(text).key
     except AddressError:
@@ -122,7 +122,7 @@ def _parse_slowly(text: str) -> Mailbox:
         raise AddressError("it is empty")
     if not trimmed.endswith(">"):
         if "<" in trimmed:
-            raise AddressError("after a name, the address stands last and between '<' and '>'")
+            raise AddressError("after a name, the address must come last, between '<' and '>'")
         local, domain = _local_and_domain(trimmed)
         return Mailbox(None, local, domain, text)
     before, bracket, after = trimmed[:-1].rpartition("<")
@@ -143,7 +143,7 @@ def _refuse_forbidden_characters(text: str) -> None:
 
 
 def _display_name(before: str) -> str | None:
-    """The name from what stands before the `<`: a quoted string, or words without special characters."""
+    """The name before the `<`: a quoted string, or words without special characters."""
     name = before.strip()
     if name.startswith('"'):
         quoted = address_syntax.QUOTED_NAME.fullmatch(name)
@@ -155,7 +155,7 @@ def _display_name(before: str) -> str | None:
     else:
         special = address_syntax.NAME_SPECIAL.search(name)
         if special is not None:
-            raise AddressError(f"a name that contains {special[0]!r} has to stand in double quotes")
+            raise AddressError(f"a name that contains {special[0]!r} must be in double quotes")
     if len(name) > address_syntax.MAX_NAME_CHARACTERS:
         raise AddressError(f"the name is longer than {address_syntax.MAX_NAME_CHARACTERS} characters")
     return name or None
@@ -166,11 +166,11 @@ def _local_and_domain(text: str) -> tuple[str, str]:
     if plain is not None:
         return plain
     if "," in text or ";" in text:
-        raise AddressError("only one address may stand here")
+        raise AddressError("only one address is allowed here")
     if "(" in text or ")" in text:
         raise AddressError("comments in parentheses are not accepted")
     if text.startswith("@"):
-        raise AddressError("nothing stands before the '@'")
+        raise AddressError("nothing precedes the '@'")
     local, at, domain = text.rpartition("@")
     if not at:
         raise AddressError("there is no '@'")
@@ -190,14 +190,14 @@ def _local(text: str) -> str:
     """The local part in normal form C, after RFC 6531 section 3.3's extension of `atext`, narrowed."""
     local = unicodedata.normalize("NFC", text)
     if local.startswith(".") or local.endswith(".") or ".." in local:
-        raise AddressError("before the '@', a dot may neither stand first nor last nor beside another dot")
+        raise AddressError("the part before the '@' begins or ends with a dot, or has two dots in a row")
     for character in local:
         if not _allowed_in_local(character):
-            raise AddressError(f"{character!r} may not stand before the '@'")
+            raise AddressError(f"{character!r} is not allowed before the '@'")
     if any(unicodedata.combining(atom[0]) for atom in local.split(".")):
-        raise AddressError("before the '@', a combining mark has no letter to stand on")
+        raise AddressError("the part before the '@' has a combining mark without a base letter")
     if len(local.encode()) > address_syntax.MAX_LOCAL_OCTETS:
-        raise AddressError(f"more than {address_syntax.MAX_LOCAL_OCTETS} octets stand before the '@'")
+        raise AddressError(f"more than {address_syntax.MAX_LOCAL_OCTETS} octets precede the '@'")
     return local
 
 
@@ -232,15 +232,15 @@ def _to_a_labels(text: str) -> str:
 
 def _what_is_wrong_with_domain(domain: str) -> str:
     if "/" in domain:
-        return "a '/' may not stand in the domain; write the name alone, as in example.com"
+        return "a '/' is not allowed in the domain; give the name alone, as in example.com"
     labels = domain.split(".")
     if "" in labels:
-        return "in the domain, a dot may neither stand first nor last nor beside another dot"
+        return "the domain begins or ends with a dot, or has two dots in a row"
     if len(labels) == 1:
-        return "a dot is missing in the domain"
+        return "the domain has no dot"
     for label in labels:
         if len(label) > address_syntax.MAX_LABEL_OCTETS:
-            return f"a part of the domain is longer than {address_syntax.MAX_LABEL_OCTETS} octets"
+            return f"a label of the domain is longer than {address_syntax.MAX_LABEL_OCTETS} octets"
         if address_syntax.ASCII_LABEL.fullmatch(label) is None:
-            return f"{_show(label)} may not be a part of a domain"
-    return f"no top-level domain is called {_show(labels[-1])}"
+            return f"{_show(label)} is not a valid domain label"
+    return f"there is no top-level domain {_show(labels[-1])}"

@@ -1,10 +1,10 @@
-"""The letters of an address: the expressions that the parser and the published schema share.
+"""The grammar of an address: regular expressions shared by the parser and the published schema.
 
 An address is the `dot-atom "@" domain` of RFC 5322 section 3.4.1 without quoted local parts, comments, routes and
-domain literals; its sizes are those of RFC 5321 section 4.5.3.1. `SCHEMA_PATTERN` says the same in the common part of
-ECMA-262 and Python, for JSON Schema: all that it matches (within `MAXIMUM_CHARACTERS`) is accepted by
-`address.parse`. For ASCII the reverse holds too, except names in Punycode. Of the addresses in other scripts it
-describes a safe share only, because no regular expression can say IDNA: letters of common scripts, in short labels.
+domain literals; its sizes are those of RFC 5321 section 4.5.3.1. `SCHEMA_PATTERN` says the same in the common subset of
+ECMA-262 and Python, for JSON Schema: whatever it matches (within `MAX_CHARACTERS`) is accepted by `address.parse`. For
+ASCII the reverse holds too, except names in Punycode. Of non-ASCII addresses it covers only a safe subset, because a
+regular expression cannot express IDNA: letters of common scripts, in short labels.
 """
 
 import re

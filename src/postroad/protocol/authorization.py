@@ -32,7 +32,7 @@ class Basic:
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """Whoever holds it is let in."""
+    """A bearer token."""
 
     token: str = field(repr=False)
 
@@ -49,22 +49,22 @@ def parse(text: str) -> Basic | Bearer:
     scheme, _, value = text.strip(" \t").partition(" ")
     value = value.lstrip(" ")
     if not value or not value.isascii() or not value.isprintable() or " " in value:
-        raise AuthorizationError("malformed; it is a scheme, a space and one value")
+        raise AuthorizationError("malformed; expected a scheme, a space and one value")
     match scheme.lower():
         case "bearer":
             return Bearer(value)
         case "basic":
             return _basic(value)
         case _:
-            raise AuthorizationError("the scheme is unknown; it is Basic or Bearer")
+            raise AuthorizationError("unknown scheme; use Basic or Bearer")
 
 
 def _basic(value: str) -> Basic:
     try:
         text = base64.b64decode(value, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        raise AuthorizationError("malformed; after Basic comes username:password as UTF-8 in base64") from None
+        raise AuthorizationError("malformed; Basic must be followed by username:password as UTF-8 in base64") from None
     username, colon, password = text.partition(":")
     if not colon:
-        raise AuthorizationError("malformed; between username and password stands a colon")
+        raise AuthorizationError("malformed; a colon must separate username and password")
     return Basic(username, password)

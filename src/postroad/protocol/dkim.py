@@ -1,4 +1,4 @@
-"""What a DKIM signature says and what it covers (RFC 6376): relaxed/relaxed, rsa-sha256. The key is somebody else's.
+"""What a DKIM signature says and what it covers (RFC 6376): relaxed/relaxed, rsa-sha256. The caller signs.
 
 `prepare` gives the header field up to its `b=` and the digest to sign; `finish` puts the signature behind it. The field
 goes in front of the message, which has CRLF line ends. White space is folded by searches for fixed strings: on the
@@ -16,7 +16,7 @@ import msgspec
 
 # Covered when they are there (section 5.4.1): what a reader sees, what says how to read it, and what unsubscribing and
 # feedback loops rely on (RFC 8058 section 4). Not covered is what hosts on the way add or rewrite. The sealed ones are
-# named once more than they are there, so that nobody can add one (section 8.15).
+# named once more than they are there, so that none can be added (section 8.15).
 OVERSIGNED: Final = (b"from", b"to", b"cc", b"subject", b"date", b"message-id", b"reply-to")
 SIGNED_ONCE: Final = (
     *(b"sender", b"mime-version", b"content-type", b"content-transfer-encoding", b"in-reply-to", b"references"),

@@ -1,8 +1,8 @@
-"""Names for files that people save, made of what a stranger called them (RFC 6266).
+"""File names for downloads, made from untrusted names (RFC 6266).
 
-`safe` is total: a path is cut off, and so is whatever a reader does not see or sees in another order than it stands
-there. What is written into `Content-Disposition` is ASCII and has no escapes, which browsers read in different ways;
-the name itself follows in the extended form (RFC 8187), which HTTP does not cut into pieces as mail does.
+`safe` accepts anything: a path is removed, and so are invisible characters and those that change the order of text. The
+value in `Content-Disposition` is ASCII without escapes, which browsers interpret differently; the name itself follows
+in the extended form (RFC 8187), which HTTP does not split into pieces as mail does.
 """
 
 import re

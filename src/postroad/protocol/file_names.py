@@ -1,8 +1,8 @@
 """The name of an attached file in its `Content-Disposition` (RFC 2183).
 
 An ordinary ASCII name is a quoted string. Every other name is percent-encoded UTF-8 (RFC 2231, RFC 5987), in numbered
-pieces when it is long, and followed by an ASCII look-alike for readers from before 1997: the extended form stands
-first, because that is where readers look who know both.
+pieces when it is long, and followed by an ASCII fallback for old readers. The extended form comes first, because
+readers that know both use the first.
 """
 
 import re
@@ -27,9 +27,9 @@ _SECTION_CHARACTERS: Final = 50  # with ` filename*0*=utf-8''` and `;`, a line o
 def check(filename: str) -> None:
     """Refuse what is not the plain name of a file."""
     if not 0 < len(filename) <= MAX_CHARACTERS:
-        raise header_text.HeaderError(f"a file name has 1 to {MAX_CHARACTERS} characters")
+        raise header_text.HeaderError(f"a file name must have 1 to {MAX_CHARACTERS} characters")
     if "/" in filename or "\\" in filename or filename in {".", ".."}:
-        raise header_text.HeaderError("a file name is without a path")
+        raise header_text.HeaderError("a file name must not contain a path")
     header_text.check_label(filename)
 
 

@@ -1,8 +1,8 @@
-"""Names and values in a query string or in a form of a browser (URL standard, section 5.1).
+"""Names and values in a query string or in an HTML form (URL standard, section 5.1).
 
-They are read more strictly than browsers do: every `%` begins an escape, and what is escaped is UTF-8. Reading takes
-milliseconds for each MiB, whatever stands in it, and works on small pieces, so that in a thread of its own it never
-keeps the others waiting for long.
+The parser is stricter than browsers: every `%` begins an escape, and escaped octets are UTF-8. It takes milliseconds
+for each MiB, whatever the content, and works on small pieces, so that in its own thread it never blocks others for
+long.
 """
 
 import binascii

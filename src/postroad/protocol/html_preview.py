@@ -1,14 +1,14 @@
-"""The HTML of a message, written anew so that a browser can show it and do nothing else.
+"""The HTML of a message, rewritten so that a browser can show it and do nothing else.
 
 It is one of three guards. The frame that shows it is sandboxed without scripts, forms, popups and its own origin, and
-the answer has a policy that loads nothing (`services/messages/previews.py`). These two stop scripts, loads, forms and
-refreshes by `<meta>`, but neither keeps a frame in its place: a click on a link, an area or a link of SVG leads it to a
-stranger's page, also where an animation sets the address later; and `<link rel=preconnect>` asks neither. So links lose
-their address, which becomes their title; elements and attributes that lead elsewhere, load or run are left out; images
-inside the message take the place of their `cid:` (RFC 2392). Style sheets are left to the policy.
+the response has a policy that loads nothing (`services/messages/previews.py`). Those two stop scripts, loads, forms and
+refreshes by `<meta>`, but neither stops navigation of the frame: a click on a link, an area or an SVG link leads to a
+foreign page, even where an animation sets the address later; and `<link rel=preconnect>` bypasses both. So links lose
+their address, which becomes their title; elements and attributes that navigate, load or run are removed; images inside
+the message replace their `cid:` (RFC 2392). Style sheets are left to the policy.
 
-It does not depend on reading HTML as a browser does. Every `<` in the result was written here, in front of a name and
-attributes that were judged; whatever else had one is text. All steps are linear in the size, and nothing fails.
+It does not depend on parsing HTML as a browser does. Every `<` in the output was written here, before a name and
+attributes that were checked; any other is text. All steps are linear in the size, and nothing fails.
 """
 
 import html

@@ -88,7 +88,7 @@ def _what_is_wrong(source: str, *, start: int) -> str:
     close = source.find("}}" if source[start + 1] == "{" else "%}", start, start + _SHOWN_CHARACTERS)
     excerpt = source[start : close + 2] if close >= 0 else source[start : start + _SHOWN_CHARACTERS] + "…"
     line = source.count("\n", 0, start) + 1
-    return f"{excerpt!r} in line {line} is not a placeholder, which is a name in double braces, such as {{{{name}}}}"
+    return f"{excerpt!r} in line {line} is not a placeholder, expected a name in double braces, such as {{{{name}}}}"
 
 
 def _text_of(name: str, value: object) -> str:
@@ -101,4 +101,4 @@ def _text_of(name: str, value: object) -> str:
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
         return repr(value)
-    raise TemplateError(f"the value of '{name}' has to be a string, a number or a boolean")
+    raise TemplateError(f"the value of '{name}' must be a string, a number or a boolean")

@@ -1,10 +1,10 @@
-"""JSON from a stranger, read so that two readers can never understand it differently (RFC 8259, RFC 7493).
+"""Strict JSON for untrusted input: two parsers can never understand it differently (RFC 8259, RFC 7493).
 
-The standard library reads whatever is not quite plain, because it alone shows every member of an object, twice or
-not. Refused besides what it refuses: byte order marks, invalid UTF-8, half surrogate pairs, a member twice in one
-object, NaN and Infinity, integers beyond 64 bits, numbers beyond a double, nesting deeper than 64, and more values
-than any honest request has. No input can exhaust the stack, grow into many times its size in memory, or keep the
-parser busy for longer than its length explains.
+The standard library parses whatever is not plain, because only it reports every member of an object, duplicate or not.
+Refused besides what it refuses: byte order marks, invalid UTF-8, unpaired surrogates, duplicate members, NaN and
+Infinity, integers beyond 64 bits, numbers beyond a double, nesting deeper than 64, and more values than any honest
+request has. No input can exhaust the stack, grow to many times its size in memory, or take longer than its length
+explains.
 """
 
 import json
@@ -38,7 +38,7 @@ class JsonError(ValueError):
 
 
 def read(raw: bytes) -> object:
-    """The value that the bytes describe, or `NotJson`."""
+    """The value that the bytes describe, or a `JsonError`."""
     plain = read_plain(raw)
     return _read_any(raw) if plain is None else plain
 
@@ -46,8 +46,8 @@ def read(raw: bytes) -> object:
 def read_plain(raw: bytes) -> dict[str, str | list[str] | None] | None:
     """An object of texts and lists of texts, as most requests are, in half the time; None for everything else.
 
-    What is not plain is found out at the first value that is not. msgspec does not tell when a name stands twice. But
-    every member needs a quote and a colon after its name, so where there are no more of those than names, each stands
+    Decoding stops at the first value that is not plain. msgspec does not report duplicate names. But
+    every member needs a quote and a colon after its name, so where there are no more of those than names, each occurs
     once. In texts they do no harm: they only make the count larger.
     """
     if len(raw) > _PLAIN_BYTES:
@@ -67,7 +67,7 @@ def _read_any(raw: bytes) -> object:
     except json.JSONDecodeError as error:
         raise JsonError(_what_is_wrong(raw, error)) from None
     except UnicodeDecodeError as error:
-        raise JsonError(f"JSON is UTF-8, and byte {error.start} is not") from None
+        raise JsonError(f"JSON must be UTF-8, and byte {error.start} is not") from None
     except RecursionError:
         raise _too_deep() from None
     _refuse_depth(value)
@@ -127,14 +127,14 @@ def _refuse_half_surrogates(value: object) -> None:
     try:
         msgspec.json.encode(value)
     except UnicodeEncodeError:
-        raise JsonError("a string contains half of a surrogate pair") from None
+        raise JsonError("a string contains an unpaired surrogate") from None
 
 
 def _what_is_wrong(raw: bytes, error: json.JSONDecodeError) -> str:
     if not raw.strip(b" \t\r\n"):
         return "the body is empty; JSON is expected"
     if raw.startswith(b"\xef\xbb\xbf"):
-        return "JSON starts without a byte order mark"
+        return "JSON must not start with a byte order mark"
     return f"this is not JSON: {error.msg.removesuffix(' at')} at line {error.lineno}, column {error.colno}"
 
 
@@ -144,7 +144,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise JsonError(f"the member {name[:_SHOWN_CHARACTERS]!r} stands twice in one object")
+                raise JsonError(f"the member {name[:_SHOWN_CHARACTERS]!r} occurs twice in one object")
             seen.add(name)
     return members
 
@@ -165,7 +165,7 @@ def _fraction(text: str) -> float:
 
 
 def _constant(text: str) -> NoReturn:
-    raise JsonError(f"{text} is not a number of JSON")
+    raise JsonError(f"{text} is not a JSON number")
 
 
 _DECODER: Final = json.JSONDecoder(

@@ -1,9 +1,9 @@
 """The signature of a webhook: `t=<unix seconds>,v1=<hex>`, an HMAC-SHA256 (RFC 2104) over `<t>.<body>`.
 
-The key is the whole secret as UTF-8, its `whsec_` included. While an old secret is still good there are several `v1`,
-and a receiver accepts any of them. The body is the bytes of the request: whoever parses and writes JSON anew signs
-something else. A receiver takes what the header says to the letter: no spaces, no capitals, one `t`. It ignores parts
-that it does not know. The vectors in `clients/conformance` say the same to other languages.
+The key is the whole secret as UTF-8, with its `whsec_`. While an old secret is valid there are several `v1`, and an
+endpoint accepts any of them. The body is the bytes of the request: re-serialised JSON has another signature. The header
+is parsed strictly: no spaces, no upper case, one `t`; unknown parts are ignored. The vectors in `clients/conformance`
+specify the same for other languages.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ def digest(secret: str, body: bytes, *, timestamp: int) -> str:
 def why_refused(value: str, body: bytes, *, secret: str, now: int, tolerance: int = TOLERANCE_SECONDS) -> str | None:
     """Why a receiver with this secret must refuse the request, in words; None when it may trust it."""
     if not secret:
-        return "there is no secret to verify with, and with an empty one everybody can sign"
+        return "the secret is empty"
     parts = [part.partition("=") for part in value.split(",", _MAX_PARTS)]
     times = [text for name, _, text in parts if name == "t"]
     signatures = [text for name, _, text in parts if name == "v1" and _DIGEST.fullmatch(text)]
@@ -44,7 +44,7 @@ def why_refused(value: str, body: bytes, *, secret: str, now: int, tolerance: in
     # The time as it was sent: `01` and `1` are the same number, but not the same bytes.
     expected = _digest(secret, times[0], body)
     if not any(hmac.compare_digest(expected, signature) for signature in signatures):
-        return "the signature is not of this secret and this body"
+        return "the signature does not match the secret and the body"
     distance = abs(now - int(times[0]))
     if distance > tolerance:
         return f"the request was signed {distance} seconds from now, more than {tolerance}"

@@ -1,8 +1,8 @@
-"""The simulator's side of a session: each recipient meets its fate, and what is taken lands in the inbox.
+"""The policy of a simulator session: each recipient gets its simulated outcome, accepted messages go to the inbox.
 
-A recipient that is put off is recognised at the next attempt by its sender and itself, because the sender of a
-transaction is another one for each message. Once a message was taken its deferrals are forgotten, so a client that uses
-one sender for all its mail is put off anew with each.
+A deferred recipient is recognised at the next attempt by envelope sender and recipient; Postroad uses another envelope
+sender for each message. Accepting a message clears its deferrals, so a client that always uses the same sender is
+deferred for each message.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ from postroad.protocol.smtp import server_commands, values
 from postroad.services.messages import dev_inbox
 from postroad.simulator import outcomes
 
-# Long enough to be seen, and shorter than anybody's patience.
+# Long enough to notice, shorter than any client timeout.
 SLOW_SECONDS: Final = 3.0
-# Far more than a developer's machine has under way; the oldest are forgotten, and so put off once more.
+# Far more than a developer has in progress; evicted entries are deferred again.
 MAX_REMEMBERED: Final = 10_000
 
 
 class Deferrals:
-    """How often recipients were put off."""
+    """How often each recipient was deferred."""
 
     def __init__(self, max_entries: int = MAX_REMEMBERED) -> None:
         self._max_entries = max_entries
         self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def should_defer(self, sender: str, recipient: str) -> bool:
-        """Whether the recipient is to be put off now, which then counts."""
+        """Whether to defer the recipient now; counts the deferral."""
         key = (sender, recipient.lower())
         count = self._counts.pop(key, 0)
         should_defer = count < outcomes.DEFERRALS
@@ -40,7 +40,7 @@ class Deferrals:
         return should_defer
 
     def forget(self, sender: str, recipient: str) -> None:
-        """The message was taken."""
+        """Clear the count: the message was accepted."""
         self._counts.pop((sender, recipient.lower()), None)
 
 
@@ -55,13 +55,13 @@ class MailboxPolicy(smtp_session.SessionPolicy):
         self._outcomes: set[outcomes.SimulatedOutcome] = set()
 
     def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:
-        """Anybody may send."""
+        """Accept any sender."""
         self._sender = sender
         self._outcomes.clear()
         return super().mail(sender, parameters)
 
     def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_session.PolicyDecision:  # noqa: ARG002
-        """The recipient's fate, as far as it is decided here."""
+        """Refuse, defer or accept by the recipient's outcome."""
         outcome = outcomes.outcome_of(address)
         refusal = outcomes.REFUSALS.get(outcome)
         if outcome is outcomes.SimulatedOutcome.DEFER and self._deferrals.should_defer(self._sender, address):
@@ -72,11 +72,11 @@ class MailboxPolicy(smtp_session.SessionPolicy):
         return outcomes.ACCEPTED
 
     def data(self) -> smtp_session.PolicyDecision:
-        """Ask for the content, or hang up."""
+        """Ask for the content, or close the connection."""
         return None if outcomes.SimulatedOutcome.DROP in self._outcomes else super().data()
 
     def message(self, transaction: values.MailTransaction) -> smtp_session.PolicyDecision:
-        """Put the message into the inbox, at once or late."""
+        """Add the message to the inbox, at once or after a delay."""
         if outcomes.SimulatedOutcome.DROP in self._outcomes:
             return None
         return (

@@ -1,6 +1,6 @@
-"""What becomes of a simulated recipient: the beginning of the local part decides, in whatever case.
+"""The outcome of a simulated recipient, chosen by the start of its local part, ignoring case.
 
-`bounce@…`, `bounce-17@…` and `BouncedAgain@…` all bounce; what begins with none of the words is delivered.
+`bounce@…`, `bounce-17@…` and `BouncedAgain@…` all bounce; a local part with none of these prefixes is delivered.
 """
 
 from enum import StrEnum
@@ -10,7 +10,7 @@ from postroad.protocol.smtp import values
 
 
 class SimulatedOutcome(StrEnum):
-    """How a recipient ends, and the word that its local part begins with."""
+    """An outcome; the value is the prefix of the local part."""
 
     BOUNCE = "bounce"
     BLOCKED = "blocked"
@@ -21,12 +21,12 @@ class SimulatedOutcome(StrEnum):
     DELIVER = ""
 
 
-# How often a `defer…` recipient is put off before it is taken.
+# How often a `defer…` recipient is deferred before it is accepted.
 DEFERRALS: Final = 2
 
 ACCEPTED: Final = values.Reply(250, "OK", "2.1.5")
 GREYLISTED: Final = values.Reply(451, "Recipient address rejected: greylisted, please try again later", "4.7.1")
-# The words that real servers use, because the reader of replies should meet them here first.
+# Worded as real servers do, so that bounce classification sees realistic replies.
 REFUSALS: Final = {
     SimulatedOutcome.BOUNCE: values.Reply(
         550, "Recipient address rejected: user unknown in virtual mailbox table", "5.1.1"
@@ -37,7 +37,7 @@ REFUSALS: Final = {
 
 
 def outcome_of(address: str) -> SimulatedOutcome:
-    """The fate of a recipient."""
+    """The outcome of a recipient."""
     name = address.lower()
-    # The empty word of DELIVER is the last, and begins every name.
+    # The empty prefix of DELIVER is last and matches every name.
     return next(outcome for outcome in SimulatedOutcome if name.startswith(outcome))

@@ -1,4 +1,4 @@
-"""Run the mailbox simulator for as long as a block lasts."""
+"""The mailbox simulator as an async context manager."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -10,13 +10,13 @@ from postroad.services.messages import dev_inbox
 from postroad.simulator import mailbox
 
 NAME: Final = "mailbox-simulator.localhost"
-# Three times what the service accepts, so that nothing of its own is ever too large here.
+# Three times what the service accepts, so none of its messages is too large.
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
-# To refuse one recipient after the other is its purpose; a connection of ours sends 10,000 messages at most.
+# Refusing many recipients is its purpose; one delivery connection sends 10,000 messages at most.
 MAX_IDLE_COMMANDS: Final = 100_000
-# All clients come from one address, this machine.
+# All clients connect from this machine.
 LIMITS: Final = smtp_session.ListenerLimits(connections=1000, connections_per_address=1000)
-# Whoever sends has stopped before.
+# The senders have stopped before.
 GRACE_SECONDS: Final = 1
 
 
@@ -29,7 +29,7 @@ async def serve(
     failed: Callable[[Exception], None],
     slow_seconds: float = mailbox.SLOW_SECONDS,
 ) -> AsyncIterator[tuple[str, int]]:
-    """A simulator that listens; gives the host and the port that are bound. `OSError` when nobody can listen there."""
+    """A listening simulator; yields the bound host and port. Raises OSError."""
     deferrals = mailbox.Deferrals()
     listener = smtp_listener.SmtpListener(
         lambda _session: mailbox.MailboxPolicy(mail, deferrals, slow_seconds=slow_seconds),

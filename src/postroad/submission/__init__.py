@@ -1,1 +1,1 @@
-"""Door: mail that customers hand in over SMTP."""
+"""Listener: mail that customers submit over SMTP (RFC 6409)."""

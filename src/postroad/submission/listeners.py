@@ -1,7 +1,7 @@
-"""The listeners of the submission door: one that offers STARTTLS, one that begins with TLS, and their certificate.
+"""The submission listeners: one with STARTTLS, one with implicit TLS (RFC 8314), and their certificate.
 
-Both are the same door, with the same limits; each counts its own connections. The certificate's files are looked at
-once a second, so that a renewed one is used without a restart; connections that are open keep the one they began with.
+Both have the same policy and limits; each counts its own connections. The certificate files are checked once a second,
+so a renewed certificate is used without a restart; open connections keep the one they started with.
 """
 
 from collections.abc import Mapping
@@ -16,17 +16,17 @@ from postroad.services import context
 from postroad.submission import session
 from postroad.telemetry import logs
 
-# What counts is the message as it is stored, 10 MiB at most. Fields that are taken out before (Bcc, the key, template
-# and variables) may come on top: 32 variables and 50 recipients are far less than this.
+# The limit of 10 MiB applies to the stored message. Fields removed before storing (Bcc, idempotency key, template,
+# variables) may come on top; 32 variables and 50 recipients need far less than this.
 MAX_MESSAGE_BYTES: Final = limits.MIME_BYTES + 64 * 1024
-# Who tries more passwords than this in one session is guessing.
+# More in one session are guesses.
 MAX_FAILED_LOGINS: Final = 5
-# Time for TLS and AUTH over the slowest network; a stranger has no other business here.
+# Enough for TLS and AUTH over the slowest network.
 LOGIN_SECONDS: Final = 60
 
 
 def load_certificate(settings: config.Settings) -> server_tls.Certificate | None:
-    """The certificate that the settings name, if they do. `CertificateError` says what is wrong with it."""
+    """The configured certificate, if any. Raises CertificateError."""
     if not settings.submission.tls_certificate:
         return None
     return server_tls.Certificate.load(Path(settings.submission.tls_certificate), Path(settings.submission.tls_key))
@@ -35,7 +35,7 @@ def load_certificate(settings: config.Settings) -> server_tls.Certificate | None
 def listeners(
     ctx: context.Context, *, name: str, certificate: server_tls.Certificate | None, log: logs.Logger
 ) -> Mapping[str, smtp_listener.SmtpListener]:
-    """The listeners whose addresses are set, by the key of their setting; not started yet."""
+    """The listeners whose addresses are configured, by setting key; not started yet."""
     chosen = ctx.settings.submission
     offered: dict[str, smtp_listener.SmtpListener] = {}
     if chosen.listen:
@@ -60,12 +60,12 @@ def _listener(
 
     def refresh() -> None:
         try:
-            told = certificate.refresh() if certificate else None
+            detail = certificate.refresh() if certificate else None
         except server_tls.CertificateError as problem:
-            log.warning("submission_certificate", told=f"the old certificate stays in use: {problem}")
+            log.warning("submission_certificate", detail=f"the old certificate stays in use: {problem}")
         else:
-            if told is not None:
-                log.info("submission_certificate", told=told)
+            if detail is not None:
+                log.info("submission_certificate", detail=detail)
 
     def failed(problem: Exception) -> None:
         log.error("submission_failed", exc_info=problem)

@@ -1,7 +1,7 @@
-"""The words of the submission door: errors as replies, and the name of the protocol in `Received`.
+"""Replies of the submission listener: errors as SMTP replies, and the protocol name in `Received`.
 
-A refusal reads `550 5.7.1 forbidden: what is wrong (req_…)`: the reply of its class, its code word, its sentence and
-the request id, by which the log finds it.
+A refusal reads `550 5.7.1 forbidden: what is wrong (req_…)`: the codes of its error class, its error code, its message
+and the request id, which is in the log too.
 """
 
 from collections.abc import Mapping
@@ -10,13 +10,12 @@ from typing import Final
 from postroad import errors
 from postroad.protocol.smtp import values
 
-# What stands for the code word where nothing was refused.
+# The metrics label for a login that was not refused.
 ACCEPTED: Final = "accepted"
-# What the protocol refuses by itself: a content that is too large, and one that is no text of lines. The rest is about
-# addresses.
+# Content refused by the protocol layer: too large, or with bare line ends. Its other refusals are about addresses.
 _TOO_LARGE: Final = 552
-_NOT_TEXT: Final = 550
-# RFC 3848 section 3 and RFC 6531 section 4.3; nobody sends here without AUTH.
+_BARE_LINE_ENDS: Final = 550
+# RFC 3848 section 3 and RFC 6531 section 4.3; all senders are authenticated.
 _PROTOCOLS: Final[Mapping[tuple[bool, bool], str]] = {
     (False, False): "ESMTPA",
     (True, False): "ESMTPSA",
@@ -26,29 +25,29 @@ _PROTOCOLS: Final[Mapping[tuple[bool, bool], str]] = {
 
 
 def refusal(error: errors.PostroadError, *, request_id: str, smtp_reply: str | None = None) -> values.Reply:
-    """What a client is told; `smtp_reply` where the verb has a better one than the error."""
+    """The reply for an error; `smtp_reply` replaces the codes of its class."""
     code, _, enhanced = (smtp_reply or error.smtp_reply).partition(" ")
-    # Sentences speak of `Retry-After`, because most are read over HTTP.
+    # Error messages refer to `Retry-After`, a header of HTTP.
     wait = "" if error.retry_after is None else f"; Retry-After: {error.retry_after}"
     return values.Reply(int(code), f"{error.code}: {error.message}{wait} ({request_id})", enhanced)
 
 
 def status_of(reply: values.Reply) -> str:
-    """The codes of a reply, as errors have them."""
+    """The codes of a reply, in the form of `PostroadError.smtp_reply`."""
     return f"{reply.code} {reply.enhanced}"
 
 
 def error_of(reply: values.Reply) -> errors.PostroadError:
-    """The error behind a reply of the protocol itself."""
+    """The error for a refusal by the protocol layer."""
     kind = errors.PayloadTooLarge if reply.code == _TOO_LARGE else errors.InvalidRequest
     return kind(reply.text)
 
 
 def is_about_content(reply: values.Reply) -> bool:
-    """Whether a reply of the protocol itself refuses a message, and not an address of it."""
-    return reply.code in (_TOO_LARGE, _NOT_TEXT)
+    """Whether a refusal by the protocol layer is about the content, not an address."""
+    return reply.code in (_TOO_LARGE, _BARE_LINE_ENDS)
 
 
 def protocol_of(*, is_secure: bool, is_utf8: bool) -> str:
-    """How a message came, in the words of `Received`."""
+    """The `with` protocol of `Received`."""
     return _PROTOCOLS[is_secure, is_utf8]

@@ -1,6 +1,6 @@
-"""The engine that tells customers' receivers what became of their mail: claim, sign, post, record.
+"""The webhook engine: claim deliveries, sign, send, record.
 
-Read it in this order: `engine` (what runs), `dispatching` (which deliveries next), `attempting` (what is under way),
-`recording` (what became of it). How much each account may have is `model/webhook_concurrency.py`, when it is tried
-again `model/webhook_schedule.py`, and one attempt itself `services/webhooks/attempt.py`.
+Read it in this order: `engine` (what runs), `dispatcher` (which deliveries are next), `attempter` (attempts under way),
+`recorder` (the results). The slots of each account are in `model/webhook_concurrency.py`, the retry schedule in
+`model/webhook_schedule.py`, and one attempt in `services/webhooks/attempt.py`.
 """

@@ -1,7 +1,7 @@
-"""The attempts that are under way: each a task that holds a place, and ends in a result.
+"""The attempts under way: each is a task that holds a slot and ends in a result.
 
-One that is cut off by a stop, or by a bug, is recorded as interrupted: it may have reached the receiver, so it counts,
-and the next one follows by the schedule.
+An attempt that a stop or a bug interrupts is recorded as interrupted: it may have reached the endpoint, so it counts,
+and the next one follows the schedule.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from postroad.storage import webhook_deliveries, webhooks
 from postroad.telemetry import logs
 from postroad.webhooks import recorder
 
-STOPPED: Final = f"{webhook_client.FailureCode.INTERRUPTED}: the service stopped before the receiver had answered"
-INTERNAL_ERROR: Final = f"{webhook_client.FailureCode.INTERRUPTED}: the service made a mistake; its log says which"
+STOPPED: Final = f"{webhook_client.FailureCode.INTERRUPTED}: the service stopped before the endpoint responded"
+INTERNAL_ERROR: Final = f"{webhook_client.FailureCode.INTERRUPTED}: internal error; the service log has the details"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A delivery that this worker holds, where it goes, and what signs it."""
+    """A delivery that this worker holds, with its URL and secrets."""
 
     claimed: webhook_deliveries.Claimed
     url: str
@@ -32,7 +32,7 @@ class Claim:
 
 
 class Attempter:
-    """Makes attempts, as many at a time as there are places."""
+    """Makes attempts, one per slot."""
 
     def __init__(
         self,
@@ -51,43 +51,43 @@ class Attempter:
         self._wake = wake
         self._log = log
         self._in_flight: set[asyncio.Task[None]] = set()
-        # Whether there was more to take than there were places: then the end of an attempt wakes the walk.
+        # Whether deliveries wait for a slot: then the end of an attempt wakes the dispatcher.
         self.has_waiting = False
 
-    def begin(self, claim: Claim, place: webhook_concurrency.Slot) -> None:
-        """Make an attempt, which gives the place back."""
-        task = asyncio.get_running_loop().create_task(self._attempt(claim, place))
+    def begin(self, claim: Claim, slot: webhook_concurrency.Slot) -> None:
+        """Start an attempt, which returns the slot."""
+        task = asyncio.get_running_loop().create_task(self._attempt(claim, slot))
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
 
     async def finish(self, *, grace_seconds: float) -> None:
-        """Let attempts end in their time, and cut off those that do not."""
+        """Wait for attempts within the grace period, and cancel the rest."""
         if not self._in_flight:
             return
         _, late = await asyncio.wait(self._in_flight, timeout=grace_seconds)
         if late:
-            self._log.warning("webhook_grace_time_over", attempts=len(late))
+            self._log.warning("webhook_grace_period_exceeded", attempts=len(late))
             for task in late:
                 task.cancel()
             await asyncio.wait(late)
 
-    async def _attempt(self, claim: Claim, place: webhook_concurrency.Slot) -> None:
+    async def _attempt(self, claim: Claim, slot: webhook_concurrency.Slot) -> None:
         self._ctx.metrics.webhook_connections.change(1)
-        self._budget.begin(place, now=self._clock())
+        self._budget.begin(slot, now=self._clock())
         started_at = self._ctx.clock()
         try:
             attempted = await self._send(claim)
         except asyncio.CancelledError:
             self._recorder.record_attempt(claim.claimed, claim.url, self._interrupted(started_at, STOPPED))
             raise
-        except Exception:  # noqa: BLE001 - the log gets it, and the other attempts go on
-            self._log.exception("webhook_attempt_broken", delivery_id=claim.claimed.id)
+        except Exception:  # noqa: BLE001 - logged; other attempts go on
+            self._log.exception("webhook_attempt_failed", delivery_id=claim.claimed.id)
             self._recorder.record_attempt(claim.claimed, claim.url, self._interrupted(started_at, INTERNAL_ERROR))
         else:
             self._recorder.record_attempt(claim.claimed, claim.url, attempted)
         finally:
             self._ctx.metrics.webhook_connections.change(-1)
-            self._budget.end(place, now=self._clock())
+            self._budget.end(slot, now=self._clock())
             if self.has_waiting:
                 self.has_waiting = False
                 self._wake()

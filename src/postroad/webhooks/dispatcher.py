@@ -1,9 +1,9 @@
-"""Which deliveries next: endpoint after endpoint, as many of each as its account has places for.
+"""Which deliveries are next: endpoint after endpoint, as many of each as its account has slots.
 
-Only what can be begun at once is claimed, so that a claim is an attempt. URL and secrets are read in the same
-transaction: nobody is told at an address that was changed before. The walk through the endpoints goes on behind those
-that got something last. Within a step new accounts come first, then those that have waited longest. A step whose
-accounts can have no place takes nothing, and the walk goes on: so everybody's turn comes, whoever stands before them.
+Only what can begin at once is claimed, so every claim is an attempt. URL and secrets are read in the same transaction:
+no event goes to a URL that was changed before. The walk continues after the endpoints that were served last. Within a
+step new accounts come first, then those that have waited longest. A step whose accounts have no slots claims nothing,
+and the walk goes on, so that every endpoint gets its turn.
 """
 
 import collections
@@ -15,19 +15,19 @@ from postroad.model import lease_clock, times, webhook_concurrency, webhook_sche
 from postroad.services import context
 from postroad.services.webhooks import attempt as webhook_attempt
 from postroad.services.webhooks import client as webhook_client
-from postroad.storage import group_commit, store, webhook_attempts, webhook_deliveries, webhooks
+from postroad.storage import store, webhook_attempts, webhook_deliveries, webhooks
 from postroad.telemetry import logs
 from postroad.webhooks import attempter, recorder
 
-# Endpoints that are looked at in one step: a few microseconds each.
+# Endpoints examined in one step: a few microseconds each.
 MAX_ENDPOINTS_PER_STEP: Final = 500
-# For each endpoint that was looked at in vain, four times what the look has cost: a long list of endpoints that are
-# disabled, or have no place, does not become a busy loop.
+# Pause per endpoint examined without result, four times its cost: a long list of disabled endpoints, or of endpoints
+# without a slot, does not become a busy loop.
 IDLE_SECONDS_PER_ENDPOINT: Final = 0.000_02
-# Rows that are made ready in one step: the transaction stays short.
+# Rows promoted in one step: the transaction stays short.
 MAX_PROMOTIONS_PER_STEP: Final = 1_000
 WORKER_LOST: Final = (
-    f"{webhook_client.FailureCode.INTERRUPTED}: the worker of this attempt was lost before it could tell the answer"
+    f"{webhook_client.FailureCode.INTERRUPTED}: the worker was lost before it could record the response"
 )
 
 Plan = Mapping[str, Sequence[webhook_concurrency.Slot]]  # by endpoint
@@ -35,7 +35,7 @@ Plan = Mapping[str, Sequence[webhook_concurrency.Slot]]  # by endpoint
 
 @dataclass(frozen=True, slots=True)
 class ClaimedBatch:
-    """What one step has taken from the store."""
+    """What one step has claimed."""
 
     claims: Sequence[attempter.Claim] = ()
     lease_until: int = 0
@@ -44,14 +44,14 @@ class ClaimedBatch:
 
 @dataclass(slots=True)
 class EndpointCursor:
-    """Where the walk through the endpoints is. It ends when it comes round to where something was had the last time."""
+    """The position of the walk. A round ends where work was last found."""
 
     after: str = ""
     started_after: str = field(default="", init=False)
     has_wrapped: bool = field(default=False, init=False)
 
     def advance(self, found: Sequence[str], *, has_found_work: bool) -> bool:
-        """Behind what was just looked at; False when all have been looked at and nothing was had."""
+        """Move past what was just examined; False when a whole round found nothing."""
         self.after = found[-1] if len(found) >= MAX_ENDPOINTS_PER_STEP else ""
         if has_found_work:
             self.started_after, self.has_wrapped = self.after, False
@@ -66,7 +66,7 @@ class EndpointCursor:
 
 
 class Dispatcher:
-    """Takes due deliveries from the store and has them attempted."""
+    """Claims due deliveries and starts their attempts."""
 
     def __init__(
         self,
@@ -94,11 +94,11 @@ class Dispatcher:
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Begin nothing more; what is being claimed goes back."""
+        """Begin nothing more; what is being claimed is released."""
         self._is_stopping = True
 
     async def step(self) -> float | None:
-        """Take what can be taken now; after a round through all endpoints that brought nothing, how long to rest."""
+        """Claim what can begin now; after a round that found nothing, returns how long to pause."""
         if self._is_stopping or not self._has_room():
             return 0.0
         now = self._ctx.clock()
@@ -107,7 +107,7 @@ class Dispatcher:
             found = await webhook_deliveries.endpoints(tx, after=self._cursor.after, limit=MAX_ENDPOINTS_PER_STEP)
             enabled = await webhooks.enabled(tx, found)
         plan = self._plan(enabled)
-        batch = await self._take(plan, now=now, is_due=is_due) if plan or is_due else ClaimedBatch()
+        batch = await self._claim(plan, now=now, is_due=is_due) if plan or is_due else ClaimedBatch()
         self._log_lost(batch.promoted)
         await self._begin(batch, plan)
         return self._advance(found, has_found_work=bool(batch.claims or batch.promoted))
@@ -123,7 +123,7 @@ class Dispatcher:
         return self._lease_clock.expired_before(now=now, monotonic=self._clock())
 
     def _has_room(self) -> bool:
-        """Whether anything can be begun. Recording wakes the walk by itself when it can take results again."""
+        """Whether anything can begin. The recorder wakes the dispatcher when it has room again."""
         if not self._budget.free:
             self._attempter.has_waiting = True
         return self._budget.free > 0 and not self._recorder.is_full
@@ -136,22 +136,22 @@ class Dispatcher:
         plan: dict[str, list[webhook_concurrency.Slot]] = collections.defaultdict(list)
         candidates = self._budget.by_priority(endpoint_of)
         while candidates:
-            slots = [place for account_id in candidates if (place := self._budget.take(account_id, now=now))]
-            for place in slots:
-                plan[endpoint_of[place.account_id]].append(place)
-            candidates = [place.account_id for place in slots]
+            slots = [slot for account_id in candidates if (slot := self._budget.take(account_id, now=now))]
+            for slot in slots:
+                plan[endpoint_of[slot.account_id]].append(slot)
+            candidates = [slot.account_id for slot in slots]
         if len(plan) < len(endpoint_of):
             self._attempter.has_waiting = True
         return plan
 
-    async def _take(self, plan: Plan, *, now: int, is_due: bool) -> ClaimedBatch:
+    async def _claim(self, plan: Plan, *, now: int, is_due: bool) -> ClaimedBatch:
         wanted = [(webhook_id, len(slots)) for webhook_id, slots in plan.items()]
         lease_until = self._ctx.clock() + self._lease
         try:
             async with self._ctx.store.transaction() as tx:
                 promoted = await self._promote(tx, now=now) if is_due else []
                 claimed = await webhook_deliveries.claim(tx, wanted, lease_until=lease_until, worker=self._worker)
-                claims = await self._address(tx, claimed, now=now)
+                claims = await self._add_secrets(tx, claimed, now=now)
         except BaseException:
             for slots in plan.values():
                 self._budget.release(slots)
@@ -159,24 +159,24 @@ class Dispatcher:
         return ClaimedBatch(claims, lease_until, promoted)
 
     async def _promote(self, tx: store.Transaction, *, now: int) -> list[webhook_deliveries.Promoted]:
-        """Make ready what is due. An attempt that a lost worker left is written down: it was counted."""
+        """Make due deliveries ready. An attempt of a lost worker is recorded: it counts."""
         promoted = await webhook_deliveries.promote(
             tx, now=now, attempts=self._attempts, limit=MAX_PROMOTIONS_PER_STEP, leases_until=self._leases_until(now)
         )
         await webhook_attempts.insert(tx, [self._lost_attempt(row) for row in promoted if row.worker is not None])
         return promoted
 
-    async def _address(
+    async def _add_secrets(
         self, tx: store.Transaction, claimed: Sequence[webhook_deliveries.Claimed], *, now: int
     ) -> list[attempter.Claim]:
-        """Where the claimed go and what signs them. What has no endpoint any more goes back."""
+        """Add URL and secrets to claims. Those without an enabled endpoint are released."""
         enabled = await webhooks.enabled(tx, {row.webhook_id for row in claimed})
         secrets: dict[str, list[webhooks.Secret]] = collections.defaultdict(list)
         for secret in await webhooks.secrets(tx, list(enabled), now=now):
             secrets[secret.webhook_id].append(secret)
         gone = [row.key for row in claimed if row.webhook_id not in secrets]
         if gone:
-            await webhook_deliveries.hand_back(tx, gone, worker=self._worker)
+            await webhook_deliveries.release(tx, gone, worker=self._worker)
         return [
             attempter.Claim(row, enabled[row.webhook_id].url, secrets[row.webhook_id])
             for row in claimed
@@ -184,9 +184,9 @@ class Dispatcher:
         ]
 
     async def _begin(self, batch: ClaimedBatch, plan: Plan) -> None:
-        """Give each claim its place, and what is left of the places back."""
+        """Start each claim with its slot, and release the remaining slots."""
         left = {webhook_id: list(slots) for webhook_id, slots in plan.items()}
-        # A process that stood still, or waited for the store, may not begin what another worker may soon take.
+        # A process that stalled or waited for the database must not begin what another worker may soon claim.
         is_safe = self._ctx.clock() < batch.lease_until - self._lease // 2
         claims = batch.claims if is_safe and not self._is_stopping else ()
         for claim in claims:
@@ -194,18 +194,18 @@ class Dispatcher:
         for slots in left.values():
             self._budget.release(slots)
         if len(claims) < len(batch.claims):
-            await self._hand_back([claim.claimed.key for claim in batch.claims])
+            await self._release([claim.claimed.key for claim in batch.claims])
 
-    async def _hand_back(self, keys: Sequence[webhook_deliveries.Key]) -> None:
+    async def _release(self, keys: Sequence[webhook_deliveries.Key]) -> None:
         try:
             async with self._ctx.store.transaction() as tx:
-                await webhook_deliveries.hand_back(tx, keys, worker=self._worker)
-        except group_commit.TROUBLE as error:
-            # Then they come back by time.
-            self._log.warning("webhooks_not_handed_back", deliveries=len(keys), error=error.message)
+                await webhook_deliveries.release(tx, keys, worker=self._worker)
+        except store.UNAVAILABLE as error:
+            # They are claimed again when the lease expires.
+            self._log.warning("webhook_lease_release_failed", deliveries=len(keys), error=error.message)
 
     def _lost_attempt(self, row: webhook_deliveries.Promoted) -> webhook_attempts.Attempt:
-        # How long it took, nobody knows.
+        # Its duration is unknown.
         attempted = webhook_attempt.AttemptResult(
             row.due_at - self._lease, duration=0, response=webhook_client.WebhookResponse(error=WORKER_LOST)
         )

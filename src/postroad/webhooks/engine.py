@@ -1,8 +1,8 @@
-"""The webhook engine of one process: builds its parts, and runs them until it is told to stop.
+"""The webhook engine of one process: builds its parts and runs them until it is stopped.
 
-One task walks through what is to be told; each attempt is a task of its own. On a stop nothing more is claimed, what is
-under way gets the grace time, what needs longer is recorded as interrupted, and no result is left when it ends, unless
-the store is away for longer than that.
+One task walks through due deliveries; each attempt is a task of its own. On a stop nothing more is claimed, attempts
+under way get the grace period, those that need longer are recorded as interrupted, and every result is recorded, unless
+the database is unavailable for longer than the grace period.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from postroad.concurrency import poll_loop
 from postroad.model import webhook_concurrency
 from postroad.network import hostname
 from postroad.services import context
-from postroad.storage import group_commit
+from postroad.storage import store
 from postroad.telemetry import logs
 from postroad.webhooks import attempter, dispatcher, recorder
 
@@ -42,13 +42,13 @@ class Engine:
         self._is_stopping = False
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Tell receivers until told to stop; then finish in order."""
+        """Deliver until stopped; then finish in order."""
         walk = asyncio.create_task(self._run())
         stop = asyncio.create_task(stopping.wait())
         try:
             await asyncio.wait([walk, stop], return_when=asyncio.FIRST_COMPLETED)
             if walk.done():
-                walk.result()  # it ended by a bug, which is for the role to tell
+                walk.result()  # it has a bug, which the role reports
         finally:
             grace = poll_loop.GracePeriod(self._ctx.settings.webhooks.grace_seconds)
             self._is_stopping = True
@@ -60,12 +60,12 @@ class Engine:
             await self._recorder.close(seconds=grace.remaining_for_recording)
 
     async def _run(self) -> None:
-        """Take work again and again. A store that is away is asked again a little later."""
+        """Claim work in a loop. After a database outage, retry a little later."""
         while not self._is_stopping:
             try:
                 rest = await self._dispatcher.step()
-            except group_commit.TROUBLE as error:
-                self._log.warning("webhooks_not_reached", error=error.message)
+            except store.UNAVAILABLE as error:
+                self._log.warning("webhook_queue_unavailable", error=error.message)
                 await asyncio.sleep(ERROR_BACKOFF_SECONDS)
                 continue
             await poll_loop.pause(rest or 0.0)

@@ -1,11 +1,10 @@
-"""From an answer to what is recorded: the end or the time of the next attempt, and a line in the log of 7 days.
+"""From responses to records: the final state or the time of the next attempt, and the attempt in the webhook log.
 
-A result is never forgotten: while the store is away it is kept and offered again. How many may wait is bounded; beyond
-that nothing more is claimed (`is_full`), so that a crash leaves little in doubt. Nor is anything claimed while a result
-waits that the store has refused: it comes first, or its own worker might find its lease over and tell the receiver
-again. A result counts only while its lease holds: one that comes later is logged, and the delivery belongs to whoever
-has it now. Only a stop ends the waiting: results that the store does not take in the grace time are left to the ends of
-their leases.
+A result is never dropped: while the database is unavailable it is kept and submitted again. How many may wait is
+bounded; beyond that nothing more is claimed (`is_full`), so that a crash leaves few in doubt. Nor is anything claimed
+while a refused result waits: otherwise its own worker might find the lease expired and send the event again. A result
+counts only while its lease is valid: a later one is only logged. Only a stop ends the waiting: results that cannot be
+recorded within the grace period are left to the expiry of their leases.
 """
 
 import random
@@ -21,21 +20,21 @@ from postroad.services.webhooks import attempt as webhook_attempt
 from postroad.storage import group_commit, retrying_commits, store, webhook_attempts, webhook_deliveries
 from postroad.telemetry import logs
 
-# Attempts whose record is on its way to disk: with those under way, the most that a crash can leave in doubt.
+# Attempts whose record is not durable yet: with those under way, the most that a crash can leave in doubt.
 MAX_UNRECORDED: Final = 500
 # A batch is bounded so that one commit stays short; a result is 2 KB at the most.
 BATCH_ITEMS: Final = 256
 
-# What is said of an attempt, in the log and in the metrics.
+# Log event and metric label of a result.
 RESULT_NAMES: Final = {
     webhook_deliveries.State.SUCCEEDED: ("webhook_delivered", "succeeded"),
-    webhook_deliveries.State.WAITING: ("webhook_tried", "retried"),
+    webhook_deliveries.State.WAITING: ("webhook_retry_scheduled", "retried"),
     webhook_deliveries.State.FAILED: ("webhook_failed", "failed"),
 }
 
 
 class CompletedAttempt(msgspec.Struct, frozen=True):
-    """An attempt that has ended, and what follows from it."""
+    """A finished attempt and the new state of its delivery."""
 
     claimed: webhook_deliveries.Claimed
     result: webhook_deliveries.DeliveryUpdate
@@ -43,14 +42,14 @@ class CompletedAttempt(msgspec.Struct, frozen=True):
 
 
 async def record(tx: store.Transaction, ended: Sequence[CompletedAttempt]) -> Sequence[bool]:
-    """Store what attempts came to; False for those whose worker had lost the lease."""
+    """Store the results; False for those whose worker had lost the lease."""
     recorded = await webhook_deliveries.record(tx, [one.result for one in ended])
     await webhook_attempts.insert(tx, [one.attempt for one in ended if one.result.key in recorded])
     return [one.result.key in recorded for one in ended]
 
 
 class Recorder:
-    """Records the results of one worker, however long it takes."""
+    """Records the results of one worker, and retries until it succeeds."""
 
     def __init__(self, ctx: context.Context, *, worker: str, wake: Callable[[], None], log: logs.Logger) -> None:
         self._ctx = ctx
@@ -71,13 +70,13 @@ class Recorder:
 
     @property
     def is_full(self) -> bool:
-        """Whether too many results wait for the store, or one that it has refused."""
+        """Whether too many results wait, or one that the database has refused."""
         return self._retrying_commits.waiting >= MAX_UNRECORDED or self._retrying_commits.is_retrying
 
     def record_attempt(
         self, claimed: webhook_deliveries.Claimed, url: str, attempted: webhook_attempt.AttemptResult
     ) -> None:
-        """Record an attempt that has just ended; it is on its way when this returns."""
+        """Submit the record of an attempt that has just ended."""
         now = self._ctx.clock()
         state, wait = self._next_state(claimed, attempted)
         result = webhook_deliveries.DeliveryUpdate(
@@ -93,15 +92,15 @@ class Recorder:
         self._retrying_commits.submit(CompletedAttempt(claimed, result, attempt))
 
     async def close(self, *, seconds: float) -> None:
-        """Wait until everything is recorded, at most so long."""
+        """Wait until everything is recorded, at most this long."""
         if left := await self._retrying_commits.close(seconds=seconds):
-            self._log.warning("webhook_results_given_up", results=left)
+            self._log.warning("webhook_results_abandoned", results=left)
         await self._commits.close()
 
     def _next_state(
         self, claimed: webhook_deliveries.Claimed, attempted: webhook_attempt.AttemptResult
     ) -> tuple[webhook_deliveries.State, int]:
-        """Where the delivery is after this attempt, and how long it waits there."""
+        """The state of the delivery after this attempt, and the delay before the next one."""
         if attempted.response.succeeded:
             return webhook_deliveries.State.SUCCEEDED, 0
         random_fraction = random.random()  # noqa: S311 - jitter
@@ -112,15 +111,15 @@ class Recorder:
 
     def _settled(self, ended: CompletedAttempt, outcome: bool | Exception) -> None:  # noqa: FBT001 - a result of `record`
         if isinstance(outcome, Exception):
-            # A bug, and the log says so. The lease ends, and the receiver is told again.
-            self._log.error("webhook_result_not_recorded", delivery_id=ended.claimed.id, exc_info=outcome)
+            # A bug. The lease expires, and the event is sent again.
+            self._log.error("webhook_result_recording_failed", delivery_id=ended.claimed.id, exc_info=outcome)
         else:
             self._log_result(ended, is_recorded=outcome)
-        if self.is_full:  # this one still counts
+        if self.is_full:  # this result still counts
             self._wake()
 
     def _refused(self, waiting: int, error: errors.PostroadError) -> None:
-        self._log.warning("webhook_result_not_recorded_yet", results=waiting, error=error.code)
+        self._log.warning("webhook_result_recording_deferred", results=waiting, error=error.code)
 
     def _log_result(self, ended: CompletedAttempt, *, is_recorded: bool) -> None:
         claimed, attempt = ended.claimed, ended.attempt
@@ -129,7 +128,7 @@ class Recorder:
             self._ctx.metrics.webhook_attempts.add(result)
             self._ctx.metrics.webhook_seconds.observe(attempt.duration / times.SECOND)
         self._log.info(
-            event if is_recorded else "webhook_result_came_late",
+            event if is_recorded else "webhook_result_late",
             delivery_id=claimed.id,
             event_type=claimed.event_type,
             message_id=claimed.message_id,

@@ -1,9 +1,10 @@
-"""The reasons: each has a fault and words that help, and docs/bounces.md tells all of them as they are."""
+"""The reasons: each has a fault and an explanation, and docs/bounces.md lists all of them."""
 
 import pathlib
 import re
 
 from postroad.model.bounces import disposition, reasons, rules
+from postroad.protocol.smtp import values
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "bounces.md"
 ROW = re.compile(r"^\| `(\w+)` \| (\w+)(, slows down)? \| (.+) \|$", re.MULTILINE)
@@ -18,7 +19,7 @@ def test_every_reason_but_delivery_has_a_fault_and_sentences() -> None:
 
 def test_an_explanation_is_found_by_name_and_a_name_of_the_past_is_no_error() -> None:
     assert disposition.explain("mailbox_full") == reasons.REASONS["mailbox_full"].explanation
-    assert "not known" in disposition.explain("a_reason_of_an_older_version")
+    assert "does not know" in disposition.explain("a_reason_of_an_older_version")
 
 
 def test_no_explanation_promises_another_attempt_because_the_last_one_has_a_reason_too() -> None:
@@ -43,7 +44,7 @@ def test_only_addresses_that_cannot_get_mail_have_the_fault_that_suppresses() ->
     }
 
 
-def test_only_what_is_about_this_host_as_a_whole_slows_a_pool_down() -> None:
+def test_only_what_is_about_this_host_as_a_whole_slows_a_provider_queue_down() -> None:
     slowing = {name for name, reason in reasons.REASONS.items() if reason.slow_down}
     assert slowing == {"ip_blocked", "rate_limited", "too_many_connections", "destination_busy"}
 
@@ -63,6 +64,10 @@ def test_the_page_explains_every_fault() -> None:
     assert all(f"\n| {fault.value} | " in page for fault in reasons.Fault)
 
 
+def test_every_cause_has_a_reason() -> None:
+    assert disposition._CAUSE_REASONS.keys() == set(values.Cause)
+
+
 def test_every_reason_is_given_by_some_rule() -> None:
     given = {
         *rules.PHRASES,
@@ -71,10 +76,8 @@ def test_every_reason_is_given_by_some_rule() -> None:
         *rules.LIKELY_CODES.values(),
         *rules.SUBJECTS.values(),
         *rules.BASIC_CODES.values(),
-        *(reason for _, reason in disposition._PERMANENT_AT_ROUTE + disposition._PERMANENT),
-        *(reason for _, reason in disposition._FAILURES_AT_CONNECT + disposition._FAILURES_IN_SESSION),
-        # When no table knows better.
-        *("delivered", "refused", "deferred", "protocol_error", "refused_here", "no_route", "dns_failed"),
-        *("connection_failed", "connection_lost", "tls_failed", "lost_after_content"),
+        *disposition._CAUSE_REASONS.values(),
+        # Given without a table.
+        *("delivered", "refused", "deferred", "lost_after_content"),
     }
     assert given == set(reasons.REASONS)

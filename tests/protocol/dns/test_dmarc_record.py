@@ -28,7 +28,7 @@ def test_a_policy_is_read(text: str, policy: str) -> None:
     [
         ("v=DMARC1", "p= is missing"),
         ("v=DMARC1; rua=mailto:a@example.org", "p= is missing"),
-        ("v=DMARC1; p=yes", "none of none"),
+        ("v=DMARC1; p=yes", "must be none, quarantine or reject"),
         ("v=DMARC1; p=none; p=reject", "not a list"),
         ("v=DMARC1; nonsense", "not a list"),
         ("p=none; v=DMARC1", "first"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad.protocol.smtp import client, values
-from postroad.protocol.smtp.values import RecipientResult, Reply, Stage
+from postroad.protocol.smtp.values import Cause, RecipientResult, Reply, Stage
 
 PIPELINING = "PIPELINING"
 CONTENT = b"Subject: x\r\n\r\n.y\r\n"
@@ -192,9 +192,12 @@ def test_a_loss_is_in_doubt_only_after_the_final_dot(replies_before: int) -> Non
     session.begin(ENVELOPE)
     say(session, *STEPS[:replies_before])
     written(session)
-    session.fail("gone")
+    session.fail(Cause.CONNECTION_LOST, "gone")
     stage = STAGES[replies_before]
-    assert session.results() == (RecipientResult(stage, detail="gone", in_doubt=stage is Stage.CONTENT),) * 2
+    assert (
+        session.results()
+        == (RecipientResult(stage, cause=Cause.CONNECTION_LOST, detail="gone", in_doubt=stage is Stage.CONTENT),) * 2
+    )
 
 
 def test_content_that_was_not_handed_over_to_its_end_is_not_in_doubt() -> None:
@@ -203,8 +206,8 @@ def test_content_that_was_not_handed_over_to_its_end_is_not_in_doubt() -> None:
     session.next_bytes()
     say(session, "250 ok", "250 ok", "354 go on")
     assert len(session.next_bytes()) == client.CHUNK_OCTETS
-    session.fail("gone")
-    assert session.results() == (RecipientResult(Stage.CONTENT, detail="gone"),)
+    session.fail(Cause.CONNECTION_LOST, "gone")
+    assert session.results() == (RecipientResult(Stage.CONTENT, cause=Cause.CONNECTION_LOST, detail="gone"),)
     assert session.next_bytes() == b""
 
 
@@ -273,7 +276,7 @@ def test_an_answer_to_a_command_that_has_not_left_is_none(line: str) -> None:
     assert session.step is client.CLOSED
     for result in session.results():
         assert (result.stage, result.reply) == (Stage.RECIPIENT, None)
-        assert "not asked for" in result.detail
+        assert "unexpected reply" in result.detail
 
 
 def test_a_refused_sender_leaves_nothing_to_reset() -> None:
@@ -349,5 +352,5 @@ def test_whatever_comes_everybody_has_a_result_in_the_end(data: list[bytes]) -> 
         written(session)
         session.receive(portion)
     if session.is_waiting:
-        session.fail("gone")
+        session.fail(Cause.CONNECTION_LOST, "gone")
     assert len(session.results()) == 2

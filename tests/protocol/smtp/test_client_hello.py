@@ -3,7 +3,7 @@
 import pytest
 
 from postroad.protocol.smtp import client
-from postroad.protocol.smtp.values import RecipientResult, Reply, Stage
+from postroad.protocol.smtp.values import Cause, RecipientResult, Reply, Stage
 
 
 def written(session: client.Client) -> bytes:
@@ -59,7 +59,9 @@ def test_a_refused_hello_is_the_failure(lines: bytes) -> None:
 def test_a_server_that_answers_before_it_is_asked_is_not_believed() -> None:
     session = client.Client("me.example", starttls=True)
     session.receive(b"220 hello\r\n250-peer\r\n250 STARTTLS\r\n220 go on\r\n")
-    assert session.failure == RecipientResult(Stage.HELLO, detail="the destination sent what it was not asked for")
+    assert session.failure == RecipientResult(
+        Stage.HELLO, cause=Cause.PROTOCOL_ERROR, detail="the destination sent an unexpected reply"
+    )
     assert session.step is client.CLOSED
 
 
@@ -67,8 +69,10 @@ def test_a_server_that_answers_before_it_is_asked_is_not_believed() -> None:
 def test_a_loss_is_a_failure_where_it_happens(data: bytes) -> None:
     session = client.Client("me.example", starttls=False)
     session.receive(data)
-    session.fail("gone")
-    assert session.failure == RecipientResult(Stage.HELLO if data else Stage.BANNER, detail="gone")
+    session.fail(Cause.CONNECTION_LOST, "gone")
+    assert session.failure == RecipientResult(
+        Stage.HELLO if data else Stage.BANNER, cause=Cause.CONNECTION_LOST, detail="gone"
+    )
 
 
 def test_starttls_is_used_when_it_is_wanted_and_offered_and_hello_is_said_again() -> None:

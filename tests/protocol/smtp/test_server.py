@@ -173,8 +173,8 @@ def test_who_is_named_twice_takes_one_place_and_gets_one_message() -> None:
 @pytest.mark.parametrize(
     "command, expected",
     [
-        ("RCPT TO:<no address>", values.Reply(553, "the address is malformed", "5.1.3")),
-        ("RCPT TO:b@example.net", values.Reply(501, "write TO:<address>, with the angle brackets", "5.5.4")),
+        ("RCPT TO:<no address>", values.Reply(553, "Malformed address", "5.1.3")),
+        ("RCPT TO:b@example.net", values.Reply(501, "Syntax error: use TO:<address>", "5.5.4")),
         ("RCPT TO:<one-more@example.net>", server_replies.TOO_MANY_RECIPIENTS),
     ],
 )

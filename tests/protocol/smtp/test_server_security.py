@@ -95,7 +95,9 @@ def test_a_login_that_is_put_off_is_a_failed_one_too(reply: values.Reply) -> Non
 def test_who_may_not_log_in_without_tls_is_told_what_to_do() -> None:
     driver = Driver(SUBMISSION)
     driver.say("EHLO x")
-    assert driver.say(f"AUTH PLAIN {PLAIN}") == ["538 5.7.11 AUTH needs TLS; use STARTTLS first"]
+    assert driver.say(f"AUTH PLAIN {PLAIN}") == [
+        "538 5.7.11 Encryption required for authentication; use STARTTLS first"
+    ]
 
 
 def test_auth_has_no_place_in_a_transaction() -> None:

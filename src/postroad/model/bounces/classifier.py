@@ -1,7 +1,7 @@
-"""Reads a destination's reply: which reason of the tables fits it, and which time it names for another attempt.
+"""Classifies a server's reply: its reason by the tables of `rules`, and the time it names for another attempt.
 
-A reply is somebody else's text, so the work is bounded: only its beginning is read, each of its words is looked up
-once, and patterns have bounded repetitions only.
+A reply is foreign text, so the work is bounded: only its beginning is read, each word is looked up once, and patterns
+have bounded repetitions only.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Final
 from postroad.model.bounces import rules
 from postroad.protocol.smtp import values
 
-# The longest explanations of large providers have about 500 characters, and the reason stands before the advice.
+# The longest replies of large providers have about 500 characters, with the reason before the advice.
 _READ_CHARACTERS: Final = 600
 
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -19,7 +19,7 @@ _BETWEEN: Final = re.compile(r"[\s<>()\[\]:;,]")
 _TRAILING_CODE: Final = re.compile(r"[(\[#]([45]\.\d{1,3}\.\d{1,3})(?!\.?\d)")
 
 # `try again in 5 minutes`, `Greylisted for 300 seconds`, `please come back in 00:04:59`, `Retry-After: 120`. A figure
-# counts only after words that speak of another attempt: `100 messages in 60 minutes` is a limit, not a time to wait.
+# counts only after words about another attempt: `100 messages in 60 minutes` is a limit, not a time to wait.
 _TIME: Final = re.compile(
     r"(?:again|retry|wait|come back|resend|greylist\w{0,3}|graylist\w{0,3}|delay\w{0,3}|later|deferred)"
     r"[^0-9/]{0,40}(?:(?P<clock>\d{1,2}:\d\d:\d\d)|(?P<number>\d{1,6})\s{0,2}(?P<unit>s|m|h|d)"
@@ -27,12 +27,12 @@ _TIME: Final = re.compile(
     r"|retry.after[\s:=]{1,3}(?P<seconds>\d{1,6})(?![\d:])"
 )
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-# Nobody waits longer: that is when the schedule is over.
+# The default schedule is over by then.
 _MAX_RETRY_AFTER_SECONDS: Final = 86_400
 
 
 class _Phrases:
-    """A table of phrases, found by their first word; a phrase of one word may be only the beginning of one."""
+    """A table of phrases, indexed by their first word; a phrase of one word also matches as a prefix."""
 
     def __init__(self, table: dict[str, str]) -> None:
         self._reasons: list[str] = []
@@ -52,7 +52,7 @@ class _Phrases:
         self._reasons.append(reason)
 
     def find(self, words: list[str]) -> str | None:
-        """The reason of the phrase that stands first in the table, of all those that are in the text."""
+        """The reason of the matching phrase that comes first in the table."""
         text, at, best = " ".join(words), 0, len(self._reasons)
         for word in words:
             for entries in (self._by_word.get(word, ()), self._by_beginning.get(word[:3], ())):
@@ -70,7 +70,7 @@ _VAGUE_PHRASES: Final = _Phrases(rules.VAGUE_PHRASES)
 
 
 def find_reason(reply: values.Reply) -> str:
-    """The name of the reason that fits a 4xx or 5xx reply, by the order of tables that `reply_rules` explains."""
+    """The reason of a 4xx or 5xx reply, by the order of tables that `rules` explains."""
     enhanced = reply.enhanced or _trailing_code(reply)
     detail = enhanced[2:]
     words = _words_of(reply.text[:_READ_CHARACTERS], enhanced)
@@ -86,7 +86,7 @@ def find_reason(reply: values.Reply) -> str:
 
 
 def find_retry_after(text: str) -> int | None:
-    """After how many seconds the destination wants to be asked again; None when it does not say."""
+    """After how many seconds the server wants another attempt; None when it does not say."""
     found = _TIME.search(text[:_READ_CHARACTERS].lower())
     if found is None:
         return None
@@ -106,6 +106,6 @@ def _trailing_code(reply: values.Reply) -> str:
 
 
 def _words_of(text: str, enhanced: str) -> list[str]:
-    """The words of the code and of the text, without addresses: their wording is not the destination's."""
+    """The words of the code and of the text, without addresses: those are not the server's wording."""
     kept = [piece for piece in _BETWEEN.split(text.lower()) if "@" not in piece and piece != enhanced]
     return _WORD.findall(f"{enhanced} {' '.join(kept)}")

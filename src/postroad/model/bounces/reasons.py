@@ -1,9 +1,8 @@
-"""Why a recipient was not delivered: every reason that a judgement can give, whose fault it is, and what to do.
+"""Why a recipient was not delivered: every reason of a disposition, with its fault and what to do.
 
 Names are for programs and never change their meaning; explanations are for people. Only an address that does not exist
-or is switched off may have the fault `address`, because such faults put an address on the suppression list. Whether
-it is tried again is the verdict's to say, so an explanation is as true of the last attempt as of the first.
-docs/bounces.md shows this table.
+or is disabled has the fault `address`, because that fault adds it to the suppression list. Whether delivery is retried
+is the verdict, so an explanation is as true of the last attempt as of the first. docs/bounces.md shows this table.
 """
 
 from enum import StrEnum
@@ -13,31 +12,31 @@ import msgspec
 
 
 class Fault(StrEnum):
-    """What a refusal is about."""
+    """What caused a refusal."""
 
-    ADDRESS = "address"  # the recipient's address does not exist or is switched off
+    ADDRESS = "address"  # the recipient's address does not exist or is disabled
     CONTENT = "content"  # this message
-    POLICY = "policy"  # a rule of the destination or the state of the mailbox
-    REPUTATION = "reputation"  # what the destination thinks of our addresses or of the sender's domain
+    POLICY = "policy"  # the receiving server's policy or the state of the mailbox
+    REPUTATION = "reputation"  # of our IP addresses or of the sender's domain
     RATE = "rate"  # too much at once
-    NETWORK = "network"  # DNS, connections, a destination in trouble
-    OURS = "ours"  # this installation or the sender's set-up
+    NETWORK = "network"  # DNS, connections, an error at the receiving server
+    OURS = "ours"  # this installation or the sender's configuration
 
 
-# The same for people, after "it is about".
+# The same for people, after "Cause:".
 FAULT_LABELS: Final = {
-    Fault.ADDRESS: "the address",
-    Fault.CONTENT: "the message",
-    Fault.POLICY: "the mailbox or a rule there",
-    Fault.REPUTATION: "the sender's reputation",
-    Fault.RATE: "too much at once",
-    Fault.NETWORK: "the way there",
-    Fault.OURS: "this service's set-up",
+    Fault.ADDRESS: "address",
+    Fault.CONTENT: "message content",
+    Fault.POLICY: "mailbox or receiver policy",
+    Fault.REPUTATION: "sender reputation",
+    Fault.RATE: "rate limit",
+    Fault.NETWORK: "network",
+    Fault.OURS: "configuration of this service",
 }
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """`slow_down`: the destination wants less from us, so the whole pool backs off."""
+    """`slow_down`: the provider asks for less, so the whole provider queue backs off."""
 
     fault: Fault | None
     explanation: str
@@ -73,144 +72,134 @@ def _ours(explanation: str) -> Reason:
 
 
 REASONS: Final = {
-    "delivered": Reason(None, "The destination has taken the message."),
+    "delivered": Reason(None, "Accepted by the receiving server."),
     # The address.
-    "unknown_address": _address(
-        "There is no such mailbox at the destination. Check the address; do not send to it again."
-    ),
-    "disabled_address": _address("The mailbox exists no more or is switched off. Do not send to it again."),
-    "moved_address": _address("The mailbox has moved and the destination does not forward. Ask for the new address."),
-    "bad_address": _address("The destination says that the address is malformed. Check how it is written."),
-    "domain_not_found": _address("The domain of the address does not exist. Check how it is written."),
-    "null_mx": _address("The domain of the address declares that it takes no mail. Use another address."),
+    "unknown_address": _address("The mailbox does not exist. Check the address; do not send to it again."),
+    "disabled_address": _address("The mailbox was closed or disabled. Do not send to it again."),
+    "moved_address": _address("The mailbox has moved and mail is not forwarded. Ask for the new address."),
+    "bad_address": _address("The address is malformed. Check its spelling."),
+    "domain_not_found": _address("The domain of the address does not exist. Check its spelling."),
+    "null_mx": _address("The domain of the address accepts no mail (null MX). Use another address."),
     # The message.
     "message_too_large": _content(
-        "The message is larger than the destination takes. Link to large files instead of attaching them."
+        "The message is larger than the receiving server allows. Link to large files instead of attaching them."
     ),
     "spam_suspected": _content(
-        "The destination takes the message for spam. Change its wording and links, and send only to people who "
-        "asked for it."
+        "The receiving server classified the message as spam. Change its wording and links, and send only to people "
+        "who asked for it."
     ),
-    "malware_suspected": _content(
-        "The destination found a dangerous file or attachment in the message. Remove it or link to it."
-    ),
+    "malware_suspected": _content("The receiving server found malware in the message. Remove the file or link to it."),
     "link_blocked": _content(
-        "The message links to a domain that is on a block list. Remove the link, or have the domain removed from "
-        "the list."
+        "The message links to a domain on a block list. Remove the link, or have the domain removed from the list."
     ),
     "bad_format": _content(
-        "The destination says that the message is malformed. Check its headers and the length of its lines."
+        "The receiving server says that the message is malformed. Check its headers and the length of its lines."
     ),
     "content_refused": _content(
-        "The destination refuses the content of the message without saying more. Change it before sending again."
+        "The receiving server rejected the content without giving details. Change it before sending again."
     ),
     "extension_missing": _content(
-        "The message needs a feature that the destination does not offer, such as 8BITMIME or SMTPUTF8. Send it "
-        "in plain ASCII."
+        "The message needs an SMTP extension that the receiving server does not offer, such as 8BITMIME or SMTPUTF8. "
+        "Send it in plain ASCII."
     ),
-    # Rules of the destination, and the state of the mailbox.
-    "mailbox_full": _policy("The mailbox is full. Its owner has to make room; later messages may arrive."),
+    # The receiving server's policy, and the state of the mailbox.
+    "mailbox_full": _policy("The mailbox is full. Later messages may arrive when its owner has made room."),
     "mailbox_unavailable": _policy(
-        "The mailbox cannot take mail at the moment, or the destination does not want to say why not."
+        "The mailbox cannot receive mail at the moment, or the receiving server does not say why."
     ),
-    "not_authenticated": _policy(
-        "SPF, DKIM or DMARC of the sender's domain failed at the destination. Check the domain's DNS records."
-    ),
+    "not_authenticated": _policy("SPF, DKIM or DMARC failed for the sender's domain. Check the domain's DNS records."),
     "sender_not_allowed": _policy(
-        "The recipient takes mail from certain senders only, and this one is not among them. Ask the recipient to"
-        " allow it."
+        "The recipient accepts mail from certain senders only, and this one is not allowed. Ask the recipient to "
+        "allow it."
     ),
     "relaying_denied": _policy(
-        "The host that DNS names for this domain does not take its mail. The domain's owner has to mend the MX records."
+        "The host in the domain's MX records does not accept its mail. The domain's owner has to correct the MX "
+        "records."
     ),
     "encryption_required": _policy(
-        "The destination takes mail over encrypted connections only. Allow TLS in the settings of delivery."
+        "The receiving server accepts mail over encrypted connections only. Allow TLS in the [delivery] settings."
     ),
     "no_mail_service": _policy(
-        "The host that DNS names for this domain takes no mail at all. The domain's owner has to mend the MX records."
+        "The host in the domain's MX records accepts no mail. The domain's owner has to correct the MX records."
     ),
     "policy_refused": _policy(
-        "A rule of the destination stands against the message. Its reply may name it; its postmaster can tell more."
+        "A policy of the receiving server rejects the message. Its reply may say which; its postmaster can tell more."
     ),
-    "refused": _policy("The destination refuses for good and gives no reason that we know. Read its reply."),
-    "deferred": _policy("The destination puts the message off and gives no reason that we know."),
-    # What the destination thinks of us.
+    "refused": _policy("The receiving server rejected the message for an unrecognized reason. Read its reply."),
+    "deferred": _policy("The receiving server deferred the message for an unrecognized reason. Read its reply."),
+    # Reputation.
     "ip_blocked": _reputation(
-        "The destination or a block list that it uses blocks the address of this host. Find out why, and ask to "
-        "be removed.",
+        "The provider, or a block list that it uses, blocks this server's IP address. Find out why, and ask to be "
+        "removed.",
         slow_down=True,
     ),
     "domain_blocked": _reputation(
-        "The sender's domain is blocked or has a bad name at the destination. Send only wanted mail, and ask to "
-        "be removed from block lists."
+        "The sender's domain is blocked or has a poor reputation with this provider. Send only wanted mail, and ask "
+        "to be removed from block lists."
     ),
     "low_reputation": _reputation(
-        "The destination does not trust this sender enough. Send less and only wanted mail; trust comes back with time."
+        "The sender has a poor reputation with this provider. Send less and only wanted mail; reputation recovers "
+        "with time."
     ),
     # Too much at once.
     "rate_limited": _rate(
-        "The destination takes no more from us for now. Mail to it is slowed down on its own.",
+        "The provider limits the sending rate. Mail to it is slowed down automatically.",
         slow_down=True,
     ),
     "too_many_connections": _rate(
-        "The destination wants fewer connections at once. Mail to it is slowed down on its own.",
+        "The provider limits the number of connections. Mail to it is slowed down automatically.",
         slow_down=True,
     ),
-    "destination_busy": _rate("The destination is overloaded. Mail to it is slowed down on its own.", slow_down=True),
-    "mailbox_busy": _rate(
-        "This one mailbox gets more mail at the moment than its provider allows. Send to it less often."
+    "destination_busy": _rate(
+        "The receiving server is overloaded. Mail to it is slowed down automatically.", slow_down=True
     ),
-    "too_many_recipients": _rate("The destination takes fewer recipients in one go than it was given."),
-    "session_limit": _rate("The destination takes no more messages over one connection."),
-    "greylisted": _rate("The destination makes unknown senders wait once, and usually takes the message later."),
-    # The way there.
-    "dns_failed": _network("DNS gave no usable answer for the recipient's domain."),
-    "no_route": _network(
-        "No host can be found that takes mail for the recipient's domain. Its owner has to mend the MX records."
+    "mailbox_busy": _rate("This mailbox receives more mail than its provider allows. Send to it less often."),
+    "too_many_recipients": _rate("The receiving server accepts fewer recipients in one transaction."),
+    "session_limit": _rate("The receiving server accepts no more messages over one connection."),
+    "greylisted": _rate(
+        "The receiving server defers mail from unknown senders (greylisting), and usually accepts it later."
     ),
-    "connection_refused": _network("The destination's host refuses connections."),
-    "connection_timed_out": _network("The destination's host does not answer."),
+    # The network.
+    "dns_failed": _network("DNS returned no usable answer for the recipient's domain."),
+    "no_route": _network("No mail host was found for the recipient's domain. Its owner has to correct the MX records."),
+    "connection_refused": _network("The receiving server refuses connections."),
+    "connection_timed_out": _network("The connection to the receiving server timed out."),
     "host_unreachable": _network(
-        "There is no way to the destination's host. If that is so for all hosts, check this host's network."
+        "The receiving server is unreachable. If all servers are, check this server's network."
     ),
-    "connection_failed": _network("No connection to the destination's host could be made."),
-    "connection_lost": _network("The destination broke the connection off."),
-    "reply_timed_out": _network("The destination stopped answering."),
-    "tls_failed": _network(
-        "The encrypted connection that is asked for could not be made, or the certificate is wrong."
-    ),
-    "protocol_error": _network("The destination does not answer as SMTP asks."),
+    "connection_failed": _network("The connection to the receiving server failed."),
+    "connection_lost": _network("The connection was closed before the receiving server replied."),
+    "reply_timed_out": _network("The receiving server stopped replying."),
+    "tls_failed": _network("The required encrypted connection failed, or the certificate is not valid."),
+    "protocol_error": _network("The receiving server violated the SMTP protocol."),
     "lost_after_content": _network(
-        "The connection was lost before the destination confirmed the message. It may have arrived; another attempt "
-        "may deliver it twice."
+        "The connection was lost before the receiving server confirmed the message. It may have been delivered; "
+        "another attempt may deliver it twice."
     ),
-    "destination_trouble": _network("The destination has a fault of its own."),
-    "destination_unreachable": _network("The destination cannot pass the message on to the host behind it."),
-    "mail_loop": _network(
-        "The message runs in a circle at the destination. The domain's owner has to mend the routing."
-    ),
-    # This installation, and the sender's set-up.
+    "destination_trouble": _network("The receiving server reports an internal error."),
+    "destination_unreachable": _network("The receiving server cannot reach the host behind it."),
+    "mail_loop": _network("The message loops between mail servers. The domain's owner has to correct the routing."),
+    # This installation, and the sender's configuration.
     "sender_rejected": _ours(
-        "The destination does not accept the envelope sender. Check that its domain exists in DNS and takes mail."
+        "The receiving server rejected the envelope sender. Check that its domain exists in DNS and accepts mail."
     ),
     "no_reverse_dns": _ours(
-        "The address of this host has no proper name in DNS. Give it a PTR record that leads back to it."
+        "This server's IP address has no valid reverse DNS. Add a PTR record whose name resolves back to the address."
     ),
     "hello_rejected": _ours(
-        "The destination does not accept the name that this host gives itself. Set delivery.hostname to its name "
-        "in DNS."
+        "The receiving server rejected this server's EHLO name. Set delivery.hostname to its name in DNS."
     ),
-    "login_required": _ours("The destination asks for a login. If it is the smarthost, it has to allow this host."),
-    "command_refused": _ours(
-        "The destination does not understand or allow an SMTP command of ours. Read its reply, and report it."
+    "login_required": _ours(
+        "The receiving server requires authentication. If it is the smarthost, it has to allow this server."
     ),
+    "command_refused": _ours("The receiving server rejected an SMTP command. Read its reply, and report it."),
     "refused_here": _ours(
-        "The message or the address cannot be sent as it is, so it was not tried. The attempt says why."
+        "The message or the address cannot be sent, so delivery was not attempted. The attempt has the details."
     ),
 }
 
 
 def explain(reason: str) -> str:
-    """In plain words what happened and what to do. History may hold names that a later version has dropped."""
+    """What happened and what to do. Stored attempts may hold names that a later version has dropped."""
     known = REASONS.get(reason)
-    return known.explanation if known else "This reason is not known to this version. Read the destination's reply."
+    return known.explanation if known else "This version does not know this reason. Read the receiving server's reply."

@@ -1,18 +1,17 @@
-"""The tables that name the reason behind a destination's reply. Literals only; `judging` reads them.
+"""The tables that map a server's reply to a reason. Literals only; `classifier` reads them.
 
-They are asked in this order, and the first that knows the reply decides:
+They are consulted in this order, and the first match decides:
 
-1. `SURE_CODES`: enhanced codes (RFC 3463 and its registry) that say one thing everywhere.
-2. `PHRASES`: what destinations write. Blocks and limits come first and addresses last, because a reply that quotes
-   another one must not cost an address its good name.
-3. `LIKELY_CODES`: enhanced codes that some destinations use loosely, so their words go first.
+1. `SURE_CODES`: enhanced codes (RFC 3463 and its registry) with one meaning everywhere.
+2. `PHRASES`: what servers write. Blocks and limits come first and addresses last, because a reply that quotes another
+   one must not put an address on the suppression list.
+3. `LIKELY_CODES`: enhanced codes that some servers use loosely, so phrases come before them.
 4. `VAGUE_PHRASES`: words that fit many causes.
 5. `SUBJECTS`, the first two parts of an enhanced code, and `BASIC_CODES` (RFC 5321 section 4.2.3).
 
-Phrases are parted by commas. One is a row of words in lower case without punctuation; it starts where a word starts
-and may end inside one. The text that it is looked for in begins with the words of the enhanced code, so `5 4 1 rec…`
-is Microsoft's 5.4.1. In tables of enhanced codes the first digit is left out: it says whether to try again, and the
-reply's own code has said that already.
+Phrases are separated by commas. A phrase is a sequence of words in lower case without punctuation; it starts at a word
+boundary and may end inside a word. The searched text begins with the parts of the enhanced code, so `5 4 1 rec…` is
+Microsoft's 5.4.1. Tables of enhanced codes omit the first digit: the reply code already says whether to retry.
 """
 
 from typing import Final

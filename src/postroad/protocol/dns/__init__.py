@@ -1,1 +1,1 @@
-"""Records in DNS that mail depends on: SPF, DKIM, DMARC, MTA-STS."""
+"""DNS records that mail depends on: SPF, DKIM, DMARC, MTA-STS."""

@@ -1,4 +1,4 @@
-"""Where receivers find the key of a signature: a TXT record in the signer's zone (RFC 6376 section 3.6)."""
+"""The DKIM public key record: a TXT record in the zone of the signing domain (RFC 6376 section 3.6)."""
 
 import base64
 from typing import Final

@@ -1,7 +1,7 @@
-"""DMARC's record: what a domain wants done with mail that nobody vouches for (RFC 7489 section 6.3).
+"""The DMARC record: a domain's policy for mail that fails authentication (RFC 7489 section 6.3).
 
-Receivers look at `_dmarc.` and the domain of the From field, and then at the domains above it. Exactly one record
-counts; where there are two, there is none (section 6.6.3).
+Receivers query `_dmarc.` of the domain of the From field, and then of its parent domains. Exactly one record counts;
+two records count as none (section 6.6.3).
 """
 
 import re
@@ -14,7 +14,7 @@ TYPE: Final = "TXT"
 POLICIES: Final = ("none", "quarantine", "reject")
 # The least that is a policy: it changes nothing about the domain's mail, and large receivers ask for it.
 MINIMAL: Final = "v=DMARC1; p=none"
-# A name has many labels only when somebody plays; the successor of RFC 7489 stops after eight questions too.
+# Bounds the queries for names with many labels; the successor of RFC 7489 stops after eight too.
 MAX_NAMES: Final = 8
 
 _DMARC_VERSION: Final = re.compile(r"v[ \t]*=[ \t]*DMARC1[ \t]*(;|\Z)")
@@ -25,7 +25,7 @@ class DmarcError(ValueError):
 
 
 def name(domain: str) -> str:
-    """Where the record of a domain stands."""
+    """The name of a domain's record."""
     return f"_dmarc.{domain}"
 
 
@@ -47,12 +47,12 @@ def policy(text: str) -> str:
     """What a record asks for, one of `POLICIES`. Raises DmarcError."""
     tags = tag_lists.parse(text)
     if tags is None:
-        raise DmarcError("it is not a list of tags such as v=DMARC1; p=none")
+        raise DmarcError("it is not a list of tags, such as v=DMARC1; p=none")
     if next(iter(tags)) != "v":
-        raise DmarcError("v=DMARC1 has to stand first")
+        raise DmarcError("v=DMARC1 must come first")
     if "p" not in tags:
         raise DmarcError("p= is missing")
     wanted = tags["p"].lower()
     if wanted not in POLICIES:
-        raise DmarcError("p= is none of none, quarantine and reject")
+        raise DmarcError("p= must be none, quarantine or reject")
     return wanted

@@ -1,7 +1,7 @@
 """MTA-STS (RFC 8461): the TXT record that announces a policy, the policy itself, and the hosts that it allows.
 
-Whoever publishes something else than a policy has none: every parser returns None for it. Unknown fields are ignored,
-as the RFC asks, and of a field that stands more than once only the first counts, except for `mx`.
+Anything but a valid policy is no policy: every parser returns None for it. Unknown fields are ignored, as the RFC asks,
+and of a repeated field only the first counts, except for `mx`.
 """
 
 import re
@@ -19,7 +19,7 @@ MAX_AGE_SECONDS: Final = 31_557_600
 MAX_PATTERNS: Final = 100
 
 _VERSION: Final = "STSv1"
-# Section 3.1. The version stands first; blanks may surround the semicolons.
+# Section 3.1. The version comes first; blanks may surround the semicolons.
 _RECORD: Final = re.compile(r"v=STSv1[ \t]*;(?P<fields>.*)")
 _ID: Final = re.compile(r"[A-Za-z0-9]{1,32}")
 # Section 3.2: a domain name, or one whose leftmost label is a star.

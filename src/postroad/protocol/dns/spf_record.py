@@ -1,7 +1,7 @@
-"""SPF's record: which hosts may send for the domain of an envelope sender (RFC 7208 sections 4.6 and 5).
+"""The SPF record: which hosts may send for the domain of an envelope sender (RFC 7208 sections 4.6 and 5).
 
-A record is read as receivers read it: one mistake in it, and they use none of it. Terms after `all` are never reached.
-`merged` writes the record that a domain should have which has one already.
+A record is parsed as receivers do: one error makes all of it invalid. Terms after `all` are never reached. `merged`
+writes the record that a domain with an existing record should publish.
 """
 
 import ipaddress
@@ -74,7 +74,7 @@ def parse(text: str) -> Record:
     terms = [parse_term(word) for word in text[len(VERSION) :].split(" ") if word]
     for name in ("redirect", "exp"):
         if sum(term.name == name and not term.qualifier for term in terms) > 1:
-            raise SpfError(f"{name}= stands there twice")
+            raise SpfError(f"{name}= occurs twice")
     mechanisms = [term for term in terms if term.qualifier]
     ends = [at for at, term in enumerate(mechanisms) if term.name == "all"]
     if ends:
@@ -92,11 +92,11 @@ def parse_term(word: str) -> Term:
     if modifier is not None:
         name, value = modifier[1].lower(), modifier[2].lower()
         if name in {"redirect", "exp"} and not value:
-            raise SpfError(f"{_show(word)} names no domain")
+            raise SpfError(f"{_show(word)} has no domain")
         return Term(word, "", name, value)
     mechanism = _MECHANISM.fullmatch(word)
     if mechanism is None:
-        raise SpfError(f"{_show(word)} is no term of SPF")
+        raise SpfError(f"{_show(word)} is not a valid SPF term")
     return _mechanism_term(word, mechanism)
 
 
@@ -106,21 +106,21 @@ def _address_term(word: str, match: re.Match[str]) -> Term:
     try:
         network: _Network = kind(match[3], strict=False)
     except ValueError:
-        raise SpfError(f"{_show(word)} has no address of its kind") from None
+        raise SpfError(f"{_show(word)} has an address of the wrong family") from None
     return Term(word, match[1] or PASS, name, str(network), network)
 
 
 def _mechanism_term(word: str, match: re.Match[str]) -> Term:
     name, domain, written_lengths = match[2].lower(), (match[3] or "").lower().rstrip("."), match[4]
     if name not in LOOKUP_MECHANISMS and name != "all":
-        raise SpfError(f"{_show(word)} is no term of SPF")
+        raise SpfError(f"{_show(word)} is not a valid SPF term")
     if name in _NAMES_A_DOMAIN and not domain:
-        raise SpfError(f"{_show(word)} names no domain")
+        raise SpfError(f"{_show(word)} has no domain")
     if (name == "all" and domain) or (written_lengths and name not in _HAS_LENGTHS):
-        raise SpfError(f"{_show(word)} says more than {name} can")
+        raise SpfError(f"{_show(word)} has an argument that {name} does not allow")
     lengths = (int(match[5] or _HOST_LENGTHS[0]), int(match[6] or _HOST_LENGTHS[1]))
     if lengths[0] > _HOST_LENGTHS[0] or lengths[1] > _HOST_LENGTHS[1]:
-        raise SpfError(f"{_show(word)} compares more bits than addresses have")
+        raise SpfError(f"{_show(word)} has a prefix longer than an address")
     return Term(word, match[1] or PASS, name, domain, lengths=lengths)
 
 
@@ -157,12 +157,12 @@ def _holds(theirs: _Network, ours: _Network) -> bool:
 
 
 def new_record(wanted: Sequence[str]) -> str:
-    """The record of a domain that has none. `~all`: whoever else sends for it is doubted, not refused."""
+    """The record of a domain that has none. `~all`: other senders are suspect, not refused."""
     return " ".join([VERSION, *wanted, "~all"])
 
 
 def merged(texts: Sequence[str], wanted: Sequence[str]) -> str:
-    """One record that says what these say and allows the wanted terms too; what nobody can read is left away."""
+    """One record that merges these and allows the wanted terms too; invalid terms are dropped."""
     ours = [parse_term(word) for word in wanted]
     terms: list[Term] = []
     endings: list[Term] = []

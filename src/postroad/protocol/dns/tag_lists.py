@@ -1,6 +1,7 @@
-"""Lists of tags, `v=DKIM1; k=rsa; p=…`: the form of DKIM's and DMARC's records (RFC 6376 section 3.2).
+"""Tag lists, `v=DKIM1; k=rsa; p=…`: the format of DKIM and DMARC records (RFC 6376 section 3.2).
 
-White space around names and values means nothing. What is no list, or has a tag twice, is None: receivers ignore it.
+White space around names and values is ignored. A malformed list, or one with a duplicate tag, is None: receivers ignore
+it.
 """
 
 import re

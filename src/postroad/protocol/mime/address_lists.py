@@ -1,10 +1,10 @@
-"""Lists of addresses as they stand in the header fields of real mail: `From`, `To`, `Cc` and their like.
+"""Lists of addresses in the header fields of real mail: `From`, `To`, `Cc` and similar fields.
 
-Read are the forms of RFC 5322 section 3.4: names in words, quotes and encoded words (RFC 2047), comments, which are
+Parsed are the forms of RFC 5322 section 3.4: names in words, quotes and encoded words (RFC 2047), comments, which are
 dropped, and groups, which are flattened; also empty elements and semicolons between addresses, which clients write.
-Every address found goes through the one strict parser of `address`, so that a header accepts nothing that another door
-refuses. A name with special characters outside quotes is refused, be it in an encoded word (RFC 2047 section 5 (3)):
-readers do not agree on which address they then see. One pass from left to right, without recursion.
+Every address goes through the strict parser of `address`, so that a header accepts nothing that the API refuses. A name
+with special characters outside quotes is refused, even in an encoded word (RFC 2047 section 5 (3)): readers disagree on
+which address they then see. One pass from left to right, without recursion.
 """
 
 import re
@@ -70,11 +70,11 @@ def parse_list(text: str, *, groups: bool = True) -> tuple[address.Mailbox, ...]
             reading.separate(token["separator"])
         elif token.lastgroup == "group":
             if not groups:
-                raise address.AddressError("a ':' begins a group of addresses, which may not stand here")
+                raise address.AddressError("a ':' begins a group of addresses, which is not allowed here")
             reading.open_group()
         else:
             reading.take(token)
-    raise address.AddressError(f"the list has more than {MAX_TOKENS} words and marks")
+    raise address.AddressError(f"the list has more than {MAX_TOKENS} tokens")
 
 
 class _ListParser:
@@ -91,7 +91,7 @@ class _ListParser:
     def take(self, token: re.Match[str]) -> None:
         """A word, or the address between angle brackets."""
         if self._angle is not None:
-            raise address.AddressError("after '<…>', a comma has to stand before the next address")
+            raise address.AddressError("a comma is required between '<…>' and the next address")
         if token.lastgroup == "angle":
             self._angle = token["angle"].strip(" ")
         else:
@@ -104,9 +104,9 @@ class _ListParser:
             self._in_group = False
 
     def open_group(self) -> None:
-        """What was read is not the name of a mailbox, but that of a group: nobody needs it."""
+        """The words so far are the name of a group, which is dropped."""
         if self._in_group or self._angle is not None or not _name(self._words):
-            raise address.AddressError("a ':' may stand only behind the name of a group, or in double quotes")
+            raise address.AddressError("a ':' is allowed only after a group name, or in double quotes")
         self._words.clear()
         self._in_group = True
 
@@ -114,14 +114,14 @@ class _ListParser:
         """All mailboxes, in their order."""
         self._end_mailbox()
         if self._in_group:
-            raise address.AddressError("a ':' begins a group of addresses, and there is no ';' at its end")
+            raise address.AddressError("a ':' begins a group of addresses, but the closing ';' is missing")
         return tuple(self._mailboxes)
 
     def _end_mailbox(self) -> None:
         if self._angle is not None:
             self._add(_written(_name(self._words), self._angle))
         elif self._words:
-            # Anything but a single plain word is refused there, in words that fit.
+            # The parser refuses anything but a single plain word.
             self._add(" ".join([token[0].lstrip(" ") for token in self._words]))
         self._words.clear()
         self._angle = None
@@ -141,7 +141,7 @@ def _name(words: list[re.Match[str]]) -> str:
             continue
         special = address_syntax.NAME_SPECIAL.search(word["word"])
         if special is not None:
-            raise address.AddressError(f"a name that contains {special[0]!r} has to stand in double quotes")
+            raise address.AddressError(f"a name that contains {special[0]!r} must be in double quotes")
         parts.append(word["word"])
     # Encoded words do not belong into quotes, but clients write them there and readers decode them.
     return encoded_words.decode(" ".join(parts)).strip(" ")
@@ -168,5 +168,5 @@ def _after_comment(text: str, at: int) -> int:
 
 def _unbalanced_message(character: str) -> str:
     if character in ")>":
-        return f"there is a {character!r} that closes nothing; names with special characters stand in double quotes"
+        return f"there is an unmatched {character!r}; put names with special characters in double quotes"
     return f"there is a {character!r} that is never closed"

@@ -1,7 +1,7 @@
-"""Base64 in both directions: strict when it comes in, in lines of 76 when it goes out (RFC 4648, RFC 2045 section 6.8).
+"""Base64: strict decoding, and encoding in lines of 76 characters (RFC 4648, RFC 2045 section 6.8).
 
-Decoding takes the standard alphabet with its padding, and line breaks, which many encoders write; nothing else, so
-that a damaged file is refused and not silently shortened. Encoding is made for files of many megabytes.
+Decoding accepts the standard alphabet with padding, and line breaks, which many encoders write; nothing else, so that a
+damaged file is refused and not silently truncated. Encoding is optimised for files of many megabytes.
 """
 
 import binascii
@@ -62,7 +62,7 @@ def _what_is_wrong(text: str) -> str:
     characters = text.translate({ord("\r"): None, ord("\n"): None})
     letters = characters.rstrip("=")
     if "=" in letters:
-        return f"'=' may stand only at the end of base64 (found at position {text.index('=')})"
+        return f"'=' is allowed only at the end of base64 (found at position {text.index('=')})"
     if len(letters) % 4 == 1:
-        return "base64 has one character too many or is cut off"
-    return f"base64 has to end in {-len(letters) % 4} '=' here, not {len(characters) - len(letters)}"
+        return "base64 has one character too many or is truncated"
+    return f"base64 must end in {-len(letters) % 4} '=' here, not {len(characters) - len(letters)}"

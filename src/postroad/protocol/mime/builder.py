@@ -1,9 +1,9 @@
-"""A message as the bytes that travel (RFC 5322, RFC 2045 to 2049), built by hand because it is on the hot path.
+"""A message as bytes (RFC 5322, RFC 2045 to 2049), built without a library because it is on the hot path.
 
-The shape follows what is given: text, html, or both as `multipart/alternative`; files with a content id beside the
-html in `multipart/related`; other files around it all in `multipart/mixed`. The same message gives the same bytes: date
-and message id are arguments. There is no Bcc: who gets a blind copy stands on the envelope alone. Lines end in CRLF and
-have at most 998 octets. Every string that reaches a header is checked on its way there, whatever was checked before.
+The structure follows the input: text, html, or both as `multipart/alternative`; files with a content id beside the html
+in `multipart/related`; other files around it all in `multipart/mixed`. The same message gives the same bytes: date and
+message id are arguments. There is no Bcc: recipients of blind copies are on the envelope only. Lines end in CRLF and
+have at most 998 octets. Every string that reaches a header is checked on its way, whatever was checked before.
 """
 
 import datetime as dt
@@ -21,7 +21,7 @@ from postroad.protocol.mime import base64_lines, content_types, header_fields, h
 MICROSECONDS: Final = 1_000_000
 DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-# Fields that this file writes, and `Bcc`, which nobody writes: a custom header may not be a second one of them.
+# Fields that this file writes, and `Bcc`, which is never written: a custom header may not be a second one of them.
 OWN_FIELDS: Final = frozenset({"from", "to", "cc", "bcc", "reply-to", "subject", "date", "message-id", "mime-version"})
 # Fields whose grammar has no place for encoded words (RFC 2047 section 5): they are addresses of things, not text.
 ASCII_FIELDS: Final = frozenset(
@@ -122,9 +122,9 @@ def _custom_header(name: str, value: str) -> str:
     header_text.check_name(name)
     lowered = name.lower()
     if lowered in OWN_FIELDS or lowered.startswith("content-"):
-        raise header_text.HeaderError("this header is written from the other fields")
+        raise header_text.HeaderError("this header is generated from the other fields")
     if lowered in ASCII_FIELDS and not value.isascii():
-        raise header_text.HeaderError("this header takes ASCII only; percent-encode other characters in a URL")
+        raise header_text.HeaderError("this header allows only ASCII; percent-encode other characters in a URL")
     return header_fields.unstructured(name, value)
 
 
@@ -155,7 +155,7 @@ def _head(message: Message) -> str:
 
 def _message_id(message: Message) -> str:
     if _MESSAGE_ID.fullmatch(message.message_id) is None:
-        raise MimeError("message_id: it looks like 'name@domain', without angle brackets")
+        raise MimeError("message_id: it must have the form 'name@domain', without angle brackets")
     return message.message_id
 
 
@@ -222,7 +222,7 @@ def _multipart(subtype: str, boundary: str, entities: list[_Entity]) -> _Entity:
 
 
 def _boundary(message_id: str, bodies: list[bytes]) -> str:
-    """A text that follows from the message id and stands in no body.
+    """A boundary derived from the message id that occurs in no body.
 
     Neither base64 nor quoted-printable can contain `=_`; a body that goes as it is can, and is searched.
     """
@@ -234,4 +234,4 @@ def _boundary(message_id: str, bodies: list[bytes]) -> str:
                 break
         else:
             return boundary
-    raise MimeError("text: it contains every boundary that could separate the parts")
+    raise MimeError("text: it contains every boundary that was tried to separate the parts")

@@ -1,8 +1,8 @@
-"""What kind of file an attachment is: a `Content-Type` given by a caller, or derived from a file's name.
+"""The `Content-Type` of an attachment: given by a caller, or derived from the file name.
 
 A given type is `type/subtype` with parameters (RFC 2045 section 5.1) and is written as given. Composite types are
-refused: a file is carried in base64, which RFC 2046 forbids for `multipart` and `message`, and a reader would look
-for parts in it. A derived type comes from the table below, never from files of the machine, so that every host agrees.
+refused: a file is sent as base64, which RFC 2046 forbids for `multipart` and `message`, and a reader would look for
+parts in it. A derived type comes from the table below, never from files of the host, so that all hosts agree.
 """
 
 import re

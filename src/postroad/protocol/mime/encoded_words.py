@@ -1,11 +1,11 @@
-"""Encoded words: text of any script in the ASCII of a header (RFC 2047).
+"""Encoded words: non-ASCII text in a header (RFC 2047).
 
 A text becomes one or more words of at most 75 characters (section 2), each of whole characters (section 5), all in
 the shorter one of the Q and B encodings. Q leaves only those characters alone that section 5 (3) allows inside a
 phrase, so that one encoding serves subjects and display names alike.
 
-Reading is for what others wrote: it never fails, and leaves alone what it cannot read. What it gives may hold line
-breaks and other control characters, which were encoded: it is for people and for the store, never for a header.
+Decoding is for input from outside: it never fails, and leaves alone what it cannot decode. Its result may contain line
+breaks and other control characters: it is for display and for the store, never for a header.
 """
 
 import binascii

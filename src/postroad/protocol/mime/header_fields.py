@@ -59,7 +59,7 @@ def unstructured(name: str, value: str) -> str:
 
 
 def reencoded(name: str, value: str) -> str:
-    """A field of free text that somebody else wrote in UTF-8, with the words encoded that are not ASCII.
+    """A field of free text from outside in UTF-8, with the non-ASCII words encoded.
 
     What is ASCII stays as it is, encoded words too: nothing is decoded, so nothing hidden can come to light.
     """
@@ -167,7 +167,7 @@ def _refuse_long_lines(lines: list[str]) -> None:
         octets = len(line) if line.isascii() else len(line.encode())
         if octets > MAX_LINE_OCTETS:
             raise header_text.HeaderError(
-                f"a line may have {MAX_LINE_OCTETS} octets, and there is no space at which it could be folded"
+                f"a line may have {MAX_LINE_OCTETS} octets, and this one has no space to fold at"
             )
 
 
@@ -244,7 +244,7 @@ def _named_address(name: str, mailbox: address.Mailbox) -> str:
 
 
 def _address(mailbox: address.Mailbox) -> str:
-    """The address, checked once more: a mailbox built by hand must not become a header either."""
+    """The address, checked once more: a mailbox that was not parsed must not reach a header."""
     text = mailbox.address
     if _ADDRESS.fullmatch(text) is None or not text.isprintable() or "=?" in text:
         raise header_text.HeaderError("an address may not contain spaces, quotes, brackets or control characters")

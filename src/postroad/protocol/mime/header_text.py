@@ -1,10 +1,10 @@
-"""What may stand in a header, and what never does.
+"""Which strings may appear in a header.
 
-Every string that reaches a header passes here, whatever field it came from. Line breaks would begin a header of the
-caller's choice; the other control characters and Unicode's own line separators are taken for line breaks by some
-readers (`str.splitlines` is one); an encoded word in the input (RFC 2047) would be decoded by the recipient into text
-that was never checked. All of them are refused, not repaired. Field names are tokens, narrower than RFC 5322 section
-3.6.8 allows. The two patterns say the same to JSON Schema.
+Every string that reaches a header is checked here. Line breaks would start a header of the caller's choice; other
+control characters and Unicode line separators are treated as line breaks by some readers (`str.splitlines` is one); an
+encoded word in the input (RFC 2047) would be decoded by the recipient into unchecked text. All of them are refused, not
+repaired. Field names are tokens, narrower than RFC 5322 section 3.6.8 allows. The two patterns say the same for JSON
+Schema.
 """
 
 import re
@@ -48,7 +48,7 @@ def check_label(text: str) -> None:
         raise HeaderError("control characters are not allowed here (found U+0009)")
     turned = None if text.isascii() else _TURNS_DIRECTION.search(text)
     if turned is not None:
-        raise HeaderError(f"marks that turn the direction of text are not allowed here (found U+{ord(turned[0]):04X})")
+        raise HeaderError(f"bidirectional control characters are not allowed here (found U+{ord(turned[0]):04X})")
 
 
 def check_name(name: str) -> None:

@@ -1,11 +1,10 @@
-"""Messages that were written elsewhere: their header is read, changed where it must be, and the body left alone.
+"""Parser of complete messages: the header is parsed and changed where necessary, the body is left alone.
 
-What is read keeps the lines of RFC 5322 section 2.1: CRLF at their ends, at most 998 octets, no NUL; a header of
-fields up to the first empty line, in ASCII or UTF-8 (RFC 6532). The obsolete syntax of section 4 is refused where
-readers disagree about it: white space before a colon, lines of white space alone, control characters. A field that is
-neither dropped nor beyond ASCII is written as it came, octet for octet, so that signatures of others survive; only From
-and Sender are written anew where their form is not the plain one. All work is linear in the size; the body is only
-searched, never taken apart.
+Input must follow RFC 5322 section 2.1: lines end in CRLF and have at most 998 octets, no NUL; a header of fields up to
+the first empty line, in ASCII or UTF-8 (RFC 6532). The obsolete syntax of section 4 is refused where readers disagree
+about it: white space before a colon, lines of white space only, control characters. A field that is neither dropped nor
+non-ASCII is kept byte for byte, so that existing signatures stay valid; only From and Sender are rewritten where their
+form is not the plain one. All work is linear in the size; the body is only searched, never parsed.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ import msgspec
 
 from postroad.protocol import address
 from postroad.protocol.mime import address_lists, header_fields, header_text
-from postroad.protocol.smtp import server_reading
+from postroad.protocol.smtp import server_input
 
 # Mail that went a long way has some ten thousand octets in some dozens of fields.
 HEADER_OCTETS: Final = 256 * 1024
@@ -32,7 +31,7 @@ LINE_OCTETS: Final = header_fields.MAX_LINE_OCTETS
 ADDRESS_FIELDS: Final = frozenset(
     "from sender reply-to to cc bcc resent-from resent-sender resent-to resent-cc resent-bcc".split()
 )
-# Whose message it is: readers have to see there what was judged.
+# The sender: readers must see the address that was checked.
 IDENTITY_FIELDS: Final = frozenset({"from", "sender"})
 # Read by programs: only what stands between the marks of their syntax can be encoded.
 STRUCTURED_FIELDS: Final = frozenset(
@@ -42,7 +41,7 @@ STRUCTURED_FIELDS: Final = frozenset(
 STRUCTURED_PREFIXES: Final = ("arc-", "list-")
 PARAMETER_PREFIX: Final = "content-"
 FREE_TEXT: Final = "content-description"
-# What a client writes anew when it sends the same message once more.
+# Fields that a client regenerates when it sends the same message again.
 RENEWED_FIELDS: Final = frozenset({"date", "message-id", "received", "idempotency-key"})
 
 _END: Final = b"\r\n"
@@ -85,7 +84,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def read(content: bytes, *, has_only_crlf: bool = False) -> Message:
-    """The message in the octets, or a MessageError. `is_of_lines`: no bare CR or LF is in it, as was seen before."""
+    """The message in the octets, or a MessageError. `has_only_crlf`: bare CR and LF were ruled out before."""
     head, body = _split(content)
     _check_lines(content, has_only_crlf=has_only_crlf)
     _check_characters(head)
@@ -141,17 +140,17 @@ def _split(content: bytes) -> tuple[bytes, bytes]:
     if end >= 0:
         return content[: end + len(_END)], content[end + 2 * len(_END) :]
     if len(content) > HEADER_OCTETS:
-        raise MessageError(f"the header is longer than {HEADER_OCTETS} octets; an empty line has to end it")
+        raise MessageError(f"the header is longer than {HEADER_OCTETS} octets; end it with an empty line")
     return content, b""
 
 
 def _check_lines(content: bytes, *, has_only_crlf: bool) -> None:
     nul = content.find(b"\0")
     if nul >= 0:
-        raise MessageError(f"line {_line_number(content, nul)} contains a NUL, which mail cannot carry")
-    if not has_only_crlf and server_reading.has_bare_line_ends(content):
+        raise MessageError(f"line {_line_number(content, nul)} contains a NUL, which is not allowed in mail")
+    if not has_only_crlf and server_input.has_bare_line_ends(content):
         bare = _BARE.search(content)
-        raise MessageError(f"line {_line_number(content, bare.start() if bare else 0)} has a bare CR or LF in it")
+        raise MessageError(f"line {_line_number(content, bare.start() if bare else 0)} has a bare CR or LF")
     at, longest = 0, LINE_OCTETS + len(_END)
     # From the beginning of a line to the last line end within reach: a few steps, however many lines there are.
     while len(content) - at > LINE_OCTETS:
@@ -168,7 +167,7 @@ def _check_characters(head: bytes) -> None:
     if len(head.translate(None, _CONTROLS)) != len(head):
         found = _CONTROL.search(head)
         number = _line_number(head, found.start() if found else 0)
-        raise MessageError(f"line {number} has a control character in it, which a header may not have")
+        raise MessageError(f"line {number} has a control character, which is not allowed in a header")
     if not head.isascii():
         if len(head) > UTF8_HEADER_OCTETS:
             raise MessageError(f"a header that is not ASCII may have {UTF8_HEADER_OCTETS} octets; encode it (RFC 2047)")
@@ -191,18 +190,18 @@ def _not_a_field(head: bytes) -> MessageError:
 def _why_not_a_field(line: bytes, *, is_whole: bool, is_first: bool) -> str:
     name, colon, _ = line.partition(b":")
     if not is_whole:
-        return "is the last of the header and does not end in CR LF"
+        return "is the last of the header and does not end in CRLF"
     if line and not line.strip(b" \t"):
-        return "has nothing in it but white space; an empty line ends the header, and a field goes on with text"
+        return "contains only white space; end the header with an empty line, and continue a field with text"
     if line[:1] in {b" ", b"\t"}:
-        return "begins with white space, but there is no field that it could continue"
+        return "begins with white space, but there is no field to continue"
     if is_first and line.startswith(b"From "):
-        return "is not a header field: 'From ' without a colon is for mailbox files; leave the line out"
+        return "is not a header field: 'From ' without a colon is the mbox format; remove the line"
     if not colon:
         return "is not a header field: it has no colon; put an empty line between header and body"
     if name.rstrip(b" \t") != name:
         return "has white space before its colon"
-    return "is not a header field: a name consists of visible ASCII characters, and a colon follows it"
+    return "is not a header field: a name consists of visible ASCII characters, followed by a colon"
 
 
 def _line_number(content: bytes, at: int) -> int:
@@ -231,7 +230,7 @@ def _written(field: Field, *, allow_utf8: bool) -> bytes:
 
 
 def _addresses(field: Field) -> bytes | None:
-    """A field of addresses, written anew; None if it is not one, or cannot be read as one."""
+    """A rewritten field of addresses; None if it is not one, or cannot be parsed."""
     if field.key not in ADDRESS_FIELDS:
         return None
     try:

@@ -1,9 +1,9 @@
-"""The value of a MIME field and its parameters, as others write them (RFC 2045 section 5.1, RFC 2231).
+"""The value of a MIME field and its parameters, as found in real mail (RFC 2045 section 5.1, RFC 2231).
 
-Reading never fails and is linear in the value. A parameter may come in numbered pieces, with a character set, or with
+Parsing never fails and is linear in the value. A parameter may come in numbered pieces, with a character set, or with
 encoded words in quotes, which RFC 2047 forbids and most programs write. Where a name is given in the form of RFC 2231
-and in a plain one, the first counts: the plain one is its look-alike for old readers. A backslash before anything but a
-quote or a backslash is a backslash, because programs put paths of Windows between quotes as they are.
+and in a plain one, the first counts: the plain one is a fallback for old readers. A backslash before anything but a
+quote or a backslash is literal, because programs put Windows paths between quotes unescaped.
 """
 
 import itertools

@@ -1,11 +1,10 @@
-"""Looks into a message for people: its header, decoded, and the leaves of its tree of parts (RFC 2045, RFC 2046).
+"""Parser for showing a message: its header, decoded, and the leaves of its tree of parts (RFC 2045, RFC 2046).
 
-Any octets will do: reading never fails. What is malformed is read as far as it makes sense, and what is beyond a bound
-is left out and `truncated` says so. It is one pass over the lines that begin with two hyphens, with a stack of the
-multiparts that are open, so that the time is linear in the size and nesting costs no recursion; a line that ends an
-outer multipart ends the inner ones too. A message inside a message is a leaf: a file to be saved. What stands in a
-field or a name is a stranger's text; it is decoded and rid of control characters, and has to be escaped by whoever
-shows it.
+Any octets are accepted: parsing never fails. Malformed input is parsed as far as possible, and what exceeds a limit is
+omitted and `truncated` set. It is one pass over the lines that begin with two hyphens, with a stack of the open
+multiparts, so the time is linear in the size and nesting needs no recursion; a line that ends an outer multipart ends
+the inner ones too. A nested message is a leaf: a file to be saved. Fields and names are untrusted: decoded, without
+control characters, and to be escaped where they are shown.
 """
 
 import binascii
@@ -183,7 +182,7 @@ class _Parser:
             self.truncated = self.is_full = True
             return
         header = entity.header
-        # The rest of a header that is too long is nobody's body.
+        # The rest of an oversized header is not a body.
         begin = end if header.is_cut else min(header.end, end)
         disposition, named = mime_parameters.read(header.first("content-disposition"))
         encoding = header.first("content-transfer-encoding").lower()

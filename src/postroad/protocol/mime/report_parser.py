@@ -1,8 +1,8 @@
-"""The parts of a message that came from outside: a small walk that never fails and never takes long.
+"""The parts of a report that came from outside: a small MIME walker that never fails and is bounded.
 
-Only the first 256 KiB are looked at, and every step is linear in them. Parts are given as they stand, in order; a
-message inside the message (RFC 2046 section 5.2) is one part and is not opened, because its words are not the
-sender's. What is malformed is read as far as it makes sense, and the rest is left out.
+Only the first 256 KiB are parsed, and every step is linear in them. Parts are returned in order; a nested message
+(RFC 2046 section 5.2) is one part and is not opened, because its content is not the report's. Malformed input is parsed
+as far as possible, and the rest is omitted.
 """
 
 import binascii
@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-# What a report has to say stands at its beginning; behind it comes the original message, which we know.
+# A report starts with what it says; the original message follows, which we have.
 MAX_BYTES: Final = 256 * 1024
 # Reports have two levels; each more costs another look at the same bytes.
 MAX_DEPTH: Final = 8

@@ -1,9 +1,8 @@
-"""Bodies of text as octets that every mail host carries (RFC 2045 section 6).
+"""Text bodies as octets that every mail host can transport (RFC 2045 section 6).
 
-Every line end, however it was written, becomes CRLF. ASCII with lines of at most 998 characters goes as it is
-(`7bit`); everything else goes as quoted-printable or base64, whichever is smaller. `8bit` is never used, because a
-host on the way may not offer it and would have to change the message under its signature. NUL is refused (RFC 5322
-section 4.1).
+Every line end becomes CRLF. ASCII with lines of at most 998 characters is sent as it is (`7bit`); everything else as
+quoted-printable or base64, whichever is smaller. `8bit` is never used, because a host on the way may not offer it and
+would have to change the signed message. NUL is refused (RFC 5322 section 4.1).
 """
 
 import binascii
@@ -26,7 +25,7 @@ def encode(text: str) -> tuple[str, bytes]:
     try:
         octets = text.encode()
     except UnicodeEncodeError:
-        raise BodyError("a body may not contain half of a surrogate pair") from None
+        raise BodyError("a body may not contain an unpaired surrogate") from None
     if b"\r" in octets:
         octets = octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     other_octets = 0 if text.isascii() else len(octets.translate(None, _ASCII))

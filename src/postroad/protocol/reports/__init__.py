@@ -1,1 +1,1 @@
-"""Reports that come back: delivery status notifications and feedback reports."""
+"""Reports sent back by other hosts: delivery status notifications and feedback reports."""

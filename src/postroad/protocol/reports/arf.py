@@ -1,9 +1,8 @@
-"""Reads feedback reports: what a mailbox provider tells of somebody who has complained about a message.
+"""Parser of feedback reports: complaints passed on by a mailbox provider (ARF, RFC 5965; RFC 6591 for authentication).
 
-The format is ARF, RFC 5965 (RFC 6591 adds reports about authentication): a part `message/feedback-report` with fields,
-and the message or its header behind it. The reader never fails and never takes long: mail that is no report is None,
-and a field that makes no sense is missing. Providers like to hide whom a report is about, so what it names are claims
-to be held against what is known.
+A report is a part `message/feedback-report` with fields, followed by the message or its header. The parser never fails
+and is bounded: mail that is not a report is None, and an invalid field is missing. Providers often redact whom a report
+is about, so its contents are claims to be checked against what is known.
 """
 
 import itertools

@@ -1,8 +1,8 @@
-"""Failures told in prose, and the reply of a host inside a text.
+"""Bounces in prose, and the SMTP reply quoted in a text.
 
-Two old forms are read, because their hosts send nothing else: qmail's, whose text is a format of its own (QSBMF: a
-greeting, then a paragraph for each address in brackets), and Exim's, which names the addresses in `X-Failed-Recipients`
-and quotes the reply below each of them in the text. All other prose is for people.
+Two old formats are parsed, because their hosts send nothing else: qmail's (QSBMF: a greeting, then a paragraph for each
+address in brackets), and Exim's, which names the addresses in `X-Failed-Recipients` and quotes the reply below each of
+them in the text. All other prose is ignored.
 """
 
 import re
@@ -14,7 +14,7 @@ from postroad.protocol.smtp import values
 
 # The bound for every reply that is kept.
 TEXT_CHARACTERS: Final = 2_000
-# Behind these codes stands no rule about addresses: without words nobody can say whose fault it was.
+# No classification rule blames the address for these codes: without a text the fault is unknown.
 UNEXPLAINED_FAILURE: Final = 554
 UNEXPLAINED_DELAY: Final = 451
 # One for each recipient that a message can have, and some around them.
@@ -42,7 +42,7 @@ def read(header: Mapping[str, str], part: report_parser.Part) -> list[Failure]:
 
 
 def reply(words: str, *, status: str) -> values.Reply:
-    """The reply that clean words quote. `status` is what the report says by itself; the more telling one counts."""
+    """The reply that clean words quote. `status` is what the report says by itself; the more specific one counts."""
     match = _REPLY.search(words)
     quoted = (match[2] if match else None) or _first(_STATUS, words)
     enhanced = quoted if quoted and (not status or status.endswith(".0.0")) else status

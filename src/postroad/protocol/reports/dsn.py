@@ -1,8 +1,8 @@
-"""Reads delivery status notifications: what other hosts say became of a message that they had taken.
+"""Parser of delivery status notifications: what other hosts report about a message that they had accepted.
 
-The format is that of RFC 3464 in a report of RFC 6522, with the addresses of RFC 6533; `bounce_text.py` reads the older
-ones in prose. The reader never fails: mail that is no report has no outcomes, and a field that makes no sense is
-missing. A report is a claim of whoever wrote it; its words are cut and cleaned before anybody stores them.
+The format is RFC 3464 in a report of RFC 6522, with the addresses of RFC 6533; `bounce_text.py` parses older formats
+in prose. The parser never fails: mail that is not a report has no outcomes, and an invalid field is missing. A report
+is a claim of its author; its texts are truncated and cleaned before they are stored.
 """
 
 import re

@@ -1,9 +1,9 @@
-"""The client's side of an SMTP session, without sockets: bytes in, bytes out, a result for each recipient (RFC 5321).
+"""The client side of an SMTP session, without sockets: bytes in, bytes out, a result for each recipient (RFC 5321).
 
-Who drives a client gives it what the server sent (`receive`) and writes what `next_bytes` returns until that is empty.
-Then either a reply is awaited (`is_waiting`), or the client rests: ready for `begin`, waiting for a TLS handshake
-(`secured`), or closed. With PIPELINING (RFC 2920) the commands of a transaction leave together, but their replies walk
-through the same steps as without it. A transaction that was left unfinished is reset when the next one begins.
+The driver passes what the server sent to `receive` and writes what `next_bytes` returns until that is empty. Then
+either a reply is awaited (`is_waiting`), or the client is ready for `begin`, waits for a TLS handshake (`secured`), or
+is closed. With PIPELINING (RFC 2920) the commands of a transaction leave together, but their replies go through the
+same steps as without it. An unfinished transaction is reset when the next one begins.
 """
 
 from enum import IntEnum
@@ -30,11 +30,11 @@ class Step(IntEnum):
     CLOSED = 12
 
 
-# Each attribute of an enumeration costs a fifth of a microsecond, and a message passes dozens of them.
+# Module names, because each enum attribute access costs 0.2 µs and a message needs dozens.
 BANNER, EHLO, HELO, STARTTLS, RESET, MAIL, RECIPIENT, DATA, CONTENT, QUIT, HANDSHAKE, IDLE, CLOSED = Step
 
-# Where a reply leads: done (2xx), go on (3xx), refused (4xx and 5xx). None is a breach of the protocol, which closes,
-# as 421 does everywhere. Without PIPELINING, RECIPIENT and DATA lead on to IDLE once nobody is left to send to; after
+# The next step after a 2xx, a 3xx, a 4xx or 5xx reply. None is a protocol error, which closes the session,
+# as 421 does everywhere. Without PIPELINING, RECIPIENT and DATA lead to IDLE once no recipient is left; after
 # the last recipient comes DATA; and the first EHLO leads to STARTTLS where that is wanted and offered.
 TRANSITIONS: Final[dict[Step, tuple[Step | None, Step | None, Step | None]]] = {
     BANNER: (EHLO, None, CLOSED),
@@ -70,7 +70,7 @@ NO_TRANSACTION: Final = values.MailTransaction("", (), ())
 
 
 class Client:
-    """One session; it begins before the banner has come."""
+    """One session; it begins before the banner."""
 
     __slots__ = (
         "_commands",
@@ -121,7 +121,7 @@ class Client:
         """Whether a reply is awaited."""
         return self.step < HANDSHAKE
 
-    # What its driver calls.
+    # Called by the driver.
 
     def receive(self, data: bytes) -> None:
         """What the server sent."""
@@ -130,10 +130,10 @@ class Client:
             for received in reader.read(data):
                 self._handle_reply(received)
         except replies.BadReply as problem:
-            self.fail(str(problem))
-        # RFC 3207 section 4.2: what comes in plain text after the reply to STARTTLS was put there by somebody else.
+            self.fail(values.Cause.PROTOCOL_ERROR, str(problem))
+        # RFC 3207 section 4.2: plain text after the reply to STARTTLS was injected by a third party.
         if not reader.is_empty and (self.step is IDLE or self.step is HANDSHAKE):
-            self.fail("the destination sent what it was not asked for")
+            self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected reply")
 
     def next_bytes(self) -> bytes:
         """What to write now; empty when there is nothing."""
@@ -146,7 +146,7 @@ class Client:
         if end < len(self._content):
             self._content_at = end
             return self._content[begin:end]
-        # From here on the server may have the whole message, whatever becomes of the connection.
+        # From here on the server may have the whole message, even if the connection is lost.
         data, self._content, self._dot_sent = self._content[begin:] + client_commands.FINAL_DOT, None, True
         return data
 
@@ -159,14 +159,18 @@ class Client:
     def begin(self, transaction: values.MailTransaction) -> None:
         """Start a transaction. When nothing of it can be sent, the results are there at once."""
         if self.step <= HANDSHAKE:
-            raise RuntimeError("a transaction can only begin when the one before is over")
+            raise RuntimeError("a transaction can only begin after the previous one has ended")
         self._transaction = transaction
         self._results = [None] * len(transaction.recipients)
         self._replied = 0
         self._dot_sent = False
         if self.step is CLOSED:
             self._resolve(
-                values.RecipientResult(values.Stage.MAIL, detail="the connection was closed before the transaction")
+                values.RecipientResult(
+                    values.Stage.MAIL,
+                    cause=values.Cause.CONNECTION_LOST,
+                    detail="the connection was closed before the transaction",
+                )
             )
             return
         mail = client_commands.mail(transaction, self.extensions)
@@ -191,20 +195,20 @@ class Client:
         results = tuple([result for result in self._results if result is not None])
         if len(results) != len(self._results):
             raise RuntimeError("the transaction is not over")
-        # Between transactions a session may wait for long, and the content may be large.
+        # A session may be idle for long, and the content may be large.
         self._transaction = NO_TRANSACTION
         return results
 
     def quit(self) -> None:
-        """Say good-bye; only between transactions."""
+        """Send QUIT; only between transactions."""
         self._outgoing = client_commands.QUIT
         self.step = QUIT
 
-    def fail(self, detail: str) -> None:
-        """The connection is gone, or of no more use; whoever has no result yet gets this one."""
-        self._end(None, detail)
+    def fail(self, cause: values.Cause, detail: str) -> None:
+        """The connection is lost or unusable: recipients without a result get this one."""
+        self._end(None, cause, detail)
 
-    # Our own.
+    # Internal.
 
     def _recipient_commands(self, transaction: values.MailTransaction) -> list[tuple[int, bytes]]:
         commands = []
@@ -219,7 +223,7 @@ class Client:
     def _handle_reply(self, received: replies.Received) -> None:
         step, code = self.step, received[0]
         if step >= HANDSHAKE:
-            self.fail("the destination sent what it was not asked for")
+            self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected reply")
             return
         self.replies += 1
         is_refused = code >= FIRST_REFUSAL
@@ -238,21 +242,22 @@ class Client:
             self._enter(following)
 
     def _abort(self, received: replies.Received, *, is_refused: bool) -> None:
-        """A reply after which nothing can follow."""
+        """Handle a reply that ends the session."""
         if received[0] == SERVICE_CLOSING:
-            self._end(replies.reply(received), "")
+            self._end(replies.reply(received))
         elif self.step is CONTENT and not self._dot_sent:
-            # A server that answers before the final dot has heard enough, and would read the rest as commands.
+            # A server that answers before the final dot would read the rest as commands.
             if is_refused:
                 self._resolve(values.RecipientResult(values.Stage.DATA, replies.reply(received)))
-            self.fail("the destination answered the content before it was sent")
+            self.fail(values.Cause.PROTOCOL_ERROR, "the destination answered before the content was sent")
         elif self._outgoing:
-            self.fail("the destination sent what it was not asked for")
+            self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected reply")
         else:
-            self.fail(f"the destination answered {self.step.name} with {received[0]}, which is no answer to it")
+            detail = f"the destination answered {self.step.name} with {received[0]}, which is not a valid reply"
+            self.fail(values.Cause.PROTOCOL_ERROR, detail)
 
     def _record_reply(self, received: replies.Received, *, is_refused: bool) -> None:
-        """What a reply says about the session or the whole transaction."""
+        """Record a reply about the session or the whole transaction."""
         step = self.step
         if step is CONTENT or step is MAIL or step is DATA:
             self._is_open = self._is_open and step is DATA
@@ -260,12 +265,12 @@ class Client:
         elif step is EHLO and not is_refused:
             self.extensions = _extensions(received)
         elif step is BANNER or step is HELO or step is STARTTLS:
-            self._end(replies.reply(received), "")
+            self._end(replies.reply(received))
 
     def _record_recipient(self, received: replies.Received, *, is_refused: bool) -> None:
         index = self._commands[self._replied][0]
         self._replied += 1
-        # When MAIL was refused, this only follows from it.
+        # After a refused MAIL this reply only follows from it.
         if is_refused and self._results[index] is None:
             self._results[index] = values.RecipientResult(values.Stage.RECIPIENT, replies.reply(received))
 
@@ -303,11 +308,11 @@ class Client:
     def _resolve(self, result: values.RecipientResult) -> None:
         self._results = [known or result for known in self._results]
 
-    def _end(self, reply: values.Reply | None, detail: str) -> None:
+    def _end(self, reply: values.Reply | None, cause: values.Cause | None = None, detail: str = "") -> None:
         stage = STAGES.get(self.step)
         if stage is not None:
             in_doubt = self.step is CONTENT and self._dot_sent and reply is None
-            result = values.RecipientResult(stage, reply, detail, in_doubt=in_doubt)
+            result = values.RecipientResult(stage, reply, cause, detail, in_doubt)
             if self.step < RESET or self.step is HANDSHAKE:
                 self.failure = result
             else:

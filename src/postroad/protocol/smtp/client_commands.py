@@ -1,11 +1,11 @@
 """The commands of a transaction as bytes, or the result that says why they are not sent.
 
-What a server has said it cannot take is refused here (RFC 1870 SIZE, RFC 6531 SMTPUTF8), and so is an address that
-could end its command early and begin another: it never reaches the wire.
+A message that a server has announced it cannot accept is refused here (RFC 1870 SIZE, RFC 6531 SMTPUTF8), and so is an
+address that could end its command and inject another.
 
-8-bit content goes to a server without 8BITMIME as it is, and RFC 6152 section 3 does not allow that. But the servers
-that still do not offer the extension take such content nevertheless, and most mailers have sent it to them for decades;
-to bounce it would lose mail that arrives, and to encode it anew would break the signatures that it came with.
+8-bit content is sent unchanged to a server without 8BITMIME, which RFC 6152 section 3 does not allow. But the servers
+without the extension accept such content, and most mailers have sent it to them for decades; bouncing it would lose
+mail that arrives, and re-encoding it would break existing signatures.
 """
 
 import re
@@ -37,10 +37,12 @@ def mail(transaction: values.MailTransaction, extensions: Mapping[str, str]) -> 
     """MAIL with the parameters that the server's extensions allow, or why this message cannot be sent there."""
     size = transaction.size
     sender = _address(transaction.sender, is_utf8=transaction.needs_smtputf8) if transaction.sender else b""
-    detail = _mismatch(transaction, extensions, size)
-    if detail or sender is None:
-        detail = detail or "the sender's address cannot be sent by SMTP"
-        return values.RecipientResult(values.Stage.MAIL, detail=detail, permanent=True)
+    mismatch = _mismatch(transaction, extensions, size)
+    if mismatch is not None:
+        return mismatch
+    if sender is None:
+        detail = "the sender's address cannot be sent by SMTP"
+        return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.UNSENDABLE_ADDRESS, detail=detail)
     command = b"MAIL FROM:<%b> SIZE=%d" % (sender, size) if "SIZE" in extensions else b"MAIL FROM:<%b>" % sender
     if transaction.is_8bit and "8BITMIME" in extensions:
         command += b" BODY=8BITMIME"
@@ -52,18 +54,22 @@ def recipient(address: str, *, is_utf8: bool) -> bytes | values.RecipientResult:
     encoded = _address(address, is_utf8=is_utf8)
     if encoded is None:
         detail = "the recipient's address cannot be sent by SMTP"
-        return values.RecipientResult(values.Stage.RECIPIENT, detail=detail, permanent=True)
+        return values.RecipientResult(values.Stage.RECIPIENT, cause=values.Cause.UNSENDABLE_ADDRESS, detail=detail)
     return b"RCPT TO:<%b>\r\n" % encoded
 
 
-def _mismatch(transaction: values.MailTransaction, extensions: Mapping[str, str], size: int) -> str:
+def _mismatch(
+    transaction: values.MailTransaction, extensions: Mapping[str, str], size: int
+) -> values.RecipientResult | None:
     limit = extensions.get("SIZE", "")
     # RFC 1870 section 4: zero, or no number, is no fixed limit.
     if limit and limit.isdecimal() and 0 < int(limit) < size:
-        return f"the destination takes messages of at most {limit} octets, and this one has {size}"
+        detail = f"the destination takes messages of at most {limit} octets, and this one has {size}"
+        return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.MESSAGE_TOO_LARGE, detail=detail)
     if transaction.needs_smtputf8 and "SMTPUTF8" not in extensions:
-        return "the message has an internationalised address, and the destination does not offer SMTPUTF8"
-    return ""
+        detail = "the message has an internationalised address, and the destination does not offer SMTPUTF8"
+        return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.EXTENSION_MISSING, detail=detail)
+    return None
 
 
 def _address(address: str, *, is_utf8: bool) -> bytes | None:
@@ -71,6 +77,6 @@ def _address(address: str, *, is_utf8: bool) -> bytes | None:
         return None
     try:
         encoded = address.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
+    except UnicodeEncodeError:  # an unpaired surrogate
         return None
     return encoded if len(encoded) <= _MAX_ADDRESS_OCTETS else None

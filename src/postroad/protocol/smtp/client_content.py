@@ -1,8 +1,8 @@
-"""The content of a message as it goes over the wire: CRLF line ends only, and leading dots doubled.
+"""Message content on the wire: CRLF line ends only, and leading dots doubled (RFC 5321 section 4.5.2).
 
-A bare CR or LF never leaves: servers disagree on whether it ends a line, and between two readings of `LF . LF` a second
-message can be smuggled (RFC 5321 section 2.3.8 forbids both). The usual message needs nothing, and to see that costs a
-few microseconds: taking all CR out and putting them in again before each LF makes the same message.
+A bare CR or LF is never sent: servers disagree on whether it ends a line, which allows a second message to be smuggled
+(RFC 5321 section 2.3.8). Most messages need no change, and checking that costs a few microseconds: removing all CR and
+inserting one before each LF gives the same message.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""Reading replies (RFC 5321 section 4.2): bytes in any portions go in, whole replies come out.
+"""Parser of SMTP replies (RFC 5321 section 4.2): bytes in any portions in, complete replies out.
 
-A server may be broken or hostile, so everything it can make long is bounded, and what is not a reply is an error at
-once. Lines that end in a bare LF are taken too; nothing can be smuggled to a client that way. The text of a reply is
-only made presentable when somebody asks for it: most replies say no more than that all is well.
+A server may be broken or hostile, so everything it can make long is bounded, and an invalid reply is an error at once.
+Lines that end in a bare LF are accepted; nothing can be smuggled to a client that way. The text of a reply is decoded
+only on demand: most replies are successes that nobody reads.
 """
 
 import re
@@ -77,7 +77,7 @@ class Reader:
         self._lines.append(line[4:])
         self._octets += len(line)
         if len(self._lines) > MAX_LINES or self._octets > MAX_REPLY_OCTETS:
-            raise BadReply("the destination sent a reply that does not end")
+            raise BadReply("the destination sent a reply that is too long")
 
 
 def reply(received: Received) -> values.Reply:
@@ -100,7 +100,7 @@ def reply(received: Received) -> values.Reply:
 def _bad(line: bytes) -> BadReply:
     if len(line) > MAX_LINE_OCTETS:
         return BadReply(f"the destination sent a line of more than {MAX_LINE_OCTETS} octets")
-    return BadReply(f"the destination sent what is not a reply: {_presentable(line[:100])}")
+    return BadReply(f"the destination sent an invalid reply: {_presentable(line[:100])}")
 
 
 def _presentable(line: bytes) -> str:

@@ -1,11 +1,12 @@
 """The server's side of an SMTP session, without sockets: bytes in, events out, replies in, bytes out (RFC 5321).
 
-The driver feeds `receive`, asks `next_event` until there is none, answers each event with `reply`, and sends what
-`take_output` gives. No command is looked at before the one before it was answered, so pipelined commands (RFC 2920) are
-answered in order. What needs no decision (NOOP, wrong order, wrong syntax, …) is answered here, without an event.
+The driver feeds `receive`, calls `next_event` until it returns None, answers each event with `reply`, and sends what
+`take_output` returns. A command is not read before the previous one is answered, so pipelined commands (RFC 2920) are
+answered in order. What needs no decision (NOOP, bad sequence, bad syntax, …) is answered here, without an event.
 
-The table is the whole of the order in a session: for each verb the states in which it may come, and where a positive
-reply leads. While content, a chunk or a response to AUTH is read, no verb can come at all.
+`TRANSITIONS` is the state machine: for each verb, the states that allow it and the state after a positive reply. No
+verb is accepted while content, a chunk or an AUTH response is read. All 2xx, 4xx and 5xx replies except the banner and
+the reply to EHLO carry an enhanced status code (RFC 2034 section 4).
 """
 
 from collections.abc import Callable, Mapping
@@ -16,8 +17,8 @@ from postroad.protocol.smtp import (
     authentication,
     server_commands,
     server_events,
+    server_input,
     server_limits,
-    server_reading,
     server_replies,
     server_transaction,
     values,
@@ -25,18 +26,18 @@ from postroad.protocol.smtp import (
 
 
 class State(IntEnum):
-    """Where a session stands between two commands; in the last two it takes none."""
+    """The state between two commands; the last two accept none."""
 
-    START = auto()  # nobody has said hello, or not since TLS began
+    START = auto()  # no EHLO yet, or none since TLS started
     READY = auto()
-    MAIL = auto()  # there is a sender
-    RECIPIENTS = auto()  # and at least one recipient
-    CHUNKS = auto()  # and a part of the content
-    SECURING = auto()  # STARTTLS was agreed on; nothing is read before `secured`
+    MAIL = auto()  # a sender was accepted
+    RECIPIENTS = auto()  # at least one recipient was accepted
+    CHUNKS = auto()  # at least one chunk was received
+    SECURING = auto()  # STARTTLS was accepted; nothing is read before `secured`
     CLOSED = auto()
 
 
-# Each attribute of an enumeration costs a fifth of a microsecond, and a message passes dozens of them.
+# Module names, because each enum attribute access costs 0.2 µs and a message needs dozens.
 START, READY, MAIL, RECIPIENTS, CHUNKS, SECURING, CLOSED = State
 
 _ANYWHERE: Final = {state: state for state in (START, READY, MAIL, RECIPIENTS, CHUNKS)}
@@ -56,7 +57,7 @@ TRANSITIONS: Final[Mapping[str, Mapping[State, State]]] = {
     "HELP": _ANYWHERE,
     "QUIT": dict.fromkeys(_ANYWHERE, CLOSED),
 }
-# What is wrong with their addresses concerns the sender of a mail, so the policy has the last word on it.
+# The policy may replace the reply to a malformed address.
 _ADDRESS_VERBS: Final = frozenset({"MAIL", "RCPT"})
 _WITHOUT_ARGUMENT: Final = frozenset({"STARTTLS", "DATA", "RSET", "QUIT"})
 
@@ -80,12 +81,12 @@ class Server:
         self._pending: server_events.Event | None = None
         self._verb = ""
         self._limits = server_limits.SessionLimits(features)
-        # What the next bytes belong to, if not to a command.
+        # What the next bytes belong to, when not to a command.
         self._exchange: authentication.Exchange | None = None
-        self._reading: server_reading.Reader | None = None
+        self._reading: server_input.Reader | None = None
         self._transaction = server_transaction.TransactionBuilder()
 
-    # What the driver asks.
+    # Read by the driver.
 
     @property
     def is_closed(self) -> bool:
@@ -103,15 +104,15 @@ class Server:
         return self._state <= READY and self._pending is None and self._reading is None
 
     def take_output(self) -> bytes:
-        """The replies that were made since the last call."""
+        """The replies written since the last call."""
         output = b"".join(self._output)
         self._output.clear()
         return output
 
-    # What the driver tells.
+    # Called by the driver.
 
     def greet(self, banner: values.Reply) -> None:
-        """Open the session; a banner that is no 220 ends it."""
+        """Open the session; a banner other than 220 ends it."""
         self._reply(banner)
         if banner.code != 220:  # noqa: PLR2004 - RFC 5321 section 4.2.2
             self._state = CLOSED
@@ -121,10 +122,10 @@ class Server:
         self._buffer += data
 
     def next_event(self) -> server_events.Event | None:
-        """What is to be decided next; None when the session waits for bytes, or for a reply."""
+        """The next event to decide; None while the session waits for bytes or for a reply."""
         if self._pending is not None:
             return None
-        # A chunk may be complete without a byte.
+        # A chunk of size 0 is complete without a byte.
         while (self._buffer or self._reading is not None) and self._state < SECURING and self._read():
             event: server_events.Event | None = self._pending
             if event is not None:
@@ -132,7 +133,7 @@ class Server:
         return None
 
     def reply(self, reply: values.Reply) -> None:
-        """Answer the event; 421 closes the session (RFC 5321 section 3.8)."""
+        """Answer the pending event; 421 closes the session (RFC 5321 section 3.8)."""
         event, self._pending = self._pending, None
         if event is None or isinstance(event, server_events.StartTls):
             raise RuntimeError("there is no event to reply to")
@@ -142,25 +143,25 @@ class Server:
             self._refuse(event, reply)
 
     def secured(self) -> None:
-        """TLS is in place: what was said before it is void (RFC 3207 section 4.2)."""
+        """TLS is established: discard everything learned before it (RFC 3207 section 4.2)."""
         self._pending = None
         self._reset_transaction()
         self._state = START
         self.session.reset()
 
     def close(self, reply: values.Reply | None = None) -> None:
-        """End the session from this side, with a word or without."""
+        """End the session from this side, with a reply or without."""
         if reply is not None and self._state is not CLOSED:
             self._reply(reply)
         self._pending = None
         self._state = CLOSED
 
-    # Reading: each takes one thing out of the buffer, or says that it is not complete.
+    # Each reader takes one item out of the buffer, or returns False while it is incomplete.
 
     def _read(self) -> bool:
         if self._reading is not None:
             return self._read_content(self._reading)
-        line = server_reading.take_line(self._buffer, RESPONSE_OCTETS if self._exchange else LINE_OCTETS)
+        line = server_input.take_line(self._buffer, RESPONSE_OCTETS if self._exchange else LINE_OCTETS)
         if line is None:
             return False
         try:
@@ -174,7 +175,7 @@ class Server:
             self._reject(refused.reply)
         return True
 
-    def _read_content(self, reader: server_reading.Reader) -> bool:
+    def _read_content(self, reader: server_input.Reader) -> bool:
         if not reader.read(self._buffer):
             return False
         self._reading = None
@@ -184,11 +185,11 @@ class Server:
             self._complete(reader)
         else:
             self._state = CHUNKS
-            self._reply(values.Reply(250, "the chunk is here", "2.0.0"))
+            self._reply(server_replies.CHUNK_ACCEPTED)
         return True
 
-    def _complete(self, reader: server_reading.Reader) -> None:
-        """The content is there: the transaction is over, whatever becomes of it."""
+    def _complete(self, reader: server_input.Reader) -> None:
+        """The content is complete: the transaction is over, whatever the reply."""
         transaction = self._transaction
         self._reset_transaction()
         self._state = READY
@@ -210,11 +211,11 @@ class Server:
             self.close(server_replies.HTTP_REQUEST_REJECTED)
         elif verb not in TRANSITIONS:
             self._reject(server_replies.NOT_IMPLEMENTED.get(verb, server_replies.UNKNOWN_COMMAND))
-        # A chunk follows BDAT in whatever order, and its octets must not be read as commands.
+        # A chunk follows BDAT even out of sequence, and its octets must not be read as commands.
         elif self._state not in TRANSITIONS[verb] and verb != "BDAT":
             self._reject(self._wrong_order())
         elif argument and verb in _WITHOUT_ARGUMENT:
-            raise server_commands.CommandError(501, "5.5.4", f"{verb} takes no argument")
+            raise server_commands.CommandError(501, "5.5.4", f"Syntax error: {verb} takes no arguments")
         elif verb in server_replies.FIXED:
             self._reply(server_replies.FIXED[verb])
         else:
@@ -225,9 +226,9 @@ class Server:
 
     def _starttls(self, _argument: str) -> None:
         if not self._features.starttls or self.session.is_secure:
-            raise server_commands.CommandError(502, "5.5.1", "TLS is not offered here and now")
+            raise server_commands.CommandError(502, "5.5.1", "STARTTLS not available")
         if self._buffer:
-            # Commands that came in the clear would be obeyed as if they had come under TLS.
+            # Otherwise plain-text commands would run as if sent under TLS (command injection, CVE-2011-0411).
             self.close(server_replies.INPUT_AFTER_STARTTLS)
             return
         self._reply(server_replies.READY_FOR_TLS)
@@ -274,11 +275,11 @@ class Server:
     def _bdat(self, argument: str) -> None:
         found = server_commands.chunk(argument)
         if found is None:
-            # Nobody can tell where the commands begin again.
+            # Where the next command starts is unknown.
             self.close(server_replies.BAD_CHUNK_SIZE)
             return
         if self._state is RECIPIENTS:
-            self._transaction.chunks = server_reading.Chunks(self._features.message_octets)
+            self._transaction.chunks = server_input.Chunks(self._features.message_octets)
         size, is_last = found
         self._limits.chunk(size)
         self._transaction.chunks.begin(size, is_last=is_last)
@@ -290,7 +291,7 @@ class Server:
         self._reply(server_replies.RESET_DONE)
 
     def _quit(self, _argument: str) -> None:
-        self.close(values.Reply(221, f"{self._features.name} closes the connection", "2.0.0"))
+        self.close(values.Reply(221, f"{self._features.name} Service closing transmission channel", "2.0.0"))
 
     _VERBS: ClassVar[Mapping[str, Callable[["Server", str], None]]] = {
         "EHLO": _hello,
@@ -305,7 +306,7 @@ class Server:
         "QUIT": _quit,
     }
 
-    # What the replies to events lead to.
+    # State changes after a reply to an event.
 
     def _accept(self, event: server_events.Event, reply: values.Reply) -> None:
         if isinstance(event, server_events.Hello):
@@ -313,20 +314,20 @@ class Server:
         else:
             self._reply(reply)
         if isinstance(event, (server_events.Message, server_events.Rejected)):
-            return  # the transaction was over before
+            return  # the transaction has already ended
         if isinstance(event, server_events.Recipient):
             self._transaction.add(event.path.address)
         elif isinstance(event, server_events.Mail):
             self._transaction.sender = event.path
         elif isinstance(event, server_events.Data):
-            self._reading = server_reading.DotStuffed(self._features.message_octets)
+            self._reading = server_input.DotStuffed(self._features.message_octets)
             self._buffer[:0] = b"\r\n"
         elif isinstance(event, server_events.Authenticate):
             self.session.is_authenticated = True
         self._state = TRANSITIONS[self._verb][self._state]
 
     def _refuse(self, event: server_events.Event, reply: values.Reply) -> None:
-        # A failed login may be a guess; a refused recipient is no fault of the client's.
+        # A failed login may be a guessed password; a refused recipient is not an error of the client.
         if isinstance(event, server_events.Authenticate):
             try:
                 self._limits.failed_login()
@@ -336,7 +337,7 @@ class Server:
         if reply.code == _SERVICE_CLOSING:
             self._state = CLOSED
 
-    # Our own.
+    # Internal.
 
     def _reset_transaction(self) -> None:
         self._transaction = server_transaction.TransactionBuilder()
@@ -354,10 +355,10 @@ class Server:
             return server_replies.HELLO_REQUIRED
         if self._state is MAIL and self._verb in ("DATA", "BDAT"):
             return server_replies.NO_RECIPIENT
-        return values.Reply(503, f"{self._verb} cannot come here", "5.5.1")
+        return server_replies.BAD_SEQUENCE
 
     def _reject(self, reply: values.Reply) -> None:
-        """Answer a command that should not have come."""
+        """Answer an invalid command."""
         if reply.code == _SERVICE_CLOSING:
             self.close(reply)
         elif not self._count_error():
@@ -368,7 +369,7 @@ class Server:
             self._reply(reply)
 
     def _count_error(self) -> bool:
-        """Count an error of the client; there is an end to them."""
+        """Count a client error; False when there were too many and the session is closed."""
         try:
             self._limits.error()
         except server_commands.CommandError as refused:
@@ -383,9 +384,10 @@ class Server:
 
 
 def _strip_line_end(line: bytes, code: int) -> bytes:
-    """A line that was taken out of the buffer, with the only LF in it at its end; it is empty if it was too long."""
-    words, _, end = line.partition(b"\r")
+    """The line without its CRLF. It has one LF, at its end; it is empty if it was too long."""
+    if not line:
+        raise server_commands.CommandError(code, "5.5.2", "Line too long")
+    text, _, end = line.partition(b"\r")
     if end != b"\n":
-        why = "the line has a bare CR or LF; end it with CR LF" if line else "the line is too long"
-        raise server_commands.CommandError(code, "5.5.2", why)
-    return words
+        raise server_commands.CommandError(code, "5.5.2", "Bare CR or LF in the line; end lines with CRLF")
+    return text

@@ -1,9 +1,8 @@
-"""The command lines of SMTP as a server reads them: verbs, paths and parameters (RFC 5321 sections 4.1.1 to 4.1.3).
+"""Parser of SMTP command lines on the server side: verbs, paths, parameters (RFC 5321 sections 4.1.1 to 4.1.3).
 
-A path is read by the whole grammar of RFC 5321, with quoted local parts and address literals, because other people's
-servers use them as senders. A source route is dropped (RFC 5321 appendix C). Whether an address is one that this house
-would send to is for its policy to say. Parameters are those of the extensions that the server offers; each has its
-expression in the tables below, and anything else is refused.
+A path follows the full grammar of RFC 5321, with quoted local parts and address literals, because other servers use
+them as senders. A source route is dropped (RFC 5321 appendix C). Whether mail can be sent to an address is decided by
+the session's policy. Parameters are those of the offered extensions, by the tables below; all others are refused.
 """
 
 import functools
@@ -20,7 +19,7 @@ Parameters = Mapping[str, str]
 MAX_LOCAL_OCTETS: Final = 64  # RFC 5321 section 4.5.3.1.1
 MAX_PATH_OCTETS: Final = 254  # RFC 5321 section 4.5.3.1.3: 256 with the angle brackets
 
-# Written as what they exclude: a class with all that is beyond ASCII takes long to compile, at every start.
+# Written as negated classes: a class that lists all non-ASCII characters is slow to compile at every start.
 _ATOM: Final = r'[^\x00- "(),.:;<>@\[\\\]\x7f]+'
 _QUOTED: Final = r'"(?:[^"\\\x00-\x1f\x7f]|\\[\x20-\x7e])*"'
 _LETTER: Final = r"[^\x00-/:-@\[-`{-\x7f]"
@@ -43,7 +42,7 @@ MAIL_PARAMETERS: Final = {
     "SMTPUTF8": re.compile(""),  # RFC 6531
     "RET": re.compile(r"FULL|HDRS", re.IGNORECASE),  # RFC 3461
     "ENVID": re.compile(_XTEXT),  # RFC 3461
-    "AUTH": re.compile(rf"<>|{_XTEXT}"),  # RFC 4954 section 5: accepted, and not believed
+    "AUTH": re.compile(rf"<>|{_XTEXT}"),  # RFC 4954 section 5: accepted and ignored
 }
 RECIPIENT_PARAMETERS: Final = {
     "NOTIFY": re.compile(r"NEVER|(?:SUCCESS|FAILURE|DELAY)(?:,(?:SUCCESS|FAILURE|DELAY)){0,2}", re.IGNORECASE),
@@ -52,7 +51,7 @@ RECIPIENT_PARAMETERS: Final = {
 
 
 class CommandError(Exception):
-    """A command cannot be followed; `reply` says why."""
+    """A command is refused; `reply` is the reply to send."""
 
     def __init__(self, code: int, enhanced: str, text: str) -> None:
         super().__init__(text)
@@ -60,39 +59,39 @@ class CommandError(Exception):
 
 
 class Path(msgspec.Struct, frozen=True):
-    """An address of MAIL or RCPT with its parameters; the keys are in capitals. An empty address is the null path."""
+    """The address of MAIL or RCPT with its parameters; the keys are upper case. An empty address is the null path."""
 
     address: str
     parameters: Parameters
 
     def refuse_unoffered(self, *, is_extended: bool, is_utf8: bool) -> None:
-        """Refuse what the client has not asked for: parameters by EHLO, other scripts by SMTPUTF8."""
+        """Refuse parameters without EHLO, and non-ASCII addresses without SMTPUTF8."""
         if self.parameters and not is_extended:
-            raise CommandError(555, "5.5.4", "parameters need EHLO")
+            raise CommandError(555, "5.5.4", "Parameters require EHLO")
         if not is_utf8 and not self.address.isascii():
-            raise CommandError(553, "5.6.7", "an address that is not ASCII needs SMTPUTF8 with MAIL")
+            raise CommandError(553, "5.6.7", "A non-ASCII address requires SMTPUTF8 in MAIL")
 
 
 def split(line: bytes) -> tuple[str, str]:
-    """The verb in capitals, and the rest of the line."""
+    """The verb in upper case, and the rest of the line."""
     try:
         verb, _, argument = line.decode("utf-8").partition(" ")
     except UnicodeDecodeError:
-        raise CommandError(500, "5.5.2", "the command is not UTF-8 text") from None
+        raise CommandError(500, "5.5.2", "Syntax error: the command is not valid UTF-8") from None
     if not verb.isascii() or "\0" in argument:
-        raise CommandError(500, "5.5.2", "the command holds characters that none may hold")
+        raise CommandError(500, "5.5.2", "Syntax error: invalid character in the command")
     return verb.upper(), argument.strip(" ")
 
 
 def hello_name(argument: str) -> str:
-    """The name that a client gives itself: any word, because many clients do not know their name."""
+    """The client's name: any printable word, because many clients do not know their host name."""
     if not _HELLO_NAME.fullmatch(argument):
-        raise CommandError(501, "5.5.4", "say your host's name, as in EHLO mail.example.com")
+        raise CommandError(501, "5.5.4", "Syntax error: a host name is required, as in EHLO mail.example.com")
     return argument
 
 
 def chunk(argument: str) -> tuple[int, bool] | None:
-    """The size of a chunk, and whether it is the last; None when it cannot be told."""
+    """The size of a chunk, and whether it is the last; None when malformed."""
     found = _CHUNK.fullmatch(argument)
     return (int(found[1]), found[2] is not None) if found else None
 
@@ -102,7 +101,7 @@ def sender(argument: str) -> Path:
     return _sender(argument)
 
 
-# Few senders write most of the mail. What is remembered takes 2 MB at most, for a line has an end.
+# Few senders send most of the mail. The cache takes 2 MB at most, because lines are bounded.
 @functools.lru_cache(maxsize=1024)
 def _sender(argument: str) -> Path:
     path, parameters = _split_path("FROM:", argument)
@@ -120,18 +119,18 @@ def recipient(argument: str) -> Path:
 def _split_path(keyword: str, argument: str) -> tuple[str, str]:
     found = _PATH.fullmatch(argument[len(keyword) :]) if argument[: len(keyword)].upper() == keyword else None
     if found is None:
-        raise CommandError(501, "5.5.4", f"write {keyword}<address>, with the angle brackets")
+        raise CommandError(501, "5.5.4", f"Syntax error: use {keyword}<address>")
     return found[1], found[2] or ""
 
 
 def _mailbox(path: str, enhanced: str) -> str:
     found = _MAILBOX.fullmatch(path)
     if found is None:
-        raise CommandError(553, enhanced, "the address is malformed")
+        raise CommandError(553, enhanced, "Malformed address")
     address, local = found.groups()
     # RFC 5321 section 4.5.3.1.2 allows a domain 255 octets, but the whole path leaves it fewer.
     if len(local.encode()) > MAX_LOCAL_OCTETS or len(address.encode()) > MAX_PATH_OCTETS:
-        raise CommandError(553, enhanced, "the address is too long")
+        raise CommandError(553, enhanced, "Address too long")
     return address
 
 
@@ -140,13 +139,13 @@ def _read(text: str, known: Mapping[str, re.Pattern[str]]) -> Parameters:
     for word in text.split():
         found = _PARAMETER.fullmatch(word)
         if found is None:
-            raise CommandError(501, "5.5.4", "a parameter is malformed")
+            raise CommandError(501, "5.5.4", "Malformed parameter")
         name, value = found[1].upper(), found[2] or ""
         if name not in known:
-            raise CommandError(555, "5.5.4", f"the parameter {name[:40]} is not known here")
+            raise CommandError(555, "5.5.4", f"Parameter not recognized: {name[:40]}")
         if name in parameters:
-            raise CommandError(501, "5.5.4", f"the parameter {name} was given twice")
+            raise CommandError(501, "5.5.4", f"Duplicate parameter: {name}")
         if not known[name].fullmatch(value):
-            raise CommandError(501, "5.5.4", f"the value of {name} is malformed")
+            raise CommandError(501, "5.5.4", f"Malformed value of parameter {name}")
         parameters[name] = value
     return parameters

@@ -1,4 +1,4 @@
-"""What the server's side of a session is told, what it knows, and what it asks: features, a session, and events."""
+"""Values of the server side: what it offers (`Features`), what it knows (`Session`), what it asks a policy (events)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +12,7 @@ _ALWAYS: Final = ("PIPELINING", "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES", "
 
 @dataclass(slots=True)
 class Session:
-    """What a server knows of its client."""
+    """What the server knows about its client."""
 
     client_address: str
     hello: str = ""
@@ -21,7 +21,7 @@ class Session:
     is_authenticated: bool = False
 
     def reset(self) -> None:
-        """TLS is in place: what was said before it is void (RFC 3207 section 4.2)."""
+        """TLS is established: discard what was learned before it (RFC 3207 section 4.2)."""
         self.hello = ""
         self.is_extended = self.is_authenticated = False
         self.is_secure = True
@@ -29,14 +29,14 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a server offers, and how much it takes. AUTH is offered under TLS alone, unless told otherwise."""
+    """What a server offers, and its limits. AUTH is offered under TLS only, unless `auth_without_tls` is set."""
 
     name: str
     message_octets: int
     recipients: int = 100  # what RFC 5321 section 4.5.3.1.8 asks for
-    bad_commands: int = 20  # more than a confused client makes, and too few to guess anything
-    bad_logins: int = 5  # somebody who has mistyped a password knows by then
-    idle_commands: int = 100  # without a message; many more than a client needs that keeps its connection alive
+    bad_commands: int = 20  # more than a faulty client makes, too few to guess addresses
+    bad_logins: int = 5  # enough for mistyped passwords
+    idle_commands: int = 100  # without a message; far more than keep-alive needs
     starttls: bool = False
     auth: bool = False
     auth_without_tls: bool = False
@@ -49,13 +49,15 @@ class Features:
         """Refuse AUTH where it is not offered, or where it has succeeded (RFC 4954 section 4)."""
         if not self.offers_auth(session):
             if self.auth:
-                raise server_commands.CommandError(538, "5.7.11", "AUTH needs TLS; use STARTTLS first")
-            raise server_commands.CommandError(502, "5.5.1", "AUTH is not offered here")
+                raise server_commands.CommandError(
+                    538, "5.7.11", "Encryption required for authentication; use STARTTLS first"
+                )
+            raise server_commands.CommandError(502, "5.5.1", "AUTH not available")
         if session.is_authenticated:
-            raise server_commands.CommandError(503, "5.5.1", "you are authenticated already")
+            raise server_commands.CommandError(503, "5.5.1", "Already authenticated")
 
     def extensions(self, session: Session) -> list[str]:
-        """What EHLO tells this client."""
+        """The EHLO keywords for this client."""
         offered = [*_ALWAYS, f"SIZE {self.message_octets}"]
         if self.starttls and not session.is_secure:
             offered.append("STARTTLS")
@@ -65,50 +67,50 @@ class Features:
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """The client says who it is."""
+    """EHLO or HELO."""
 
     name: str
 
 
 class Authenticate(msgspec.Struct, frozen=True):
-    """The client proves who it is."""
+    """AUTH with complete credentials."""
 
     credentials: authentication.Credentials
 
 
 class Mail(msgspec.Struct, frozen=True):
-    """A transaction begins; what was before is void. An empty address is the null sender."""
+    """MAIL: a transaction begins. An empty address is the null sender."""
 
     path: server_commands.Path
 
 
 class Recipient(msgspec.Struct, frozen=True):
-    """A recipient of the transaction."""
+    """RCPT: a recipient of the transaction."""
 
     path: server_commands.Path
 
 
 class Data(msgspec.Struct, frozen=True):
-    """The content is about to come by DATA; 354 asks for it."""
+    """DATA: 354 asks for the content."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """The transaction is complete; a positive reply takes the responsibility for it (RFC 5321 section 6.1)."""
+    """The message is complete; a positive reply takes responsibility for it (RFC 5321 section 6.1)."""
 
     transaction: values.MailTransaction
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """An address, a recipient more, a size or a content cannot be taken. `reply` says why, in words to be bettered."""
+    """An address, a recipient over the limit, a size or a content is refused; the policy may replace `reply`."""
 
     verb: str
     reply: values.Reply
 
 
 class StartTls(msgspec.Struct, frozen=True):
-    """TLS was agreed on: stop reading, send the output, shake hands, and call `secured`. It is not replied to.
+    """STARTTLS was accepted: stop reading, send the output, do the handshake, and call `secured`. It takes no reply.
 
-    What is received between this and `secured` has come under TLS: a client may speak before the driver knows of it.
+    Bytes received between this and `secured` came under TLS: a client may send before the driver knows of it.
     """
 
 

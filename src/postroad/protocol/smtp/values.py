@@ -1,10 +1,11 @@
-"""What an SMTP session hands to the rest of the house: replies, an envelope, and a result for each recipient.
+"""Values of an SMTP session: replies, a mail transaction, and a result for each recipient.
 
-A result is a value, not control flow. It says how far a recipient got and what the destination said there; when the
-destination said nothing, `trouble` says in plain words what happened instead.
+A result is a value, not control flow. It says how far a recipient got and what the destination replied there; without
+a reply, `detail` says what happened instead.
 """
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -23,6 +24,52 @@ class Stage(StrEnum):
     CONTENT = "content"  # the content was sent; the result is the answer to its final dot
 
 
+class Cause(StrEnum):
+    """Why a recipient has a result without a reply. Set where the failure is detected."""
+
+    # Routing.
+    BAD_ADDRESS = "bad_address"
+    DOMAIN_NOT_FOUND = "domain_not_found"
+    NULL_MX = "null_mx"
+    MAIL_LOOP = "mail_loop"
+    NO_ROUTE = "no_route"
+    DNS_FAILED = "dns_failed"
+    # Loading the message.
+    CONTENT_MISSING = "content_missing"
+    WORKER_CRASHES = "worker_crashes"
+    INTERNAL_ERROR = "internal_error"
+    # Connecting.
+    CONNECTION_REFUSED = "connection_refused"
+    CONNECTION_TIMED_OUT = "connection_timed_out"
+    HOST_UNREACHABLE = "host_unreachable"
+    CONNECTION_FAILED = "connection_failed"
+    # The session.
+    TLS_FAILED = "tls_failed"
+    CONNECTION_LOST = "connection_lost"
+    REPLY_TIMED_OUT = "reply_timed_out"
+    PROTOCOL_ERROR = "protocol_error"
+    # What this server or SMTP cannot carry.
+    MESSAGE_TOO_LARGE = "message_too_large"
+    EXTENSION_MISSING = "extension_missing"
+    UNSENDABLE_ADDRESS = "unsendable_address"
+
+
+# No retry can change these.
+PERMANENT_CAUSES: Final = frozenset(
+    {
+        Cause.BAD_ADDRESS,
+        Cause.DOMAIN_NOT_FOUND,
+        Cause.NULL_MX,
+        Cause.MAIL_LOOP,
+        Cause.NO_ROUTE,
+        Cause.CONTENT_MISSING,
+        Cause.MESSAGE_TOO_LARGE,
+        Cause.EXTENSION_MISSING,
+        Cause.UNSENDABLE_ADDRESS,
+    }
+)
+
+
 class Reply(msgspec.Struct, frozen=True):
     """A server's reply (RFC 5321 section 4.2). `text` is its lines joined by a blank, without control characters."""
 
@@ -31,13 +78,13 @@ class Reply(msgspec.Struct, frozen=True):
     enhanced: str = ""  # RFC 3463, such as `5.1.1`; empty when the server gave none
 
     @property
-    def words(self) -> str:
-        """What the server said after its code."""
+    def response_text(self) -> str:
+        """The reply after its basic code."""
         return f"{self.enhanced} {self.text}" if self.enhanced else self.text
 
 
 class MailTransaction(msgspec.Struct, frozen=True):
-    """One transaction: who it is from, who gets it, and the content in pieces that are sent one after the other.
+    """One mail transaction (RFC 5321 section 3.3): the envelope, and the content in pieces.
 
     The content is a complete message with CRLF line ends, not dot-stuffed. An empty sender is the null reverse-path.
     """
@@ -55,19 +102,24 @@ class MailTransaction(msgspec.Struct, frozen=True):
 
 
 class RecipientResult(msgspec.Struct, frozen=True):
-    """What became of one recipient in one attempt.
+    """The result of one attempt for one recipient: either a reply, or a cause with its detail.
 
-    `permanent` marks a refusal that was decided here, without a reply, and that no retry can change. `in_doubt` means
-    that the final dot may have been received but its reply never came: the message may have been delivered.
+    `in_doubt` means that the final dot may have been received but its reply never came: the message may have been
+    delivered.
     """
 
     stage: Stage
     reply: Reply | None = None
+    cause: Cause | None = None
     detail: str = ""
-    permanent: bool = False
     in_doubt: bool = False
 
     @property
-    def words(self) -> str:
-        """The destination's words, or what happened instead."""
-        return self.reply.words if self.reply else self.detail
+    def permanent(self) -> bool:
+        """Whether delivery failed without a reply and no retry can change that."""
+        return self.cause in PERMANENT_CAUSES
+
+    @property
+    def response_text(self) -> str:
+        """The server's reply without its code, or the detail."""
+        return self.reply.response_text if self.reply else self.detail

@@ -1,8 +1,8 @@
-"""What a server reads from a session: lines, and the content of messages up to its end and within its size.
+"""Readers of command lines and message content, bounded in size.
 
-The end of DATA is CR LF dot CR LF and nothing else. A message with a bare CR or a bare LF is to be refused as a whole:
-servers that read such line ends in different ways can be made to see one message as two ("SMTP smuggling"; RFC 5321
-section 2.3.8). What is over its limit is thrown away while it comes, so that it costs no more memory than the limit.
+The end of DATA is CRLF dot CRLF and nothing else. A message with a bare CR or LF is refused as a whole: servers that
+interpret such line ends differently can be made to see one message as two ("SMTP smuggling"; RFC 5321 section 2.3.8).
+Input over its limit is discarded while it arrives, so it never needs more memory than the limit.
 """
 
 import io
@@ -10,21 +10,21 @@ from typing import Final
 
 _LINE_END: Final = b"\r\n"
 _END: Final = b"\r\n.\r\n"
-# What must be kept of content that is thrown away, because its end may be split over two reads.
+# Kept of discarded content, because its end may be split over two reads.
 _KEPT: Final = len(_END) - 1
 
 
 class DotStuffed:
-    """The content that follows DATA (RFC 5321 section 4.5.2), read from a buffer that grows between the calls.
+    """The content after DATA (RFC 5321 section 4.5.2), read from a buffer that grows between the calls.
 
-    The buffer begins with the line end of the command itself, so that a first line needs no rule of its own.
+    The buffer starts with the CRLF of the command, so the first line needs no special case.
     """
 
     __slots__ = ("_content", "_limit", "_max_buffered", "_scanned", "has_bare_line_ends", "is_too_large")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        # At most every third octet is a dot at the start of a line, which is sent twice.
+        # At most every third octet is a leading dot, which is sent twice.
         self._max_buffered = limit + limit // 3 + 2 * len(_END)
         self._scanned = 0
         self._content = b""
@@ -33,11 +33,11 @@ class DotStuffed:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no more is to come once it was read: DATA has one end."""
+        """Always true: DATA has one end."""
         return True
 
     def read(self, buffer: bytearray) -> bool:
-        """Take the content out of the buffer once its end is there; whether it was."""
+        """Take the content out of the buffer; whether its end has arrived."""
         end = buffer.find(_END, self._scanned)
         if end < 0:
             if len(buffer) > self._max_buffered:
@@ -46,13 +46,13 @@ class DotStuffed:
             self._scanned = max(0, len(buffer) - _KEPT)
             return False
         if not self.is_too_large:
-            # The line end before the final dot is the last line's own.
+            # The CRLF before the final dot belongs to the last line.
             self._keep(bytes(memoryview(buffer)[: end + len(_LINE_END)]))
         del buffer[: end + len(_END)]
         return True
 
     def content(self) -> bytes:
-        """The lines, each without the dot that was put before it; nothing when they are too large."""
+        """The content without dot-stuffing; empty when too large."""
         return self._content
 
     def _keep(self, lines: bytes) -> None:
@@ -64,7 +64,7 @@ class DotStuffed:
 
 
 class Chunks:
-    """The content that comes in chunks of announced sizes (RFC 3030 section 2)."""
+    """The content of BDAT commands (RFC 3030 section 2)."""
 
     __slots__ = ("_collected", "_is_last", "_left", "_limit", "is_too_large")
 
@@ -76,7 +76,7 @@ class Chunks:
         self.is_too_large = False
 
     def begin(self, size: int, *, is_last: bool) -> None:
-        """A chunk of this size follows."""
+        """Begin a chunk of this size."""
         self._left = size
         self._is_last = is_last
         if len(self._collected) + size > self._limit:
@@ -84,7 +84,7 @@ class Chunks:
             self._collected.clear()
 
     def read(self, buffer: bytearray) -> bool:
-        """Take what is there of the chunk out of the buffer; whether the chunk is complete."""
+        """Take the available part of the chunk out of the buffer; whether the chunk is complete."""
         taken = buffer[: self._left]
         del buffer[: len(taken)]
         self._left -= len(taken)
@@ -94,16 +94,16 @@ class Chunks:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no more is to come, or to be taken, once the chunk was read."""
+        """Whether this was the last chunk, or the content is too large."""
         return self._is_last or self.is_too_large
 
     @property
     def has_bare_line_ends(self) -> bool:
-        """Whether a CR or an LF stands alone, in a chunk or between two."""
+        """Whether the content has a bare CR or LF, within or across chunks."""
         return has_bare_line_ends(self._collected)
 
     def content(self) -> bytes:
-        """All chunks together; nothing when they are too large."""
+        """All chunks joined; empty when too large."""
         return bytes(self._collected)
 
 
@@ -111,10 +111,10 @@ Reader = DotStuffed | Chunks
 
 
 def take_line(buffer: bytearray, limit: int) -> bytes | None:
-    """The next line with its end, taken out of the buffer once it is there; nothing of it when it is too long."""
+    """Take the next line, with its end, out of the buffer; empty when too long, None while incomplete."""
     end = buffer.find(b"\n") + 1
     if end == 0:
-        # What is kept is enough to know by its end that it was too long.
+        # Keeps enough to know later that the line was too long.
         del buffer[limit + 1 :]
         return None
     line = bytes(buffer[:end]) if end <= limit else b""
@@ -123,8 +123,8 @@ def take_line(buffer: bytearray, limit: int) -> bytes | None:
 
 
 def has_bare_line_ends(content: bytes | bytearray) -> bool:
-    """Whether a CR or an LF stands alone."""
-    # It notes which line ends it has seen, in one pass, and twice as fast as an expression for each of the two.
+    """Whether there is a bare CR or LF."""
+    # It records the line ends it has seen in one pass, twice as fast as two regular expressions.
     seen = io.IncrementalNewlineDecoder(None, translate=False)
     seen.decode(content.decode("latin-1"), final=True)
     return seen.newlines not in (None, "\r\n")
