@@ -1,7 +1,7 @@
 """A demo account that looks lived in, for pictures and for tests of pages.
 
 It has domains in every state, people, templates, keys, a webhook with its log, suppressed addresses, a journal, and
-thirty days of mail (tests/browser/demo_mail.py). Everything is written by services
+thirty days of mail (tests/browser/demo_mail.py). All is written by services
 and storage, as if it had happened when it says so; the same every time.
 """
 
@@ -163,7 +163,7 @@ async def _webhook(ctx: context.Context, account_id: str) -> webhooks.Webhook:
 
 
 async def _deliver_webhooks(ctx: context.Context, webhook: webhooks.Webhook) -> str:
-    """Everything that the mail had to tell was told, with few failures; returns the id of the last that failed."""
+    """All that the mail had to tell was told, with few failures; returns the id of the last that failed."""
     async with ctx.store.transaction() as tx:
         claimed = await webhook_deliveries.claim(tx, [(webhook.id, 10_000)], lease_until=ctx.clock(), worker=WORKER)
         failed = {one.id for place, one in enumerate(claimed) if place % 17 == 16 or place == len(claimed) - 3}

@@ -34,7 +34,7 @@ class Destination:
     """Where mail goes, and how often it is put off, bounces and fails there, in a thousand."""
 
     domain: str
-    pool: str
+    provider_queue: str
     host: str
     address: str
     weight: int
@@ -244,16 +244,16 @@ class Writer:
         self.clock.now += times.SECOND
         async with self.ctx.store.transaction() as tx:
             await queue.promote(tx, now=self.clock.now, limit=100)
-            lane = queue.queue_key_of(destination.domain, self.who.account_id)
+            queue_key = queue.queue_key_of(destination.domain, self.who.account_id)
             lease_until = self.clock.now + MINUTE
-            await queue.claim(tx, [queue.ClaimRequest(lane, 100)], lease_until=lease_until, worker=WORKER)
+            await queue.claim(tx, [queue.ClaimRequest(queue_key, 100)], lease_until=lease_until, worker=WORKER)
             (recipient,) = await recipients.of_message(tx, self.who.account_id, message_id)
         key = (self.who.account_id, message_id, recipient.id)
         attempt = attempts.Attempt(
             *key,
             started_at=self.clock.now,
             duration=duration,
-            pool=destination.pool,
+            provider_queue=destination.provider_queue,
             host="" if reply.stage == "route" else destination.host,
             address=destination.address,
             tls="" if reply.stage == "connect" else TLS,

@@ -88,7 +88,7 @@ async def test_whoever_reads_a_part_stays_where_they_are(open_page: Opener, dev:
     page = await open_page(login)
     await page.goto("/")
     await expect(page.locator("#tiles")).to_contain_text("1 of 1")
-    summary = page.get_by_text("Show as a table").first
+    summary = page.get_by_text("Show as table").first
     await summary.click()
     await summary.focus()
     await shop.send()

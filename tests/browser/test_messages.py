@@ -33,7 +33,7 @@ async def test_filters_and_help_are_a_click_away(page: async_api.Page) -> None:
     await page.get_by_role("link", name="Failed", exact=True).click()
     await expect(page.get_by_role("searchbox")).to_have_value("status:failed invoice")
     await expect(page.get_by_role("link", name="Failed", exact=True)).to_have_attribute("aria-current", "true")
-    await page.get_by_text("How to search").click()
+    await page.get_by_text("Search help").click()
     await page.get_by_role("link", name="status:failed", exact=True).click()
     await expect(page.get_by_role("searchbox")).to_have_value("status:failed")
 
@@ -52,7 +52,7 @@ async def test_a_new_message_appears_by_itself(open_page: Opener, dev: dev_servi
     account, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/messages")
-    await expect(page.get_by_role("heading", name="No mail yet")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No messages yet")).to_be_visible()
     await sent_messages.send(dev, account.id, subject="Here by itself")
     await expect(page.get_by_role("link", name="Here by itself")).to_be_visible()
     await expect(page.locator(".status-delivered")).to_be_visible()

@@ -56,7 +56,7 @@ async def test_pointing_at_a_bar_shows_what_is_in_it(page: async_api.Page) -> No
 async def test_the_table_behind_a_chart_has_its_sums(page: async_api.Page) -> None:
     await page.goto("/?period=30d")
     figure = page.locator("figure[data-chart]").first
-    await figure.get_by_text("Show as a table").click()
+    await figure.get_by_text("Show as table").click()
     await expect(figure.get_by_role("table")).to_be_visible()
     cells = await figure.locator("tbody td:nth-child(2)").all_text_contents()
     assert len(cells) == 30
@@ -70,7 +70,7 @@ async def test_charts_take_the_colours_of_the_theme(open_page: Opener, dev: dev_
     await page.goto("/?period=30d")
     chart = page.locator("figure[data-chart] canvas").first
     light = await chart.evaluate(BAR)
-    await page.get_by_role("button", name="Dark or light").click()
+    await page.get_by_role("button", name="Theme").click()
     await expect(page.locator("figure[data-chart] canvas")).to_have_count(2)
     dark = await page.locator("figure[data-chart] canvas").first.evaluate(BAR)
     assert light != dark
@@ -106,7 +106,7 @@ async def test_a_failure_is_told_in_plain_words_and_leads_to_its_message(
     page = await open_page(login)
     await page.goto("/")
     failures = page.locator("#failures")
-    await expect(failures).to_contain_text("There is no such mailbox")
+    await expect(failures).to_contain_text("The mailbox does not exist")
     link = failures.get_by_role("link", name="bounce@example.net")
     await expect(link).to_have_attribute("href", re.compile("^/messages/em_"))
 
@@ -120,7 +120,7 @@ async def test_without_scripts_everything_is_there_but_the_drawings(
         page = await context.new_page()
         await page.goto("/?period=30d")
         await expect(page.locator("figure canvas")).to_have_count(0)
-        await page.get_by_text("Show as a table").first.click()
+        await page.get_by_text("Show as table").first.click()
         await expect(page.get_by_role("region", name="Messages accepted as a table")).to_be_visible()
     finally:
         await context.close()

@@ -44,8 +44,8 @@ def run(folder: Path, test: str) -> list[str]:
 def test_a_run_says_what_it_left_out_just_above_its_last_line(tmp_path: Path) -> None:
     printed = run(
         tmp_path,
-        "from tests.browser import left_out\n\n\ndef test_one():\n"
-        "    left_out.leave_out('browser tests', because='no Chromium was found', remedy='install with: a word')\n",
+        "from tests.browser import skip_report\n\n\ndef test_one():\n"
+        "    skip_report.skip('browser tests', because='no Chromium was found', remedy='install with: a word')\n",
     )
     *_, title, sentence, closing = printed
     assert "This run is not whole" in title

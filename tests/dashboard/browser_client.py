@@ -51,12 +51,12 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """Somebody with a browser. `word` is what the forms of their session carry; `client` sends what no page would."""
+    """Somebody with a browser. `client` sends what no page would."""
 
     client: httpx.AsyncClient
     user: users.User | None = None
     session: sessions.Session | None = None
-    word: str = field(default="", repr=False)
+    csrf_token: str = field(default="", repr=False)
 
     @property
     def account_id(self) -> str:
@@ -69,8 +69,8 @@ class Browser:
         return await self.client.get(path, params=more or None)
 
     async def post(self, path: str, fields: Fields | None = None) -> httpx.Response:
-        """Send a form with the word of the session."""
-        return await self.client.post(path, data={"word": self.word, **(fields or {})})
+        """Send a form with the CSRF token of the session."""
+        return await self.client.post(path, data={"csrf_token": self.csrf_token, **(fields or {})})
 
     async def follow(self, response: httpx.Response) -> httpx.Response:
         """Go where an answer sends a browser; the page there shows what was done."""

@@ -28,8 +28,8 @@ async def make(ctx: context.Context, account_id: str, name: str = "shop") -> sto
 
 async def test_an_empty_page_leads_to_the_credential_that_a_key_needs(ctx: context.Context, browser: Browser) -> None:
     page = (await browser.get("/keys")).text
-    assert "No API key yet" in page
-    assert 'href="/credentials">Make an SMTP credential' in page
+    assert "No API keys yet" in page
+    assert 'href="/credentials">Create SMTP credential' in page
     assert 'action="/keys"' not in page
     assert "YOUR_API_KEY" in page
     await credentials.create(ctx, browser.account_id, "shop")
@@ -39,7 +39,7 @@ async def test_an_empty_page_leads_to_the_credential_that_a_key_needs(ctx: conte
 async def test_a_key_without_a_credential_is_refused_with_a_sentence(browser: Browser) -> None:
     refused = await browser.post("/keys", {"name": "shop"})
     assert refused.status_code == 409
-    assert "no live SMTP credential yet" in refused.text
+    assert "no active SMTP credential" in refused.text
 
 
 async def test_a_new_key_is_shown_once_and_may_send(ctx: context.Context, browser: Browser) -> None:
@@ -67,7 +67,7 @@ async def test_a_key_may_also_read_when_that_is_ticked(ctx: context.Context, bro
     assert "send and read messages" in made.text
     (key,) = await api_keys.of_account(ctx, browser.account_id)
     assert key.scopes == "send read"
-    assert "may send and read, under first" in (await browser.get("/keys")).text
+    assert "can send and read, credential first" in (await browser.get("/keys")).text
 
 
 async def test_bad_input_is_refused_and_makes_nothing(
@@ -101,7 +101,7 @@ async def test_revoking_stops_a_key(ctx: context.Context, browser: Browser) -> N
     revoked = await browser.post(f"/keys/{key.id}/revoke")
     assert browser_client.location_of(revoked) == "/keys"
     page = (await browser.follow(revoked)).text
-    assert "The key is revoked." in page
+    assert "API key revoked." in page
     assert "status-revoked" in page
     assert "/revoke" not in page
     assert (await browser.post(f"/keys/{key.id}/revoke")).status_code == 404

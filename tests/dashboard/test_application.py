@@ -54,14 +54,14 @@ async def test_a_form_with_the_sessions_word_is_done(ctx: context.Context, brows
     assert await on_the_list(ctx, browser.account_id) == ["somebody@example.net"]
 
 
-@pytest.mark.parametrize("word", [None, "", "0" * 64, "é", "\ud7ff"])
+@pytest.mark.parametrize("csrf_token", [None, "", "0" * 64, "é", "\ud7ff"])
 async def test_a_form_without_the_right_word_changes_nothing(
-    ctx: context.Context, browser: Browser, word: str | None
+    ctx: context.Context, browser: Browser, csrf_token: str | None
 ) -> None:
-    fields = ADD if word is None else {**ADD, "word": word}
+    fields = ADD if csrf_token is None else {**ADD, "csrf_token": csrf_token}
     refused = await browser.client.post("/suppressions", data=fields)
     assert refused.status_code == 403
-    assert "not valid any more" in refused.text
+    assert "form has expired" in refused.text
     assert await on_the_list(ctx, browser.account_id) == []
 
 
@@ -70,9 +70,9 @@ async def test_the_word_of_another_session_is_worth_nothing(
 ) -> None:
     assert browser.user is not None
     async with browser_client.open_browser(ctx, served, browser.user) as second:
-        assert second.word != browser.word
-        for word in (second.word, stranger.word):
-            refused = await browser.client.post("/suppressions", data={**ADD, "word": word})
+        assert second.csrf_token != browser.csrf_token
+        for csrf_token in (second.csrf_token, stranger.csrf_token):
+            refused = await browser.client.post("/suppressions", data={**ADD, "csrf_token": csrf_token})
             assert refused.status_code == 403
     assert await on_the_list(ctx, browser.account_id) == []
 
@@ -94,33 +94,35 @@ async def test_the_word_of_another_session_is_worth_nothing(
 async def test_what_another_site_has_started_changes_nothing_though_it_knew_the_word(
     ctx: context.Context, browser: Browser, headers: dict[str, str]
 ) -> None:
-    refused = await browser.client.post("/suppressions", data={**ADD, "word": browser.word}, headers=headers)
+    refused = await browser.client.post(
+        "/suppressions", data={**ADD, "csrf_token": browser.csrf_token}, headers=headers
+    )
     assert refused.status_code == 403
-    assert "another site" in refused.text
+    assert "ross-site request refused" in refused.text
     assert await on_the_list(ctx, browser.account_id) == []
 
 
 @pytest.mark.parametrize("origin", ["http://postroad.test", "HTTP://Postroad.test", "https://postroad.test"])
 async def test_a_page_of_ours_says_so_and_is_heard(ctx: context.Context, browser: Browser, origin: str) -> None:
     headers = {"Origin": origin, "Sec-Fetch-Site": "same-origin"}
-    done = await browser.client.post("/suppressions", data={**ADD, "word": browser.word}, headers=headers)
+    done = await browser.client.post("/suppressions", data={**ADD, "csrf_token": browser.csrf_token}, headers=headers)
     assert done.status_code == 303
     assert len(await on_the_list(ctx, browser.account_id)) == 1
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data; boundary=x", ""])
 async def test_only_a_form_is_a_form(ctx: context.Context, browser: Browser, kind: str) -> None:
-    content = f"email=somebody%40example.net&word={browser.word}".encode()
+    content = f"email=somebody%40example.net&csrf_token={browser.csrf_token}".encode()
     headers = {"Content-Type": kind} if kind else {}
     refused = await browser.client.post("/suppressions", content=content, headers=headers)
     assert refused.status_code == 400
-    json = {**ADD, "word": browser.word}
+    json = {**ADD, "csrf_token": browser.csrf_token}
     assert (await browser.client.post("/suppressions", json=json)).status_code == 400
     assert await on_the_list(ctx, browser.account_id) == []
 
 
 async def test_a_look_changes_nothing_whatever_stands_in_its_address(ctx: context.Context, browser: Browser) -> None:
-    answer = await browser.get("/suppressions", **ADD, word=browser.word)
+    answer = await browser.get("/suppressions", **ADD, csrf_token=browser.csrf_token)
     assert answer.status_code == 400
     assert await on_the_list(ctx, browser.account_id) == []
 
@@ -231,7 +233,7 @@ async def test_the_configured_address_is_an_origin_of_ours_whatever_the_host(
     ctx: context.Context, secured: tuple[browser_client.Served, Browser]
 ) -> None:
     _, browser = secured
-    fields = {**ADD, "word": browser.word}
+    fields = {**ADD, "csrf_token": browser.csrf_token}
     headers = {"Origin": SECURE_URL, "Host": "inside:8080"}
     assert (await browser.client.post("/suppressions", data=fields, headers=headers)).status_code == 303
     assert len(await on_the_list(ctx, browser.account_id)) == 1
@@ -259,7 +261,7 @@ async def test_people_are_told_in_their_own_words_that_there_is_no_page(browser:
     assert "/docs" not in missing.text
     again = await browser.get("/domains/dom_1/check")
     assert (again.status_code, again.headers["allow"]) == (405, "POST")
-    assert "This address only takes forms" in again.text
+    assert "This address only accepts form submissions" in again.text
     assert '<a href="/domains">Domains</a>' in again.text
 
 
@@ -310,7 +312,7 @@ async def test_programs_and_scripts_of_ours_get_a_refusal_as_an_object(browser: 
 
 
 async def test_a_script_of_ours_is_told_where_to_go(browser: Browser) -> None:
-    fields = {**ADD, "word": browser.word}
+    fields = {**ADD, "csrf_token": browser.csrf_token}
     done = await browser.client.post("/suppressions", data=fields, headers={"X-Enhanced": "form"})
     assert (done.status_code, done.headers["go-to"], done.content) == (204, "/suppressions", b"")
     assert "location" not in done.headers

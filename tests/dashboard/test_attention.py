@@ -70,14 +70,14 @@ def facts(**changes: Any) -> attention.AlertFacts:
         "guard": guard(),
         "cooldown_hours": 24,
         "sender": "hello@shop.example",
-        "pace": 100.0,
-        "told": [],
+        "daily_recipients": 100.0,
+        "deliveries": [],
     }
     return attention.AlertFacts(**(members | changes))
 
 
 def titles(**changes: Any) -> list[str]:
-    return [alert.title for alert in attention.matters(facts(**changes))]
+    return [alert.title for alert in attention.alerts(facts(**changes))]
 
 
 def test_an_account_in_order_is_told_nothing() -> None:
@@ -86,38 +86,38 @@ def test_an_account_in_order_is_told_nothing() -> None:
 
 
 def test_a_warned_account_is_told_its_shares_and_where_the_end_is() -> None:
-    (alert,) = attention.matters(facts(guard=guard("warned")))
+    (alert,) = attention.alerts(facts(guard=guard("warned")))
     assert alert.kind == "warn"
-    assert "1,268 recipients of 7 days, 4.89 % had no mailbox" in alert.text
-    assert "At 8 % or 0.3 % sending stops" in alert.text
+    assert "1,268 recipients in 7 days, 4.89 % did not exist" in alert.text
+    assert "At 8 % or 0.3 % the account is suspended" in alert.text
 
 
 def test_an_account_that_the_guard_has_stopped_is_told_when_it_may_send_again() -> None:
     stopped = account(suspended_by=stored_accounts.BOUNCE_GUARD, suspended_at=NOW)
-    (alert,) = attention.matters(facts(account=stopped, guard=guard("suspended")))
+    (alert,) = attention.alerts(facts(account=stopped, guard=guard("suspended")))
     assert alert.kind == "bad"
     assert "2027-01-16 08:00 UTC" in alert.text
-    (alert,) = attention.matters(facts(account=stopped, guard=guard("suspended"), cooldown_hours=0))
-    assert "Whoever runs this service" in alert.text
+    (alert,) = attention.alerts(facts(account=stopped, guard=guard("suspended"), cooldown_hours=0))
+    assert "Only the operator can resume it." in alert.text
 
 
 def test_without_a_domain_that_may_send_nothing_can_leave() -> None:
-    assert titles(sender=None) == ["No domain of this account may send yet."]
+    assert titles(sender=None) == ["No verified domain."]
 
 
 @pytest.mark.parametrize(
-    "available, pace, said",
+    "available, daily_recipients, said",
     [
-        (0, 0.0, "New messages are refused"),
-        (250, 100.0, "last for 2 days or so"),
-        (150, 100.0, "last for 1 day or so"),
-        (50, 100.0, "last for less than a day"),
+        (0, 0.0, "New messages are rejected"),
+        (250, 100.0, "last about 2 days"),
+        (150, 100.0, "last about 1 day"),
+        (50, 100.0, "last less than a day"),
     ],
 )
 def test_credits_that_end_soon_are_told_with_the_time_that_is_left(
     available: int, daily_recipients: float, said: str
 ) -> None:
-    (alert,) = attention.matters(facts(account=account(available=available), daily_recipients=daily_recipients))
+    (alert,) = attention.alerts(facts(account=account(available=available), daily_recipients=daily_recipients))
     assert said in alert.text
 
 
@@ -129,24 +129,24 @@ def test_credits_that_last_are_not_mentioned() -> None:
 @pytest.mark.parametrize(
     "told, said",
     [
-        ([entry(State.FAILED, 500)], "answered with 500"),
+        ([entry(State.FAILED, 500)], "responded 500"),
         ([entry(State.WAITING, 500, None)], "could not be reached"),
-        ([entry(State.READY), entry(State.FAILED, 404)], "answered with 404"),
+        ([entry(State.READY), entry(State.FAILED, 404)], "responded 404"),
     ],
 )
 def test_a_receiver_that_does_not_answer_is_told_by_its_latest_attempt(
     told: list[delivery_log.Entry], said: str
 ) -> None:
-    (alert,) = attention.matters(facts(told=told))
+    (alert,) = attention.alerts(facts(deliveries=told))
     assert said in alert.text
 
 
 def test_a_receiver_that_answers_again_is_forgiven() -> None:
-    assert titles(told=[entry(State.SUCCEEDED, 200), entry(State.FAILED, 500)]) == []
-    assert titles(told=[entry(State.READY)]) == []
+    assert titles(deliveries=[entry(State.SUCCEEDED, 200), entry(State.FAILED, 500)]) == []
+    assert titles(deliveries=[entry(State.READY)]) == []
 
 
 def test_the_gravest_comes_first() -> None:
     found = titles(sender=None, account=account(available=0), guard=guard("warned"))
-    assert found[0] == "There are no credits left."
+    assert found[0] == "No credits left."
     assert len(found) == 3

@@ -37,12 +37,12 @@ def copied(text: str, *, after: str) -> str:
 
 async def test_an_empty_page_teaches_and_shows_how_to_connect(browser: Browser, reader: Browser) -> None:
     page = (await browser.get("/credentials")).text
-    assert "No credential yet" in page
+    assert "No credentials yet" in page
     assert 'action="/credentials"' in page
     assert copied(page, after="<dt>Host</dt>") == "127.0.0.1"
     assert copied(page, after="<dt>Port</dt>") == "2525"
     assert "YOUR_PASSWORD" in page
-    assert 'href="/domains">Add your domain' in page
+    assert 'href="/domains">Add a domain' in page
     looked = (await reader.get("/credentials")).text
     assert 'action="/credentials"' not in looked
     assert "ask an owner" in looked
@@ -60,7 +60,7 @@ async def test_a_new_credential_shows_its_password_once_and_it_works(ctx: contex
     assert f"curl smtp://127.0.0.1:2525 -u {username}:{password}" in html.unescape(made.text)
     assert "hello@shop.example" in made.text
     assert "YOUR_PASSWORD" not in made.text
-    assert "Add your domain" not in made.text
+    assert "Add a domain" not in made.text
     again = (await browser.get("/credentials")).text
     assert password not in again
     assert f'data-copy="{username}"' in again
@@ -88,12 +88,12 @@ async def test_revoking_stops_it_and_the_keys_under_it(ctx: context.Context, bro
         ctx, browser.account_id, credential_id=made.id, name="key", scopes=frozenset({api_keys.SCOPES[0]})
     )
     listed = (await browser.get("/credentials")).text
-    assert "the API keys under it stop too" in listed
+    assert "its API keys are revoked too" in listed
     assert 'aria-label="Revoke the credential shop"' in listed
     revoked = await browser.post(f"/credentials/{made.id}/revoke")
     assert browser_client.location_of(revoked) == "/credentials"
     page = (await browser.follow(revoked)).text
-    assert "shop is revoked, and so are the API keys under it." in page
+    assert "shop and its API keys are revoked." in page
     assert "status-revoked" in page
     assert "/revoke" not in page
     (key,) = await api_keys.of_account(ctx, browser.account_id)
@@ -158,7 +158,7 @@ class TestWithoutSmtp:
         return msgspec.structs.replace(settings, submission=msgspec.structs.replace(LISTENING, listen=""))
 
     async def test_the_page_says_so_and_credentials_can_still_be_made(self, browser: Browser) -> None:
-        assert "Nobody listens for SMTP here" in (await browser.get("/credentials")).text
+        assert "SMTP submission is not enabled" in (await browser.get("/credentials")).text
         made = await browser.post("/credentials", {"name": "shop"})
         assert made.status_code == 201
         assert "<dt>Host</dt>" not in made.text

@@ -15,9 +15,9 @@ def tile(text: str, name: str) -> str:
 
 async def test_an_account_without_credits_is_told_how_to_get_some(browser: Browser) -> None:
     text = (await browser.get("/credits")).text
-    assert "There are no credits left" in text
+    assert "No credits left" in text
     assert f"postroad credits add --account {browser.account_id} --amount 10000" in text
-    assert "No credit has moved yet" in text
+    assert "No ledger entries yet" in text
 
 
 async def test_the_balances_and_the_ledger_tell_where_credits_went(ctx: context.Context, reader: Browser) -> None:
@@ -27,9 +27,9 @@ async def test_the_balances_and_the_ledger_tell_where_credits_went(ctx: context.
     text = (await reader.get("/credits")).text
     account = await accounts.find(ctx, reader.account_id)
     assert (account.available, account.reserved) == (12_349, 1)
-    assert (tile(text, "Available"), tile(text, "Set aside")) == ("12,349", "1")
+    assert (tile(text, "Available"), tile(text, "Reserved")) == ("12,349", "1")
     assert f'<a href="/messages/{message_id}">' in text
-    for words in ("Set aside for a message", "Credits added", "+12,345", "−1"):
+    for words in ("Reserved for a message", "Credits added", "+12,345", "−1"):
         assert words in text
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert" in text
@@ -50,7 +50,7 @@ async def test_the_ledger_comes_in_parts(ctx: context.Context, browser: Browser)
     assert "data-live" not in second.partition('id="ledger-entries"')[2].partition(">")[0]
     assert (await browser.get("/credits", before="led_x")).status_code == 400
     oldest = (await browser.get("/credits", before="led_" + "0" * 28)).text
-    assert "That was the oldest entry" in oldest
+    assert "No older entries" in oldest
 
 
 async def test_the_ledger_is_a_file_as_well(ctx: context.Context, reader: Browser) -> None:

@@ -33,7 +33,7 @@ async def test_the_page_shows_the_request_and_the_way_to_the_message(ctx: contex
     assert "é☃" in text
     assert "<h3>200</h3>" in text
     assert "took 12 ms" in text
-    assert "Your receiver has taken it." in text
+    assert "Accepted by your endpoint." in text
     assert "thanks" in text
 
 
@@ -49,9 +49,9 @@ async def test_every_attempt_is_shown_newest_first_as_text_alone(ctx: context.Co
     text = (await browser.get(f"/webhook/deliveries/{delivery.id}")).text
     assert text.index("Attempt 2,") < text.index("Attempt 1,")
     assert "tls failure" in text
-    assert "Renew it, and serve the whole chain." in text
-    assert "Does it check the signature with the current secret" in text.replace("&#39;", "'")
-    assert f'The next attempt is due <time datetime="{times.to_wire(due_at)}"' in text
+    assert "Renew it, and serve the full chain." in text
+    assert "Check that it verifies the raw body with the current secret" in text.replace("&#39;", "'")
+    assert f'Next attempt: <time datetime="{times.to_wire(due_at)}"' in text
     assert "<script>alert" not in text
     assert "<img src=x" not in text
     assert not {"\x1b", "\u202e", "\u2066"} & set(text)
@@ -61,8 +61,8 @@ async def test_a_delivery_that_was_never_tried_says_so(ctx: context.Context, bro
     await endpoints.save(ctx, browser.account_id, url=URL, enabled=False)
     delivery = await webhook_rows.put(ctx, browser.account_id, message_id=None, recipient_id=None)
     text = (await browser.get(f"/webhook/deliveries/{delivery.id}")).text
-    assert "There was none yet." in text
-    assert "the webhook is disabled and this waits" in text
+    assert "No attempts yet." in text
+    assert "the webhook is disabled and this delivery is on hold" in text
     assert "/messages/em_" not in text
 
 
@@ -71,7 +71,7 @@ async def test_every_reason_has_its_plain_words(ctx: context.Context, browser: B
     attempt = await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, error="strange: a sentence")
     assert deliveries.explain(attempt) == "a sentence"
     assert set(deliveries.ERROR_EXPLANATIONS) == set(webhook_client.FailureCode)
-    for status, words in {204: "taken", 404: "Check the URL", 418: "200 to 299", 503: "broke"}.items():
+    for status, words in {204: "Accepted", 404: "Check the URL", 418: "200 to 299", 503: "server error"}.items():
         attempt = await webhook_rows.put_attempt(ctx, delivery, 1000 + status, status_code=status)
         assert words in deliveries.explain(attempt)
 
@@ -80,10 +80,10 @@ async def test_a_replay_is_a_delivery_of_its_own(ctx: context.Context, browser: 
     delivery = await put(ctx, browser)
     clock.pass_seconds(1)
     replayed = await browser.post(f"/webhook/deliveries/{delivery.id}/replay")
-    assert browser_client.notice_of(replayed) == "The event is told again: this is the new delivery."
+    assert browser_client.notice_of(replayed) == "Replaying the event. This is the new delivery."
     text = (await browser.follow(replayed)).text
     assert f'href="/webhook/deliveries/{delivery.id}"' in text
-    assert "The next attempt is due" in text
+    assert "Next attempt:" in text
     newest, old = await delivery_log.page(ctx, browser.account_id, limit=10)
     assert (newest.delivery.replay_of, newest.delivery.body) == (delivery.id, delivery.body)
     assert old.delivery.id == delivery.id
@@ -93,7 +93,7 @@ async def test_nothing_is_replayed_to_a_webhook_that_is_disabled(ctx: context.Co
     delivery = await put(ctx, browser)
     await endpoints.save(ctx, browser.account_id, url=URL, enabled=False)
     answer = await browser.post(f"/webhook/deliveries/{delivery.id}/replay")
-    assert (answer.status_code, "the webhook is disabled; enable it" in answer.text) == (409, True)
+    assert (answer.status_code, "The webhook is disabled; enable it" in answer.text) == (409, True)
     assert len(await delivery_log.page(ctx, browser.account_id, limit=10)) == 1
 
 

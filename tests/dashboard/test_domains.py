@@ -44,7 +44,7 @@ async def add(ctx: context.Context, browser: Browser, name: str = "example.com")
 async def test_an_empty_page_teaches_and_offers_the_form(browser: Browser, reader: Browser) -> None:
     page = await browser.get("/domains")
     assert page.status_code == 200
-    assert "No domain yet" in page.text
+    assert "No domains yet" in page.text
     assert 'action="/domains"' in page.text
     looked = await reader.get("/domains")
     assert 'action="/domains"' not in looked.text
@@ -56,7 +56,7 @@ async def test_the_form_registers_a_domain_and_leads_to_its_records(ctx: context
     domain = await domains.by_name(ctx, browser.account_id, "bücher.example")
     assert browser_client.location_of(added) == f"/domains/{domain.id}"
     page = (await browser.follow(added)).text
-    assert "xn--bcher-kva.example is registered. Now add its records to DNS." in page
+    assert "xn--bcher-kva.example added. Now add its DNS records." in page
     key = await domain_keys.record(ctx, domain)
     assert f'data-copy="{key.name}"' in page
     assert f'data-copy="{key.value}"' in page
@@ -80,7 +80,7 @@ async def test_a_domain_that_is_there_already_is_refused(ctx: context.Context, b
     await add(ctx, browser)
     refused = await browser.post("/domains", {"name": "EXAMPLE.com"})
     assert refused.status_code == 409
-    assert "is a domain of this account already" in refused.text
+    assert "is already registered by this account" in refused.text
 
 
 async def test_the_list_shows_how_each_domain_stands(
@@ -97,7 +97,7 @@ async def test_the_list_shows_how_each_domain_stands(
     page = (await browser.get("/domains")).text
     first, second = page.partition(f'href="/domains/{other.id}"')[::2]
     assert "status-verified" in first
-    assert "4 of 4 right" in first
+    assert "4 of 4 correct" in first
     assert "150 of 400" in first
     assert "status-unverified" in second
     assert "not checked yet" in second
@@ -110,11 +110,11 @@ async def test_a_check_proves_the_domain_and_says_so(
     domain = await add(ctx, browser)
     await domain_zones.publish_all(ctx, server, domain)
     checked = await browser.post(f"/domains/{domain.id}/check")
-    assert browser_client.notice_of(checked) == "example.com is verified: you can send from it."
+    assert browser_client.notice_of(checked) == "example.com is verified. You can send from it."
     page = (await browser.follow(checked)).text
     assert page.count("status-ok") == 4
-    assert "4 of 4 records are as they should be" in page
-    assert "The key is there." in page
+    assert "4 of 4 records are correct" in page
+    assert "Key found." in page
     assert (await domains.find(ctx, browser.account_id, domain.id)).verified_by == stored.DNS
 
 
@@ -129,9 +129,9 @@ async def test_a_check_shows_what_was_found_and_what_to_do(
     server.zones["_dmarc.example.com"] = {"TXT": ['"v=DMARC1; p=<script>alert(1)</script>"']}
     domain = await add(ctx, browser)
     checked = await browser.post(f"/domains/{domain.id}/check")
-    assert browser_client.notice_of(checked) == "DNS was asked: 0 of 4 records are as they should be."
+    assert browser_client.notice_of(checked) == "DNS checked: 0 of 4 records are correct."
     page = (await browser.follow(checked)).text
-    assert "There is no TXT record of this name; add it." in page
+    assert "No TXT record with this name; add it." in page
     assert "Found mx.example.org; mail is delivered" in page
     assert 'data-copy="v=spf1 include:_spf.example.org include:spf.example.net ~all"' in page
     assert "&lt;script&gt;alert(1)" in page
@@ -156,11 +156,11 @@ async def test_a_domain_whose_key_is_gone_is_called_failing_and_then_unverified(
     clock.pass_seconds(60)
     page = (await browser.follow(await browser.post(f"/domains/{domain.id}/check"))).text
     assert "status-failing" in page
-    assert "goes on sending for 72 hours" in page
+    assert "can send for 72 hours" in page
     current = await domains.find(ctx, browser.account_id, domain.id)
     assert current.failing_since is not None
     assert await domains.unverify(ctx, browser.account_id, domain.id, failing_before=ctx.clock())
-    assert "Not verified any more:" in (await browser.get(f"/domains/{domain.id}")).text
+    assert "No longer verified:" in (await browser.get(f"/domains/{domain.id}")).text
 
 
 async def test_a_check_that_takes_the_proof_back_says_so(
@@ -176,10 +176,10 @@ async def test_a_check_that_takes_the_proof_back_says_so(
     seen = await domains.find(ctx, browser.account_id, domain.id)
     long_ago = ctx.clock() - domain_verification.GRACE_PERIOD - times.HOUR
     async with ctx.store.transaction() as tx:
-        await stored.checked(tx, browser.account_id, domain.id, check_at=seen.check_at, failing_since=long_ago)
+        await stored.record_check(tx, browser.account_id, domain.id, check_at=seen.check_at, failing_since=long_ago)
     clock.pass_seconds(60)
     checked = await browser.post(f"/domains/{domain.id}/check")
-    assert browser_client.notice_of(checked).startswith("example.com is not verified any more")
+    assert browser_client.notice_of(checked).startswith("example.com is no longer verified")
 
 
 async def test_the_calendar_shows_the_days_done_today_and_ahead(ctx: context.Context, browser: Browser) -> None:
@@ -195,10 +195,10 @@ async def test_the_calendar_shows_the_days_done_today_and_ahead(ctx: context.Con
     assert pages.date_of(today + 1) in page
     async with ctx.store.transaction() as tx:
         await warmups.put(tx, {(browser.account_id, domain.name): warmup.State(today, steps, 5)})
-    assert "no daily limit any more" in (await browser.get(f"/domains/{domain.id}")).text
+    assert "no daily limit" in (await browser.get(f"/domains/{domain.id}")).text
     assert "no limit" in (await browser.get("/domains")).text
     await domains.set_warm(ctx, browser.account_id, domain.id, warm=True)
-    assert "receivers know this domain already" in (await browser.get(f"/domains/{domain.id}")).text
+    assert "marked this domain as established" in (await browser.get(f"/domains/{domain.id}")).text
 
 
 def test_a_day_is_written_as_people_write_it() -> None:
@@ -221,19 +221,19 @@ class TestReturnPathsOfTheOperator:
     async def test_they_are_shown_and_not_counted(self, ctx: context.Context, browser: Browser) -> None:
         domain = await add(ctx, browser)
         page = (await browser.get(f"/domains/{domain.id}")).text
-        assert page.count("nothing to do") == 2
-        assert "DNS was not asked yet" in page
-        assert "records are as they should be" not in page
+        assert page.count("Managed by the operator") == 2
+        assert "Not checked yet." in page
+        assert "records are correct" not in page
         checked = await browser.post(f"/domains/{domain.id}/check")
-        assert "0 of 2 records are as they should be" in (await browser.follow(checked)).text
+        assert "0 of 2 records are correct" in (await browser.follow(checked)).text
 
 
 async def test_a_domain_is_removed(ctx: context.Context, browser: Browser) -> None:
     domain = await add(ctx, browser)
-    assert "data-sure=" in (await browser.get(f"/domains/{domain.id}")).text
+    assert "data-confirm=" in (await browser.get(f"/domains/{domain.id}")).text
     removed = await browser.post(f"/domains/{domain.id}/remove")
     assert browser_client.location_of(removed) == "/domains"
-    assert "example.com is removed." in (await browser.follow(removed)).text
+    assert "example.com removed." in (await browser.follow(removed)).text
     with pytest.raises(errors.NotFound):
         await domains.find(ctx, browser.account_id, domain.id)
     assert (await browser.get(f"/domains/{domain.id}")).status_code == 404
@@ -242,7 +242,7 @@ async def test_a_domain_is_removed(ctx: context.Context, browser: Browser) -> No
 async def test_a_domain_that_the_operator_vouches_for_is_told_so(ctx: context.Context, browser: Browser) -> None:
     domain = await domains.add(ctx, browser.account_id, "example.com", verified=True)
     assert "not checked yet" in (await browser.get("/domains")).text
-    assert "vouches for the domain" in (await browser.get(f"/domains/{domain.id}")).text
+    assert "The operator verified this domain" in (await browser.get(f"/domains/{domain.id}")).text
 
 
 async def test_whoever_may_only_look_changes_nothing(ctx: context.Context, browser: Browser, reader: Browser) -> None:
@@ -259,7 +259,7 @@ async def test_the_domain_of_another_account_is_not_there(
     ctx: context.Context, browser: Browser, stranger: Browser
 ) -> None:
     domain = await add(ctx, browser)
-    assert "example.com" not in (await stranger.get("/domains")).text.partition("No domain yet")[0]
+    assert "example.com" not in (await stranger.get("/domains")).text.partition("No domains yet")[0]
     for answer in (
         await stranger.get(f"/domains/{domain.id}"),
         await stranger.post(f"/domains/{domain.id}/check"),

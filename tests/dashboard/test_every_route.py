@@ -138,11 +138,11 @@ async def furnish(ctx: context.Context, browser: Browser, mail: dev_inbox.Inbox,
 
 
 async def ask(
-    browser: Browser, route: Route, things: Mapping[str, str], *, word: str | None = None, **headers: str
+    browser: Browser, route: Route, things: Mapping[str, str], *, csrf_token: str | None = None, **headers: str
 ) -> httpx.Response:
     data = None
     if route.method == "POST":
-        data = filled(route, things) | ({} if word is None else {"word": word})
+        data = filled(route, things) | ({} if csrf_token is None else {"csrf_token": csrf_token})
     return await browser.client.request(route.method, address(route, things), data=data, headers=headers)
 
 
@@ -183,10 +183,10 @@ async def test_nobody_gets_in_without_a_session(
     for route in routes:
         if route.permission is None:
             continue
-        answer = await ask(nobody, route, things, word=browser.word)
+        answer = await ask(nobody, route, things, csrf_token=browser.csrf_token)
         assert answer.status_code == 303, told(route, answer)
         assert answer.headers["location"].startswith("/login"), told(route, answer)
-        answer = await ask(nobody, route, things, word=browser.word, **JSON)
+        answer = await ask(nobody, route, things, csrf_token=browser.csrf_token, **JSON)
         assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized"), told(route, answer)
     assert await sample_account.dump(settings.database.url) == before
 
@@ -204,7 +204,7 @@ async def test_who_may_only_look_changes_nothing(
     refused = 0
     for route in routes:
         if route.permission not in (None, caller.Permission.VIEW):
-            answer = await ask(reader, route, things, word=reader.word)
+            answer = await ask(reader, route, things, csrf_token=reader.csrf_token)
             assert answer.status_code == 403, told(route, answer)
             assert answer.headers["x-request-id"] in answer.text
             refused += 1
@@ -225,14 +225,16 @@ async def test_a_form_that_is_not_ours_changes_nothing(
     for route in routes:
         if route.method != "POST" or route.permission is None:
             continue
-        for word in ("", "0" * 64, stranger.word):
-            answer = await ask(browser, route, things, word=word)
+        for csrf_token in ("", "0" * 64, stranger.csrf_token):
+            answer = await ask(browser, route, things, csrf_token=csrf_token)
             assert answer.status_code == 403, told(route, answer)
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
-            answer = await ask(browser, route, things, word=browser.word, **headers)
+            answer = await ask(browser, route, things, csrf_token=browser.csrf_token, **headers)
             assert answer.status_code == 403, told(route, answer)
         plain = {"Content-Type": "text/plain"}
-        answer = await browser.client.post(address(route, things), content=f"word={browser.word}", headers=plain)
+        answer = await browser.client.post(
+            address(route, things), content=f"csrf_token={browser.csrf_token}", headers=plain
+        )
         assert answer.status_code == 400, told(route, answer)
     assert await sample_account.dump(settings.database.url) == before
 
@@ -250,8 +252,8 @@ async def test_a_thing_of_another_account_is_like_an_unknown_one(
     for route in routes:
         if not names_things(route) or route.path.startswith(WITHOUT_ACCOUNT) or route.permission is None:
             continue
-        of_foreign = await ask(browser, route, foreign, word=browser.word, **JSON)
-        of_unknown = await ask(browser, route, UNKNOWN, word=browser.word, **JSON)
+        of_foreign = await ask(browser, route, foreign, csrf_token=browser.csrf_token, **JSON)
+        of_unknown = await ask(browser, route, UNKNOWN, csrf_token=browser.csrf_token, **JSON)
         assert of_foreign.status_code == of_unknown.status_code == 404, told(route, of_foreign)
         assert of_foreign.json()["error"] == of_unknown.json()["error"]
     assert await sample_account.dump(settings.database.url) == before
@@ -350,7 +352,7 @@ async def test_no_name_in_a_path_is_more_than_not_found(routes: list[Route], bro
         if kind_of(route) is None or route.permission is None:
             continue
         for name in ("%00", "em_%00", "%0a", "..%2f..%2fx", "%27%20OR%201%3D1", "%F0%9F%92%A9", "%ff", "x" * 2000):
-            answer = await ask(browser, route, dict.fromkeys(UNKNOWN, name), word=browser.word, **JSON)
+            answer = await ask(browser, route, dict.fromkeys(UNKNOWN, name), csrf_token=browser.csrf_token, **JSON)
             assert answer.status_code == 404, told(route, answer)
 
 

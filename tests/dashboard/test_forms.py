@@ -22,7 +22,7 @@ FOREIGN: list[dict[str, str]] = [
 
 
 async def token_status(browser: Browser, headers: dict[str, str]) -> int:
-    answer = await browser.client.post("/profile/token", data={"word": browser.word}, headers=headers)
+    answer = await browser.client.post("/profile/token", data={"csrf_token": browser.csrf_token}, headers=headers)
     return answer.status_code
 
 

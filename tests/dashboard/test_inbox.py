@@ -42,7 +42,7 @@ async def test_the_newest_mail_comes_first_and_is_found_by_its_recipient(
     assert 'id="received" data-live' in text
     assert listed((await browser.get("/inbox", to=" BOB@example.net ")).text) == [first]
     nothing = (await browser.get("/inbox", to="<script>alert(1)</script>")).text
-    assert "There is no mail to &lt;script&gt;" in nothing
+    assert "No mail to &lt;script&gt;" in nothing
 
 
 async def test_the_list_comes_in_parts(browser: Browser, mail: dev_inbox.Inbox, clock: contexts.Clock) -> None:
@@ -54,7 +54,7 @@ async def test_the_list_comes_in_parts(browser: Browser, mail: dev_inbox.Inbox, 
     assert listed(first) == ids[:0:-1]
     (following,) = re.findall(r'<nav class="more"[^>]*><a [^>]*href="([^"]*)"', first)
     assert listed((await browser.client.get(following.replace("&amp;", "&"))).text) == [ids[0]]
-    assert "There is nothing older" in (await browser.get("/inbox", before="inb_0")).text
+    assert "No older messages" in (await browser.get("/inbox", before="inb_0")).text
 
 
 async def test_a_message_shows_its_envelope_and_what_is_in_it(browser: Browser, mail: dev_inbox.Inbox) -> None:
@@ -91,7 +91,7 @@ async def test_the_inbox_can_be_emptied_by_those_who_may_change(
     assert (await reader.post("/inbox/clear")).status_code == 403
     assert [one.id for one in mail.newest_first()] == [received_id]
     answer = await browser.post("/inbox/clear")
-    assert browser_client.notice_of(answer) == "The inbox is empty."
+    assert browser_client.notice_of(answer) == "Inbox cleared."
     assert browser_client.location_of(answer) == "/inbox"
     assert mail.newest_first() == []
 

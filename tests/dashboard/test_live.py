@@ -22,7 +22,7 @@ from tests.dashboard.browser_client import Browser, Served, Switch
 from tests.services import claimed_mail
 
 # A bound for machines that are busy; everything here takes a moment.
-TIMEOUT = 30
+TIMEOUT = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +224,6 @@ async def test_a_page_that_brings_itself_up_to_date_takes_no_notice_from_the_nex
     sent = await browser.post("/welcome/test", {"to": "ada@example.net", "sender": f"hello@{accepted_mail.DOMAIN}"})
     assert sent.status_code == 303
     refreshed = await browser.client.get("/", headers={"X-Refreshed": "page"})
-    assert "A test is on its way" not in refreshed.text
-    assert "A test is on its way" in (await browser.get("/welcome")).text
-    assert "A test is on its way" not in (await browser.get("/welcome")).text
+    assert "Test sent to" not in refreshed.text
+    assert "Test sent to" in (await browser.get("/welcome")).text
+    assert "Test sent to" not in (await browser.get("/welcome")).text

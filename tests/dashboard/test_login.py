@@ -113,9 +113,9 @@ async def test_what_is_too_long_or_strange_to_come_back_to_is_left_out(nobody: B
 
 async def test_a_form_whose_session_is_over_says_why_it_was_not_done(nobody: Browser) -> None:
     refused = await nobody.post("/suppressions", {"email": "somebody@example.net"})
-    assert refused.headers["location"] == "/login?ended=true"
-    assert "Your session is over" in (await nobody.follow(refused)).text
-    assert "Your session is over" not in (await nobody.get("/login")).text
+    assert refused.headers["location"] == "/login?session_expired=true"
+    assert "Your session has expired" in (await nobody.follow(refused)).text
+    assert "Your session has expired" not in (await nobody.get("/login")).text
 
 
 @pytest.mark.parametrize("following", ELSEWHERE)
@@ -183,7 +183,7 @@ async def test_a_log_out_ends_the_session_and_all_tokens_it_had(
 
 
 async def test_a_log_out_needs_the_word(browser: Browser) -> None:
-    assert (await browser.client.post("/logout", data={"word": "x"})).status_code == 403
+    assert (await browser.client.post("/logout", data={"csrf_token": "x"})).status_code == 403
     assert await is_in(browser)
 
 
@@ -258,4 +258,4 @@ async def test_another_site_cannot_use_a_link(ctx: context.Context, browser: Bro
 async def test_a_new_session_has_a_word_of_its_own(ctx: context.Context, browser: Browser) -> None:
     assert browser.user is not None
     words = {sessions.csrf_token(ctx, sessions.begin(ctx, browser.user)) for _ in range(3)}
-    assert len(words | {browser.word}) == 4
+    assert len(words | {browser.csrf_token}) == 4

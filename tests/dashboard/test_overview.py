@@ -28,7 +28,7 @@ async def send(ctx: context.Context, account_id: str, *to: str, **fields: object
 
 
 async def end(ctx: context.Context, verdict: disposition.Verdict, *, code: int, response: str, count: int = 1) -> None:
-    """Everything that is ready comes to this."""
+    """All that is ready comes to this."""
     for claimed in await claimed_mail.claim_all(ctx, claimed_mail.WORKER):
         told = claimed_mail.outcome(ctx, claimed, verdict, recipient_count=count, code=code, response=response)
         await ctx.outcome_commits.submit([told])
@@ -48,7 +48,7 @@ async def test_who_has_never_sent_can_send_a_test_at_once(ctx: context.Context, 
     assert 'value="owner@mine.example"' in page.text
     assert "hello@example.com" in page.text
     assert "<figure" not in page.text
-    assert 'name="receiver" value="true" checked' in page.text
+    assert 'name="use_builtin_endpoint" value="true" checked' in page.text
 
 
 async def test_who_has_no_domain_is_led_to_the_domains(ctx: context.Context, browser: Browser) -> None:
@@ -61,7 +61,7 @@ async def test_who_has_no_domain_is_led_to_the_domains(ctx: context.Context, bro
 async def test_who_may_only_look_is_shown_no_form(ctx: context.Context, reader: Browser) -> None:
     await accepted_mail.allow_sending(ctx, reader.account_id)
     page = await reader.get("/")
-    assert "You may look and not change" in page.text
+    assert "You have read-only access" in page.text
     assert 'action="/welcome/test"' not in page.text
 
 
@@ -78,7 +78,7 @@ async def test_what_was_sent_is_counted(ctx: context.Context, browser: Browser) 
     assert "Delivered 75.0 % 3 of 4" in text
     assert "Bounced 25.0 % 1 of 4" in text
     assert "Failed 0 % 0 of 4" in text
-    assert "On their way 1 recipient" in text
+    assert "Queued 1 recipient" in text
     account = await accounts.find(ctx, browser.account_id)
     assert f"Credits left {account.available}" in text
     assert "Send your first email" not in text
@@ -97,7 +97,7 @@ async def test_figures_are_compared_with_the_period_before(
     assert browser.user is not None
     async with browser_client.open_browser(ctx, served, browser.user) as later:
         text = words((await later.get("/", period="24h")).text)
-    assert "Messages 1 to 1 recipient −50 % against the 24 hours before" in text
+    assert "Messages 1 to 1 recipient −50 % compared with the previous 24 hours" in text
     assert "Delivered 100 % 1 of 1 +100.0 points" in text
     assert "Bounced 0 % 0 of 1 −100.0 points" in text
 
@@ -110,7 +110,7 @@ async def test_charts_are_tables_first(ctx: context.Context, browser: Browser, p
     for figure in re.findall(r"<figure.*?</figure>", page.text, re.DOTALL):
         body = figure.partition("<tbody>")[2]
         assert body.count("<tr>") == rows
-        assert "Show as a table" in figure
+        assert "Show as table" in figure
     assert page.text.count("<figure") == 2
     assert f'href="/?period={period}" aria-current="true"' in page.text
 
@@ -133,7 +133,7 @@ async def test_nothing_is_compared_with_a_period_without_mail(ctx: context.Conte
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     page = (await browser.get("/", period="24h")).text
-    assert "The last 24 hours." in page
+    assert "Last 24 hours." in page
     assert "how that differs" not in page
 
 
@@ -147,7 +147,7 @@ async def test_who_was_given_up_is_not_promised_another_attempt(ctx: context.Con
     attempt = structs.replace(told.attempt, reason="connection_timed_out", fault=fault)
     await ctx.outcome_commits.submit([structs.replace(told, attempt=attempt)])
     text = words((await browser.get("/")).text)
-    assert f"Given up. The destination's host does not answer. {disposition.FAULT_LABELS[fault]}" in text
+    assert f"Expired. The connection to the receiving server timed out. {disposition.FAULT_LABELS[fault]}" in text
 
 
 async def test_another_period_is_refused(browser: Browser) -> None:
@@ -165,7 +165,7 @@ async def test_failures_are_told_in_plain_words_and_hostile_replies_stay_text(
     assert "<script>alert" not in page.text
     assert "onerror=alert(2)&gt;" in page.text
     assert f'href="/messages/{ids["message"]}"' in page.text
-    assert "This reason is not known to this version" in page.text  # `because` is what the tests' attempts say
+    assert "This version does not know this reason" in page.text  # `because` is what the tests' attempts say
 
 
 async def test_what_waits_longest_is_shown_with_the_reason(ctx: context.Context, browser: Browser) -> None:
@@ -175,9 +175,9 @@ async def test_what_waits_longest_is_shown_with_the_reason(ctx: context.Context,
     text = (await browser.get("/")).text
     waiting = text.partition('id="waiting"')[2].partition("</section>")[0]
     assert f'href="/messages/{message_id}"' in waiting
-    assert "Put off after: 451 come back later" in waiting
-    assert "The next attempt is in 1 second, at <time datetime=" in waiting
-    assert "tried once" in waiting
+    assert "Deferred: 451 come back later" in waiting
+    assert "Next attempt in 1 second, at <time datetime=" in waiting
+    assert "1 attempt" in waiting
     (queued,) = re.findall(r'href="(/messages\?[^"]+)"', waiting)
     assert message_id in (await browser.get(queued)).text
 
@@ -187,8 +187,8 @@ async def test_providers_are_listed_the_worst_first(ctx: context.Context, browse
     await send(ctx, browser.account_id)
     await end(ctx, disposition.Verdict.BOUNCED, code=550, response="no")
     text = words((await browser.get("/")).text)
-    assert "Who refuses us" in text
-    assert "The largest share refused comes first" in text
+    assert "Delivery by mailbox provider" in text
+    assert "Sorted by refusal rate" in text
     assert "100 % 0 1 0 0" in text
 
 
@@ -196,16 +196,16 @@ async def test_the_guards_lines_are_told_in_words_as_well(ctx: context.Context, 
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     page = (await browser.get("/")).text
-    assert "Warned from 4 % on, suspended from 8 % on." in page
-    assert "Warned from 0.08 % on, suspended from 0.3 % on." in page
-    assert "The guard judges from 200 recipients on." in page
+    assert "Warning at 4 %, suspension at 8 %." in page
+    assert "Warning at 0.08 %, suspension at 0.3 %." in page
+    assert "The guard acts from 200 recipients on." in page
 
 
 def test_a_meter_keeps_its_lines_apart_whatever_the_share_is() -> None:
     for percent in (0.0, 3.0, 5.0, 9.0, 50.0, 100.0):
-        meter = overview.Meter("No such address", 1, percent, 4.0, 8.0)
-        assert 0 <= meter.place(percent) <= 100
-        assert meter.place(8.0) - meter.place(4.0) >= 20
+        meter = overview.Meter("Unknown addresses", 1, percent, 4.0, 8.0)
+        assert 0 <= meter.position(percent) <= 100
+        assert meter.position(8.0) - meter.position(4.0) >= 20
     levels = [overview.Meter("", 1, percent, 4.0, 8.0).level for percent in (3.9, 4.0, 8.0)]
     assert levels == ["good", "warn", "bad"]
 
@@ -216,7 +216,7 @@ async def test_a_webhook_that_fails_needs_attention(ctx: context.Context, browse
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
     await webhook_rows.put_ended(ctx, browser.account_id, webhook_deliveries.State.FAILED)
     text = words((await browser.get("/")).text)
-    assert "The webhook does not work. Your receiver answered with 500" in text
+    assert "The webhook is failing. Your endpoint responded 500" in text
 
 
 async def test_everything_on_the_page_is_live(ctx: context.Context, browser: Browser) -> None:

@@ -37,7 +37,7 @@ async def test_a_new_password_keeps_this_session_and_ends_the_others(
     async with browser_client.open_browser(ctx, served, browser.user) as elsewhere:
         changed = await browser.post("/profile/password", CHANGE)
         assert (changed.status_code, browser_client.location_of(changed)) == (303, "/profile")
-        assert "Your password is changed" in (await browser.follow(changed)).text
+        assert "Password changed" in (await browser.follow(changed)).text
         assert (await elsewhere.get("/profile")).headers["location"].startswith("/login")
     await authentication.log_in(ctx, "owner@mine.example", CHANGE["new_password"], client_address="127.0.0.1")
 

@@ -31,9 +31,9 @@ def test_a_moment_is_markup_of_ours() -> None:
 
 def test_spans_are_said_in_the_largest_unit_that_fits() -> None:
     told = {0: "a moment", 1: "1 second", 59: "59 seconds", 60: "1 minute", 7_200: "2 hours", 90_000: "1 day"}
-    assert {seconds: rendering.span(seconds) for seconds in told} == told
-    assert rendering.since(0, 61 * SECOND) == "1 minute ago"
-    assert rendering.since(61 * SECOND, 0) == "in 1 minute"
+    assert {seconds: rendering.duration(seconds) for seconds in told} == told
+    assert rendering.relative_time(0, 61 * SECOND) == "1 minute ago"
+    assert rendering.relative_time(61 * SECOND, 0) == "in 1 minute"
 
 
 def test_numbers_can_be_read() -> None:
@@ -46,7 +46,7 @@ def test_numbers_can_be_read() -> None:
     ]
     assert [rendering.percent(*pair) for pair in ((0, 0), (0, 3), (1, 3), (3, 3))] == ["none", "0 %", "33.3 %", "100 %"]
     assert [rendering.milliseconds(value) for value in (1_500, 250_000, 1_500_000)] == ["2 ms", "250 ms", "1.5 s"]
-    assert rendering.words("read_only") == "read only"
+    assert rendering.humanize("read_only") == "read only"
 
 
 def test_values_are_escaped_and_a_missing_one_is_a_bug(prepared: sites.Site) -> None:
@@ -56,7 +56,7 @@ def test_values_are_escaped_and_a_missing_one_is_a_bug(prepared: sites.Site) -> 
         "code": "x",
         "request_id": "req",
         "retry_after": None,
-        "can_mend": False,
+        "can_resubmit": False,
         "section": None,
     }
     page = prepared.pages.render("error.html", values).decode()
@@ -75,3 +75,10 @@ def test_no_page_says_that_a_value_is_safe(prepared: sites.Site) -> None:
         assert "autoescape" not in source, name
         # Without quotes around it, a value could begin an attribute of its own.
         assert not re.search(r"\s[\w-]+\s*=\s*\{\{", source), name
+
+
+def test_a_sentence_has_a_capital_and_a_full_stop_and_a_field_keeps_its_name() -> None:
+    assert rendering.sentence("being sent") == "Being sent."
+    assert rendering.error_sentence("this form has expired") == "This form has expired."
+    assert rendering.error_sentence("email: is not valid") == "email: is not valid"
+    assert rendering.error_sentence("events[0]: must be one of") == "events[0]: must be one of"

@@ -232,7 +232,7 @@ FILES = {"tls_certificate": "/tls/chain.pem", "tls_key": "/tls/key.pem"}
             "mail.example.com",
             ("mail.example.com", 587, "STARTTLS"),
         ),
-        ({"tls_listen": "0.0.0.0:465", **FILES}, "mail.example.com", ("mail.example.com", 465, "TLS from the start")),
+        ({"tls_listen": "0.0.0.0:465", **FILES}, "mail.example.com", ("mail.example.com", 465, "implicit TLS")),
     ],
 )
 def test_the_smtp_door_is_where_the_settings_have_it(

@@ -15,7 +15,7 @@ from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 
 NEW = {"email": "new@mine.example", "role": "member"}
-VERBS = ("role", "link", "lock-out", "let-in", "remove")
+VERBS = ("role", "link", "disable", "enable", "remove")
 
 
 def row_of(text: str, email: str) -> str:
@@ -43,9 +43,9 @@ async def test_everybody_sees_the_people_and_what_their_roles_mean(
     assert "active" in row_of(text, "owner@mine.example")
     assert "(you)" in row_of(text, "reader@mine.example")
     assert ">invited<" in row_of(text, "late@mine.example")
-    assert ">locked out<" in row_of(text, "gone@mine.example")
-    assert "What each role may do" in text
-    assert "An owner can invite people" in text
+    assert ">disabled<" in row_of(text, "gone@mine.example")
+    assert "Roles" in text
+    assert "Only owners can invite people" in text
 
 
 async def test_only_owners_are_shown_what_only_owners_may_do(
@@ -62,7 +62,7 @@ async def test_an_invitation_is_a_link_that_is_shown_once(
     made = await browser.post("/team", NEW)
     assert made.status_code == 201
     path = link_in(made.text)
-    assert "The invitation of new@mine.example" in made.text
+    assert "Invitation link for new@mine.example" in made.text
     assert ">invited<" in row_of(made.text, "new@mine.example")
     assert path not in (await browser.get("/team")).text
     joined = await nobody.client.post(path, data={"password": contexts.PASSWORD})
@@ -72,7 +72,7 @@ async def test_an_invitation_is_a_link_that_is_shown_once(
 
 
 async def test_the_link_leads_to_the_configured_address_whatever_the_host_says(browser: Browser) -> None:
-    fields = {**NEW, "word": browser.word}
+    fields = {**NEW, "csrf_token": browser.csrf_token}
     made = await browser.client.post("/team", data=fields, headers={"Host": "evil.example"})
     assert made.status_code == 201
     assert "evil.example/password" not in made.text
@@ -101,28 +101,28 @@ async def test_a_wrong_invitation_is_refused_with_a_sentence(
 async def test_somebody_who_logs_in_already_is_not_invited(browser: Browser, stranger: Browser) -> None:
     assert stranger.user is not None
     refused = await browser.post("/team", {"email": stranger.user.email, "role": "member"})
-    assert (refused.status_code, "somebody logs in with this address already" in refused.text) == (409, True)
+    assert (refused.status_code, "this address already belongs to a user" in refused.text) == (409, True)
 
 
 async def test_a_role_is_changed(ctx: context.Context, browser: Browser, member: Browser) -> None:
     assert member.user is not None
     for role, words in (("owner", "an owner"), ("read_only", "read only"), ("member", "a member")):
         done = await browser.post(f"/team/{member.user.id}/role", {"role": role})
-        assert browser_client.notice_of(done) == f"member@mine.example is {words} now."
+        assert browser_client.notice_of(done) == f"member@mine.example is now {words}."
         assert (await person(ctx, browser, "member@mine.example")).role == role
 
 
 async def test_a_person_is_locked_out_and_let_in_again(ctx: context.Context, browser: Browser, member: Browser) -> None:
     assert member.user is not None
-    done = await browser.post(f"/team/{member.user.id}/lock-out")
-    assert browser_client.notice_of(done) == "member@mine.example is locked out."
+    done = await browser.post(f"/team/{member.user.id}/disable")
+    assert browser_client.notice_of(done) == "member@mine.example is disabled."
     assert (await member.get("/team")).headers["location"].startswith("/login")
     text = (await browser.follow(done)).text
-    assert "Let in again" in row_of(text, "member@mine.example")
+    assert "Enable" in row_of(text, "member@mine.example")
     refused = await browser.post(f"/team/{member.user.id}/link")
     assert refused.status_code == 409
-    done = await browser.post(f"/team/{member.user.id}/let-in")
-    assert browser_client.notice_of(done) == "member@mine.example may log in again."
+    done = await browser.post(f"/team/{member.user.id}/enable")
+    assert browser_client.notice_of(done) == "member@mine.example is enabled and can log in again."
     await authentication.log_in(ctx, "member@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
 
 
@@ -131,7 +131,7 @@ async def test_a_link_for_a_new_password_is_shown_once(
 ) -> None:
     assert member.user is not None
     made = await browser.post(f"/team/{member.user.id}/link")
-    assert (made.status_code, "A link for a new password of member@mine.example" in made.text) == (201, True)
+    assert (made.status_code, "Password reset link for member@mine.example" in made.text) == (201, True)
     path = link_in(made.text)
     assert path not in (await browser.get("/team")).text
     assert (await nobody.client.post(path, data={"password": "another sentence"})).status_code == 303
@@ -141,7 +141,7 @@ async def test_a_link_for_a_new_password_is_shown_once(
 async def test_a_person_is_removed(ctx: context.Context, browser: Browser, member: Browser) -> None:
     assert member.user is not None
     done = await browser.post(f"/team/{member.user.id}/remove")
-    assert browser_client.notice_of(done) == "member@mine.example is not in the team any more."
+    assert browser_client.notice_of(done) == "member@mine.example is removed from the team."
     assert (await member.get("/team")).status_code == 303
     with pytest.raises(errors.NotFound):
         await account_users.find(ctx, browser.account_id, member.user.id)
@@ -149,10 +149,10 @@ async def test_a_person_is_removed(ctx: context.Context, browser: Browser, membe
 
 async def test_the_last_owner_stays(ctx: context.Context, browser: Browser, member: Browser) -> None:
     assert browser.user is not None
-    for verb in ("lock-out", "remove", "role"):
+    for verb in ("disable", "remove", "role"):
         fields = {"role": "member"} if verb == "role" else {}
         refused = await browser.post(f"/team/{browser.user.id}/{verb}", fields)
-        assert (refused.status_code, "the last owner" in refused.text) == (409, True)
+        assert (refused.status_code, "the last active owner" in refused.text) == (409, True)
     assert await account_users.find(ctx, browser.account_id, browser.user.id) == browser.user
 
 

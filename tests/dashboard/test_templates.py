@@ -46,13 +46,13 @@ async def test_the_list_goes_on_page_by_page_in_the_order_of_aliases(ctx: contex
     rest = (await browser.get("/templates", after="number-049")).text
     assert "number-052" in rest
     assert "number-049" not in rest
-    assert "nothing more" in (await browser.get("/templates", after="z")).text
+    assert "No more templates" in (await browser.get("/templates", after="z")).text
 
 
 async def test_a_new_template_is_saved_and_its_editor_opens(ctx: context.Context, browser: Browser) -> None:
     assert "Welcome, {{name}}" in (await browser.get("/template/new")).text
     saved = await browser.post("/templates", {"alias": "greeting", **GREETING})
-    assert browser_client.notice_of(saved) == "The template greeting is saved."
+    assert browser_client.notice_of(saved) == "Template greeting saved."
     assert browser_client.location_of(saved) == "/templates/greeting"
     opened = await browser.follow(saved)
     assert 'value="Hello {{name}}"' in opened.text
@@ -65,15 +65,15 @@ async def test_a_template_that_is_there_is_not_replaced_by_a_new_one(ctx: contex
     await put(ctx, browser)
     answer = await browser.post("/templates", {"alias": "greeting", "subject": "Other", "text": "x"})
     assert answer.status_code == 409
-    assert "there is a template &#39;greeting&#39; already" in answer.text
+    assert "the template &#39;greeting&#39; already exists" in answer.text
     assert await subjects(ctx, browser) == {"greeting": "Hello {{name}}"}
 
 
 @pytest.mark.parametrize(
     "fields, sentence",
     [
-        ({"alias": "No Alias!"}, "alias: 1 to 64 of the characters"),
-        ({"alias": ""}, "alias: 1 to 64 of the characters"),
+        ({"alias": "No Alias!"}, "alias: must be 1 to 64 of the characters"),
+        ({"alias": ""}, "alias: must be 1 to 64 of the characters"),
         ({"subject": ""}, "subject: has 0 characters; 1 to 500"),
         ({"text": "", "html": ""}, "text: give at least one of text and html"),
         ({"html": "{% if x %}"}, "html: &#39;{% if x %}&#39; in line 1 is not a placeholder"),
@@ -92,11 +92,11 @@ async def test_what_cannot_be_sent_cannot_be_saved(
 async def test_a_template_is_changed_and_removed(ctx: context.Context, browser: Browser) -> None:
     await put(ctx, browser)
     saved = await browser.post("/templates/greeting", {**GREETING, "subject": "Other", "html": ""})
-    assert browser_client.notice_of(saved) == "The template greeting is saved."
+    assert browser_client.notice_of(saved) == "Template greeting saved."
     assert (await templates.find(ctx, browser.account_id, "greeting")).html is None
     assert await subjects(ctx, browser) == {"greeting": "Other"}
     removed = await browser.post("/templates/greeting/remove")
-    assert browser_client.notice_of(removed) == "The template greeting is removed."
+    assert browser_client.notice_of(removed) == "Template greeting removed."
     assert await subjects(ctx, browser) == {}
 
 
@@ -159,9 +159,9 @@ async def test_an_account_has_only_so_many_previews_under_way(ctx: context.Conte
 
 async def test_the_frame_says_which_body_is_not_there(browser: Browser) -> None:
     without_text = await browser.post("/template/preview", {**GREETING, "text": "", "values": ADA, "part": "text"})
-    assert "It has no text" in without_text.text
+    assert "No text body" in without_text.text
     without_html = await browser.post("/template/preview", {**GREETING, "html": "", "values": ADA, "part": "html"})
-    assert "It has no HTML" in without_html.text
+    assert "No HTML body" in without_html.text
     unasked = await browser.post("/template/preview", {**GREETING, "html": "", "values": ADA})
     assert "Dear Ada" in unasked.text
 
@@ -171,8 +171,8 @@ async def test_the_frame_says_which_body_is_not_there(browser: Browser) -> None:
     [
         ({"values": "{}"}, "variables: &#39;name&#39; is missing"),
         ({"values": ""}, "variables: &#39;name&#39; is missing"),
-        ({"values": '{"name": null}'}, "values: give a JSON object of texts, numbers, true and false"),
-        ({"values": "[1]"}, "values: give a JSON object of texts, numbers, true and false"),
+        ({"values": '{"name": null}'}, "values: must be a JSON object of strings, numbers and booleans"),
+        ({"values": "[1]"}, "values: must be a JSON object of strings, numbers and booleans"),
         ({"values": "{"}, "values: "),
         ({"subject": ""}, "subject: has 0 characters; 1 to 500"),
         ({"html": "{{ <script>alert(1)</script> }}"}, "is not a placeholder"),
@@ -184,7 +184,7 @@ async def test_the_frame_says_what_is_wrong_with_a_draft(
 ) -> None:
     answer = await browser.post("/template/preview", {**GREETING, "values": ADA, **fields})
     assert (answer.status_code, answer.headers["content-security-policy"]) == (200, previews.POLICY)
-    assert "This could not be sent." in answer.text
+    assert "This cannot be sent." in answer.text
     assert sentence in answer.text
     assert "<script>" not in answer.text
 
@@ -196,7 +196,7 @@ async def test_a_test_sends_what_is_in_the_editor_and_saves_nothing(ctx: context
     draft = {"subject": "Draft {{name}}", "text": "unsaved {{name}}", "values": '{"name": "Grace"}'}
     answer = await browser.post("/templates/greeting/test", {**draft, "sender": "hello@mine.example"})
     assert answer.status_code == 202
-    assert "A test is on its way to owner@mine.example." in answer.text
+    assert "Test sent to owner@mine.example." in answer.text
     assert "unsaved {{name}}" in answer.text
     assert "&#34;Grace&#34;" in answer.text
     found = await messages.page(ctx, browser.account_id, messages.Filters(), limit=10, cursor=None)

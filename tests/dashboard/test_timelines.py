@@ -37,18 +37,18 @@ async def test_steps_stand_in_the_order_in_which_they_happened(
     await webhook_rows.put_ended(ctx, account_id, message_id=message_id, recipient_id=key[2])
     clock.now += contexts.SECOND
     async with ctx.store.transaction() as tx:
-        report = async_bounces.LateBounce(account_id, message_id, key[2], clock.now, "failed", "5.0.0", "", "gone")
+        report = async_bounces.AsyncBounce(account_id, message_id, key[2], clock.now, "failed", "5.0.0", "", "gone")
         await async_bounces.insert(tx, [report])
     found = await timeline(ctx, account_id, message_id)
     assert [step.title for step in found.steps] == [
-        "Accepted over HTTP, for 1 recipient",
-        "Put off for ada@example.net",
-        "Webhook told: email.delivered for ada@example.net",
-        "A bounce came back later for ada@example.net",
-        "Next attempt for ada@example.net",
+        "Accepted for 1 recipient (HTTP API)",
+        "Deferred: ada@example.net",
+        "Webhook sent: email.delivered for ada@example.net",
+        "Asynchronous bounce: ada@example.net",
+        "Next attempt: ada@example.net",
     ]
     assert [step.at for step in found.steps] == sorted(step.at or 0 for step in found.steps)
-    assert [step.is_ahead for step in found.steps] == [False] * 4 + [True]
+    assert [step.is_upcoming for step in found.steps] == [False] * 4 + [True]
     assert found.steps[1].detail == disposition.explain("greylisted")
     assert found.steps[1].quoted == f"451 {queue_steps.RESPONSE}"
 
@@ -63,8 +63,8 @@ async def test_a_webhook_that_was_tried_often_is_one_step(ctx: context.Context, 
     await webhook_rows.put_attempt(ctx, delivery, 1, status_code=500)
     await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, error="timeout: no answer")
     _, step = (await timeline(ctx, account_id, message_id)).steps
-    assert step.title == "Webhook not told: email.delivered"
-    assert step.detail == "2 attempts so far. There was no answer. It is tried again."
+    assert step.title == "Webhook failed: email.delivered"
+    assert step.detail == "2 attempts. No response. It will be retried."
     assert step.quoted == "timeout: no answer"
 
 
@@ -78,8 +78,8 @@ async def test_a_result_without_an_attempt_is_told_once_and_an_unknown_time_come
         await ctx.outcome_commits.submit([told])
     steps = (await timeline(ctx, browser.account_id, message_id)).steps
     assert [(step.title, step.quoted) for step in steps[1:]] == [
-        ("Not sent to bob@example.net", "not tried"),
-        ("Given up for ada@example.net", "not tried"),
+        ("Not sent: bob@example.net", "not tried"),
+        ("Failed: ada@example.net", "not tried"),
     ]
     assert steps[-1].at is None
 
@@ -106,12 +106,12 @@ async def test_a_long_story_keeps_its_beginning_its_end_and_every_failure(
     many = timelines.MAX_STEPS + 5
     found, attempt = await long_timeline(ctx, browser.account_id, many)
     shown = timelines.build(found, [], [])
-    assert shown.left_out == 5
+    assert shown.omitted_count == 5
     assert shown.steps[0].title.startswith("Accepted")
     assert [step.quoted for step in shown.steps[1:]] == [str(number) for number in range(5, many)]
     refused = at(attempt, 0, verdict=disposition.Verdict.BOUNCED, response="no such user")
     failed = timelines.build(dataclasses.replace(found, attempts=[refused, *found.attempts]), [], [])
-    assert failed.left_out == 6
+    assert failed.omitted_count == 6
     assert failed.steps[1].quoted == "no such user"
     assert failed.steps[-1].quoted == str(many - 1)
 
@@ -126,13 +126,13 @@ async def test_in_a_long_story_the_webhook_has_a_step_only_for_what_it_was_not_t
     for _ in range(3):
         await webhook_rows.put_ended(ctx, account_id, message_id=message_id)
     told = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
-    assert sum("Webhook told" in step.title for step in timelines.build(found, [], told).steps) == 3
+    assert sum("Webhook sent" in step.title for step in timelines.build(found, [], told).steps) == 3
     for _ in range(2):
         await webhook_rows.put_ended(ctx, account_id, webhook_deliveries.State.FAILED, message_id=message_id)
     told = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
     shown = timelines.build(found, [], told)
-    assert [step.title for step in shown.steps if "Webhook" in step.title] == ["Webhook not told: 2 events"]
-    assert shown.left_out == 4
+    assert [step.title for step in shown.steps if "Webhook" in step.title] == ["Webhook failed: 2 events"]
+    assert shown.omitted_count == 4
 
 
 async def test_of_many_that_wait_the_next_are_told(ctx: context.Context, browser: Browser) -> None:
@@ -142,5 +142,5 @@ async def test_of_many_that_wait_the_next_are_told(ctx: context.Context, browser
     for key in await queue_steps.claim(ctx, browser.account_id, most=len(many)):
         await queue_steps.defer(ctx, key)
     shown = await timeline(ctx, browser.account_id, message_id)
-    assert sum(step.is_ahead for step in shown.steps) == timelines.MAX_UNABRIDGED_STEPS
-    assert shown.left_out == 2
+    assert sum(step.is_upcoming for step in shown.steps) == timelines.MAX_UNABRIDGED_STEPS
+    assert shown.omitted_count == 2

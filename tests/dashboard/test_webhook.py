@@ -1,4 +1,4 @@
-"""The webhook as people see it: set, its secret shown once, tried out, its log, and what failed told again."""
+"""The webhook as people see it: set, its secret shown once, tried out, its log, and what failed replay."""
 
 import dataclasses
 import re
@@ -41,7 +41,7 @@ async def statuses(ctx: context.Context, browser: Browser) -> list[str]:
 
 async def test_without_a_webhook_the_page_teaches(browser: Browser, reader: Browser) -> None:
     text = (await browser.get("/webhook")).text
-    assert "Where shall results go?" in text
+    assert "Add an endpoint" in text
     assert "def is_genuine(" in text
     assert "&#34;type&#34;: &#34;email.bounced&#34;" in text
     assert "after 5 seconds, 5 minutes, 30 minutes, 2 hours, 5 hours and 10 hours." in text
@@ -68,7 +68,7 @@ async def test_the_first_save_shows_the_secret_and_no_later_page_does(ctx: conte
     assert (saved.url, saved.events, saved.enabled) == (URL, "email.delivered email.bounced", 1)
     assert secret not in (await browser.get("/webhook")).text
     changed = await browser.post("/webhook", {"url": f"{URL}/2", "events": "email.failed"})
-    assert browser_client.notice_of(changed) == "The webhook is saved, and disabled."
+    assert browser_client.notice_of(changed) == "Webhook saved and disabled."
     text = (await browser.follow(changed)).text
     assert "status-disabled" in text
     assert f'value="{URL}/2"' in text
@@ -76,7 +76,7 @@ async def test_the_first_save_shows_the_secret_and_no_later_page_does(ctx: conte
     assert not re.search(r'value="email.delivered" checked', text)
     assert not SECRET.search(text)
     again = await browser.post("/webhook", ENDPOINT)
-    assert browser_client.notice_of(again) == "The webhook is saved."
+    assert browser_client.notice_of(again) == "Webhook saved."
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ async def test_the_first_save_shows_the_secret_and_no_later_page_does(ctx: conte
         ({"url": "javascript:alert(1)"}, "url: "),
         ({"url": ""}, "url: "),
         ({"events": "email.opened"}, "events[0]: must be one of"),
-        ({"events": ""}, "events: tick at least one"),
+        ({"events": ""}, "events: select at least one"),
     ],
 )
 async def test_what_cannot_be_an_endpoint_is_refused(
@@ -117,19 +117,19 @@ async def test_a_test_event_leads_to_its_delivery(
     async with webhook_server.running(authority=authority) as receiver:
         await endpoints.save(ctx, browser.account_id, url=receiver.literal_url)
         sent = await browser.post("/webhook/ping")
-        assert browser_client.notice_of(sent) == "The test event was taken."
+        assert browser_client.notice_of(sent) == "Test event accepted."
         shown = (await browser.follow(sent)).text
         assert "webhook.test" in shown
         assert "<h3>200</h3>" in shown
         too_soon = await browser.post("/webhook/ping")
-        assert (too_soon.status_code, "there was a ping a moment ago" in too_soon.text) == (429, True)
+        assert (too_soon.status_code, "A ping was sent a moment ago" in too_soon.text) == (429, True)
         clock.pass_seconds(60)
         receiver.answer = webhook_server.ok(500, sample_account.HOSTILE.encode())
         failed = await browser.post("/webhook/ping")
-    assert browser_client.notice_of(failed) == "The test event was not taken. Below is why."
+    assert browser_client.notice_of(failed) == "Test event not accepted. See the attempt below."
     shown = (await browser.follow(failed)).text
-    assert "Your receiver broke over it" in shown
-    assert '<p class="notice bad" role="alert">The test event was not taken.' in shown
+    assert "Your endpoint returned a server error." in shown
+    assert '<p class="notice bad" role="alert">Test event not accepted.' in shown
     assert "<script>alert" not in shown
 
 
@@ -137,15 +137,15 @@ async def test_a_webhook_is_removed_with_its_log(ctx: context.Context, browser: 
     await endpoints.save(ctx, browser.account_id, url=URL)
     await webhook_rows.put_ended(ctx, browser.account_id)
     removed = await browser.post("/webhook/remove")
-    assert browser_client.notice_of(removed) == "The webhook is removed, with its secret and its log."
+    assert browser_client.notice_of(removed) == "Webhook removed, with its secret and log."
     assert await endpoints.find(ctx, browser.account_id) is None
-    assert "Where shall results go?" in (await browser.follow(removed)).text
+    assert "Add an endpoint" in (await browser.follow(removed)).text
     assert (await browser.post("/webhook/remove")).status_code == 404
 
 
 async def test_the_log_shows_who_how_and_what_came_of_it(ctx: context.Context, browser: Browser) -> None:
     await endpoints.save(ctx, browser.account_id, url=URL)
-    assert "Nothing was told yet" in (await browser.get("/webhook")).text
+    assert "No deliveries yet" in (await browser.get("/webhook")).text
     body = events.body(
         "evt_1",
         events.EventType.BOUNCED,
@@ -184,7 +184,7 @@ async def test_the_log_is_filtered_by_status_and_by_message(ctx: context.Context
     assert made["succeeded"] in (await browser.get("/webhook", message=f" {other} ")).text
     for message in ("em_unknown", "<script>", "\0"):
         text = (await browser.get("/webhook", message=message)).text
-        assert "Nothing was found." in text
+        assert "No deliveries match." in text
         assert "<script>" not in text
     assert (await browser.get("/webhook", before="nonsense")).status_code == 400
     assert (await browser.get("/webhook", status="lost")).status_code == 400
@@ -214,12 +214,12 @@ async def test_what_failed_in_a_period_is_told_again(
     await webhook_rows.put_ended(ctx, browser.account_id, State.FAILED)
     clock.pass_seconds(10)
     last = await browser.post("/webhook/replay", {"period": "24h"})
-    assert browser_client.notice_of(last) == "1 event is told again."
+    assert browser_client.notice_of(last) == "Replaying 1 event."
     assert await statuses(ctx, browser) == ["pending", "failed", "failed"]
     nothing = await browser.post("/webhook/replay", {"period": "24h"})
-    assert browser_client.notice_of(nothing).startswith("There was nothing to tell again")
+    assert browser_client.notice_of(nothing).startswith("No events to replay")
     of_day = await browser.post("/webhook/replay", {"period": "days", "from_day": day, "to_day": day})
-    assert browser_client.notice_of(of_day) == "1 event is told again."
+    assert browser_client.notice_of(of_day) == "Replaying 1 event."
     assert await statuses(ctx, browser) == ["pending", "pending", "failed", "failed"]
 
 
@@ -228,8 +228,8 @@ async def test_what_failed_in_a_period_is_told_again(
     [
         ({"period": "days"}, "from_day: choose a day"),
         ({"period": "days", "from_day": "2026-01-31"}, "to_day: choose a day"),
-        ({"period": "days", "from_day": "31.1.2026", "to_day": "2026-01-31"}, "from_day: write the day like"),
-        ({"period": "days", "from_day": "2026-02-30", "to_day": "2026-03-01"}, "from_day: write the day like"),
+        ({"period": "days", "from_day": "31.1.2026", "to_day": "2026-01-31"}, "from_day: write the date as"),
+        ({"period": "days", "from_day": "2026-02-30", "to_day": "2026-03-01"}, "from_day: write the date as"),
         ({"period": "days", "from_day": "2026-02-03", "to_day": "2026-02-01"}, "before: must be later than after"),
         ({"period": "24h", "from_day": "2026-01-31"}, "leave the days empty"),
         ({"period": "for ever"}, "period: "),
@@ -251,7 +251,7 @@ async def test_nothing_is_told_again_to_a_webhook_that_is_disabled(ctx: context.
     await endpoints.save(ctx, browser.account_id, url=URL, enabled=False)
     await webhook_rows.put_ended(ctx, browser.account_id, State.FAILED)
     answer = await browser.post("/webhook/replay", {"period": "7d"})
-    assert (answer.status_code, "the webhook is disabled; enable it" in answer.text) == (409, True)
+    assert (answer.status_code, "The webhook is disabled; enable it" in answer.text) == (409, True)
 
 
 async def test_who_may_only_look_sees_the_log_and_changes_nothing(

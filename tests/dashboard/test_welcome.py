@@ -50,15 +50,15 @@ async def test_a_test_takes_one_click_and_is_watched_until_it_is_delivered(
     assert f'<option value="{SENDER}">' in first.text
     sent = await browser.post("/welcome/test", TEST)
     assert browser_client.location_of(sent) == "/welcome"
-    assert browser_client.notice_of(sent) == "A test is on its way to ada@example.net."
+    assert browser_client.notice_of(sent) == "Test sent to ada@example.net."
     (message_id,) = await sent_tests(ctx, browser.account_id)
     page = await browser.get("/welcome")
-    assert "On its way to ada@example.net" in page.text
+    assert "Sending to ada@example.net" in page.text
     assert 'id="test-result" data-live' in page.text
     await end(ctx, disposition.Verdict.DELIVERED, code=250, response="2.0.0 taken")
     page = await browser.get("/welcome")
     assert "Delivered to ada@example.net" in page.text
-    assert "Taken by mx.example.net (192.0.2.1), over TLSv1.3" in page.text
+    assert "Accepted by mx.example.net (192.0.2.1), over TLSv1.3" in page.text
     assert "2.0.0 taken" in page.text
     assert f'href="/messages/{message_id}"' in page.text
     assert 'href="/inbox"' in page.text
@@ -70,7 +70,7 @@ async def test_a_test_that_is_refused_is_explained(ctx: context.Context, browser
     await end(ctx, disposition.Verdict.BOUNCED, code=550, response=sample_account.HOSTILE)
     page = await browser.get("/welcome")
     assert "Not delivered to ada@example.net" in page.text
-    assert "Read the destination&#39;s reply." in page.text
+    assert "Read the receiving server&#39;s reply." in page.text
     assert sample_account.HOSTILE not in page.text
     assert html.escape("<script>alert(1)</script>") in page.text
 
@@ -81,12 +81,12 @@ async def test_a_test_that_is_put_off_is_said_to_be_tried_again_until_it_is_give
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await browser.post("/welcome/test", TEST)
     await end(ctx, disposition.Verdict.RETRY, code=451, response="later")
-    assert "It is tried again." in (await browser.get("/welcome")).text
+    assert "It will be retried." in (await browser.get("/welcome")).text
     await inspection.retry(ctx, [queue_views.Filter(account_id=browser.account_id)])
     await end(ctx, disposition.Verdict.FAILED, code=451, response="later")
     page = (await browser.get("/welcome")).text
     assert "Not delivered to ada@example.net" in page
-    assert "It is tried again." not in page
+    assert "It will be retried." not in page
 
 
 async def test_the_first_test_can_be_told_to_the_built_in_receiver_at_once(
@@ -98,17 +98,17 @@ async def test_the_first_test_can_be_told_to_the_built_in_receiver_at_once(
     here = webhook_rows.URL.removesuffix("/hook")
     served = browser_client.serve(ctx, dataclasses.replace(site, base_url=here))
     async with browser_client.open_browser(ctx, served, browser.user, base_url=here) as newcomer:
-        assert 'name="receiver" value="true" checked' in (await newcomer.get("/welcome")).text
-        sent = await newcomer.post("/welcome/test", {**TEST, "receiver": "true"})
+        assert 'name="use_builtin_endpoint" value="true" checked' in (await newcomer.get("/welcome")).text
+        sent = await newcomer.post("/welcome/test", {**TEST, "use_builtin_endpoint": "true"})
         page = (await newcomer.get("/welcome")).text
     assert browser_client.location_of(sent) == "/welcome"
-    assert "The built-in receiver is the webhook of this account now." in browser_client.notice_of(sent)
+    assert "The built-in endpoint is now the webhook of this account." in browser_client.notice_of(sent)
     webhook = await endpoints.find(ctx, browser.account_id)
     assert webhook is not None
     assert webhook.url.endswith(dev_inbox.WEBHOOK_PATH)
-    assert "The webhook is told as soon as the test has a result." in page
-    assert "make a new secret" in page
-    assert 'name="receiver"' not in page
+    assert "The webhook is sent as soon as the test has a final result." in page
+    assert "create a new secret" in page
+    assert 'name="use_builtin_endpoint"' not in page
     assert "whsec_" not in page
 
 
@@ -122,8 +122,8 @@ async def test_the_tick_of_an_old_page_leaves_a_webhook_as_it_is(ctx: context.Co
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
     before = await endpoints.find(ctx, browser.account_id)
-    sent = await browser.post("/welcome/test", {**TEST, "receiver": "true"})
-    assert browser_client.notice_of(sent) == "A test is on its way to ada@example.net."
+    sent = await browser.post("/welcome/test", {**TEST, "use_builtin_endpoint": "true"})
+    assert browser_client.notice_of(sent) == "Test sent to ada@example.net."
     assert await endpoints.find(ctx, browser.account_id) == before
 
 
@@ -171,7 +171,7 @@ async def test_a_new_webhook_shows_its_secret_once(ctx: context.Context, browser
     assert webhook.url == webhook_rows.URL
     again = (await browser.get("/welcome")).text
     assert secret not in again
-    assert "Results are told to" in again
+    assert "Events are sent to" in again
 
 
 async def test_a_webhook_that_is_there_is_not_replaced(ctx: context.Context, browser: Browser) -> None:
@@ -197,18 +197,18 @@ async def test_the_webhook_of_the_latest_test_is_shown_with_its_answer(
     clock.pass_seconds(1)
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
     page = (await browser.get("/welcome")).text
-    assert "No test was sent since the webhook was made." in page
-    assert "Send a test and watch" in page
+    assert "No test was sent since the webhook was created." in page
+    assert "Send a test for the webhook" in page
     clock.pass_seconds(1)
     await browser.post("/welcome/test", TEST)
-    assert "as soon as the test has a result" in (await browser.get("/welcome")).text
+    assert "as soon as the test has a final result" in (await browser.get("/welcome")).text
     newest = (await sent_tests(ctx, browser.account_id))[0]
     delivery = await webhook_rows.put(
         ctx, browser.account_id, message_id=newest, state=webhook_deliveries.State.SUCCEEDED, ended_at=ctx.clock()
     )
     await webhook_rows.put_attempt(ctx, delivery, 1, status_code=202, response_body=sample_account.HOSTILE)
     page = (await browser.get("/welcome")).text
-    assert "Your receiver answered 202 in 12 ms." in words(page)
+    assert "Your endpoint responded 202 in 12 ms." in words(page)
     assert f'href="/webhook/deliveries/{delivery.id}"' in page
     assert sample_account.HOSTILE not in page
 
@@ -222,7 +222,7 @@ async def test_a_receiver_that_is_away_is_told_of(ctx: context.Context, browser:
     await webhook_rows.put_attempt(
         ctx, delivery, 1, status_code=None, response_body=None, error="the connection was refused"
     )
-    assert "There was no answer: the connection was refused" in words((await browser.get("/welcome")).text)
+    assert "No response: the connection was refused" in words((await browser.get("/welcome")).text)
 
 
 async def test_the_built_in_receiver_is_offered_in_development_only(
@@ -234,10 +234,10 @@ async def test_the_built_in_receiver_is_offered_in_development_only(
     async with browser_client.open_browser(ctx, served, browser.user) as elsewhere:
         page = (await elsewhere.get("/welcome")).text
         await accepted_mail.allow_sending(ctx, browser.account_id)
-        await elsewhere.post("/welcome/test", {**TEST, "receiver": "true"})
+        await elsewhere.post("/welcome/test", {**TEST, "use_builtin_endpoint": "true"})
         asked = (await elsewhere.get("/welcome")).text
     assert await endpoints.find(ctx, browser.account_id) is None
-    assert 'name="receiver"' not in asked
+    assert 'name="use_builtin_endpoint"' not in asked
     assert dev_inbox.WEBHOOK_PATH not in page
     assert 'href="/inbox"' not in page
 
@@ -262,7 +262,7 @@ async def test_who_may_only_look_sees_the_steps_and_no_forms(
 ) -> None:
     await accepted_mail.allow_sending(ctx, reader.account_id)
     page = (await reader.get("/welcome")).text
-    assert "You may look and not change" in page
+    assert "You have read-only access" in page
     assert "/welcome/test" not in page
     assert "/welcome/webhook" not in page
     assert (await reader.post("/welcome/test", TEST)).status_code == 403

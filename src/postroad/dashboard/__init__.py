@@ -1,4 +1,4 @@
-"""Door: pages for a browser. What it does goes through the services that the API uses; pages work without scripts.
+"""The dashboard: pages for a browser, on the same services as the API. Every page works without scripts.
 
-Read `door.py` (what all pages share), `visits.py` (one request of somebody who is logged in), then any page.
+Start with `application.py` (all routes), `requests.py` (an authenticated request), then any page.
 """

@@ -1,4 +1,4 @@
-"""The dashboard as a door: every page in one table, and what they share: the session, refusals, who acts."""
+"""The dashboard application: the routes of all pages, authentication and error pages."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -59,7 +59,7 @@ PAGES: Final[tuple[Callable[[sites.Site], Routes], ...]] = (
 
 
 def routes(site: sites.Site) -> Routes:
-    """Every route of the dashboard; the inbox is there where there is mail to see."""
+    """Every route of the dashboard; the inbox only in development."""
     received = inbox.routes(site, site.mail) if site.mail is not None else ()
     return (*(route for page in PAGES for route in page(site)), *received, *files.routes(site.files))
 

@@ -1,4 +1,4 @@
-"""`/journal`: who did what in the account."""
+"""`/audit-log`: who did what in the account."""
 
 from typing import Final
 
@@ -13,24 +13,24 @@ ROWS: Final = 50
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the journal."""
+    """Which part of the log."""
 
     before: str | None = None
 
 
 async def index(page_request: requests.PageRequest) -> routing.Response:
-    """A part of the journal, newest first."""
+    """A page of the log, newest first."""
     query: Query = page_request.query
     entries = await audit_log.page(page_request.ctx, page_request.account_id, before=query.before, limit=ROWS + 1)
     return page_request.page(
-        "journal.html",
+        "audit_log.html",
         rows=[(entry, audit_log.text(entry)) for entry in entries[:ROWS]],
-        following=entries[ROWS - 1].id if len(entries) > ROWS else None,
+        next_cursor=entries[ROWS - 1].id if len(entries) > ROWS else None,
         is_first=query.before is None,
-        days=page_request.ctx.settings.dashboard.journal_days,
+        days=page_request.ctx.settings.dashboard.audit_log_days,
     )
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """Nothing here can be changed."""
-    return (requests.get(site, "/journal", index, query=Query),)
+    """The log is read-only."""
+    return (requests.get(site, "/audit-log", index, query=Query),)

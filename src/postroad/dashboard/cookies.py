@@ -1,7 +1,7 @@
-"""Cookies of the dashboard: the session, and a sentence for the next page.
+"""The cookies: the session, and a notice for the next page.
 
-Scripts cannot read them, other sites do not send them with what they start, and behind TLS they never travel without it
-(RFC 6265bis; the prefix `__Host-` keeps a neighbouring host from setting one).
+They are HttpOnly and SameSite=Lax, and Secure when the base URL uses TLS (RFC 6265bis; the prefix `__Host-` keeps a
+sibling host from setting one).
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ _PREFIX: Final = "__Host-"
 
 
 def read(headers: routing.Headers, name: str, *, is_secure: bool) -> str | None:
-    """The value of a cookie; one that was sent twice is somebody's trick, and counts as none."""
+    """The value of a cookie; one that is sent twice may be injected, and counts as missing."""
     field = headers.get(b"cookie")
     if field is None:
         return None
@@ -29,7 +29,7 @@ def read(headers: routing.Headers, name: str, *, is_secure: bool) -> str | None:
 
 
 def write(name: str, value: str, *, is_secure: bool, seconds: int) -> tuple[str, str]:
-    """The header field that sets a cookie; no seconds remove it."""
+    """The header field that sets a cookie; 0 seconds remove it."""
     secure = "; Secure" if is_secure else ""
     shown = _name(name, is_secure=is_secure)
     return "Set-Cookie", f"{shown}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
@@ -41,17 +41,17 @@ def remove(name: str, *, is_secure: bool) -> tuple[str, str]:
 
 
 def encode_notice(text: str, kind: str = GOOD) -> str:
-    """A sentence as a cookie can carry it, behind its kind; the mark between the two is escaped in sentences."""
+    """The kind and the escaped text, separated by `!`."""
     return f"{kind}!{parse.quote(text[:NOTICE_CHARACTERS], safe='')}"
 
 
 def decode_notice(value: str) -> str:
-    """The sentence of a cookie, whoever wrote it."""
+    """The text of a notice cookie, which may be forged."""
     return parse.unquote(value.rpartition("!")[2])[:NOTICE_CHARACTERS]
 
 
 def kind_of_notice(value: str) -> str:
-    """Whether what was done is good; a kind that nobody knows is the usual one."""
+    """The kind of a notice; an unknown kind counts as good."""
     kind = value.rpartition("!")[0]
     return kind if kind in KINDS else GOOD
 

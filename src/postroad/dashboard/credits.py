@@ -1,4 +1,4 @@
-"""`/credits`: what is left, and where the rest went."""
+"""`/credits`: the balance and the ledger."""
 
 from typing import Final
 
@@ -13,12 +13,12 @@ from postroad.web import routing
 
 ROWS: Final = 50
 CSV: Final = "text/csv; charset=utf-8"
-# Why credits moved, in the words of the page.
+# The kinds of ledger entries, as the page says them.
 KINDS: Final = {
     ledger.Kind.GRANT: "Credits added",
-    ledger.Kind.RESERVE: "Set aside for a message",
+    ledger.Kind.RESERVE: "Reserved for a message",
     ledger.Kind.SETTLE: "Spent on a message",
-    ledger.Kind.RELEASE: "Given back",
+    ledger.Kind.RELEASE: "Refunded",
 }
 
 
@@ -29,27 +29,27 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def index(page_request: requests.PageRequest) -> routing.Response:
-    """The balances and a part of the ledger."""
+    """The balances and a page of the ledger."""
     query: Query = page_request.query
     entries = await credits.ledger(page_request.ctx, page_request.account_id, query.before, ROWS + 1)
     return page_request.page(
         "credits.html",
         rows=entries[:ROWS],
-        following=entries[ROWS - 1].id if len(entries) > ROWS else None,
+        next_cursor=entries[ROWS - 1].id if len(entries) > ROWS else None,
         is_first=query.before is None,
         kinds=KINDS,
     )
 
 
 async def export_file(page_request: requests.PageRequest) -> routing.Response:
-    """The whole ledger as a file."""
+    """The whole ledger as CSV."""
     parts = ledger_csv.export(page_request.ctx, page_request.account_id)
     disposition = ("Content-Disposition", 'attachment; filename="ledger.csv"')
     return routing.Response(200, parts, headers=(disposition,), content_type=CSV)
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """Nothing here can be changed: whoever runs the service adds credits."""
+    """The page and the export; the operator adds credits."""
     return (
         requests.get(site, "/credits", index, query=Query),
         requests.get(site, "/credits/ledger.csv", export_file),

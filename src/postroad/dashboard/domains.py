@@ -1,4 +1,4 @@
-"""`/domains`: the sender domains of the account, what their DNS should say, and how far their warm-up has come."""
+"""`/domains`: the sender domains of the account, their DNS records and their warm-up."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -18,33 +18,33 @@ from postroad.web import routing
 
 @dataclass(frozen=True, slots=True)
 class RecordGuide:
-    """What a record is for, in plain words, and what happens without it (docs/domains.md)."""
+    """What a record is for, and what happens without it (docs/domains.md)."""
 
     title: str
-    what_for: str
-    without: str
+    description: str
+    if_missing: str
 
 
 RECORD_GUIDES: Final = {
     domain_records.RecordPurpose.DKIM: RecordGuide(
         "DKIM",
-        "Receivers check the signature of your mail by it. It proves that the domain is yours.",
-        "The domain is not verified, and its signatures count for nothing.",
+        "Lets receiving servers verify the signature of your mail, and verifies that the domain is yours.",
+        "The domain is not verified, and its signatures are invalid.",
     ),
     domain_records.RecordPurpose.SPF: RecordGuide(
         "SPF",
-        "Tells receivers that this service may send for the domain.",
-        "Much of your mail ends as spam, or is refused.",
+        "Authorizes this service to send for the domain.",
+        "Much of your mail goes to spam or is rejected.",
     ),
     domain_records.RecordPurpose.RETURN_PATH: RecordGuide(
         "Return path",
-        "Brings bounces that come late back to this service.",
-        "Mail is delivered; late bounces are not noticed.",
+        "Returns asynchronous bounces to this service.",
+        "Mail is delivered, but asynchronous bounces are lost.",
     ),
     domain_records.RecordPurpose.DMARC: RecordGuide(
         "DMARC",
-        "Says what receivers shall do with mail that only pretends to be yours.",
-        "Large receivers trust you less.",
+        "Tells receiving servers what to do with mail that fails authentication.",
+        "Large mailbox providers trust your mail less.",
     ),
 }
 
@@ -57,35 +57,35 @@ class NewDomain(forms.Form, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A domain in the list. `records` is empty before its key was made: nobody has asked DNS yet."""
+    """A domain in the list. `records` is empty until its DKIM key exists: DNS has not been checked."""
 
     domain: stored.Domain
     records: list[domain_checks.RecordStatus]
-    warmth: warmup.View | None
+    warmup_status: warmup.View | None
 
     @property
-    def standing(self) -> str:
-        """How it stands, in a word."""
-        return standing(self.domain)
+    def verification_status(self) -> str:
+        """The verification status."""
+        return verification_status(self.domain)
 
 
-def standing(domain: stored.Domain) -> str:
-    """Whether a domain is proven, in a word."""
+def verification_status(domain: stored.Domain) -> str:
+    """The verification status of a domain."""
     if domain.verified_at is None:
         return "unverified"
     return "verified" if domain.failing_since is None else "failing"
 
 
-def right_of(records: list[domain_checks.RecordStatus]) -> tuple[int, int]:
-    """How many records are as they should be, and of how many; those in the operator's DNS are not the account's."""
+def count_correct(records: list[domain_checks.RecordStatus]) -> tuple[int, int]:
+    """How many of the account's own records are correct, and of how many; managed records do not count."""
     own = [shown for shown in records if not shown.record.managed]
     return sum(shown.state is domain_records.RecordState.OK for shown in own), len(own)
 
 
 async def index(page_request: requests.PageRequest) -> routing.Response:
-    """The list, and the form that begins with a domain."""
+    """The list and the form to add a domain."""
     listed = await lists.page(page_request, domains.of_account, prefix=identifiers.DOMAIN)
-    # Only of those that have a key: making fifty of them would take a quarter of a minute.
+    # Only domains that have a key: generating fifty would take 15 seconds.
     keyed = await domain_keys.existing_records(page_request.ctx, listed.rows)
     rows = [
         Row(
@@ -95,20 +95,18 @@ async def index(page_request: requests.PageRequest) -> routing.Response:
         )
         for domain in listed.rows
     ]
-    return page_request.page("domains.html", rows=rows, right_of=right_of, listed=listed)
+    return page_request.page("domains.html", rows=rows, count_correct=count_correct, listed=listed)
 
 
 async def create(page_request: requests.PageRequest) -> routing.Response:
-    """Register a domain; its page says what to do next."""
+    """Add a domain and open its page."""
     form: NewDomain = page_request.form
     made = await domains.add(page_request.ctx, page_request.account_id, form.name, verified=False)
-    return page_request.redirect(
-        f"/domains/{made.id}", notice=f"{made.name} is registered. Now add its records to DNS."
-    )
+    return page_request.redirect(f"/domains/{made.id}", notice=f"{made.name} added. Now add its DNS records.")
 
 
 async def show(page_request: requests.PageRequest) -> routing.Response:
-    """One domain with all that DNS should say of it."""
+    """A domain with its DNS records."""
     domain = await domains.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
     records = await domain_checks.records(page_request.ctx, domain)
     checked_times = [shown.checked_at for shown in records if shown.checked_at is not None]
@@ -116,51 +114,51 @@ async def show(page_request: requests.PageRequest) -> routing.Response:
     return page_request.page(
         "domain.html",
         domain=domain,
-        standing=standing(domain),
+        verification_status=verification_status(domain),
         records=records,
-        meanings=RECORD_GUIDES,
-        right=right_of(records),
-        asked_at=max(checked_times, default=None),
-        is_watched=page_request.ctx.settings.domains.check_hours > 0,
-        patience_hours=domain_verification.GRACE_PERIOD // times.HOUR,
+        record_guides=RECORD_GUIDES,
+        correct=count_correct(records),
+        last_checked_at=max(checked_times, default=None),
+        is_monitored=page_request.ctx.settings.domains.check_hours > 0,
+        grace_hours=domain_verification.GRACE_PERIOD // times.HOUR,
         calendar=calendar,
         today=next((day for day in calendar or () if day.state is warmup.Step.TODAY), None),
         date_of=date_of,
-        is_warmed_here=page_request.ctx.settings.warmup.enabled,
+        is_warmup_enabled=page_request.ctx.settings.warmup.enabled,
     )
 
 
 async def check(page_request: requests.PageRequest) -> routing.Response:
-    """Ask DNS now."""
+    """Check DNS now."""
     checked = await domain_checks.check_now(page_request.ctx, page_request.account_id, page_request.request.path["id"])
     name = checked.domain.name
     match checked.change:
         case domain_verification.Change.VERIFIED:
-            told, kind = f"{name} is verified: you can send from it.", "good"
+            notice, kind = f"{name} is verified. You can send from it.", "good"
         case domain_verification.Change.LOST:
-            told, kind = f"{name} is not verified any more: its DKIM record is gone from DNS.", "bad"
+            notice, kind = f"{name} is no longer verified: its DKIM record is missing from DNS.", "bad"
         case _:
-            right, all_of_them = right_of(await domain_checks.records(page_request.ctx, checked.domain))
-            told = f"DNS was asked: {right} of {all_of_them} records are as they should be."
-            kind = "good" if right == all_of_them else "warn"
-    return page_request.redirect(f"/domains/{checked.domain.id}", notice=told, kind=kind)
+            correct, total = count_correct(await domain_checks.records(page_request.ctx, checked.domain))
+            notice = f"DNS checked: {correct} of {total} records are correct."
+            kind = "good" if correct == total else "warn"
+    return page_request.redirect(f"/domains/{checked.domain.id}", notice=notice, kind=kind)
 
 
 async def remove(page_request: requests.PageRequest) -> routing.Response:
-    """Forget a domain."""
+    """Remove a domain."""
     domain = await domains.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
     await domains.remove(page_request.ctx, page_request.account_id, domain.id)
-    return page_request.redirect("/domains", notice=f"{domain.name} is removed. Nothing can be sent from it any more.")
+    return page_request.redirect("/domains", notice=f"{domain.name} removed. You can no longer send from it.")
 
 
 def date_of(day: int) -> str:
-    """A day since 1970 as people write it."""
+    """A day since 1970 as a short date."""
     moment = dt.datetime.fromtimestamp(day * times.DAY // times.SECOND, dt.UTC)
     return f"{moment:%b} {moment.day}"
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The pages and what can be done on them."""
+    """The pages and their actions."""
     return (
         requests.get(site, "/domains", index, query=lists.Query),
         requests.post(site, "/domains", create, form=NewDomain),

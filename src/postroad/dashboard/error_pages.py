@@ -1,6 +1,6 @@
-"""Refusals as people see them: a page with the sentence, the request id and a way on; or the log-in, if that lacks.
+"""Error pages: the message, the request id and a link to go on; without a session, a redirect to the login.
 
-Programs get the error object, as everywhere, and so do scripts of ours, which show it where the form is.
+Programs get the error object, and so do our scripts, which show it next to the form.
 """
 
 from collections.abc import Callable
@@ -12,28 +12,28 @@ from postroad.dashboard import login, requests
 from postroad.dashboard import site as sites
 from postroad.web import responses, routing
 
-# A longer address is not one that somebody wants to come back to.
+# Longer addresses are not worth returning to.
 MAX_NEXT_CHARACTERS: Final = 1_000
 _TITLES: Final = {
-    400: "That does not work",
-    401: "That did not work",
-    403: "You may not do that",
-    404: "There is nothing here",
-    405: "There is nothing here",
-    409: "That does not work now",
-    413: "That is too much",
-    429: "Too fast",
-    500: "Something broke on our side",
-    503: "Not available right now",
+    400: "Invalid request",
+    401: "Login failed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Not found",
+    409: "Conflict",
+    413: "Request too large",
+    429: "Too many requests",
+    500: "Internal error",
+    503: "Service unavailable",
 }
-# A form that was refused with one of these has changed nothing, and can be sent again.
+# A form refused with one of these changed nothing and can be submitted again.
 _RESUBMITTABLE: Final = frozenset({400, 401, 409, 413, 429})
-# Where somebody may want to go, by how the refused path begins; the names are those of the menu.
+# The page to return to, by the first segment of the path; the names are those of the menu.
 SECTIONS: Final = {
+    "audit-log": ("/audit-log", "Audit log"),
     "credentials": ("/credentials", "SMTP credentials"),
     "credits": ("/credits", "Credits"),
     "domains": ("/domains", "Domains"),
-    "journal": ("/journal", "Audit log"),
     "keys": ("/keys", "API keys"),
     "login": ("/login", "Log in"),
     "messages": ("/messages", "Messages"),
@@ -50,7 +50,7 @@ SECTIONS: Final = {
 def error_renderer(
     site: sites.Site,
 ) -> Callable[[errors.PostroadError, routing.RefusedRequest], responses.EncodedResponse | None]:
-    """How this dashboard shows refusals."""
+    """The error renderer of this dashboard."""
 
     def render(error: errors.PostroadError, refused: routing.RefusedRequest) -> responses.EncodedResponse | None:
         if not _wants_page(refused.headers):
@@ -58,10 +58,10 @@ def error_renderer(
         if isinstance(error, errors.Unauthorized) and refused.path != b"/login":
             return responses.success(_to_login(site, refused), request_id=refused.request_id)
         values = {
-            "title": _TITLES.get(error.status, "That does not work"),
+            "title": _TITLES.get(error.status, "Request failed"),
             "message": _message(error, refused),
             "section": SECTIONS.get(refused.path.decode("latin-1").removeprefix("/").partition("/")[0]),
-            "can_mend": refused.method == "POST" and error.status in _RESUBMITTABLE,
+            "can_resubmit": refused.method == "POST" and error.status in _RESUBMITTABLE,
             "code": error.code,
             "request_id": refused.request_id,
             "retry_after": error.retry_after,
@@ -82,11 +82,11 @@ def _wants_page(headers: routing.Headers) -> bool:
 
 
 def _message(error: errors.PostroadError, refused: routing.RefusedRequest) -> str:
-    """The sentence; where it was written for programs, another one for people."""
+    """The message; routing errors are worded for API clients and get another one here."""
     if isinstance(error, errors.NotFound) and error.message == routing.UNKNOWN_PATH:
         return "There is no page at this address."
     if isinstance(error, errors.MethodNotAllowed) and refused.method == "GET":
-        return "This address only takes forms, so there is nothing to see at it. Nothing was done."
+        return "This address only accepts form submissions. Nothing was changed."
     return error.message
 
 
@@ -95,9 +95,9 @@ def _to_login(site: sites.Site, refused: routing.RefusedRequest) -> routing.Resp
 
 
 def _login_query(refused: routing.RefusedRequest) -> str:
-    """What the log-in has to know: where to go then, or that a form was not done."""
+    """The page to open after the login, or that a form was not processed."""
     if refused.method not in ("GET", "HEAD"):
-        return "?ended=true"
+        return "?session_expired=true"
     query = f"?{refused.query.decode('latin-1')}" if refused.query else ""
     path = login.local_path(refused.path.decode("latin-1") + query)
     return "" if path == login.HOME or len(path) > MAX_NEXT_CHARACTERS else f"?next={parse.quote(path, safe='/')}"

@@ -1,6 +1,6 @@
-"""The files that pages need: styles, scripts, the icon. All ours but those in `vendor/`, and all served from here.
+"""Static files: styles, scripts and the icon. Third-party files are in `vendor/`.
 
-A file's address has a digest of its content in it, so that browsers may keep it for ever and never show an old one.
+The URL of a file contains a digest of its content, so that browsers can cache it forever.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Every file by its address, and the address of every file by its name."""
+    """The content of each file by URL, and the URL of each file by name."""
 
     addresses: Mapping[str, str]
     contents: Mapping[str, tuple[bytes, str]]
 
 
 def load() -> Files:
-    """Read all files, once."""
+    """Load all files."""
     addresses: dict[str, str] = {}
     contents: dict[str, tuple[bytes, str]] = {}
     for name, file in sorted(_found("", resources.files(__package__).joinpath("assets"))):
@@ -43,7 +43,7 @@ def load() -> Files:
 
 
 def _found(path: str, folder: abc.Traversable) -> Iterator[tuple[str, abc.Traversable]]:
-    """Every file of a folder that pages can ask for, with its name: licences and lists stay inside."""
+    """The files of a folder that are served, by name; licences and manifests are not."""
     for entry in folder.iterdir():
         if entry.is_dir():
             yield from _found(f"{path}{entry.name}/", entry)

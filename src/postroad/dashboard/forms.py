@@ -1,7 +1,7 @@
-"""Forms: the word that every one carries, and whether a request that changes something comes from a page of ours.
+"""Forms and protection against cross-site requests.
 
-Two things are asked, and either would do: a browser says where a request comes from (`Origin`, `Sec-Fetch-Site`), and
-only our own pages know the session's word (docs/decisions/0010-dashboard.md).
+Two independent checks: the browser reports the origin of a request (`Origin`, `Sec-Fetch-Site`), and only our own pages
+know the CSRF token of the session (docs/decisions/0010-dashboard.md).
 """
 
 from typing import Final
@@ -16,18 +16,18 @@ _SAME_ORIGIN: Final = (b"same-origin", b"none")
 
 
 class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What every form holds: the session's word."""
+    """What every form contains: the CSRF token of the session."""
 
-    word: str | None = None
+    csrf_token: str | None = None
 
 
 def refuse_cross_origin(site: sites.Site, headers: routing.Headers) -> None:
-    """Refuse what a page of somebody else has started."""
+    """Refuse a request that another site started."""
     came_from = headers.get(b"sec-fetch-site")
     if came_from is not None and came_from not in _SAME_ORIGIN:
         raise _cross_origin()
     origin = headers.get(b"origin")
-    # A page that tells nobody where it is (Referrer-Policy) sends its forms from the origin `null`, as Fetch has it.
+    # With `Referrer-Policy: no-referrer`, forms are sent with the origin `null` (Fetch standard).
     if origin is None or (origin == b"null" and came_from == b"same-origin"):
         return
     host = (headers.get(b"host") or b"").decode("latin-1").lower()
@@ -36,9 +36,9 @@ def refuse_cross_origin(site: sites.Site, headers: routing.Headers) -> None:
 
 
 def missing_csrf_token() -> errors.Forbidden:
-    """What to say to a form without the session's word."""
-    return errors.Forbidden("this form is not valid any more; open the page again and repeat what you did")
+    """The error for a form without a valid CSRF token."""
+    return errors.Forbidden("this form has expired; reload the page and submit it again")
 
 
 def _cross_origin() -> errors.Forbidden:
-    return errors.Forbidden("this request was started by another site, so nothing was done")
+    return errors.Forbidden("cross-site request refused; nothing was changed")

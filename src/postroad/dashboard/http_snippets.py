@@ -1,14 +1,14 @@
-"""Code that sends a first mail over HTTP, as data: with curl, and with the library of each language.
+"""Snippets that send a first message over HTTP: with curl, and with the client library of each language.
 
-The libraries are in no registry yet, so they are installed from a checkout of the repository beside the reader's
-project. Each text is a whole program. It prints the id of the message, or else what is wrong, and then it fails.
+The libraries are not in any registry yet, so they are installed from a checkout of the repository next to the reader's
+project. Each snippet is a complete program that prints the message id, or prints the error and fails.
 """
 
 from typing import Final
 
 from postroad.dashboard import literals
 
-LIBRARY: Final = "With our library, from a checkout of Postroad."
+LIBRARY: Final = "With the Postroad library, from a checkout."
 
 SOURCES: Final = (
     literals.Source(

@@ -1,7 +1,7 @@
-"""Texts of code with places for values, and how each language writes a value.
+"""Code templates, and how each language writes a string literal.
 
-A value is written as a literal of the text's own language, so that whatever is in it (an address with an apostrophe, a
-host that a browser names) is never taken for code.
+A value is always inserted as a literal of the snippet's language, so that its content (an address with an apostrophe, a
+host name sent by the browser) is never executed as code.
 """
 
 import json
@@ -16,14 +16,14 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_.@+-]+")
 
 
 class _Text(string.Template):
-    """A text with places for values. The languages here use `$`, `%` and braces themselves."""
+    """A template with `@name` placeholders: the languages use `$`, `%` and braces themselves."""
 
     delimiter = "@"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text before its values are in it; `literal` writes a value in its language. `install` brings what it needs."""
+    """A snippet before its values are filled in; `literal` quotes a value, `install` installs the library."""
 
     title: str
     note: str
@@ -32,41 +32,41 @@ class Source:
     install: str = ""
 
     def filled(self, values: Mapping[str, str], pieces: Mapping[str, str]) -> str:
-        """The text with its values as literals, and with what is a piece of it already."""
+        """The code with `values` as literals and `pieces` inserted as they are."""
         written = {name: self.literal(value) for name, value in values.items()}
         return _Text(self.text).substitute(written, **pieces)
 
 
 def shell(value: str) -> str:
-    """A word of a shell."""
+    """A shell word."""
     return shlex.quote(value)
 
 
 def double(value: str) -> str:
-    """A string of Python and of JavaScript."""
+    """A Python or JavaScript string."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def single(value: str) -> str:
-    """A string of PHP and of Ruby; in double quotes both would look for `$x` and `#{x}`."""
+    """A PHP or Ruby string; in double quotes both would interpolate `$x` and `#{x}`."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def go(value: str) -> str:
-    """A string of Go. Byte order marks would be refused as they are, and surrogates as escapes."""
+    """A Go string. Go rejects literal byte order marks, and escaped surrogates."""
     return '"' + "".join(_go_character(one) for one in value) + '"'
 
 
 def java(value: str) -> str:
-    """A string of Java, in ASCII: up to version 17 compilers read files in the encoding of the system.
+    """A Java string in ASCII: up to version 17, compilers read files in the system's encoding.
 
-    It reads escapes of code points before it reads strings, so that of a line break would end the line. JSON has none.
+    Java expands Unicode escapes before it parses strings, so an escaped line break would end the line. JSON has none.
     """
     return json.dumps(value)
 
 
 def dotenv(value: str) -> str:
-    """A value of a .env file."""
+    """A value in a .env file."""
     if _BARE.fullmatch(value):
         return value
     return '"' + re.sub(r'([\\"$])', r"\\\1", value) + '"'

@@ -1,9 +1,8 @@
-"""`/live`: tells a page that something has changed, as server-sent events (HTML standard, section 9.2).
+"""`/live`: notifies open pages of changes, as server-sent events (HTML standard, section 9.2).
 
-A stream looks at the account's pulse once a second and says `changed` when it is another one; the page then asks for
-itself again, as it does when the stream begins: what happened before is not told. The streams of an account in a
-process share one look. A stream ends with the session, with the service, and after some minutes: the browser opens the
-next one by itself.
+A stream reads the account's change fingerprint once a second and sends `changed` when it differs; the page then
+reloads its parts, as it also does when a stream opens. The streams of an account in a process share one read. A stream
+ends with the session, with the service, and after STREAM_SECONDS: the browser then reconnects by itself.
 """
 
 import asyncio
@@ -19,31 +18,31 @@ from postroad.services.accounts import statistics
 from postroad.web import routing
 
 POLL_SECONDS: Final = 1.0
-# Shorter than what most proxies bear, long enough that opening a new one costs nothing.
+# Shorter than the timeout of most proxies, long enough that reconnecting costs little.
 STREAM_SECONDS: Final = 300
-# Open pages of one account, and of all, in a process. Each holds a connection.
+# Open pages of one account and of all accounts, in a process. Each holds a connection.
 STREAMS: Final = quota.Quota("live updates", per_account=20, per_process=500, retry_seconds=10)
-# One person leaves places for the others of the account.
-STREAMS_PER_USER: Final = quota.Quota("live updates of a person", per_account=10, per_process=500, retry_seconds=10)
-# Accounts whose last pulse is kept; beyond it all are forgotten, which costs each a look.
+# So that one user cannot take all streams of the account.
+STREAMS_PER_USER: Final = quota.Quota("live updates of a user", per_account=10, per_process=500, retry_seconds=10)
+# Cached fingerprints; above this the cache is cleared, which costs one read per account.
 MAX_ACCOUNTS: Final = 1_000
 KIND: Final = "text/event-stream"
-# nginx would otherwise collect what is to come at once.
+# Without this, nginx buffers the stream.
 UNBUFFERED: Final = ("X-Accel-Buffering", "no")
 RETRY_FIELD: Final = b"retry: 3000\n\n"
 CHANGED: Final = b"event: changed\ndata:\n\n"
-# A comment with every look. Only by sending something is it noticed that the browser has gone, and its place is free.
+# A comment after every read: only a write reveals that the browser has gone and frees the stream.
 KEEP_ALIVE: Final = b":\n\n"
 
 
 class FingerprintCache:
-    """The last look at each account."""
+    """The latest fingerprint of each account."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[float, bytes]] = {}
 
     async def of(self, ctx: context.Context, account_id: str) -> bytes:
-        """The account's pulse, a second old at the most."""
+        """The fingerprint, at most a second old."""
         seen = self._seen.get(account_id)
         if seen is not None and time.monotonic() - seen[0] < POLL_SECONDS:
             return seen[1]
@@ -70,7 +69,7 @@ async def _stream(page_request: requests.PageRequest, fingerprints: FingerprintC
         quota.acquire(ctx, STREAMS, page_request.account_id),
         quota.acquire(ctx, STREAMS_PER_USER, page_request.user.id),
     ):
-        # Before the page hears that the stream is there: whatever it then reads is not older than this.
+        # Read before the stream opens, so that the page cannot read anything older.
         before = await fingerprints.of(ctx, page_request.account_id)
         yield RETRY_FIELD
         while time.monotonic() < end and not page_request.site.is_stopping():
@@ -79,7 +78,7 @@ async def _stream(page_request: requests.PageRequest, fingerprints: FingerprintC
                 await requests.authenticate(page_request.site, ctx, page_request.request.headers)
                 fingerprint = await fingerprints.of(ctx, page_request.account_id)
             except errors.PostroadError:
-                # The session is over, or the store is away: the browser asks again and is told.
+                # The session ended or the store is unavailable: the browser reconnects and gets the error.
                 return
             yield CHANGED if fingerprint != before else KEEP_ALIVE
             before = fingerprint

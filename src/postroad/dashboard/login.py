@@ -1,4 +1,4 @@
-"""`/login` and `/logout`, where a session begins and ends; `/password/{token}`, where people choose a password."""
+"""`/login` and `/logout`; `/password/{token}`, where people choose a password."""
 
 import contextlib
 import dataclasses
@@ -19,7 +19,7 @@ HOME: Final = "/"
 
 
 class LoginForm(forms.Form, frozen=True, kw_only=True):
-    """Who wants in, and where to afterwards."""
+    """The credentials, and the page to open afterwards."""
 
     email: str
     password: str
@@ -30,10 +30,10 @@ class LoginForm(forms.Form, frozen=True, kw_only=True):
 
 
 class LoginQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where to go after the log-in; whether a form was sent whose session is over."""
+    """The page to open after the login, and whether a form was sent with an expired session."""
 
     next: str | None = None
-    ended: bool | None = None
+    session_expired: bool | None = None
 
 
 class PasswordForm(forms.Form, frozen=True, kw_only=True):
@@ -46,27 +46,27 @@ class PasswordForm(forms.Form, frozen=True, kw_only=True):
 
 
 def local_path(path: str | None) -> str:
-    """A path of this site to go to; whatever could lead elsewhere leads home."""
+    """A path on this site; anything that could lead to another site becomes the home page."""
     if path is None or not path.startswith("/") or path.startswith(("//", "/\\")) or not path.isprintable():
         return HOME
     return path if path.isascii() else HOME
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """What needs no session."""
+    """The routes that need no session, and the logout."""
 
     def page(name: str, request: routing.Request, **values: object) -> routing.Response:
         content = site.pages.render(name, {"request_id": request.id, "problem": None, **values})
         return routing.Response(200, content, headers=site.headers, content_type=sites.HTML)
 
     async def show_login(ctx: context.Context, request: routing.Request) -> routing.Response:
-        following = local_path(request.query.next)
+        next_path = local_path(request.query.next)
         try:
             await requests.authenticate(site, ctx, request.headers)
         except errors.Unauthorized:
-            ended = request.query.ended is True
-            return page("login.html", request, next=following, ended=ended, has_inbox=site.mail is not None)
-        return requests.redirect(request.headers, following)
+            expired = request.query.session_expired is True
+            return page("login.html", request, next=next_path, session_expired=expired, has_inbox=site.mail is not None)
+        return requests.redirect(request.headers, next_path)
 
     async def log_in(ctx: context.Context, request: routing.Request) -> routing.Response:
         form: LoginForm = request.body
@@ -76,7 +76,7 @@ def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
         return requests.redirect(request.headers, local_path(form.next), headers=(cookie,))
 
     async def log_out(page_request: requests.PageRequest) -> routing.Response:
-        # Whether the store can be written or not: this browser has no session any more.
+        # Even if the store cannot be written, this browser loses its session.
         with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
             await sessions.end(page_request.ctx, page_request.request.caller, page_request.session)
         gone = cookies.remove(cookies.SESSION, is_secure=site.is_secure)

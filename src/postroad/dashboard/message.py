@@ -1,4 +1,4 @@
-"""`/messages/{id}`: one message, what became of it for each recipient and why, and what is in it."""
+"""`/messages/{id}`: one message with its timeline, recipients, attempts, content and webhook deliveries."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,17 +12,18 @@ from postroad.services import context
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import inspection
 from postroad.services.webhooks import delivery_log
-from postroad.storage import async_bounces, attempts, queue_views, recipients
+from postroad.storage import async_bounces as stored_async_bounces
+from postroad.storage import attempts, queue_views, recipients
 from postroad.web import routing
 
-# A message has at most 50 recipients, each with an event or two; further ones are in the log.
+# A message has at most 50 recipients with one or two events each; the webhook log has the rest.
 MAX_DELIVERIES: Final = 100
-# More than this many recipients are folded, so that the page can be surveyed.
+# With more recipients than this, they are collapsed.
 MAX_EXPANDED_RECIPIENTS: Final = 3
 BILLING_LABELS: Final = {
     mail.BillingStatus.RESERVED: "reserved until the results are final",
     mail.BillingStatus.SETTLED: "spent",
-    mail.BillingStatus.RELEASED: "given back",
+    mail.BillingStatus.RELEASED: "refunded",
 }
 
 
@@ -34,77 +35,77 @@ class Retry(forms.Form, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class RecipientView:
-    """One recipient: its line in the queue while it has one, what was tried, and what came back later."""
+    """One recipient: its queue entry while it has one, its attempts, and its asynchronous bounces."""
 
     recipient: recipients.Recipient
-    line: inspection.QueueEntry | None
+    queue_entry: inspection.QueueEntry | None
     attempts: list[attempts.Attempt]
-    late_bounces: list[async_bounces.LateBounce]
+    async_bounces: list[stored_async_bounces.AsyncBounce]
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it could be tried now."""
-        return self.line is not None and self.line.waiting.state == queue_views.WAITING
+        """Whether it can be retried now."""
+        return self.queue_entry is not None and self.queue_entry.waiting.state == queue_views.WAITING
 
     @property
     def rank(self) -> int:
-        """What went wrong comes first, then what is on its way, then what was delivered."""
-        if self.late_bounces or self.recipient.status in {mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED}:
+        """Sort order: failures first, then queued, then delivered."""
+        if self.async_bounces or self.recipient.status in {mail.RecipientStatus.BOUNCED, mail.RecipientStatus.FAILED}:
             return 0
         return 2 if self.recipient.status in mail.FINAL else 1
 
     @property
     def explanation(self) -> str:
-        """In plain words what the last attempt has come to."""
+        """What the result of the last attempt means."""
         return disposition.explain(self.attempts[-1].reason) if self.attempts else ""
 
 
 async def show(page_request: requests.PageRequest) -> routing.Response:
-    """Everything that is known of a message."""
+    """The page."""
     query: previews.Query = page_request.query
     ctx, account_id, message_id = page_request.ctx, page_request.account_id, page_request.request.path["id"]
     found = await messages.details(ctx, account_id, message_id)
     queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
-    told = await delivery_log.page(ctx, account_id, message_id=message_id, limit=MAX_DELIVERIES)
-    courses = [_recipient_view(found, one, queue_entries.get(one.id)) for one in found.recipients]
-    courses.sort(key=lambda view: view.rank)
-    can_retry = sum(view.is_waiting for view in courses)
+    deliveries = await delivery_log.page(ctx, account_id, message_id=message_id, limit=MAX_DELIVERIES)
+    recipient_views = [_recipient_view(found, one, queue_entries.get(one.id)) for one in found.recipients]
+    recipient_views.sort(key=lambda view: view.rank)
+    can_retry = sum(view.is_waiting for view in recipient_views)
     return page_request.page(
         "message.html",
         found=found,
         message=found.message,
-        courses=courses,
+        recipient_views=recipient_views,
         can_retry=can_retry,
-        are_open=len(courses) <= MAX_EXPANDED_RECIPIENTS,
-        are_waiting_open=can_retry <= MAX_EXPANDED_RECIPIENTS,
-        timeline=timelines.build(found, [line.waiting for line in queue_entries.values()], told),
-        told=told,
+        are_expanded=len(recipient_views) <= MAX_EXPANDED_RECIPIENTS,
+        are_waiting_expanded=can_retry <= MAX_EXPANDED_RECIPIENTS,
+        timeline=timelines.build(found, [entry.waiting for entry in queue_entries.values()], deliveries),
+        deliveries=deliveries,
         names={one.id: one.email for one in found.recipients},
-        # Who watches a message that has ended would ask for all of it again with every other result of the account.
-        is_live=bool(queue_entries) or any(entry.status == "pending" for entry in told),
+        # A page of a final message would otherwise reload with every other result of the account.
+        is_live=bool(queue_entries) or any(entry.status == "pending" for entry in deliveries),
         shown=await _shown(page_request, message_id, query.view),
-        came=timelines.SOURCE_LABELS,
-        billed=BILLING_LABELS,
+        source_labels=timelines.SOURCE_LABELS,
+        billing_labels=BILLING_LABELS,
         faults=disposition.FAULT_LABELS,
         explain=disposition.explain,
     )
 
 
 def _recipient_view(
-    found: messages.Details, recipient: recipients.Recipient, line: inspection.QueueEntry | None
+    found: messages.Details, recipient: recipients.Recipient, queue_entry: inspection.QueueEntry | None
 ) -> RecipientView:
     return RecipientView(
         recipient,
-        line,
+        queue_entry,
         [one for one in found.attempts if one.recipient_id == recipient.id],
-        [one for one in found.late_bounces if one.recipient_id == recipient.id],
+        [one for one in found.async_bounces if one.recipient_id == recipient.id],
     )
 
 
 async def _shown(
     page_request: requests.PageRequest, message_id: str, view: previews.View | None
 ) -> previews.PreviewPage | None:
-    """What is in the message; None when its body is not kept any more, and for scripts that only look for results."""
+    """The content; None if it was deleted, and for scripts that only refresh results."""
     if page_request.request.headers.get(requests.REFRESH_HEADER) is not None:
         return None
     try:
@@ -115,16 +116,16 @@ async def _shown(
 
 
 async def retry(page_request: requests.PageRequest) -> routing.Response:
-    """Try what waits now."""
+    """Retry now."""
     form: Retry = page_request.form
     message_id = page_request.request.path["id"]
     done = await inspection.retry_of_account(page_request.ctx, page_request.account_id, message_id, form.recipient_id)
-    counted = "1 recipient is" if done.changed == 1 else f"{done.changed} recipients are"
-    return page_request.redirect(f"/messages/{message_id}", notice=f"{counted} tried now.")
+    counted = "1 recipient" if done.changed == 1 else f"{done.changed} recipients"
+    return page_request.redirect(f"/messages/{message_id}", notice=f"Retrying {counted} now.")
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The page, and trying again."""
+    """The page and the retry."""
     return (
         requests.get(site, "/messages/{id}", show, query=previews.Query),
         requests.post(site, "/messages/{id}/retry", retry, form=Retry),

@@ -1,4 +1,4 @@
-"""`/messages`: the account's mail, newest first, found by the words of the search box (model/search_query.py)."""
+"""`/messages`: the messages of the account, newest first, with search (model/search_query.py)."""
 
 import dataclasses
 from typing import Final
@@ -15,19 +15,19 @@ from postroad.web import routing
 
 PATH: Final = "/messages"
 ROWS: Final = 50
-# The periods that are one click away; all others are written into the box.
+# The periods that have a button; others are typed into the search box.
 PERIODS: Final = (("24h", "24 hours"), ("7d", "7 days"))
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to look for, and where the part begins."""
+    """The search text and the cursor."""
 
     search: str | None = None
     cursor: str | None = None
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """A filter that is one click away."""
+    """A filter button."""
 
     text: str
     path: str
@@ -35,7 +35,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 async def index(page_request: requests.PageRequest) -> routing.Response:
-    """A part of what the words find, or what is wrong with them."""
+    """A page of results, or what is wrong with the search."""
     query: Query = page_request.query
     text = (query.search or "").strip()
     try:
@@ -64,21 +64,21 @@ def _page(
         parts=(text[: problem.start], text[problem.start : problem.end], text[problem.end :]) if problem else (),
         choices={"Status": _statuses(query), "Accepted": _periods(query)},
         is_first=asked.cursor is None,
-        following=path_of(text, found.next_cursor) if found and found.next_cursor else "",
+        next_url=path_of(text, found.next_cursor) if found and found.next_cursor else "",
         wider=path_of(search_query.format(dataclasses.replace(query, after=None, before=None, status=None))),
         examples=[(name, finds, example, path_of(example)) for name, finds, example in search_query.HELP],
-        most_characters=search_query.MAX_CHARACTERS,
+        max_characters=search_query.MAX_CHARACTERS,
     )
 
 
 def path_of(text: str, cursor: str | None = None) -> str:
-    """Where a search is found."""
+    """The URL of a search."""
     wanted = {name: value for name, value in (("search", text), ("cursor", cursor)) if value}
     return f"{PATH}?{parse.urlencode(wanted)}" if wanted else PATH
 
 
 def _statuses(query: search_query.Query) -> list[Choice]:
-    """The same search for messages in every state, and in each."""
+    """The same search with any status, and with each one."""
     everything = _choice("All", query, dataclasses.replace(query, status=None))
     return [
         everything,
@@ -99,5 +99,5 @@ def _choice(text: str, query: search_query.Query, changed: search_query.Query) -
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The list; there is nothing to change on it."""
+    """The list."""
     return (requests.get(site, PATH, index, query=Query),)

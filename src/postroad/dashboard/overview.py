@@ -1,4 +1,4 @@
-"""`/`: how the account's mail stands. It comes from what was counted, so much mail takes no longer than little."""
+"""`/`: the overview. It reads counters, so its cost does not depend on the amount of mail."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from postroad.dashboard import site as sites
 from postroad.model import times
 from postroad.model.bounces import disposition
 from postroad.services import context
-from postroad.services.acceptance import test_message
+from postroad.services.acceptance import send_test
 from postroad.services.accounts import registry as accounts
 from postroad.services.accounts import statistics
 from postroad.services.messages import lookup as messages
@@ -23,7 +23,7 @@ PERIODS: Final = {
     statistics.Period.WEEK: "7 days",
     statistics.Period.MONTH: "30 days",
 }
-# Enough to find one that was tried, while new ones come in.
+# Enough to include one that was attempted.
 MAX_DELIVERIES: Final = 20
 PROVIDERS: Final = {
     "google": "Google",
@@ -31,22 +31,22 @@ PROVIDERS: Final = {
     "yahoo": "Yahoo",
     "apple": "Apple",
     "smarthost": "Smarthost",
-    "others": "All others",
+    "others": "Others",
 }
-# What is beyond the last line still has to be seen; what is far beyond it must not push the lines together.
+# Room above the suspension line, bounded so that an extreme value does not squeeze the lines together.
 METER_HEADROOM: Final = 1.25
 METER_MAX_RATIO: Final = 2
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far back."""
+    """The period."""
 
     period: statistics.Period | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure. `change` is against the period before, and `tone` says whether that is good; both may be empty."""
+    """A figure. `change` compares with the previous period, `tone` says whether it is good; both may be empty."""
 
     label: str
     figure: str
@@ -57,7 +57,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Series to draw: a name, a colour and the values of each."""
+    """Series with name, colour and values."""
 
     name: str
     series: tuple[tuple[str, str, list[int]], ...]
@@ -65,7 +65,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """A share between nothing and too much, in percent; the places are where it stands on the meter."""
+    """A percentage with its warning and suspension thresholds."""
 
     name: str
     counted: int
@@ -73,14 +73,14 @@ class Meter:
     warn: float
     suspend: float
 
-    def place(self, percent: float) -> float:
-        """Where a share is drawn, in percent of the width."""
+    def position(self, percent: float) -> float:
+        """The position of a percentage, in percent of the width."""
         end = METER_HEADROOM * max(self.suspend, min(self.percent, METER_MAX_RATIO * self.suspend))
         return round(min(100.0, 100 * percent / end), 2)
 
     @property
     def level(self) -> str:
-        """How the share stands, as a word."""
+        """The colour of the meter."""
         if self.percent >= self.suspend:
             return "bad"
         return "warn" if self.percent >= self.warn else "good"
@@ -92,24 +92,24 @@ async def show(page_request: requests.PageRequest) -> routing.Response:
     ctx, account_id = page_request.ctx, page_request.account_id
     found = await statistics.overview(ctx, account_id, query.period or statistics.Period.WEEK)
     guard = await accounts.sending(ctx, page_request.account)
-    sender = await test_message.default_sender(ctx, account_id)
+    sender = await send_test.default_sender(ctx, account_id)
     facts = attention.AlertFacts(
         account=page_request.account,
         guard=guard,
         cooldown_hours=ctx.settings.bounce_guard.cooldown_hours,
         sender=sender,
         daily_recipients=_daily_recipients(found),
-        told=await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES),
+        deliveries=await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES),
     )
     has_sent = await _has_sent(page_request, found)
     return page_request.page(
         "overview.html",
         found=found,
         periods=PERIODS,
-        matters=attention.matters(facts),
+        alerts=attention.alerts(facts),
         sender=sender,
         has_sent=has_sent,
-        offers_receiver=not has_sent and await welcome.offers_receiver(page_request),
+        offers_builtin_endpoint=not has_sent and await welcome.offers_builtin_endpoint(page_request),
         tiles=_tiles(found, page_request.account.available),
         charts=_charts(found.series),
         days=_days(found),
@@ -117,7 +117,7 @@ async def show(page_request: requests.PageRequest) -> routing.Response:
         guard=guard,
         meters=_meters(guard),
         names=PROVIDERS,
-        least_results=statistics.MIN_RESULTS,
+        min_results=statistics.MIN_RESULTS,
         faults=disposition.FAULT_LABELS,
     )
 
@@ -142,7 +142,7 @@ def _tiles(found: statistics.Overview, credits_left: int) -> list[Tile]:
         _rate("Delivered", "delivered", now, before),
         _rate("Bounced", "bounced", now, before),
         _rate("Failed", "failed", now, before),
-        Tile("On their way", f"{found.queued:,}", "recipient" if found.queued == 1 else "recipients"),
+        Tile("Queued", f"{found.queued:,}", "recipient" if found.queued == 1 else "recipients"),
         Tile("Credits left", f"{credits_left:,}", "one per recipient"),
     ]
 
@@ -152,7 +152,7 @@ def _to(recipients: int) -> str:
 
 
 def _growth(now: int, before: int) -> tuple[str, str]:
-    """By how much there is more; more mail is neither good nor bad."""
+    """The change in percent, without a tone: more mail is neither good nor bad."""
     if not before or now == before:
         return "", ""
     return f"{100 * (now - before) / before:+,.0f} %".replace("-", "\N{MINUS SIGN}"), ""
@@ -183,7 +183,7 @@ def _share(totals: statistics.Totals, name: str) -> float | None:
 
 
 def _days(found: statistics.Overview) -> list[str]:
-    """The dates of buckets that are days. They are days of UTC: in another time they would begin on the day before."""
+    """The dates of daily buckets, in UTC: local time could show the day before."""
     is_daily = statistics.SHAPES[found.period].hours == times.DAY // times.HOUR
     return [times.to_wire(start)[:10] for start in found.series.starts] if is_daily else []
 
@@ -207,7 +207,7 @@ def _meters(guard: accounts.Sending) -> Sequence[Meter]:
     if guard.state == "off":
         return ()
     return (
-        Meter("No such address", guard.bounces, guard.bounce_percent, guard.warn_percent, guard.suspend_percent),
+        Meter("Unknown addresses", guard.bounces, guard.bounce_percent, guard.warn_percent, guard.suspend_percent),
         Meter(
             "Complaints",
             guard.complaints,
@@ -219,5 +219,5 @@ def _meters(guard: accounts.Sending) -> Sequence[Meter]:
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The page; there is nothing to change on it."""
+    """The page."""
     return (requests.get(site, "/", show, query=Query),)

@@ -1,7 +1,7 @@
-"""What is in a message, for its page and for that of the inbox: the views, the frame's document, and the downloads.
+"""The content of a message, for its page and for the inbox: the views, the HTML document of the frame, the downloads.
 
-Nothing of a stranger's message becomes part of a page of ours but as text. Its HTML is a document of its own under its
-own policy, for a sandboxed frame, and its files are only ever saved (services/messages/previews.py).
+Untrusted content enters our pages only as text. Its HTML is a separate document with its own policy, for a sandboxed
+frame, and attachments are only downloaded (services/messages/previews.py).
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from postroad.services.messages import lookup as messages
 from postroad.web import routing
 
 EML: Final = "message/rfc822"
-# No message has more parts than this many digits can count.
+# More digits than the number of parts of any message has.
 INDEX_DIGITS: Final = 4
-# Gives the bytes of the message that a request names, or refuses.
+# Reads the message that a request names, or raises.
 Source = Callable[[requests.PageRequest], Awaitable[bytes]]
 
 
 class View(StrEnum):
-    """The ways to look at a message."""
+    """The views of a message."""
 
     HTML = "html"
     TEXT = "text"
@@ -45,7 +45,7 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class PreviewPage:
-    """A message in one view; `source` is there in that view only. `path` is where its parts are found."""
+    """A message in one view; `source` is set in that view only. `path` is the URL of its parts."""
 
     path: str
     views: list[tuple[View, str]]
@@ -55,9 +55,9 @@ class PreviewPage:
 
 
 async def preview_page(path: str, raw: bytes, wanted: View | None) -> PreviewPage:
-    """Look into a message; a view that it does not have gives way to the first that it has."""
+    """Parse a message for a view; if it lacks the wanted view, the first available one is shown."""
     is_large = len(raw) > previews.LARGE_OCTETS
-    # Others wait for the event loop meanwhile.
+    # In a thread, so that it does not block the event loop.
     preview = await asyncio.to_thread(previews.of_bytes, raw) if is_large else previews.of_bytes(raw)
     views = _views(preview)
     view = wanted if wanted in dict(views) else views[0][0]
@@ -76,7 +76,7 @@ def _views(preview: previews.Preview) -> list[tuple[View, str]]:
 
 
 def parts(site: sites.Site, path: str, source: Source) -> tuple[routing.Route[context.Context], ...]:
-    """The frame's document, the whole message and its files, below the page at `path`."""
+    """The routes below `path`: the HTML document of the frame, the message and its attachments."""
 
     async def show_html(page_request: requests.PageRequest) -> routing.Response:
         async def read() -> previews.Download:
@@ -89,7 +89,7 @@ def parts(site: sites.Site, path: str, source: Source) -> tuple[routing.Route[co
 
     async def save_message(page_request: requests.PageRequest) -> routing.Response:
         async def read() -> previews.Download:
-            # Once the id is found, it is letters and digits.
+            # An id that was found consists of letters and digits.
             return previews.Download(f"{page_request.request.path['id']}.eml", EML, await source(page_request))
 
         begun = await downloads.begin(page_request.ctx, page_request.account_id, read)
@@ -117,7 +117,7 @@ def _answer(begun: downloads.StartedDownload, headers: requests.Headers) -> rout
 
 def _index(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= INDEX_DIGITS):
-        raise errors.NotFound("there is no such attachment in this message")
+        raise errors.NotFound("no such attachment in this message")
     return int(text)
 
 
@@ -126,5 +126,5 @@ async def _of_account(page_request: requests.PageRequest) -> bytes:
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """What is in messages of the account."""
+    """The content of the account's messages."""
     return parts(site, "/messages/{id}", _of_account)

@@ -1,4 +1,4 @@
-"""`/profile`: one's own password, and a token for the API."""
+"""`/profile`: the user's own password, and an API token."""
 
 from postroad import errors
 from postroad.dashboard import forms, requests
@@ -9,7 +9,7 @@ from postroad.web import routing
 
 
 class PasswordChange(forms.Form, frozen=True, kw_only=True):
-    """The password that was, and the one that is to be."""
+    """The current and the new password."""
 
     current_password: str
     new_password: str
@@ -19,18 +19,18 @@ class PasswordChange(forms.Form, frozen=True, kw_only=True):
 
 
 async def show(page_request: requests.PageRequest) -> routing.Response:
-    """Who one is."""
+    """The page."""
     return page_request.page("profile.html", token=None, expires_at=None)
 
 
 async def make_token(page_request: requests.PageRequest) -> routing.Response:
-    """A token for `/v1`, shown once; it dies by itself, and with everything else that ends one's sessions."""
+    """Create a token for `/v1` and show it once; it expires, and ends with the user's sessions."""
     issued = await authentication.issue_api_token(page_request.ctx, page_request.user)
     return page_request.page("profile.html", status=201, token=issued.token, expires_at=issued.expires_at)
 
 
 async def change_password(page_request: requests.PageRequest) -> routing.Response:
-    """A new password; every other session ends, this one goes on."""
+    """Change the password; every other session ends."""
     form: PasswordChange = page_request.form
     try:
         changed = await authentication.change_password(
@@ -41,18 +41,18 @@ async def change_password(page_request: requests.PageRequest) -> routing.Respons
             client_address=page_request.request.client_address,
         )
     except errors.Unauthorized as problem:
-        # Who it is is beyond doubt here: to the log-in is not the way.
+        # The user is authenticated, so do not redirect to the login.
         raise errors.InvalidRequest(problem.message) from None
     cookie = requests.session_cookie(
         page_request.ctx, page_request.site, sessions.begin(page_request.ctx, changed.user)
     )
     return page_request.redirect(
-        "/profile", notice="Your password is changed. You are logged out everywhere else.", headers=(cookie,)
+        "/profile", notice="Password changed. You are signed out everywhere else.", headers=(cookie,)
     )
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The page and what can be done on it; both belong to everybody, whatever their role."""
+    """The page and its actions, for every role."""
     return (
         requests.get(site, "/profile", show),
         requests.post(site, "/profile/token", make_token, permission=requests.VIEW),

@@ -1,7 +1,7 @@
-"""From a page's name and its values to HTML: Jinja with everything escaped, and the few words that pages share.
+"""Renders pages: Jinja with autoescape, and the filters that pages share.
 
-Nothing here trusts a value. Text of others (subjects, replies, names) goes through `plain`, which makes visible what
-would otherwise hide or turn the text around it: control characters and the marks that change the direction of writing.
+No value is trusted. External text (subjects, replies, names) goes through `plain`, which makes control characters and
+bidirectional marks visible.
 """
 
 import re
@@ -18,17 +18,18 @@ from postroad.model import times
 _HIDDEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
+_ABOUT_FIELD: Final = re.compile(r"[a-z_]+(\[\d+\])?: ")
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _KIBIBYTE: Final = 1_024
 _UNITS: Final = ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second"))
 
 
 class Pages:
-    """The pages of the dashboard, read once and kept."""
+    """The templates of all pages, loaded once."""
 
     def __init__(self, address: Callable[[str], str]) -> None:
         self._environment = jinja2.Environment(
-            # Read at once: whoever replaces the files does not change a service that runs.
+            # Loaded at startup: replacing the files does not change a running service.
             loader=jinja2.DictLoader(dict(_sources("", resources.files(__package__).joinpath("pages")))),
             autoescape=True,
             undefined=jinja2.StrictUndefined,
@@ -41,12 +42,12 @@ class Pages:
         self._environment.filters.update(FILTERS)
 
     def render(self, name: str, values: Mapping[str, Any]) -> bytes:
-        """A page as it is sent."""
+        """A rendered page."""
         return self._environment.get_template(name).render(values).encode()
 
     @property
     def names(self) -> list[str]:
-        """Every page and part that there is."""
+        """The names of all templates."""
         return self._environment.list_templates()
 
 
@@ -59,12 +60,12 @@ def _sources(path: str, folder: abc.Traversable) -> Iterator[tuple[str, str]]:
 
 
 def plain(text: object) -> str:
-    """Text of others: what cannot be seen is shown as a sign."""
+    """External text with invisible characters replaced by U+FFFD."""
     return _HIDDEN.sub("\ufffd", str(text))
 
 
 def when(moment: int | None) -> markupsafe.Markup:
-    """A moment as people write it, in UTC; a script shows it in the time of whoever reads it."""
+    """A time in UTC, which a script replaces by the reader's local time."""
     if moment is None:
         return markupsafe.Markup('<span class="quiet">never</span>')
     wire = times.to_wire(moment)
@@ -74,15 +75,15 @@ def when(moment: int | None) -> markupsafe.Markup:
     )
 
 
-def since(moment: int, now: int) -> str:
-    """How long ago, roughly; or how long until then."""
+def relative_time(moment: int, now: int) -> str:
+    """Roughly how long ago, or in how long."""
     seconds = (now - moment) // times.SECOND
-    text = span(abs(seconds))
+    text = duration(abs(seconds))
     return f"{text} ago" if seconds >= 0 else f"in {text}"
 
 
-def span(seconds: float) -> str:
-    """So many seconds, in the largest unit that fits."""
+def duration(seconds: float) -> str:
+    """A duration in the largest unit that fits."""
     for size, name in _UNITS:
         if seconds >= size:
             count = int(seconds // size)
@@ -91,12 +92,12 @@ def span(seconds: float) -> str:
 
 
 def number(value: int) -> str:
-    """A whole number that can be read."""
+    """A number with thousands separators."""
     return f"{value:,}"
 
 
 def size(value: int) -> str:
-    """So many bytes."""
+    """A size in bytes, KiB, MiB or GiB."""
     if value < _KIBIBYTE:
         return f"{value} B"
     for unit in ("KiB", "MiB", "GiB"):
@@ -108,30 +109,42 @@ def size(value: int) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """A part of a whole; of nothing there is no part."""
+    """A percentage; "none" of a total of zero."""
     if whole == 0:
         return "none"
     return f"{100 * part / whole:.1f} %" if 0 < part < whole else f"{100 * part // whole} %"
 
 
 def milliseconds(microseconds: int) -> str:
-    """A short time."""
+    """A short duration in milliseconds or seconds."""
     return f"{microseconds / 1_000:,.0f} ms" if microseconds < times.SECOND else f"{microseconds / times.SECOND:,.1f} s"
 
 
-def words(name: str) -> str:
-    """A name of ours as people say it."""
+def humanize(name: str) -> str:
+    """An identifier with spaces."""
     return name.replace("_", " ")
+
+
+def sentence(text: str) -> str:
+    """A text with a capital letter and a full stop."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def error_sentence(text: str) -> str:
+    """An error message as a sentence, unless it begins with the name of a form field."""
+    return text if _ABOUT_FIELD.match(text) else sentence(text)
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "plain": plain,
     "when": when,
-    "since": since,
-    "span": span,
+    "relative_time": relative_time,
+    "duration": duration,
     "number": number,
     "size": size,
     "percent": percent,
     "milliseconds": milliseconds,
-    "words": words,
+    "humanize": humanize,
+    "sentence": sentence,
+    "error_sentence": error_sentence,
 }

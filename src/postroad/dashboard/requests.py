@@ -1,7 +1,7 @@
-"""One request of somebody who is logged in: who they are, what they asked, and the ways to answer.
+"""An authenticated request: who sent it, what it asks for, and how to respond.
 
-`look` and `change` make the routes of pages. A change is refused unless it comes from a page of ours and
-carries the session's word: no handler has to think of it, and none can forget it.
+`get` and `post` build the routes of pages. Every `post` is refused unless it comes from this origin and carries the
+CSRF token of the session, so no handler can forget the check.
 """
 
 import dataclasses
@@ -23,16 +23,16 @@ from postroad.web import routing
 
 TAG: Final = "Dashboard"
 VIEW: Final = caller.Permission.VIEW
-# Scripts of ours send this field with a form: they want a refusal as JSON and are told where to go in `Go-To`.
+# Our scripts send this field with a form: they get errors as JSON, and redirects in `Go-To`.
 SCRIPTED_FORM_HEADER: Final = b"x-enhanced"
-# And this one with what they ask for to bring an open page up to date.
+# And this one when they refresh an open page.
 REFRESH_HEADER: Final = b"x-refreshed"
 Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request of somebody who is logged in. `ctx` acts for them."""
+    """An authenticated request. `ctx` acts for its user."""
 
     site: sites.Site
     ctx: context.Context
@@ -43,44 +43,44 @@ class PageRequest:
 
     @property
     def account_id(self) -> str:
-        """The account that everything of this request belongs to."""
+        """The account of the user."""
         return self.request.caller.account_id
 
     @property
     def form(self) -> Any:  # noqa: ANN401 - the route's own Struct
-        """What was filled in."""
+        """The submitted form."""
         return self.request.body
 
     @property
     def query(self) -> Any:  # noqa: ANN401 - the route's own Struct
-        """What the address asks for."""
+        """The query parameters."""
         return self.request.query
 
     @property
     def base_url(self) -> str:
-        """Where applications reach the service: as the settings say, else as this browser does."""
+        """The public address of the service: from the settings, else the one this browser uses."""
         host = (self.request.headers.get(b"host") or b"").decode("latin-1")
         return self.site.base_url or f"http://{host}"
 
     def may(self, permission: caller.Permission) -> bool:
-        """Whether this person has a right."""
+        """Whether the user has a permission."""
         return permission in self.request.caller.permissions
 
     def page(self, name: str, *, status: int = 200, **values: Any) -> routing.Response:
-        """A page around these values; no browser keeps it."""
+        """Render a page; it is not cached."""
         notice = self._notice()
         content = self.site.pages.render(name, {**self._common_values(notice), **values})
         headers = (*self.site.headers, *self._cookies(notice))
         return routing.Response(status, content, headers=headers, content_type=sites.HTML)
 
     def redirect(self, path: str, *, notice: str, kind: str = cookies.GOOD, headers: Headers = ()) -> routing.Response:
-        """Go to another page, which says what was done; `kind` is one of `cookies.KINDS`."""
+        """Redirect to a page that shows `notice`; `kind` is one of `cookies.KINDS`."""
         seconds, value = cookies.NOTICE_SECONDS, cookies.encode_notice(notice, kind)
-        told = cookies.write(cookies.NOTICE, value, is_secure=self.site.is_secure, seconds=seconds)
-        return redirect(self.request.headers, path, headers=(told, *headers))
+        notice_cookie = cookies.write(cookies.NOTICE, value, is_secure=self.site.is_secure, seconds=seconds)
+        return redirect(self.request.headers, path, headers=(notice_cookie, *headers))
 
     def _notice(self) -> str | None:
-        """What was done just now: for whoever opens the next page, not for one that brings itself up to date."""
+        """The notice of the previous action. A page that refreshes itself leaves it for the next page."""
         if self.request.headers.get(REFRESH_HEADER) is not None:
             return None
         return cookies.read(self.request.headers, cookies.NOTICE, is_secure=self.site.is_secure)
@@ -91,7 +91,7 @@ class PageRequest:
             "account": self.account,
             "may_change": self.may(caller.Permission.CHANGE),
             "may_manage": self.may(caller.Permission.MANAGE),
-            "word": sessions.csrf_token(self.ctx, self.session),
+            "csrf_token": sessions.csrf_token(self.ctx, self.session),
             "has_inbox": self.site.mail is not None,
             "notice": None if notice is None else cookies.decode_notice(notice),
             "notice_kind": cookies.kind_of_notice(notice or ""),
@@ -104,7 +104,7 @@ class PageRequest:
     def _cookies(self, notice: str | None) -> Headers:
         is_secure = self.site.is_secure
         fields = [] if notice is None else [cookies.remove(cookies.NOTICE, is_secure=is_secure)]
-        # A page that brings itself up to date is nobody at work.
+        # A page that refreshes itself does not extend the session.
         is_refreshed = self.request.headers.get(REFRESH_HEADER) is not None
         renewed = None if is_refreshed else sessions.renewed(self.ctx, self.session)
         if renewed is not None:
@@ -116,14 +116,14 @@ Handler = Callable[[PageRequest], Awaitable[routing.Response]]
 
 
 def redirect(asked: routing.Headers, path: str, *, headers: Headers = ()) -> routing.Response:
-    """Send a browser to another page; a script of ours is told instead, because it could not see where it was sent."""
+    """Redirect. Our scripts get a `Go-To` field instead, because `fetch` hides the target of a redirect."""
     if asked.get(SCRIPTED_FORM_HEADER) is not None:
         return routing.Response(204, headers=(("Go-To", path), *headers))
     return routing.Response(303, headers=(("Location", path), *headers))
 
 
 def session_cookie(ctx: context.Context, site: sites.Site, session: sessions.Session) -> tuple[str, str]:
-    """The header field that hands somebody their session."""
+    """The header field that sets the session cookie."""
     seconds = max(0, session.claims.exp - ctx.clock() // times.SECOND)
     return cookies.write(cookies.SESSION, session.token, is_secure=site.is_secure, seconds=seconds)
 
@@ -131,7 +131,7 @@ def session_cookie(ctx: context.Context, site: sites.Site, session: sessions.Ses
 async def authenticate(
     site: sites.Site, ctx: context.Context, headers: routing.Headers
 ) -> tuple[caller.Caller, sessions.Session]:
-    """Who holds the session of a request's cookie."""
+    """The caller and the session of the request's cookie."""
     token = cookies.read(headers, cookies.SESSION, is_secure=site.is_secure)
     if token is None:
         raise errors.Unauthorized("log in to see this page")
@@ -146,7 +146,7 @@ def get(
     query: type[msgspec.Struct] | None = None,
     permission: caller.Permission = VIEW,
 ) -> routing.Route[context.Context]:
-    """A page to look at."""
+    """The route of a page."""
     return _route("GET", path, _authenticated(site, handler), permission=permission, query=query)
 
 
@@ -159,7 +159,7 @@ def post(
     permission: caller.Permission = caller.Permission.CHANGE,
     body_limit: int = routing.MAX_BODY_BYTES,
 ) -> routing.Route[context.Context]:
-    """A form to send."""
+    """The route of a form."""
     return dataclasses.replace(
         _route("POST", path, _authenticated(site, handler), permission=permission),
         body=form,
@@ -177,7 +177,7 @@ def public(
     form: type[forms.Form] | None = None,
     body_limit: int = routing.MAX_BODY_BYTES,
 ) -> routing.Route[context.Context]:
-    """A route for people who are not logged in; its handler has to refuse what another site has started."""
+    """A route without a session; a form handler must call `forms.refuse_cross_origin` itself."""
     route = _route(method, path, handler, permission=None, query=query)
     if form is None:
         return route
@@ -210,7 +210,7 @@ def _authenticated(site: sites.Site, handler: Handler) -> routing.Handler[contex
         _, session = await authenticate(site, ctx, request.headers)
         if isinstance(request.body, forms.Form):
             forms.refuse_cross_origin(site, request.headers)
-            if not sessions.is_csrf_token(ctx, session, request.body.word or ""):
+            if not sessions.is_csrf_token(ctx, session, request.body.csrf_token or ""):
                 raise forms.missing_csrf_token()
         user, account = await authentication.me(ctx, request.caller)
         return await handler(PageRequest(site, ctx, request, session, user, account))

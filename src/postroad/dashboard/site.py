@@ -1,4 +1,4 @@
-"""What the whole dashboard has in common: its pages and files, and where it stands. Built once, when the door opens."""
+"""What all pages share: templates, static files, base URL and security headers. Built once at startup."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from postroad import config
 from postroad.dashboard import files, rendering
 from postroad.services.messages import dev_inbox
 
-# Only what comes from here runs, is shown, or is asked; nobody may frame our pages (CSP level 3).
+# Scripts, styles, images and requests of this origin only; no other site may frame a page (CSP level 3).
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -20,9 +20,9 @@ _YEAR_SECONDS: Final = 31_536_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The dashboard of a process. `mail` is the inbox of the simulator, in `postroad dev`.
+    """The dashboard of a process. `mail` is the simulator's inbox, in `postroad dev` only.
 
-    `base_url` is where people reach it, as the settings say; empty when they do not.
+    `base_url` is the public address from the settings, or empty.
     """
 
     pages: rendering.Pages
@@ -33,12 +33,12 @@ class Site:
 
     @property
     def is_secure(self) -> bool:
-        """Whether people reach it over TLS."""
+        """Whether the public address uses TLS."""
         return self.base_url.startswith("https://")
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """What every page carries."""
+        """The security headers of every page."""
         guards = ("Content-Security-Policy", POLICY), ("Cross-Origin-Opener-Policy", "same-origin")
         if not self.is_secure:
             return guards
@@ -46,7 +46,7 @@ class Site:
 
 
 def build(settings: config.Settings, *, mail: dev_inbox.Inbox | None, is_stopping: Callable[[], bool]) -> Site:
-    """The dashboard of an installation."""
+    """Build the dashboard from the settings."""
     loaded = files.load()
     return Site(
         pages=rendering.Pages(loaded.addresses.__getitem__),
@@ -58,6 +58,6 @@ def build(settings: config.Settings, *, mail: dev_inbox.Inbox | None, is_stoppin
 
 
 def origin_of(url: str) -> str:
-    """The origin of an address, as browsers write it (RFC 6454)."""
+    """The origin of a URL, as browsers write it (RFC 6454)."""
     parts = parse.urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}".lower()

@@ -1,4 +1,4 @@
-"""Code that sends a first mail over SMTP, as data: the shapes of docs/smtp.md, and what differs by TLS."""
+"""Snippets that send a first message over SMTP, as in docs/smtp.md, and what differs by TLS mode."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -18,7 +18,7 @@ curl @smtp_url@{curl_option} -u @login \\
     ),
     literals.Source(
         "Python",
-        "With smtplib: nothing to install.",
+        "With smtplib, from the standard library.",
         literals.double,
         """\
 import smtplib
@@ -56,7 +56,7 @@ transport
     ),
     literals.Source(
         "Django",
-        "In settings.py; send_mail and everything that builds on it then go through Postroad.",
+        "In settings.py, for send_mail and everything that uses it.",
         literals.double,
         """\
 EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
@@ -83,7 +83,7 @@ MAIL_FROM_ADDRESS=@sender
     ),
 )
 
-# What differs by how TLS begins. Without a context smtplib would not look whose certificate it is.
+# What differs by TLS mode. Without a context, smtplib would not verify the certificate.
 PLAIN: Final[Mapping[str, str]] = {
     "scheme": "smtp",
     "curl_option": "",

@@ -1,6 +1,6 @@
-"""Code that sends a first mail from an application, with the words of this installation filled in.
+"""Snippets that send a first message, with the addresses of this installation filled in.
 
-The texts are data (http_snippets, smtp_snippets); what this place is called and where it listens is found here.
+The code is in http_snippets and smtp_snippets; this module finds the host, the port and the sender.
 """
 
 import ipaddress
@@ -13,26 +13,26 @@ from urllib import parse
 
 from postroad import config
 from postroad.dashboard import http_snippets, literals, requests, smtp_snippets
-from postroad.services.acceptance import test_message
+from postroad.services.acceptance import send_test
 
 API_KEY: Final = "YOUR_API_KEY"
 USERNAME: Final = "YOUR_USERNAME"
-PASSWORD: Final = "YOUR_PASSWORD"  # noqa: S105 - stands for one
-# For an account that has no domain to send from yet.
+PASSWORD: Final = "YOUR_PASSWORD"  # noqa: S105 - a placeholder
+# For an account without a domain.
 SENDER: Final = "hello@example.com"
 
 
 class Security(StrEnum):
-    """How a connection to the SMTP door gets its TLS."""
+    """The TLS mode of the SMTP listener."""
 
     STARTTLS = "STARTTLS"
-    TLS = "TLS from the start"
+    TLS = "implicit TLS"
     NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class SmtpListener:
-    """Where applications hand in mail over SMTP."""
+    """Where applications submit mail over SMTP."""
 
     host: str
     port: int
@@ -41,19 +41,19 @@ class SmtpListener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnippetContext:
-    """What all texts say: where the service is, between whom a first mail goes. `smtp` is None if nobody listens."""
+    """The values of all snippets: service, sender and recipient. `smtp` is None without an SMTP listener."""
 
     base_url: str
     smtp: SmtpListener | None
     sender: str
     recipient: str
-    # Whether the sender is of a domain of the account; else it is an example, and would be refused.
+    # Whether the account may send from `sender`; else it is an example, and would be refused.
     is_sender_own: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A text to copy; `note` says where it belongs, and `install` is to be done before."""
+    """Code to copy; `note` says where it goes, `install` is the command to run first."""
 
     title: str
     note: str
@@ -68,9 +68,9 @@ _PIECES: Final[Mapping[Security, Mapping[str, str]]] = {
 }
 
 
-async def place(page_request: requests.PageRequest) -> SnippetContext:
-    """Where this installation is, and a first mail from the account's own domain to whoever looks at the page."""
-    sender = await test_message.default_sender(page_request.ctx, page_request.account_id)
+async def snippet_context(page_request: requests.PageRequest) -> SnippetContext:
+    """This installation, and a message from the account's own domain to the user of the page."""
+    sender = await send_test.default_sender(page_request.ctx, page_request.account_id)
     return SnippetContext(
         base_url=page_request.base_url.rstrip("/"),
         smtp=smtp_listener(page_request.ctx.settings, base_url=page_request.base_url),
@@ -81,7 +81,7 @@ async def place(page_request: requests.PageRequest) -> SnippetContext:
 
 
 def smtp_listener(settings: config.Settings, *, base_url: str) -> SmtpListener | None:
-    """Where the settings have mail handed in; STARTTLS first, as most applications expect it."""
+    """The SMTP listener of the settings; STARTTLS first, as most applications expect it."""
     chosen = settings.submission
     if chosen.listen:
         security = Security.STARTTLS if chosen.tls_certificate else Security.NONE
@@ -110,7 +110,7 @@ def over_http(where: SnippetContext, *, api_key: str = API_KEY) -> tuple[Snippet
 
 
 def over_smtp(where: SnippetContext, *, username: str = USERNAME, password: str = PASSWORD) -> tuple[Snippet, ...]:
-    """How to send with an SMTP credential; nothing where nobody listens."""
+    """How to send with an SMTP credential; empty without an SMTP listener."""
     if where.smtp is None:
         return ()
     listener = where.smtp

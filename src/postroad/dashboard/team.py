@@ -1,4 +1,4 @@
-"""`/team`: the people of the account. Everybody sees them; owners invite, change and remove them."""
+"""`/team`: the users of the account. Everyone can see them; owners can invite, change and remove them."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -14,37 +14,37 @@ from postroad.web import routing
 
 PATH: Final = "/team"
 MANAGE: Final = caller.Permission.MANAGE
-# What each role may do, as the page explains it.
+# The permissions of each role, as the page explains them.
 ROLES: Final = {
-    caller.Role.OWNER: ("Owner", "Everything, and the people of the team."),
+    caller.Role.OWNER: ("Owner", "Full access, including the team."),
     caller.Role.MEMBER: (
         "Member",
-        "Everything but the people: send, and change domains, keys, templates, the webhook.",
+        "Send mail and change everything except the team.",
     ),
-    caller.Role.READ_ONLY: ("Read only", "Look at everything, messages with their content too. Change nothing."),
+    caller.Role.READ_ONLY: ("Read only", "View everything, including the content of messages. No changes."),
 }
 
 
 class Invitation(forms.Form, frozen=True, kw_only=True):
-    """Somebody to invite."""
+    """Whom to invite."""
 
     email: str
     role: caller.Role
 
 
 class RoleChange(forms.Form, frozen=True, kw_only=True):
-    """What a person shall be."""
+    """The new role."""
 
     role: caller.Role
 
 
 async def index(page_request: requests.PageRequest) -> routing.Response:
-    """The people."""
+    """The team."""
     return await _page(page_request)
 
 
 async def invite(page_request: requests.PageRequest) -> routing.Response:
-    """Somebody new, and the link by which they choose a password: shown once."""
+    """Invite a user and show the invitation link once."""
     form: Invitation = page_request.form
     invited = await account_users.invite(page_request.ctx, page_request.account_id, email=form.email, role=form.role)
     return await _page(
@@ -53,34 +53,34 @@ async def invite(page_request: requests.PageRequest) -> routing.Response:
 
 
 async def make_link(page_request: requests.PageRequest) -> routing.Response:
-    """A link by which somebody chooses a new password: shown once."""
+    """Create a password link and show it once."""
     user = await account_users.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
     made = await account_users.create_password_link(page_request.ctx, page_request.account_id, user.id)
     return await _page(page_request, status=201, link=_link(page_request, user, made.token, made.expires_at))
 
 
 async def change_role(page_request: requests.PageRequest) -> routing.Response:
-    """Another role."""
+    """Change a role."""
     form: RoleChange = page_request.form
     user = await account_users.change_role(
         page_request.ctx, page_request.account_id, page_request.request.path["id"], role=form.role
     )
-    return page_request.redirect(PATH, notice=f"{user.email} is {_with_article(form.role)} now.")
+    return page_request.redirect(PATH, notice=f"{user.email} is now {_with_article(form.role)}.")
 
 
 async def disable(page_request: requests.PageRequest) -> routing.Response:
-    """Nobody may log in as this person."""
-    return await _done(page_request, account_users.disable, "{} is locked out.")
+    """Disable a user, which ends their sessions."""
+    return await _done(page_request, account_users.disable, "{} is disabled.")
 
 
 async def enable(page_request: requests.PageRequest) -> routing.Response:
-    """This person may log in again."""
-    return await _done(page_request, account_users.enable, "{} may log in again.")
+    """Enable a user again."""
+    return await _done(page_request, account_users.enable, "{} is enabled and can log in again.")
 
 
 async def remove(page_request: requests.PageRequest) -> routing.Response:
-    """Somebody leaves the team."""
-    return await _done(page_request, account_users.remove, "{} is not in the team any more.")
+    """Remove a user."""
+    return await _done(page_request, account_users.remove, "{} is removed from the team.")
 
 
 async def _done(
@@ -107,13 +107,13 @@ def _with_article(role: caller.Role) -> str:
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The people, and what owners do with them."""
+    """The team and the actions of owners."""
     return (
         requests.get(site, PATH, index),
         requests.post(site, PATH, invite, form=Invitation, permission=MANAGE),
         requests.post(site, f"{PATH}/{{id}}/role", change_role, form=RoleChange, permission=MANAGE),
         requests.post(site, f"{PATH}/{{id}}/link", make_link, permission=MANAGE),
-        requests.post(site, f"{PATH}/{{id}}/lock-out", disable, permission=MANAGE),
-        requests.post(site, f"{PATH}/{{id}}/let-in", enable, permission=MANAGE),
+        requests.post(site, f"{PATH}/{{id}}/disable", disable, permission=MANAGE),
+        requests.post(site, f"{PATH}/{{id}}/enable", enable, permission=MANAGE),
         requests.post(site, f"{PATH}/{{id}}/remove", remove, permission=MANAGE),
     )

@@ -1,7 +1,7 @@
-"""`/templates`: the list, and the editor, in whose frame somebody sees what they write as it would be sent.
+"""`/templates`: the list, and the editor with its live preview.
 
-What is written is shown by the guards of `services/messages/previews.py`: a frame without any right, filled by an
-answer with a policy of its own. An alias may be any word, so pages that are of no template stand under `/template`.
+The preview is a sandboxed frame whose document has its own policy (`services/messages/previews.py`). An alias can be
+any name, so pages that do not belong to a template are under `/template`.
 """
 
 import asyncio
@@ -17,23 +17,23 @@ from postroad.dashboard import site as sites
 from postroad.model import caller, limits, mail
 from postroad.protocol import strict_json
 from postroad.services import context, quota, templates
-from postroad.services.acceptance import test_message
+from postroad.services.acceptance import send_test
 from postroad.services.messages import previews
 from postroad.storage import templates as stored
 from postroad.web import routing
 
 PATH: Final = "/templates"
 ROWS: Final = 50
-# Text and HTML as long as they may be, each of the four octets of each character percent-encoded; and values.
+# Text and HTML of maximum length, with four percent-encoded octets per character; and the values.
 FORM_BYTES: Final = 2 * 12 * templates.BODY_CHARACTERS + 512 * 1024
-# Whoever writes has one under way, and each takes some hundredths of a second.
+# An editor has one preview in progress, which takes a few hundredths of a second.
 PREVIEWS: Final = quota.Quota("previews", per_account=4, per_process=8, retry_seconds=1)
-# Whoever has more domains than this knows from which to send.
+# The longest list of senders to choose from.
 MAX_SENDERS: Final = 20
-# In the example, for an account that has no domain to send from yet.
+# In the example, for an account without a domain.
 SENDER: Final = "hello@example.com"
 RECIPIENT: Final = "ada@example.net"
-# What a new template begins with: enough to see how one is made.
+# The content of a new template.
 SUBJECT: Final = "Welcome, {{name}}"
 TEXT: Final = "Hello {{name}},\n\ngood to have you with us.\n"
 HTML: Final = """\
@@ -61,7 +61,7 @@ class PartQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Draft(forms.Form, frozen=True, kw_only=True):
-    """Everything in the editor, whatever its buttons do. `values` is the JSON object of the test values."""
+    """The content of the editor. `values` is a JSON object of test values."""
 
     alias: str | None = None
     subject: str | None = None
@@ -79,32 +79,32 @@ class Draft(forms.Form, frozen=True, kw_only=True):
 
 
 async def index(page_request: requests.PageRequest) -> routing.Response:
-    """A part of the list."""
+    """A page of the list."""
     query: Query = page_request.query
-    # PostgreSQL keeps no NUL, and no alias has one.
+    # PostgreSQL cannot store NUL, and no alias has one.
     after = (query.after or "").replace("\0", "")
     found = await templates.summaries(page_request.ctx, page_request.account_id, after, ROWS + 1)
-    following = found[ROWS - 1].alias if len(found) > ROWS else None
-    return page_request.page("templates.html", rows=found[:ROWS], following=following, is_first=not after)
+    next_cursor = found[ROWS - 1].alias if len(found) > ROWS else None
+    return page_request.page("templates.html", rows=found[:ROWS], next_cursor=next_cursor, is_first=not after)
 
 
 async def new(page_request: requests.PageRequest) -> routing.Response:
-    """The editor with an example in it."""
+    """The editor with an example."""
     draft = Draft(subject=SUBJECT, text=TEXT, html=HTML, values=_sample_json(["name"]))
     return page_request.page("template.html", **await _editor(page_request, draft, saved=None))
 
 
 async def create(page_request: requests.PageRequest) -> routing.Response:
-    """Save a new one; one that is there already is not replaced from here."""
+    """Create a template; an existing one is not replaced."""
     draft: Draft = page_request.form
     alias = draft.alias or ""
     if await _is_taken(page_request, alias):
-        raise errors.Conflict(f"alias: there is a template '{alias}' already; choose another alias, or change that one")
+        raise errors.Conflict(f"alias: the template '{alias}' already exists; choose another alias, or edit that one")
     return await _save(page_request, alias, draft)
 
 
 async def show(page_request: requests.PageRequest) -> routing.Response:
-    """The editor with a template in it."""
+    """The editor with a template."""
     saved = await _found(page_request)
     draft = Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_sample_json(templates.names(saved)))
     return page_request.page("template.html", **await _editor(page_request, draft, saved=saved))
@@ -117,16 +117,16 @@ async def save(page_request: requests.PageRequest) -> routing.Response:
 
 
 async def remove(page_request: requests.PageRequest) -> routing.Response:
-    """Forget a template."""
+    """Remove a template."""
     alias = page_request.request.path["alias"]
     await templates.remove(page_request.ctx, page_request.account_id, alias)
-    return page_request.redirect(PATH, notice=f"The template {alias} is removed.")
+    return page_request.redirect(PATH, notice=f"Template {alias} removed.")
 
 
-async def send_test(page_request: requests.PageRequest) -> routing.Response:
-    """Send what is in the editor, saved or not; the editor stays as it is."""
+async def send_draft(page_request: requests.PageRequest) -> routing.Response:
+    """Send the content of the editor, saved or not."""
     saved, draft = await _found(page_request), page_request.form
-    accepted = await test_message.send_rendered(
+    accepted = await send_test.send_rendered(
         page_request.ctx,
         page_request.request.caller,
         await asyncio.to_thread(draft.render),
@@ -139,14 +139,14 @@ async def send_test(page_request: requests.PageRequest) -> routing.Response:
 
 
 async def show_saved(page_request: requests.PageRequest) -> routing.Response:
-    """What fills the frame at first: the saved template with made-up values."""
+    """The first preview: the saved template with sample values."""
     saved = await _found(page_request)
     draft = Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_sample_json(templates.names(saved)))
     return await _document(page_request, draft, page_request.query.part)
 
 
 async def show_draft(page_request: requests.PageRequest) -> routing.Response:
-    """What fills the frame later: what is in the editor, or the sentence of what is wrong with it."""
+    """A preview of the editor's content, or its error."""
     draft: Draft = page_request.form
     return await _document(page_request, draft, draft.part)
 
@@ -172,7 +172,7 @@ async def _shown(page_request: requests.PageRequest, draft: Draft, part: Part | 
 async def _editor(page_request: requests.PageRequest, draft: Draft, *, saved: stored.Template | None) -> dict[str, Any]:
     may_send = page_request.may(caller.Permission.SEND)
     senders = (
-        await test_message.senders(page_request.ctx, page_request.account_id, limit=MAX_SENDERS)
+        await send_test.senders(page_request.ctx, page_request.account_id, limit=MAX_SENDERS)
         if may_send and saved
         else []
     )
@@ -184,7 +184,7 @@ async def _save(page_request: requests.PageRequest, alias: str, draft: Draft) ->
     await templates.put(
         page_request.ctx, page_request.account_id, alias, subject=draft.subject or "", text=draft.text, html=draft.html
     )
-    return page_request.redirect(f"{PATH}/{alias}", notice=f"The template {alias} is saved.")
+    return page_request.redirect(f"{PATH}/{alias}", notice=f"Template {alias} saved.")
 
 
 async def _found(page_request: requests.PageRequest) -> stored.Template:
@@ -204,7 +204,7 @@ def _sample_json(names: list[str]) -> str:
 
 
 def _sample_values(names: list[str]) -> dict[str, str]:
-    """A value for each name, so that there is something to see: the name itself, as words."""
+    """A sample value for each name: the name itself with spaces."""
     return {name: _SEPARATORS.sub(" ", name).strip() or name for name in names}
 
 
@@ -220,11 +220,11 @@ def _variables(text: str | None) -> dict[str, mail.TemplateValue]:
     except strict_json.JsonError as problem:
         raise errors.InvalidRequest(f"values: {problem}") from None
     except msgspec.ValidationError:
-        raise errors.InvalidRequest("values: give a JSON object of texts, numbers, true and false") from None
+        raise errors.InvalidRequest("values: must be a JSON object of strings, numbers and booleans") from None
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The list, the editor and its frame."""
+    """The list, the editor and its preview."""
     one = f"{PATH}/{{alias}}"
     return (
         requests.get(site, PATH, index, query=Query),
@@ -238,6 +238,6 @@ def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
         requests.get(site, f"{one}/preview", show_saved, query=PartQuery),
         requests.post(site, f"{one}/remove", remove),
         requests.post(
-            site, f"{one}/test", send_test, form=Draft, permission=caller.Permission.SEND, body_limit=FORM_BYTES
+            site, f"{one}/test", send_draft, form=Draft, permission=caller.Permission.SEND, body_limit=FORM_BYTES
         ),
     )

@@ -1,4 +1,4 @@
-"""Code by which a receiver knows that an event is ours: texts of docs/webhooks.md, which tests hold against it."""
+"""Code that verifies the signature of an event. Tests compare it with docs/webhooks.md."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from postroad.dashboard import snippets
 SNIPPETS: Final = (
     snippets.Snippet(
         "Python",
-        "Flask, FastAPI, Django: hand it the body as it came, before anything parses it.",
+        "Flask, FastAPI, Django: pass the raw body, before anything parses it.",
         """\
 import hashlib, hmac, re, time
 
@@ -24,7 +24,7 @@ def is_genuine(body: bytes, header: str | None, secret: str, now: int | None = N
     ),
     snippets.Snippet(
         "Node.js",
-        "Express: express.raw() before the route, so that the bytes are still there.",
+        "Express: use express.raw() for the route, to keep the raw bytes.",
         """\
 import crypto from "node:crypto";
 
@@ -44,7 +44,7 @@ export function isGenuine(body, header, secret, now = Math.floor(Date.now() / 10
     ),
     snippets.Snippet(
         "PHP",
-        "Laravel: with $request->getContent(), outside of the CSRF check.",
+        "Laravel: pass $request->getContent(), and exclude the route from the CSRF check.",
         """\
 function is_genuine(string $body, ?string $header, string $secret, ?int $now = null): bool
 {

@@ -1,4 +1,4 @@
-"""`/webhook`: where the account is told what became of its mail, its secret, and the log of what was told."""
+"""`/webhook`: the endpoint of the account, its secret, and the delivery log."""
 
 from typing import Any, Final, Literal
 
@@ -19,9 +19,9 @@ PATH: Final = "/webhook"
 ROWS: Final = 50
 # What each event means, as in docs/webhooks.md.
 EVENTS: Final = {
-    events.EventType.DELIVERED: "The destination has accepted the message.",
-    events.EventType.BOUNCED: "The destination has refused it for good.",
-    events.EventType.FAILED: "All attempts are over, and none succeeded.",
+    events.EventType.DELIVERED: "The receiving server accepted the message.",
+    events.EventType.BOUNCED: "The receiving server permanently refused it.",
+    events.EventType.FAILED: "All attempts failed.",
 }
 PERIODS: Final = {"24h": times.DAY, "7d": delivery_log.LOG_SECONDS * times.SECOND}
 _EXAMPLE: Final = events.body(
@@ -42,7 +42,7 @@ EXAMPLE: Final = msgspec.json.format(_EXAMPLE, indent=2).decode()
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the log. The form of the page sends what was left empty, too."""
+    """Which part of the log. The search form also sends empty fields."""
 
     status: Literal["", "failed", "pending", "succeeded"] | None = None
     message: str | None = None
@@ -50,7 +50,7 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Endpoint(forms.Form, frozen=True, kw_only=True):
-    """Where to tell what; a box that is not ticked is not sent."""
+    """The endpoint. Browsers do not send unchecked boxes."""
 
     url: str
     events: tuple[str, ...] | None = None
@@ -58,29 +58,29 @@ class Endpoint(forms.Form, frozen=True, kw_only=True):
 
 
 class Rotation(forms.Form, frozen=True, kw_only=True):
-    """How long the old secret goes on beside the new one."""
+    """How long the old secret stays valid beside the new one."""
 
     overlap_hours: int | None = None
 
 
 class Replay(forms.Form, frozen=True, kw_only=True):
-    """The period whose failures are told again; days are whole ones of UTC, both included."""
+    """The period whose failed events are replayed; days are whole days in UTC, both included."""
 
     period: Literal["24h", "7d", "days"]
     from_day: str | None = None
     to_day: str | None = None
 
     def bounds(self, now: int) -> tuple[int, int]:
-        """From one time on, before another."""
+        """The start (inclusive) and the end (exclusive)."""
         if self.period in PERIODS:
             if self.from_day or self.to_day:
-                raise errors.InvalidRequest("period: choose 'the days below', or leave the days empty")
+                raise errors.InvalidRequest("period: choose 'The days below', or leave the days empty")
             return max(0, now - PERIODS[self.period]), now
         return _day("from_day", self.from_day), _day("to_day", self.to_day) + times.DAY
 
 
 async def show(page_request: requests.PageRequest) -> routing.Response:
-    """The endpoint and a part of the log; without an endpoint, what it is good for."""
+    """The endpoint and a page of the log; without an endpoint, how to add one."""
     webhook = await endpoints.find(page_request.ctx, page_request.account_id)
     return page_request.page(
         "webhook.html", **_values(page_request, webhook), **await _log(page_request, page_request.query)
@@ -88,55 +88,53 @@ async def show(page_request: requests.PageRequest) -> routing.Response:
 
 
 async def save(page_request: requests.PageRequest) -> routing.Response:
-    """Make the endpoint, and show its secret once; or change it."""
+    """Create the endpoint and show its secret once, or update it."""
     form: Endpoint = page_request.form
     if not form.events:
-        raise errors.InvalidRequest("events: tick at least one; to be told nothing, disable the webhook")
+        raise errors.InvalidRequest("events: select at least one; to receive none, disable the webhook")
     enabled = form.enabled is True
     saved = await endpoints.save(
         page_request.ctx, page_request.account_id, url=form.url, wanted=form.events, enabled=enabled
     )
     if saved.secret is None:
-        return page_request.redirect(
-            PATH, notice="The webhook is saved." if enabled else "The webhook is saved, and disabled."
-        )
-    return await _with_secret(page_request, saved.webhook, saved.secret, "The webhook is saved")
+        return page_request.redirect(PATH, notice="Webhook saved." if enabled else "Webhook saved and disabled.")
+    return await _with_secret(page_request, saved.webhook, saved.secret, "Webhook saved")
 
 
 async def rotate(page_request: requests.PageRequest) -> routing.Response:
-    """A new secret, shown once."""
+    """Create a new secret and show it once."""
     form: Rotation = page_request.form
     secret = await endpoints.rotate(page_request.ctx, page_request.account_id, overlap_hours=form.overlap_hours)
     webhook = await endpoints.find(page_request.ctx, page_request.account_id)
-    return await _with_secret(page_request, webhook, secret, "There is a new secret")
+    return await _with_secret(page_request, webhook, secret, "New secret created")
 
 
 async def ping(page_request: requests.PageRequest) -> routing.Response:
-    """A test event, sent once and now; the page of its delivery shows what came of it."""
+    """Send one test event now and show its delivery."""
     sent = await webhooks_ping.ping(page_request.ctx, page_request.account_id)
-    is_taken = sent.status == "succeeded"
-    notice = "The test event was taken." if is_taken else "The test event was not taken. Below is why."
+    is_accepted = sent.status == "succeeded"
+    notice = "Test event accepted." if is_accepted else "Test event not accepted. See the attempt below."
     return page_request.redirect(
-        f"{PATH}/deliveries/{sent.delivery.id}", notice=notice, kind="good" if is_taken else "bad"
+        f"{PATH}/deliveries/{sent.delivery.id}", notice=notice, kind="good" if is_accepted else "bad"
     )
 
 
 async def remove(page_request: requests.PageRequest) -> routing.Response:
-    """Forget the endpoint."""
+    """Remove the endpoint."""
     await endpoints.remove(page_request.ctx, page_request.account_id)
-    return page_request.redirect(PATH, notice="The webhook is removed, with its secret and its log.")
+    return page_request.redirect(PATH, notice="Webhook removed, with its secret and log.")
 
 
 async def replay_failed(page_request: requests.PageRequest) -> routing.Response:
-    """Tell again what failed in a period."""
+    """Replay the failed events of a period."""
     form: Replay = page_request.form
     after, before = form.bounds(page_request.ctx.clock())
     done = await replays.replay_failed(page_request.ctx, page_request.account_id, after=after, before=before)
-    counted = "1 event is told again." if done.count == 1 else f"{done.count:,} events are told again."
+    counted = "Replaying 1 event." if done.count == 1 else f"Replaying {done.count:,} events."
     if not done.count:
-        counted = "There was nothing to tell again: what failed then has been told since, or is about to be."
+        counted = "No events to replay: those that failed have been sent since, or are being sent."
     return page_request.redirect(
-        PATH, notice=f"{counted} There are more; do the same again to go on." if done.has_more else counted
+        PATH, notice=f"{counted} There are more: replay again to continue." if done.has_more else counted
     )
 
 
@@ -155,10 +153,12 @@ def _values(page_request: requests.PageRequest, webhook: stored.Webhook | None) 
         "secret": None,
         "secret_title": "",
         "example": EXAMPLE,
-        "verifying": verification_snippets.SNIPPETS,
+        "verification_snippets": verification_snippets.SNIPPETS,
         "retries": page_request.ctx.settings.webhooks.retry_seconds,
-        "most_hours": endpoints.MAX_OVERLAP_HOURS,
-        "built_in": f"{page_request.base_url}{dev_inbox.WEBHOOK_PATH}" if page_request.site.mail is not None else None,
+        "max_overlap_hours": endpoints.MAX_OVERLAP_HOURS,
+        "builtin_endpoint_url": f"{page_request.base_url}{dev_inbox.WEBHOOK_PATH}"
+        if page_request.site.mail is not None
+        else None,
     }
 
 
@@ -173,8 +173,8 @@ async def _log(page_request: requests.PageRequest, query: Query) -> dict[str, An
         limit=ROWS,
     )
     return {
-        "rows": [deliveries.told(entry) for entry in part.entries],
-        "following": part.next_before,
+        "rows": [deliveries.delivery_view(entry) for entry in part.entries],
+        "next_cursor": part.next_before,
         "wanted": status or "",
         "message": message,
         "is_first": not (message or status or query.before),
@@ -187,11 +187,11 @@ def _day(field: str, text: str | None) -> int:
     try:
         return times.parse(f"{text}T00:00:00Z")
     except ValueError:
-        raise errors.InvalidRequest(f"{field}: write the day like 2026-01-31") from None
+        raise errors.InvalidRequest(f"{field}: write the date as 2026-01-31") from None
 
 
 def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The endpoint, what can be done with it, and its log."""
+    """The endpoint, its actions and its log."""
     return (
         requests.get(site, PATH, show, query=Query),
         requests.post(site, PATH, save, form=Endpoint),

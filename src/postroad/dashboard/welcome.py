@@ -1,6 +1,6 @@
-"""`/welcome`: the way of a new owner to the first delivered mail, its webhook, and a connected application.
+"""`/welcome`: the first steps: a test message, its webhook, a connected application.
 
-Nothing is remembered of how far somebody is: each step looks at the mail, the webhook and its log.
+No progress is stored: each step is derived from the messages, the webhook and its log.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from postroad.dashboard import site as sites
 from postroad.model import caller, mail
 from postroad.model.bounces import disposition
 from postroad.services import context
-from postroad.services.acceptance import test_message
+from postroad.services.acceptance import send_test
 from postroad.services.messages import dev_inbox
 from postroad.services.messages import lookup as messages
 from postroad.services.webhooks import delivery_log, endpoints
@@ -21,33 +21,32 @@ from postroad.storage import recipients as stored_recipients
 from postroad.storage import webhooks as stored_webhooks
 from postroad.web import routing
 
-# Whoever has more domains than this has found their way.
+# Accounts with more domains need no introduction.
 MAX_SENDERS: Final = 20
-# A test has one recipient, and so a few events.
+# A test has one recipient and few events.
 MAX_DELIVERIES: Final = 5
-# The quickest to try, and where one setting connects a whole application; the others are on the pages of keys and
-# credentials.
+# The quickest to try; the pages of API keys and SMTP credentials have the others.
 OVER_HTTP: Final = ("curl", "Python")
 OVER_SMTP: Final = ("Django", "Laravel")
 
 
 class TestForm(forms.Form, frozen=True, kw_only=True):
-    """To whom and from where, and whether the built-in receiver is to hear of it."""
+    """Recipient, sender, and whether to set up the built-in endpoint."""
 
     to: str
     sender: str
-    receiver: bool | None = None
+    use_builtin_endpoint: bool | None = None
 
 
 class WebhookForm(forms.Form, frozen=True, kw_only=True):
-    """Where to tell what became of mail."""
+    """The endpoint."""
 
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class LatestTest:
-    """The latest test: how its one recipient stands, and what was last tried for it."""
+    """The latest test with its recipient and last attempt."""
 
     message: stored_messages.Message
     recipient: stored_recipients.Recipient
@@ -55,26 +54,26 @@ class LatestTest:
 
     @property
     def explanation(self) -> str:
-        """In plain words what the last attempt has come to."""
+        """What the result of the last attempt means."""
         return disposition.explain(self.attempt.reason) if self.attempt else ""
 
 
 async def show(page_request: requests.PageRequest) -> routing.Response:
-    """The steps, and how far they are."""
+    """The steps and their status."""
     return page_request.page("welcome.html", secret=None, **await _values(page_request))
 
 
 async def send(page_request: requests.PageRequest) -> routing.Response:
-    """Send a test; the page then shows what becomes of it.
+    """Send a test and show its status.
 
-    The webhook comes first, because a result that is there before it is not told.
+    The webhook is saved first, because no event is created for an earlier result.
     """
     form: TestForm = page_request.form
-    notice = f"A test is on its way to {form.to}."
-    if form.receiver and await offers_receiver(page_request):
+    notice = f"Test sent to {form.to}."
+    if form.use_builtin_endpoint and await offers_builtin_endpoint(page_request):
         await endpoints.save(page_request.ctx, page_request.account_id, url=_builtin_endpoint_url(page_request))
-        notice += " The built-in receiver is the webhook of this account now."
-    await test_message.send_test(
+        notice += " The built-in endpoint is now the webhook of this account."
+    await send_test.send(
         page_request.ctx,
         page_request.request.caller,
         sender=form.sender,
@@ -85,18 +84,18 @@ async def send(page_request: requests.PageRequest) -> routing.Response:
 
 
 async def save_webhook(page_request: requests.PageRequest) -> routing.Response:
-    """Make the webhook, and show its secret once. One that is there already is not touched from here."""
+    """Create the webhook and show its secret once. An existing one is not changed here."""
     form: WebhookForm = page_request.form
     if await endpoints.find(page_request.ctx, page_request.account_id) is not None:
-        return page_request.redirect("/webhook", notice="There is a webhook already. Change it here.")
+        return page_request.redirect("/webhook", notice="A webhook already exists. Change it here.")
     saved = await endpoints.save(page_request.ctx, page_request.account_id, url=form.url)
-    if saved.secret is None:  # somebody else was as quick
-        return page_request.redirect("/webhook", notice="The webhook is saved.")
+    if saved.secret is None:  # created by a concurrent request
+        return page_request.redirect("/webhook", notice="Webhook saved.")
     return page_request.page("welcome.html", status=201, secret=saved.secret, **await _values(page_request))
 
 
-async def offers_receiver(page_request: requests.PageRequest) -> bool:
-    """Whether a test can be told to the built-in receiver: in development, while there is no webhook."""
+async def offers_builtin_endpoint(page_request: requests.PageRequest) -> bool:
+    """Whether to offer the built-in endpoint: in development, while there is no webhook."""
     may_save = page_request.site.mail is not None and page_request.may(caller.Permission.CHANGE)
     return may_save and await endpoints.find(page_request.ctx, page_request.account_id) is None
 
@@ -109,22 +108,22 @@ async def _values(page_request: requests.PageRequest) -> dict[str, Any]:
     ctx, account_id = page_request.ctx, page_request.account_id
     sent = await _latest(page_request)
     webhook = await endpoints.find(ctx, account_id)
-    place = await snippets.place(page_request)
+    snippet_context = await snippets.snippet_context(page_request)
     return {
-        "senders": await test_message.senders(ctx, account_id, limit=MAX_SENDERS),
+        "senders": await send_test.senders(ctx, account_id, limit=MAX_SENDERS),
         "sent": sent,
         "webhook": webhook,
-        "told": await delivery_log.page(ctx, account_id, message_id=sent.message.id, limit=MAX_DELIVERIES)
+        "deliveries": await delivery_log.page(ctx, account_id, message_id=sent.message.id, limit=MAX_DELIVERIES)
         if sent
         else [],
-        "is_told": _expects_delivery(sent, webhook),
+        "expects_delivery": _expects_delivery(sent, webhook),
         "is_connected": await _is_connected(page_request),
         "snippets": [
-            *(one for one in snippets.over_http(place) if one.title in OVER_HTTP),
-            *(one for one in snippets.over_smtp(place) if one.title in OVER_SMTP),
+            *(one for one in snippets.over_http(snippet_context) if one.title in OVER_HTTP),
+            *(one for one in snippets.over_smtp(snippet_context) if one.title in OVER_SMTP),
         ],
-        "built_in": _builtin_endpoint_url(page_request) if page_request.site.mail is not None else None,
-        "offers_receiver": await offers_receiver(page_request),
+        "builtin_endpoint_url": _builtin_endpoint_url(page_request) if page_request.site.mail is not None else None,
+        "offers_builtin_endpoint": await offers_builtin_endpoint(page_request),
     }
 
 
@@ -138,12 +137,12 @@ async def _latest(page_request: requests.PageRequest) -> LatestTest | None:
 
 
 def _expects_delivery(sent: LatestTest | None, webhook: stored_webhooks.Webhook | None) -> bool:
-    """Whether the latest test is one whose result the webhook hears."""
+    """Whether the latest test was sent after the webhook was created."""
     return sent is not None and webhook is not None and sent.message.created_at >= webhook.created_at
 
 
 async def _is_connected(page_request: requests.PageRequest) -> bool:
-    """Whether an application has sent something."""
+    """Whether an application has sent a message."""
     for source in (mail.Source.API, mail.Source.SMTP):
         wanted = messages.Filters(source=source)
         if (await messages.page(page_request.ctx, page_request.account_id, wanted, limit=1, cursor=None)).messages:

@@ -1,12 +1,11 @@
-/* What makes pages nicer. Every page works without it: data-copy copies, times are shown in the reader's own time, the
-   menu folds, and the colours can be chosen. */
+/* Enhancements; every page works without them: copy buttons, times in local time, the collapsible menu, the theme. */
 "use strict";
 (function () {
   async function copy(button) {
     const before = button.textContent;
     try { await navigator.clipboard.writeText(button.dataset.copy); button.textContent = "Copied"; }
     catch {
-      /* Without TLS a browser may forbid it: the text is marked, ready for the keyboard. */
+      /* Without TLS a browser may forbid it: select the text for the keyboard. */
       const text = button.parentElement.querySelector("code");
       if (text) window.getSelection().selectAllChildren(text);
       button.textContent = "Press Ctrl+C";
@@ -18,7 +17,7 @@
     const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
     const chosen = dark ? "light" : "dark";
     document.documentElement.dataset.theme = chosen;
-    try { localStorage.setItem("postroad-theme", chosen); } catch { /* for this page only, then */ }
+    try { localStorage.setItem("postroad-theme", chosen); } catch { /* not remembered */ }
     document.dispatchEvent(new Event("theme"));
   }
 
@@ -36,7 +35,7 @@
     element.textContent = `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())} ${two(moment.getHours())}:${two(moment.getMinutes())}`;
   }
 
-  /* Whatever is new on the page: after it was loaded, after a form, after something has changed. */
+  /* Prepares new content: after loading, after a form, after a live update. */
   function prepare(place) {
     place.querySelectorAll("time[datetime]").forEach(localTime);
     place.querySelectorAll("[data-copy], [data-theme-switch]").forEach((button) => { button.hidden = false; });

@@ -1,6 +1,6 @@
-/* Charts of the overview, drawn by uPlot from the table under each of them, so that there is one truth for all readers.
-   <figure data-chart data-seconds="the length of a bucket"> holds a .legend, a .chart and a table whose cells carry
-   data-value: when a bucket begins, then each series (data-color names a colour). Series stand on each other. */
+/* Charts of the overview, drawn by uPlot from the table below each of them, so that both always agree.
+   <figure data-chart data-seconds="bucket length"> holds a .legend, a .chart and a table whose cells have data-value:
+   the start of a bucket, then each series (data-color names its colour). Series are stacked. */
 "use strict";
 (function () {
   const HEIGHT = 220;
@@ -18,11 +18,11 @@
   const DAY = { month: "short", day: "numeric" };
   const TIME = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 
-  /* Buckets that are days are days of UTC; in another time they would have the name of the day before. */
+  /* Daily buckets are days in UTC; local time could show the day before. */
   const isDaily = (seconds) => seconds >= 86400;
   const utcDay = (seconds, format) => new Date(seconds * 1000).toLocaleDateString("en", { ...format, timeZone: "UTC" });
 
-  /* Midnights by their day, what is between by its time. */
+  /* Midnight as a date, other times as a time. */
   function tick(seconds) {
     const moment = new Date(seconds * 1000);
     return moment.getHours() || moment.getMinutes() ? moment.toLocaleTimeString("en", TIME) : moment.toLocaleDateString("en", DAY);
@@ -35,7 +35,7 @@
     return `${from.toLocaleDateString("en", DAY)}, ${from.toLocaleTimeString("en", TIME)} – ${until}`;
   }
 
-  /* The legend shows the sums, and while somebody points at a bucket, what is in that one. */
+  /* The legend shows the sums, or the values of the bucket under the pointer. */
   function legend(figure, rows, seconds) {
     const values = [...figure.querySelectorAll(".legend b")];
     const place = figure.querySelector(".legend-time");
@@ -59,7 +59,7 @@
     const place = figure.querySelector(".chart");
     const seconds = Number(figure.dataset.seconds);
     const { rows, colors } = read(figure);
-    const tell = legend(figure, rows, seconds);
+    const updateLegend = legend(figure, rows, seconds);
     const end = rows[rows.length - 1][0] + seconds;
     const line = { stroke: color("line"), width: 1 };
     const axis = { stroke: color("quiet"), grid: line, ticks: line, font: "12px system-ui, sans-serif" };
@@ -80,7 +80,7 @@
           values: (_, ticks) => ticks.map((value) => value >= 1e6 ? `${value / 1e6} M` : value >= 1e4 ? `${value / 1e3} k` : number(value)) },
       ],
       series: [{}, ...colors.slice().reverse().map((name) => ({ stroke: color(name), fill: color(name), width: 0, paths: bars, points: { show: false } }))],
-      hooks: { setCursor: [(plot) => tell(plot.cursor.idx)] },
+      hooks: { setCursor: [(plot) => updateLegend(plot.cursor.idx)] },
     }, [rows.map((row) => row[0] + seconds / 2), ...stacked(rows, colors.length)], place));
   }
 
@@ -90,7 +90,7 @@
     drawn.delete(figure);
   }
 
-  /* What has left the page is let go, with all that it listens to. */
+  /* Charts that have left the page are destroyed, with their listeners. */
   function prepare(place) {
     [...drawn.keys()].filter((figure) => !figure.isConnected).forEach(forget);
     place.querySelectorAll("figure[data-chart]").forEach((figure) => { forget(figure); draw(figure); });

@@ -1,8 +1,8 @@
-/* Forms with data-enhanced are sent without leaving the page. What is refused is said where the form is, in the words of
-   its labels, and what was typed stays, even when the session is over. data-sure asks before something is done. */
+/* Forms with data-enhanced are sent without leaving the page. Errors are shown next to the form, with the labels of its
+   fields, and the input stays, even when the session has expired. data-confirm asks for confirmation. */
 "use strict";
 (function () {
-  const NOTHING_KNOWN = "Nothing is known of what was done";
+  const UNKNOWN_RESULT = "The change may or may not have been made";
 
   function notice(parts, kind) {
     const line = document.createElement("p");
@@ -12,12 +12,20 @@
     return line;
   }
 
+  const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+
+  /* The footer shows the id of the latest request, so that messages need not repeat it. */
+  function showRequestId(id) {
+    const place = document.querySelector("[data-request-id]");
+    if (id && place) place.textContent = id;
+  }
+
   function top(line) {
     document.getElementById("notices")?.replaceChildren(line);
     line.scrollIntoView({ block: "nearest" });
   }
 
-  /* Behind what it is about: a field, or the button. A form that is only a button has no place for it. */
+  /* After the field or the button. A form with only a button shows it at the top of the page. */
   function refuse(form, about, ...parts) {
     const line = notice(parts, "bad");
     if (form.classList.contains("inline")) { top(line); return; }
@@ -33,12 +41,12 @@
     form.querySelectorAll("[aria-invalid]").forEach((field) => field.removeAttribute("aria-invalid"));
   }
 
-  /* The service calls fields as the API does; people know them by their labels. */
-  function inWords(form, text) {
-    const [, name, rest] = /^([a-z_]+): (.+)$/s.exec(text) || [];
+  /* The error names the field as the API does; people know it by its label. */
+  function withLabel(form, text) {
+    const [, name, rest] = /^([a-z_]+)(?:\[\d+\])?: (.+)$/s.exec(text) || [];
     const named = name ? form.elements.namedItem(name) : null;
     const field = named instanceof RadioNodeList ? named[0] : named;
-    if (!field || field.type === "hidden") return { text };
+    if (!field || field.type === "hidden") return { text: name ? text : sentence(text) };
     const label = named instanceof RadioNodeList ? field.closest("fieldset")?.querySelector("legend") : field.labels[0];
     const folded = field.closest("details");
     if (folded) folded.open = true;
@@ -47,7 +55,7 @@
     return { text: `${shown}: ${rest}`, field: field.checkVisibility() ? field : null };
   }
 
-  /* The answer to a form may be a whole page, with a secret that is shown once: its content takes the place of ours. */
+  /* The response to a form can be a page, with a secret that is shown once: its content replaces ours. */
   function show(html) {
     const next = new DOMParser().parseFromString(html, "text/html");
     const main = next.querySelector("main");
@@ -60,45 +68,46 @@
     window.scrollTo(0, 0);
   }
 
-  /* Who has logged in again has another session, whose forms carry another word. Somebody else's is not taken. */
-  async function renewWord() {
+  /* After a new login the forms need the CSRF token of the new session. That of another user is not used. */
+  async function renewToken() {
     const who = (page) => page.querySelector(".who a")?.textContent;
     const answer = await fetch(location.href, { headers: { "Accept": "text/html", "X-Refreshed": "page" } });
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const word = next.querySelector("input[name=word]")?.value;
-    if (!word || who(next) !== who(document)) return;
-    document.querySelectorAll("input[name=word]").forEach((field) => { field.value = word; });
-    delete document.body.dataset.ended;
+    const token = next.querySelector("input[name=csrf_token]")?.value;
+    if (!token || who(next) !== who(document)) return;
+    document.querySelectorAll("input[name=csrf_token]").forEach((field) => { field.value = token; });
+    delete document.body.dataset.sessionExpired;
   }
 
-  function askToLogIn(form, button, id) {
+  function askToLogIn(form, button) {
     const link = document.createElement("a");
     Object.assign(link, { href: "/login", target: "_blank", rel: "noopener", textContent: "Log in in a new tab" });
-    document.body.dataset.ended = "";
-    refuse(form, button, "Your session is over, and nothing was done. ", link, `, then send this again. What you typed is still here. (request ${id})`);
+    document.body.dataset.sessionExpired = "";
+    refuse(form, button, "Your session has expired, and nothing was changed. ", link, ", then submit this form again. Your input is still here.");
   }
 
-  /* Gives back what to go on with: the button, or the field that is wrong. Nothing when the page is left. */
+  /* Returns what to focus: the button, or the invalid field. Null when the page is left. */
   async function send(form, button) {
-    if ("ended" in document.body.dataset) await renewWord();
+    if ("sessionExpired" in document.body.dataset) await renewToken();
     const body = new URLSearchParams(new FormData(form, button));
     const action = button?.hasAttribute("formaction") ? button.formAction : form.action;
     const answer = await fetch(action, { method: "POST", body, headers: { "X-Enhanced": "form", "Accept": "text/html" } });
     const where = answer.headers.get("Go-To");
+    showRequestId(answer.headers.get("X-Request-ID"));
     if (where) { location.assign(where); return null; }
     if (answer.ok) { show(await answer.text()); return { focus: button }; }
-    if (answer.status === 401 && location.pathname !== "/login") { askToLogIn(form, button, answer.headers.get("X-Request-ID")); return { focus: button }; }
+    if (answer.status === 401 && location.pathname !== "/login") { askToLogIn(form, button); return { focus: button }; }
     const refusal = await answer.json().catch(() => null);
-    const { text, field } = inWords(form, refusal ? refusal.error : `The service answered with ${answer.status} and no explanation. ${NOTHING_KNOWN}.`);
-    refuse(form, field || button, refusal ? `${text} (request ${refusal.request_id})` : text);
+    const { text, field } = withLabel(form, refusal ? refusal.error : `The service responded ${answer.status} without an explanation. ${UNKNOWN_RESULT}.`);
+    refuse(form, field || button, text);
     return { focus: field || button };
   }
 
   document.addEventListener("submit", async (event) => {
     const form = event.target;
     const button = event.submitter;
-    if (form.dataset.sure && !window.confirm(form.dataset.sure)) { event.preventDefault(); return; }
-    /* A button that shows its answer in a frame does not change the page. */
+    if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) { event.preventDefault(); return; }
+    /* A button whose response goes to a frame does not change the page. */
     if (!("enhanced" in form.dataset) || button?.formTarget) return;
     event.preventDefault();
     const buttons = form.querySelectorAll("button");
@@ -106,12 +115,12 @@
     forget(form);
     let next = { focus: button };
     try { next = await send(form, button); }
-    catch { refuse(form, button, `The service cannot be reached. ${NOTHING_KNOWN}; try again in a moment.`); }
+    catch { refuse(form, button, `The service cannot be reached. ${UNKNOWN_RESULT}. Try again in a moment.`); }
     if (!next) return;
     buttons.forEach((one) => { one.disabled = false; });
-    /* A button that is disabled loses the focus: whoever uses the keyboard goes on where they were. */
+    /* A disabled button loses the focus: restore it for keyboard users. */
     if (form.isConnected) next.focus?.focus({ preventScroll: true });
   });
 
-  window.postroad.tell = (text, kind) => top(notice([text], kind));
+  window.postroad.notify = (text, kind) => top(notice([text], kind));
 })();

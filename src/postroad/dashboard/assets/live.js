@@ -1,27 +1,26 @@
-/* Keeps a page current: when the service says that something has changed, the page is asked for again, and what carries
-   data-live is replaced by its new self (found by its id). Hidden pages listen to nothing. It comes before app.js, so
-   that it knows the parts as the service wrote them. */
+/* Live updates: when the service reports a change, the page is fetched again, and elements with data-live are replaced by
+   their new version (found by id). Hidden pages do not listen. Loaded before app.js, to see the elements as served. */
 "use strict";
 (function () {
   const address = document.body.dataset.live;
   const parts = (place) => place.querySelectorAll("[data-live][id]");
-  /* After a refusal the browser gives up; we do not. */
-  const PAUSE = 15000;
-  const SHORTEST = 300;
-  const LONGEST = 10000;
-  const PATIENCE = 30000;
+  /* Browsers do not reconnect after an error response; we do. */
+  const RECONNECT_DELAY = 15000;
+  const MIN_WAIT = 300;
+  const MAX_WAIT = 10000;
+  const FETCH_TIMEOUT = 30000;
   const CAN_HAVE_FOCUS = "a[href], button, summary, [tabindex]";
   const originals = new WeakMap();
   let source = null;
   let waiting = null;
   let asking = false;
   let again = false;
-  let wait = SHORTEST;
+  let wait = MIN_WAIT;
 
   const keep = (place) => parts(place).forEach((part) => originals.set(part, part.cloneNode(true)));
   const busy = (part) => part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea");
 
-  /* Whoever reads a part stays where they are: what is open stays open, and the focus stays in its place. */
+  /* Keeps the reader's place: open details, scroll offsets and the focus. */
   function replace(part, fresh) {
     const focused = [...part.querySelectorAll(CAN_HAVE_FOCUS)].indexOf(document.activeElement);
     const href = focused >= 0 ? document.activeElement.getAttribute("href") : null;
@@ -30,7 +29,7 @@
     originals.set(fresh, fresh.cloneNode(true));
     part.replaceWith(fresh);
     fresh.querySelectorAll("details").forEach((one, at) => { if (before.details[at]) one.open = before.details[at].open; });
-    /* A row that leads somewhere is new when it was not there, or read otherwise. */
+    /* A row with a link is new when it was not there or has changed. */
     const read = (row) => `${row.querySelector("a")?.getAttribute("href")} ${row.textContent}`;
     const known = new Set([...(originals.get(part) || part).querySelectorAll("tbody tr")].map(read));
     originals.get(fresh).querySelectorAll("tbody tr").forEach((row, at) => {
@@ -45,7 +44,7 @@
   }
 
   async function refresh() {
-    const request = { headers: { "Accept": "text/html", "X-Refreshed": "page" }, signal: AbortSignal.timeout(PATIENCE) };
+    const request = { headers: { "Accept": "text/html", "X-Refreshed": "page" }, signal: AbortSignal.timeout(FETCH_TIMEOUT) };
     const answer = await fetch(location.href, request).catch(() => null);
     const text = answer && answer.ok && !answer.redirected ? await answer.text().catch(() => null) : null;
     if (text === null) return;
@@ -60,13 +59,13 @@
     const began = performance.now();
     [waiting, asking, again] = [null, true, false];
     try { await refresh(); } finally {
-      wait = Math.min(LONGEST, Math.max(SHORTEST, 5 * (performance.now() - began)));
+      wait = Math.min(MAX_WAIT, Math.max(MIN_WAIT, 5 * (performance.now() - began)));
       asking = false;
       if (again) changed();
     }
   }
 
-  /* Many results in a second are one change. What took the service long to make is asked for less often. */
+  /* Many results in a second are one change. Pages that are slow to render are fetched less often. */
   function changed() {
     if (asking) again = true;
     else if (!waiting) waiting = setTimeout(run, wait);
@@ -77,11 +76,11 @@
   function listen() {
     if (document.hidden || source || !parts(document).length) return;
     source = new EventSource(address);
-    /* What happened before the stream was there, or while it was not, nobody told us. */
+    /* Changes before the stream opened were not reported. */
     source.addEventListener("open", changed);
     source.addEventListener("changed", changed);
     source.addEventListener("error", () => {
-      if (source && source.readyState === EventSource.CLOSED) { close(); setTimeout(listen, PAUSE); }
+      if (source && source.readyState === EventSource.CLOSED) { close(); setTimeout(listen, RECONNECT_DELAY); }
     });
   }
 

@@ -1,5 +1,5 @@
-/* In development the link that `postroad dev` prints carries the login behind its #, which never leaves the browser.
-   It is filled in, not sent: a link of somebody else must not log anybody in. */
+/* In development the link that `postroad dev` prints has the login in its fragment, which never leaves the browser.
+   It is filled in, not submitted: a link from someone else must not log anyone in. */
 "use strict";
 (function () {
   const [email, password] = decodeURIComponent(location.hash.slice(1)).split(" ");

@@ -1,4 +1,4 @@
-/* Messages: "/" goes to the search box, and the views of a message change without leaving the place where one reads. */
+/* Messages: "/" focuses the search box, and the views of a message change without scrolling. */
 "use strict";
 (function () {
   const isTyping = () => document.activeElement.matches("input, select, textarea, [contenteditable]");
@@ -11,7 +11,7 @@
     box.select();
   });
 
-  /* A view is a link to the same page; only the part that differs takes the place of ours. */
+  /* A view is a link to the same page; only the preview is replaced. */
   async function view(link) {
     const answer = await fetch(link.href, { headers: { "Accept": "text/html" } });
     if (!answer.ok || answer.redirected) { location.assign(link.href); return; }

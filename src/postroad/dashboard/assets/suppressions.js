@@ -1,21 +1,21 @@
-/* A file that is chosen is read into the field of the form, where it can be looked at before it is sent. */
+/* Reads a chosen file into the form field, where it can be checked before it is sent. */
 "use strict";
 (function () {
-  const MOST_BYTES = 7 * 1024 * 1024;
+  const MAX_BYTES = 7 * 1024 * 1024;
 
   async function read(chooser, field) {
     const file = chooser.files[0];
     if (!file) return;
-    if (file.size > MOST_BYTES) {
+    if (file.size > MAX_BYTES) {
       chooser.value = "";
-      window.postroad.tell("This file is too long for a form. Split it, or send it to POST /v1/suppressions/import.", "bad");
+      window.postroad.notify("This file is too large. Split it, or send it to POST /v1/suppressions/import.", "bad");
       return;
     }
     try {
       field.value = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
     } catch {
       chooser.value = "";
-      window.postroad.tell("This file is not UTF-8. Save it as CSV in UTF-8.", "bad");
+      window.postroad.notify("This file is not UTF-8. Save it as CSV in UTF-8.", "bad");
     }
   }
 

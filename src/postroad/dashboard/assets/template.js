@@ -1,21 +1,21 @@
-/* The editor of templates: an input for each placeholder in place of JSON, and a preview that follows the typing.
-   Each preview comes in a frame of its own, which takes the place of the last one when it is there: nothing flickers, and
-   the way back leads to the page before, not through all that was typed. */
+/* The template editor: an input for each placeholder instead of JSON, and a preview that updates while typing.
+   Each preview loads in a new frame that replaces the last one when it is ready: nothing flickers, and the browser's
+   history does not fill with previews. */
 "use strict";
 (function () {
-  /* As protocol/placeholders.py reads them. */
+  /* The syntax of protocol/placeholders.py. */
   const PLACEHOLDER = /\{\{ *([A-Za-z_][A-Za-z0-9_.-]{0,63}) *\}\}/g;
   const PAUSE = 500;
-  /* More than a message may have; the rest stays in the JSON. */
-  const MOST_INPUTS = 64;
+  /* More than a message can have; the rest stays in the JSON. */
+  const MAX_INPUTS = 64;
   const KEPT = "postroad-values";
 
-  /* Somebody who tests with a name tests every template with it. */
+  /* Test values are kept for all templates. */
   function kept() {
     try { return Object.entries(JSON.parse(sessionStorage.getItem(KEPT) || "{}")); } catch { return []; }
   }
   function keep(values) {
-    try { sessionStorage.setItem(KEPT, JSON.stringify(Object.fromEntries(values))); } catch { /* for this page only, then */ }
+    try { sessionStorage.setItem(KEPT, JSON.stringify(Object.fromEntries(values))); } catch { /* not remembered */ }
   }
   function given(area) {
     try { return Object.entries(JSON.parse(area.value || "{}")); } catch { return []; }
@@ -56,13 +56,13 @@
       return row;
     }
 
-    /* The inputs are made anew only when the names are others: whoever types stays where they are. */
+    /* Inputs are rebuilt only when the names change, to keep the focus. */
     function write() {
       const wanted = names();
       for (const name of wanted) if (!values.has(name)) values.set(name, name.replace(/[_.-]+/g, " ").trim() || name);
       area.value = JSON.stringify(Object.fromEntries(wanted.map((name) => [name, values.get(name)])), null, 2);
       none.hidden = wanted.length > 0;
-      const shown = wanted.slice(0, MOST_INPUTS);
+      const shown = wanted.slice(0, MAX_INPUTS);
       const present = [...box.querySelectorAll("input")].map((field) => field.dataset.value);
       if (shown.join(" ") !== present.join(" ")) box.replaceChildren(...shown.map(input));
     }
@@ -71,14 +71,14 @@
       waiting = null;
       const frames = [...form.querySelectorAll("iframe")];
       const next = frames[frames.length - 1].cloneNode();
-      /* A frame keeps the name that it was born with, so each has its own. */
+      /* A frame keeps its first name, so each needs its own. */
       made += 1;
       next.name = `preview-${made}`;
       buttons.forEach((button) => { button.formTarget = next.name; });
       next.removeAttribute("src");
       next.hidden = true;
       frames[frames.length - 1].after(next);
-      /* Only from here on: its birth was a load as well. */
+      /* Only now: inserting the frame fires a load event, too. */
       next.addEventListener("load", () => { frames.forEach((frame) => frame.remove()); next.hidden = false; }, { once: true });
       buttons.forEach((button) => button.setAttribute("aria-pressed", String(button === chosen)));
       form.requestSubmit(chosen);
@@ -93,7 +93,7 @@
       write();
       soon();
     });
-    /* Enter would press the first button, and save. */
+    /* Enter would press the first button, which saves. */
     form.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || !event.target.matches(".preview input")) return;
       event.preventDefault();

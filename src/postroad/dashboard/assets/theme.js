@@ -1,8 +1,8 @@
-/* Before anything is drawn: the colours that somebody chose, else those of their system. */
+/* Runs before the first paint: the chosen theme, else that of the system. */
 "use strict";
 (function () {
   try {
     const chosen = localStorage.getItem("postroad-theme");
     if (chosen === "dark" || chosen === "light") document.documentElement.dataset.theme = chosen;
-  } catch { /* storage may be forbidden: the system's colours do */ }
+  } catch { /* storage may be forbidden: use the system's theme */ }
 })();
