@@ -93,7 +93,7 @@ def test_a_temporary_condition_is_never_permanent_over_smtp_and_the_other_way_ro
 
 
 def test_a_wrong_method_is_an_invalid_request_that_names_the_right_ones() -> None:
-    error = errors.MethodNotAllowed("PUT is not a method of this path", allowed=("GET", "HEAD"))
+    error = errors.MethodNotAllowed("PUT is not supported by this path", allowed=("GET", "HEAD"))
     assert (error.code, error.status, error.allowed) == ("invalid_request", 405, ("GET", "HEAD"))
 
 

@@ -1,15 +1,16 @@
-"""What callers can cause.
+"""Errors that callers can cause.
 
-Every refusal that may leave a door is one of these classes. Each knows its public code word, its HTTP status and its
-SMTP reply (docs/errors.md), so that no door keeps a table of its own. The message is public text: it names the
-field and what to do, never a secret or an internal. `tests/test_errors.py` holds this file against that page.
+Every error that leaves the service is one of these classes. Each has its public code, its HTTP status and its SMTP
+reply (docs/errors.md), so that no interface keeps a table of its own. The message is public text: it names the field
+and what to do, and never contains a secret or an internal detail. `tests/test_errors.py` compares this file with that
+page.
 """
 
 from typing import ClassVar
 
 
 class PostroadError(Exception):
-    """A refusal with a public message, a code word, an HTTP status and an SMTP reply."""
+    """An error with a public message, a code, an HTTP status and an SMTP reply."""
 
     code: ClassVar[str]
     status: ClassVar[int]
@@ -19,7 +20,7 @@ class PostroadError(Exception):
         super().__init__(message)
         self.message = message
         self.retry_after = retry_after
-        # What a door has to say beside it, as header fields of HTTP.
+        # Extra HTTP header fields, set by the handler.
         self.headers: tuple[tuple[str, str], ...] = ()
 
 
@@ -42,7 +43,7 @@ class MethodNotAllowed(InvalidRequest):
 
 
 class MailLoop(InvalidRequest):
-    """The message has passed so many hosts that it must be going in circles."""
+    """The message has passed too many hosts: a mail loop."""
 
     smtp_reply = "554 5.4.6"
 
@@ -64,7 +65,7 @@ class InsufficientCredits(PostroadError):
 
 
 class Forbidden(PostroadError):
-    """The sender domain is not the account's, or the role may not do this."""
+    """The sender domain is not registered by the account, or the user's role does not permit this."""
 
     code = "forbidden"
     status = 403
@@ -72,7 +73,7 @@ class Forbidden(PostroadError):
 
 
 class AccountSuspended(PostroadError):
-    """The account may read, but not send."""
+    """The account is suspended: it can read, but not send."""
 
     code = "account_suspended"
     status = 403
@@ -80,7 +81,7 @@ class AccountSuspended(PostroadError):
 
 
 class NotFound(PostroadError):
-    """There is no such thing in this account."""
+    """The resource does not exist in this account."""
 
     code = "not_found"
     status = 404
@@ -88,7 +89,7 @@ class NotFound(PostroadError):
 
 
 class Conflict(PostroadError):
-    """The thing exists already, or its state forbids the action."""
+    """The resource already exists, or its state does not permit the action."""
 
     code = "conflict"
     status = 409
@@ -115,7 +116,7 @@ class IdempotencyInProgress(PostroadError):
 
 
 class PayloadTooLarge(PostroadError):
-    """The assembled message exceeds 10 MiB, or the request body is too large to hold one."""
+    """The assembled message exceeds 10 MiB, or the request body exceeds the limit of its route."""
 
     code = "payload_too_large"
     status = 413
@@ -123,7 +124,7 @@ class PayloadTooLarge(PostroadError):
 
 
 class RateLimited(PostroadError):
-    """Too many requests, or a cool-down has not passed."""
+    """Too many requests, or a cool-down is still active."""
 
     code = "rate_limited"
     status = 429
@@ -131,7 +132,7 @@ class RateLimited(PostroadError):
 
 
 class WarmupLimited(PostroadError):
-    """The sender domain's warm-up volume for the day is used up."""
+    """The sender domain has used up its warm-up volume for today."""
 
     code = "warmup_limited"
     status = 429
@@ -139,7 +140,7 @@ class WarmupLimited(PostroadError):
 
 
 class InternalError(PostroadError):
-    """A bug of ours; the log knows it by the request id."""
+    """An unexpected error in the service, logged with the request id."""
 
     code = "internal_error"
     status = 500
@@ -147,7 +148,7 @@ class InternalError(PostroadError):
 
 
 class ServiceUnavailable(PostroadError):
-    """The service is stopping, or its store is unreachable or full."""
+    """The service is stopping, or its database is unreachable or full."""
 
     code = "service_unavailable"
     status = 503
@@ -155,7 +156,7 @@ class ServiceUnavailable(PostroadError):
 
 
 class TemporaryFailure(PostroadError):
-    """This request could not be stored in time; nothing was accepted, and a retry with the same key is safe."""
+    """The request could not be stored in time. Nothing was accepted; retrying with the same key is safe."""
 
     code = "temporary_failure"
     status = 503

@@ -16,7 +16,7 @@ from postroad.web import application, routing
 from tests.api import app_server
 
 TOKEN = "token-of-the-tests-0123456789"
-NOTHING = "there is nothing at this path; /docs lists what there is"
+NOTHING = "no such path; see /docs for the list of endpoints"
 
 
 @pytest.fixture

@@ -169,7 +169,7 @@ def test_parameters_are_described(document: dict[str, Any]) -> None:
             "name": "id",
             "in": "path",
             "required": True,
-            "description": "As an earlier answer gave it.",
+            "description": "The id, as an earlier response returned it.",
             "schema": {"type": "string", "pattern": "^note_[0-9a-f]{28}$"},
         }
     ]

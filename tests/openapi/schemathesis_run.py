@@ -22,7 +22,7 @@ from tests.openapi import case_filler
 ROOT = Path(__file__).parent.parent.parent
 SETTINGS = Path(__file__).parent / "schemathesis.toml"
 # Long after the end of every run, on a machine that is busy with other tests.
-TIMEOUT_SECONDS = 600
+TIMEOUT_SECONDS = 1100
 # Longer than that.
 WAITING_SECONDS = 3600
 

@@ -10,8 +10,14 @@ import pytest
 
 from tests.conformance import live_service
 from tests.openapi import schemathesis_run
+from tests.reliability import profile
 
 ONE_BY_ONE = "examples,coverage,fuzzing"
+
+
+def examples(count: int) -> tuple[str, str]:
+    """How many random requests each operation gets at most."""
+    return "--max-examples", str(count * profile.SCALE)
 
 
 def check(outcome: schemathesis_run.Outcome) -> None:
@@ -33,7 +39,7 @@ def check_operations(outcome: schemathesis_run.Outcome) -> None:
 
 
 def test_sending_and_reading_are_as_documented(sqlite_service: live_service.Service, tmp_path: Path) -> None:
-    words = ("--include-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "15")
+    words = ("--include-tag", "Emails", "--phases", ONE_BY_ONE, *examples(4))
     check_operations(schemathesis_run.run(sqlite_service, tmp_path, *words))
 
 
@@ -43,15 +49,15 @@ def test_every_member_of_a_send_may_be_at_its_bounds(sqlite_service: live_servic
 
 
 def test_managing_is_as_documented(sqlite_service: live_service.Service, tmp_path: Path) -> None:
-    words = ("--exclude-tag", "Emails", "--phases", ONE_BY_ONE, "--max-examples", "6")
+    words = ("--exclude-tag", "Emails", "--phases", ONE_BY_ONE, *examples(2))
     check_operations(schemathesis_run.run(sqlite_service, tmp_path, *words))
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("--include-tag", "Emails", "--include-tag", "Messages", "--max-examples", "5"),
-        ("--exclude-tag", "Emails", "--max-examples", "25"),
+        ("--include-tag", "Emails", "--include-tag", "Messages", *examples(5)),
+        ("--exclude-tag", "Emails", *examples(25)),
     ],
     ids=["mail", "everything else"],
 )
@@ -63,5 +69,5 @@ def test_what_one_request_makes_the_next_one_finds(
 
 def test_the_other_engine_makes_no_difference(postgres_service: live_service.Service, tmp_path: Path) -> None:
     # Few requests, and the first that is good leaves nothing waiting for the others to have tried at once.
-    words = ("--exclude-name", "POST /v1/messages/{id}/retry", "--phases", "fuzzing,stateful", "--max-examples", "3")
+    words = ("--exclude-name", "POST /v1/messages/{id}/retry", "--phases", "fuzzing,stateful", *examples(3))
     check(schemathesis_run.run(postgres_service, tmp_path, *words))

@@ -27,7 +27,7 @@ async def another(ctx: context.Context, account_id: str, *to: str, **fields: obj
 async def claim_all(ctx: context.Context, worker: str) -> list[queue.Claimed]:
     """Everything that is ready."""
     async with ctx.store.transaction() as tx:
-        wanted = [queue.ClaimRequest(lane, 100) for lane in await queue.lanes(tx, after="", limit=100)]
+        wanted = [queue.ClaimRequest(queue_key, 100) for queue_key in await queue.queue_keys(tx, after="", limit=100)]
         return await queue.claim(tx, wanted, lease_until=ctx.clock() + 60 * SECOND, worker=worker)
 
 
@@ -50,7 +50,7 @@ def outcome(
         *claimed.key,
         now,
         5,
-        "pool",
+        "provider_queue",
         "mx.example.net",
         "192.0.2.1",
         "TLSv1.3",

@@ -96,7 +96,7 @@ HOOK = "127.0.0.2"
 WORK: dict[Work, list[tuple[str, str, str]]] = {
     use_domains: [
         ("domain.added", "shop.example", ""),
-        ("domain.added", "vouched.example", "by the operator's word"),
+        ("domain.added", "vouched.example", "by the operator"),
         ("domain.not_warm", "shop.example", ""),
         ("domain.removed", "shop.example", ""),
         ("domain.verified", "shop.example", "by its DKIM record in DNS"),
@@ -118,7 +118,7 @@ WORK: dict[Work, list[tuple[str, str, str]]] = {
         ("webhook.saved", HOOK, "disabled"),
         ("webhook.saved", HOOK, "email.bounced"),
         ("webhook.secret_rotated", HOOK, ""),
-        ("webhook.secret_rotated", HOOK, "the old one is good for 2 more hours"),
+        ("webhook.secret_rotated", HOOK, "the old one is valid for 2 more hours"),
     ],
 }
 
@@ -150,7 +150,7 @@ async def test_a_proof_that_dns_takes_back_is_in_the_journal(
     await domains.verify(ctx, account.id, domain.id, by=stored_domains.DNS)
     assert not await domains.unverify(ctx, account.id, domain.id, failing_before=clock.now)
     async with ctx.store.transaction() as tx:
-        await stored_domains.checked(tx, account.id, domain.id, check_at=clock.now, failing_since=clock.now - 5)
+        await stored_domains.record_check(tx, account.id, domain.id, check_at=clock.now, failing_since=clock.now - 5)
     assert await domains.unverify(ctx, account.id, domain.id, failing_before=clock.now)
     lost = [words for words in await summaries(ctx, account.id) if words[0] == "domain.unverified"]
     assert lost == [("domain.unverified", "shop.example", "its DKIM record is gone from DNS")]
@@ -188,7 +188,7 @@ async def test_an_entry_names_the_person_as_they_were_called_then(
     saved = by_action["template.saved"]
     assert (saved.actor_kind, saved.user_id, saved.actor) == ("person", other.id, "other@example.com")
     assert (saved.request_id, saved.client_address) == (REQUEST, ADDRESS)
-    removed = by_action["person.removed"]
+    removed = by_action["user.removed"]
     assert (removed.actor, removed.subject) == ("owner@example.com", "other@example.com")
 
 
@@ -244,9 +244,9 @@ async def test_an_action_of_a_newer_version_is_still_shown(
     [
         ("credits.added", "10000", "a gift of 10000", "added 10,000 credits (a gift of 10000)"),
         ("suppression.imported", "1200 addresses", "", "imported 1,200 addresses into the suppression list"),
-        ("message.retried", "em_0654", "", "had em_0654 tried at once"),
-        ("person.invited", "a_b@example.net", "as read_only", "invited a_b@example.net (as read-only)"),
-        ("api_key.created", "1234", "send read", "made the API key 1234 (may send and read)"),
+        ("message.retried", "em_0654", "", "retried em_0654"),
+        ("user.invited", "a_b@example.net", "as read_only", "invited a_b@example.net (as read-only)"),
+        ("api_key.created", "1234", "send read", "created the API key 1234 (may send and read)"),
         ("webhook.saved", "a.example", "email.failed ping", "saved the webhook at a.example (email.failed, ping)"),
     ],
 )
@@ -319,7 +319,7 @@ async def test_logging_in_and_out_is_no_change(
 async def test_old_entries_are_swept_after_the_days_of_the_setting(
     ctx: context.Context, account: stored_accounts.Account, clock: Clock
 ) -> None:
-    clock.pass_seconds(ctx.settings.dashboard.journal_days * 24 * 3600)
+    clock.pass_seconds(ctx.settings.dashboard.audit_log_days * 24 * 3600)
     assert (await cleanup.sweep(ctx)).audit_log == 0
     clock.pass_seconds(1)
     assert (await cleanup.sweep(ctx)).audit_log == 1
@@ -331,5 +331,5 @@ def test_every_action_is_a_sentence_about_its_subject() -> None:
         kind, _, done = action.partition(".")
         assert kind.isidentifier(), action
         assert done.isidentifier(), action
-        assert "{subject}" in sentence or action == "person.joined"
+        assert "{subject}" in sentence or action == "user.joined"
         assert sentence.format(subject="x")[0].islower()

@@ -97,7 +97,7 @@ async def test_an_answer_that_breaks_off_does_not_look_whole() -> None:
     async with app_server.running([route(unavailable)], context="later") as opened:
         with pytest.raises(httpx.RemoteProtocolError):
             await opened.client.get("/parts")
-    (line,) = [line for line in opened.lines if line["event"] == "answer_broken_off"]
+    (line,) = [line for line in opened.lines if line["event"] == "response_aborted"]
     assert (line["route"], line["request_id"][:4]) == ("/parts", "req_")
 
 

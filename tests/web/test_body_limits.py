@@ -134,7 +134,7 @@ async def test_who_finds_no_place_waits_for_one(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("doors, most", [(1, 4), (2, 2), (3, 1), (64, 1)])
 async def test_doors_share_the_places_and_each_has_one(monkeypatch: pytest.MonkeyPatch, doors: int, most: int) -> None:
     places(monkeypatch, arriving=12, handled=4)
-    bodies = body_limits.LargeBodySlots(doors=doors)
+    bodies = body_limits.LargeBodySlots(frontends=doors)
     async with contextlib.AsyncExitStack() as taken:
         for _ in range(most):
             await taken.enter_async_context(bodies.processing())

@@ -222,7 +222,7 @@ def test_a_query_becomes_the_routes_struct(text: bytes, expected: Filter) -> Non
     [
         (b"limt=1", "limt: unknown parameter; did you mean 'limit'?"),
         (b"account_id=acc_1", "account_id: unknown parameter"),
-        (b"limit=1&limit=1", "limit: given more than once"),
+        (b"limit=1&limit=1", "limit: sent more than once; send it once"),
         (b"limit=", "limit: expected an integer"),
         (b"limit=x", "limit: expected an integer"),
         (b"limit=1.0", "limit: expected an integer"),

@@ -64,7 +64,7 @@ def test_lines_end_as_text_does() -> None:
     [
         (b"name=", "name"),
         (b"", "name"),
-        (b"name=a&name=b", "name: given more than once"),
+        (b"name=a&name=b", "name: sent more than once; send it once"),
         (b"name=a&nmae=b", "nmae"),
         (b"name=a&count=many", "count: expected an integer"),
         (b"name=a&gift=perhaps", "gift: expected true or false"),

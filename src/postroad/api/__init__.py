@@ -1,1 +1,1 @@
-"""Door: JSON over HTTP."""
+"""The JSON API over HTTP."""

@@ -1,4 +1,4 @@
-"""Who calls the API: whoever the one `Authorization` field names."""
+"""Authentication of API requests by their `Authorization` header."""
 
 from collections.abc import Coroutine
 from typing import Any
@@ -13,12 +13,12 @@ from postroad.web import routing
 def authenticate(
     ctx: context.Context, headers: routing.Headers, *, client_address: str
 ) -> Coroutine[Any, Any, caller.Caller]:
-    """The caller behind a request's `Authorization`."""
+    """The caller that a request's `Authorization` header names."""
     return authentication.authenticate(ctx, field(headers), client_address=client_address)
 
 
 def field(headers: routing.Headers) -> str | None:
-    """The value of `Authorization`; one that was sent twice names nobody."""
+    """The value of `Authorization`. A repeated header is refused."""
     try:
         value = headers.get(b"authorization")
     except errors.InvalidRequest as problem:

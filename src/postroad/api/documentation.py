@@ -1,7 +1,7 @@
-"""`/openapi.json` and `/docs`: the API described by its own route table, and a page to try it, all offline.
+"""`/openapi.json` and `/docs`: the OpenAPI document and Swagger UI, both offline.
 
-The page is Swagger UI, carried in `static/` with its version, licence and checksums. It runs under a policy that allows
-scripts and styles of this host only, so nothing inline and nothing foreign can run.
+Swagger UI is vendored in `static/` with its version, licence and checksums. Its Content-Security-Policy allows only
+scripts and styles of this host: nothing inline, nothing external.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# The files change only with the service.
+# The files change only with a release.
 CACHE: Final = ("Cache-Control", "public, max-age=3600")
 FILES: Final = (
     ("/docs/swagger-ui.css", "swagger-ui/swagger-ui.css", "text/css; charset=utf-8"),
@@ -30,7 +30,7 @@ FILES: Final = (
 def routes(
     described: Sequence[routing.Route[routing.ContextT]], *, version: str
 ) -> tuple[routing.Route[routing.ContextT], ...]:
-    """The routes that describe the others."""
+    """The documentation routes for the described routes."""
     document = msgspec.json.encode(openapi.document(described, version=version))
     page = routing.Response(
         200,
@@ -39,10 +39,14 @@ def routes(
         headers=(("Content-Security-Policy", POLICY),),
     )
     return (
-        _fixed("/openapi.json", routing.Response(200, document), summary="The API as an OpenAPI document"),
-        _fixed("/docs", page, summary="The API as a page"),
+        _fixed("/openapi.json", routing.Response(200, document), summary="The OpenAPI document"),
+        _fixed("/docs", page, summary="Interactive API documentation"),
         *(
-            _fixed(path, routing.Response(200, _static(name), content_type=kind, headers=(CACHE,)), summary="A file")
+            _fixed(
+                path,
+                routing.Response(200, _static(name), content_type=kind, headers=(CACHE,)),
+                summary="A static file of the documentation",
+            )
             for path, name, kind in FILES
         ),
     )

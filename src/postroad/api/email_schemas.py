@@ -1,7 +1,7 @@
-"""The send request and the message on the wire: these Structs validate, and the OpenAPI document is made of them.
+"""The send request and the message: the Structs that validate, and from which the OpenAPI document is generated.
 
-The patterns are those of the parsers in `protocol`, published here for readers and tools; the parsers decide. What
-JSON Schema can say of several members together stands in `SEND_RULES`.
+The patterns repeat those of the parsers in `protocol` for readers and tools; the parsers decide. Rules across several
+members are in `SEND_RULES`.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from postroad.protocol.mime import base64_lines, builder, content_types, header_
 from postroad.services.acceptance import validation
 from postroad.storage import messages, recipients
 
-# The bound stands in the pattern, not beside it: no address comes near it, and tools that try each bound of a member
-# search for minutes for one that does.
+# The bound is in the pattern, not in `maxLength`: property-based tools that try each bound of a member search for
+# minutes for an address of that length.
 ADDRESS_PATTERN: Final = rf"^(?![\s\S]{{{address.MAX_CHARACTERS + 1}}}){address.SCHEMA_PATTERN[1:]}"
-UNIQUE_RULE: Final = f"`to`, `cc` and `bcc` together may name {limits.UNIQUE_RECIPIENTS} different addresses."
+UNIQUE_RULE: Final = f"`to`, `cc` and `bcc` together take at most {limits.UNIQUE_RECIPIENTS} unique addresses."
 
 
 def _any_case(word: str) -> str:
-    """JSON Schema's patterns know no flag for ignoring case."""
+    """A case-insensitive pattern: JSON Schema has no flag for it."""
     return "".join(f"[{letter.upper()}{letter}]" if letter.isalpha() else letter for letter in word)
 
 
@@ -44,7 +44,7 @@ Address = Annotated[
 ]
 Addresses = Annotated[list[Address], msgspec.Meta(max_length=validation.MAX_ADDRESSES)]
 SomeAddresses = Annotated[list[Address], msgspec.Meta(min_length=1, max_length=validation.MAX_ADDRESSES)]
-# Fit for a header, and for the eye.
+# Safe in a header, and readable.
 TAG_PATTERN: Final = f"(?={header_text.VALUE_PATTERN}){labels.SCHEMA_PATTERN}"
 Tag = Annotated[
     str,
@@ -67,7 +67,7 @@ Body = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"^[^\x00]*$"})
 
 
 class Attachment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file to send."""
+    """A file to attach."""
 
     filename: Annotated[
         str,
@@ -106,15 +106,15 @@ class Attachment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A message to send. `null` means the same as leaving a member out."""
+    """A message to send. `null` is the same as leaving a member out."""
 
-    sender: Annotated[Address, msgspec.Meta(description="Its domain must be registered by the account.")] = (
-        msgspec.field(name="from")
-    )
+    sender: Annotated[
+        Address, msgspec.Meta(description="The sender. Its domain must be registered by the account.")
+    ] = msgspec.field(name="from")
     to: Annotated[Address | SomeAddresses, msgspec.Meta(description=f"One address or a list. {UNIQUE_RULE}")]
-    cc: Annotated[Address | Addresses | None, msgspec.Meta(description="Further addresses, for all to see.")] = None
-    bcc: Annotated[Address | Addresses | None, msgspec.Meta(description="Further addresses, in no header.")] = None
-    reply_to: Annotated[Address | None, msgspec.Meta(description="Where answers go, when not to `from`.")] = None
+    cc: Annotated[Address | Addresses | None, msgspec.Meta(description="Copy recipients, visible to everybody.")] = None
+    bcc: Annotated[Address | Addresses | None, msgspec.Meta(description="Blind copy recipients, in no header.")] = None
+    reply_to: Annotated[Address | None, msgspec.Meta(description="Where replies go, if not to `from`.")] = None
     subject: (
         Annotated[
             str,
@@ -127,13 +127,15 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         ]
         | None
     ) = None
-    text: Annotated[Body | None, msgspec.Meta(description="The plain text; an empty one counts as none.")] = None
-    html: Annotated[Body | None, msgspec.Meta(description="The HTML; an empty one counts as none.")] = None
+    text: Annotated[Body | None, msgspec.Meta(description="The plain text body; an empty string counts as absent.")] = (
+        None
+    )
+    html: Annotated[Body | None, msgspec.Meta(description="The HTML body; an empty string counts as absent.")] = None
     template: (
         Annotated[
             str,
             msgspec.Meta(
-                description="Alias of a template of the account; not together with `text` or `html`.",
+                description="Alias of a template of the account. Cannot be combined with `text` or `html`.",
                 extra_json_schema={"pattern": f"^{limits.TEMPLATE_ALIAS_PATTERN}$"},
             ),
         ]
@@ -152,18 +154,18 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         Annotated[
             dict[HeaderName, HeaderValue],
             msgspec.Meta(
-                description="Custom headers, such as `List-Unsubscribe`; those that Postroad writes are refused.",
+                description="Custom headers, such as `List-Unsubscribe`. Headers that Postroad sets "
+                "itself are refused.",
                 max_length=limits.CUSTOM_HEADERS,
             ),
         ]
         | None
     ) = None
     tags: Annotated[
-        Tag | Tags | None, msgspec.Meta(description="One tag or a list; each becomes a header `X-Service-Tag`.")
+        Tag | Tags | None, msgspec.Meta(description="One tag or a list; each becomes an `X-Service-Tag` header.")
     ] = None
     attachments: (
-        Annotated[list[Attachment], msgspec.Meta(description="Files to send along.", max_length=limits.ATTACHMENTS)]
-        | None
+        Annotated[list[Attachment], msgspec.Meta(description="Files to attach.", max_length=limits.ATTACHMENTS)] | None
     ) = None
 
 
@@ -207,7 +209,7 @@ SEND_EXAMPLES: Final[tuple[dict[str, Any], ...]] = (
 
 
 class Recipient(msgspec.Struct, frozen=True):
-    """One recipient, and what became of it."""
+    """One recipient and its delivery status."""
 
     id: str
     email: str
@@ -237,7 +239,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recipient(row: recipients.Recipient) -> Recipient:
-    """A stored recipient as callers see it."""
+    """A stored recipient in its public form."""
     return Recipient(
         id=row.id,
         email=row.email,
@@ -252,7 +254,7 @@ def recipient(row: recipients.Recipient) -> Recipient:
 
 
 def message(row: messages.Message, its_recipients: Sequence[recipients.Recipient], *, request_id: str) -> Message:
-    """A stored message as callers see it."""
+    """A stored message in its public form."""
     return Message(
         id=row.id,
         status=mail.MessageStatus(row.status),

@@ -1,4 +1,4 @@
-"""`POST /emails` and `GET /emails/{id}`: the send request as JSON, and the message as its sender sees it."""
+"""`POST /emails` and `GET /emails/{id}`: send a message, and read its status."""
 
 import hashlib
 
@@ -13,7 +13,7 @@ from postroad.web import routing
 
 
 async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Accept a message; the answer leaves after it is on disk."""
+    """Accept a message. The response is sent after the message is on disk."""
     scope = submit.sending_identity(request.caller)
     body_hash = hashlib.sha256(strict_json.canonical(request.document)).digest()
     envelope = submit.SubmissionInfo(
@@ -33,7 +33,7 @@ async def send(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A message of the caller's account, with what became of each recipient."""
+    """A message of the caller's account, with the status of each recipient."""
     message, recipients = await messages.find(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, email_schemas.message(message, recipients, request_id=request.id))
 
@@ -59,7 +59,7 @@ def _send_request(body: email_schemas.SendRequest) -> mail.SendRequest:
 
 
 def _listed(value: str | list[str] | None) -> tuple[str, ...]:
-    """A lone string and a list with one member mean the same."""
+    """A single string is the same as a list of one."""
     return () if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
@@ -69,7 +69,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/emails",
         handler=send,
         summary="Send an email",
-        description="Accepts a message and queues it. 202 means that it is on disk, not that it reached an inbox.",
+        description="Accepts a message and queues it. 202 means that the message is stored durably, not "
+        "that it was delivered.",
         tag="Emails",
         permission=caller.Permission.SEND,
         body=email_schemas.SendRequest,
@@ -89,17 +90,17 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
             errors.TemporaryFailure,
         ),
         response_headers={
-            "RateLimit": "What is left of the credential's rate.",
-            "RateLimit-Policy": "The credential's rate.",
-            "Idempotent-Replayed": "`true` when an earlier request with this key had made the message.",
+            "RateLimit": "Sends left in the current window.",
+            "RateLimit-Policy": "The credential's rate limit.",
+            "Idempotent-Replayed": "`true` when this is the stored response to an earlier request with this key.",
         },
     ),
     routing.Route(
         method="GET",
         path="/emails/{id}",
         handler=show,
-        summary="Read a message and its recipients",
-        description="A message of another account is reported as not found.",
+        summary="Get a message and its recipients",
+        description="A message of another account is not found.",
         tag="Emails",
         permission=caller.Permission.READ,
         responses={200: email_schemas.Message},

@@ -1,7 +1,7 @@
-"""`/healthz` (the process is alive) and `/readyz` (it should get requests: the store takes mail, nothing stops).
+"""`/healthz` (the process is alive) and `/readyz` (the service accepts requests).
 
-Public, and without any detail that would help an attacker. Who balances load asks `/readyz`; who restarts processes
-asks `/healthz`, which never looks at the store: a restart does not mend a database.
+Both are public and give no detail that would help an attacker. Load balancers use `/readyz`. Process supervisors use
+`/healthz`, which never checks the database: a restart does not repair it.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from postroad.services import context
 from postroad.storage import access_version
 from postroad.web import routing
 
-# Load balancers wait a few seconds; a store that takes longer than this for one row is not ready.
+# Load balancers wait a few seconds; a database that takes longer than this for one row is not ready.
 STORE_TIMEOUT_SECONDS: Final = 2.0
 
 
@@ -27,14 +27,14 @@ class Alive(msgspec.Struct, frozen=True):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The service takes requests."""
+    """The service accepts requests."""
 
     status: Literal["ready"]
     request_id: str
 
 
 def routes(draining: Callable[[], bool]) -> tuple[routing.Route[context.Context], ...]:
-    """The routes; `draining` tells whether the service is stopping."""
+    """The routes. `draining` tells whether the service is stopping."""
 
     async def ready(ctx: context.Context, request: routing.Request) -> routing.Response:
         if draining():
@@ -47,7 +47,7 @@ def routes(draining: Callable[[], bool]) -> tuple[routing.Route[context.Context]
             method="GET",
             path="/healthz",
             handler=alive,
-            summary="Whether the process is alive",
+            summary="Check that the process is alive",
             tag="Health",
             permission=None,
             responses={200: Alive},
@@ -56,7 +56,7 @@ def routes(draining: Callable[[], bool]) -> tuple[routing.Route[context.Context]
             method="GET",
             path="/readyz",
             handler=ready,
-            summary="Whether the service takes requests",
+            summary="Check that the service accepts requests",
             tag="Health",
             permission=None,
             responses={200: Ready},
@@ -66,7 +66,7 @@ def routes(draining: Callable[[], bool]) -> tuple[routing.Route[context.Context]
 
 
 async def alive(_ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Say so."""
+    """The liveness response."""
     return routing.Response(200, Alive("ok", request.id))
 
 
@@ -75,8 +75,8 @@ async def _check_store(ctx: context.Context) -> None:
         async with asyncio.timeout(STORE_TIMEOUT_SECONDS):
             async with ctx.store.reading() as tx:
                 await access_version.version(tx)
-            # A store that can be read may refuse to write: a full disk, for one. Tried only after it did, and by the
-            # smallest write there is: it costs each process a look-up.
+            # A database that can be read may refuse writes, for example when the disk is full. This probe runs only
+            # after a failed write, and is the smallest write there is; otherwise it costs each process one look-up.
             await ctx.accept_commits.recover(access_version.bump)
     except (errors.TemporaryFailure, TimeoutError):
-        raise errors.ServiceUnavailable("the store does not answer in time", retry_after=5) from None
+        raise errors.ServiceUnavailable("the database did not respond in time", retry_after=5) from None

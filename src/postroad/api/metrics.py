@@ -1,7 +1,7 @@
-"""`/metrics`: what the service counts, for Prometheus (docs/metrics.md).
+"""`/metrics`: the service's metrics for Prometheus (docs/metrics.md).
 
-Closed to strangers, who are told that there is nothing. A client on this host may read, others by `metrics.token`. A
-request that a proxy has passed on comes from somewhere else, whatever address it seems to come from.
+Local clients may read it; others need `metrics.token` and otherwise get 404. A request that a proxy has forwarded
+counts as remote, whatever its address.
 """
 
 import hmac
@@ -15,7 +15,7 @@ from postroad.services import context
 from postroad.telemetry import metrics
 from postroad.web import routing
 
-# What proxies add: RFC 7239, RFC 9110 section 7.6.3, and the names that were there before.
+# Header fields of proxies: RFC 7239, RFC 9110 section 7.6.3, and the older names.
 PROXY_FIELDS: Final = (
     b"forwarded",
     b"via",
@@ -27,7 +27,7 @@ PROXY_FIELDS: Final = (
 
 
 def routes(collect: Callable[[], Awaitable[bytes]]) -> tuple[routing.Route[context.Context], ...]:
-    """The route; it stands in no document, because it is not for callers of the API."""
+    """The route. It is left out of the OpenAPI document because it is not part of the API."""
 
     async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
         if not (_is_local(request) or _has_token(request, ctx.settings.metrics.token)):
@@ -39,7 +39,7 @@ def routes(collect: Callable[[], Awaitable[bytes]]) -> tuple[routing.Route[conte
             method="GET",
             path="/metrics",
             handler=show,
-            summary="What the service counts",
+            summary="Metrics in the Prometheus format",
             tag="Health",
             permission=None,
             responses={200: bytes},
@@ -54,7 +54,7 @@ def _is_local(request: routing.Request) -> bool:
         client = ipaddress.ip_address(request.client_address)
         if any(request.headers.get(name) is not None for name in PROXY_FIELDS):
             return False
-    except (ValueError, errors.InvalidRequest):  # no address, or a field of a proxy more than once
+    except (ValueError, errors.InvalidRequest):  # not an address, or a repeated proxy header
         return False
     mapped = client.ipv4_mapped if isinstance(client, ipaddress.IPv6Address) else None
     return (mapped or client).is_loopback

@@ -1,9 +1,8 @@
-"""The OpenAPI 3.1 document, generated from the route table and from the Structs that validate.
+"""The OpenAPI 3.1 document, generated from the route table and the Structs that validate.
 
-What the machinery refuses by itself (a missing credential, a body too large, …) is added to what a route lists, so
-that every status a caller can get is described. The names of Structs are the names of components, so they are words of
-callers. A type that is no Struct but has a title becomes a component too: a reader meets it once. One that may be null
-is written as a list of types, as JSON Schema 2020-12 has it.
+Errors that the framework raises itself (a missing credential, a body too large, …) are added to those that a route
+lists, so that every possible status is described. Struct names are public: they become component names. A type with a
+title becomes a component too. A nullable type is written as a list of types, as in JSON Schema 2020-12.
 """
 
 import http
@@ -24,16 +23,16 @@ SECURITY_SCHEMES: Final = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An API key (`pr_live_…`), or the token of a login; management takes only the latter.",
+        "description": "An API key (`pr_live_…`) or a login token. Management endpoints take a login token only.",
     },
 }
 IDEMPOTENCY_KEY: Final = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": True,
-    "description": "Chosen by the client; a retry with the same key and body is answered with the first answer.",
+    "description": "Chosen by the client. A retry with the same key and body gets the first response again.",
     "example": "order-1042-receipt",
-    # White space around a field's value is not part of it (RFC 9110 section 5.5), so it cannot be all of it.
+    # White space around a field value is not part of it (RFC 9110 section 5.5), so a value cannot consist of it.
     "schema": {
         "type": "string",
         "minLength": 1,
@@ -42,33 +41,32 @@ IDEMPOTENCY_KEY: Final = {
     },
 }
 DESCRIPTION: Final = """\
-Sends transactional email. `POST /emails` accepts a message, `GET /emails/{id}` tells what became of it, and everything
+Sends transactional email. `POST /emails` accepts a message, `GET /emails/{id}` returns its status, and everything
 under `/v1` manages the account.
 
-Every response carries `X-Request-ID`; a JSON answer repeats it as `request_id`. Every refusal is the same object,
-`Error`. An unknown path is answered with 404 `not_found`, a method that a path does not have with 405
-`invalid_request` and `Allow`."""
+Every response has an `X-Request-ID` header; JSON responses repeat it as `request_id`. Every error is an `Error` object.
+An unknown path is 404 `not_found`; a method that a path does not support is 405 `invalid_request` with `Allow`."""
 TAGS: Final = {
-    "Emails": "Send mail, and read what became of it.",
-    "Log-in": "Tokens and passwords of people. A token opens everything under `/v1`.",
-    "Account": "The credits, and every change of them.",
-    "Messages": "The log of the account's mail.",
+    "Emails": "Send mail and read its status.",
+    "Log-in": "Login tokens and passwords of users. A token gives access to everything under `/v1`.",
+    "Account": "Credits and their changes.",
+    "Messages": "The message log of the account.",
     "SMTP credentials": "Usernames and passwords, for SMTP and for HTTP Basic authentication.",
-    "API keys": "Keys for programs, each under an SMTP credential.",
-    "Domains": "What the account may send from.",
-    "Templates": "Mail with placeholders, sent by its alias.",
-    "Suppressions": "Addresses that get no mail of the account.",
-    "Webhook": "Where the account is told what became of its mail, and the log of what it was told.",
-    "Team": "The people of the account. Owners invite and remove them.",
-    "Journal": "Who did what in the account.",
+    "API keys": "Keys for programs, each belonging to an SMTP credential.",
+    "Domains": "Domains that the account can send from.",
+    "Templates": "Message templates with placeholders, sent by alias.",
+    "Suppressions": "Addresses that receive no mail from the account.",
+    "Webhook": "The webhook endpoint of the account, and its delivery log.",
+    "Team": "The users of the account. Owners invite and remove them.",
+    "Audit log": "Who did what in the account.",
     "Health": "For load balancers and supervisors; public.",
 }
 PATH_PARAMETERS: Final = {
-    "id": "As an earlier answer gave it.",
-    "email": "An address, percent-encoded, in whatever case.",
+    "id": "The id, as an earlier response returned it.",
+    "email": "An email address, percent-encoded and case-insensitive.",
     "alias": "1 to 64 of the characters a-z, 0-9, `_` and `-`.",
 }
-# Who may try again later hears when.
+# Errors that permit a retry say when.
 WITH_RETRY_AFTER: Final = (
     errors.RateLimited,
     errors.WarmupLimited,
@@ -76,15 +74,15 @@ WITH_RETRY_AFTER: Final = (
     errors.ServiceUnavailable,
     errors.TemporaryFailure,
 )
-# What is left of a rate is told with a refusal as well; but not to strangers, nor when the service has failed.
+# Rate limit headers are on errors too, except for unauthenticated requests and internal failures.
 RATE_FIELDS: Final = ("RateLimit", "RateLimit-Policy")
 WITHOUT_RATE: Final = (errors.Unauthorized, errors.InternalError)
-# A path as a name that generated clients can use.
+# A path as an operation id for generated clients.
 _IN_AN_ID: Final = str.maketrans({"/": "-", ".": "-", "{": None, "}": None})
 
 
 def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
-    """The whole document."""
+    """The complete document."""
     types = [kind for route in routes for kind in _types(route)]
     references, components = msgspec.json.schema_components(
         [*types, responses.Error], ref_template="#/components/schemas/{name}"
@@ -115,7 +113,7 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
 
 
 def refusals(route: routing.Route[Any]) -> list[type[errors.PostroadError]]:
-    """Every refusal that a call of the route can meet: those it lists, and those of the machinery."""
+    """Every error that a call of the route can get: those it lists, and those of the framework."""
     found: list[type[errors.PostroadError]] = list(route.errors)
     if route.body or route.query:
         found.append(errors.InvalidRequest)
@@ -198,7 +196,7 @@ def _parameters(
 
 
 def _parameter(name: str, place: str, schema: Schema, *, required: bool) -> Schema:
-    """A parameter; pages show the description of the parameter, not that of its schema."""
+    """A parameter. Swagger UI shows the description of the parameter, not that of its schema."""
     described = {"description": schema["description"]} if schema.get("description") else {}
     bare = {word: part for word, part in schema.items() if word != "description"}
     return {"name": name, "in": place, "required": required, **described, "schema": bare}
@@ -253,12 +251,12 @@ def _name(reference: Schema) -> str:
 
 
 def _readable(components: Mapping[str, Schema]) -> dict[str, Schema]:
-    """The components as the document shows them."""
+    """The components in the form that the document shows."""
     return {name: _simplify(schema) for name, schema in _hoist(components).items()}
 
 
 def _without_null(schema: Schema) -> Schema:
-    """A parameter's schema: a query string has no null."""
+    """A parameter's schema without null: a query string cannot express it."""
     if isinstance(schema.get("type"), list):
         return {**schema, "type": schema["type"][0]}
     if "anyOf" in schema:
@@ -269,7 +267,7 @@ def _without_null(schema: Schema) -> Schema:
 
 
 def _hoist(components: Mapping[str, Schema]) -> dict[str, Schema]:
-    """The components, with each type that has a title as one more; what was told of it in one place stays there."""
+    """The components, with each titled type as one more. A description given at one place stays at that place."""
     found: dict[str, list[Schema]] = {}
     for component in components.values():
         _find_titled(component.get("properties", {}), found)
@@ -302,7 +300,7 @@ def _refer(schema: Any, titled: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - 
 
 
 def _simplify(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
-    """Null as one of a list of types, a type for words to choose from, and no defaults that only say `absent`."""
+    """Rewrite null as one of a list of types, add the type of enums, and drop defaults of `absent`."""
     if isinstance(schema, list):
         return [_simplify(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,1 +1,1 @@
-"""Building blocks for concurrent work that know nothing of the product: caches, single flights, poll loops."""
+"""Product-independent building blocks for concurrent work: caches, single flight, poll loop."""

@@ -1,7 +1,7 @@
-"""What was found out and holds for a time: a bounded memory that looks each thing up once, however many ask for it.
+"""A bounded cache of values that expire. Concurrent look-ups of one name share one fetch.
 
-A look-up runs on its own, so one who stops waiting takes nothing from the others. When the memory is full, what was
-put first goes first: nothing stays longer than it is valid, so that is nearly the least recently used.
+A fetch runs in its own task, so a cancelled waiter does not affect the others. When the cache is full, the oldest entry
+is evicted: entries live no longer than their validity, so this is close to LRU.
 """
 
 import asyncio
@@ -10,18 +10,18 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Expirable(Protocol):
-    """A value that says how long it may be used."""
+    """A value with an expiry time."""
 
     @property
     def valid_until(self) -> float:
-        """On the clock of the memory."""
+        """Expiry on the clock of the cache."""
 
 
 Value = TypeVar("Value", bound=Expirable)
 
 
 class TtlCache(Generic[Value]):
-    """Values by name, `most` of them."""
+    """Values by name, at most `most` of them."""
 
     def __init__(self, *, max_entries: int, clock: Callable[[], float]) -> None:
         self._max_entries = max_entries
@@ -30,26 +30,26 @@ class TtlCache(Generic[Value]):
         self._flights: dict[str, asyncio.Task[Value]] = {}
 
     def get(self, name: str) -> Value | None:
-        """The value when it is known and still valid."""
+        """The value if it is cached and valid."""
         value = self._values.get(name)
         return value if value is not None and self._clock() < value.valid_until else None
 
     def put(self, name: str, value: Value) -> None:
-        """Remember a value."""
+        """Store a value."""
         self._values.pop(name, None)
         if len(self._values) >= self._max_entries:
             del self._values[next(iter(self._values))]
         self._values[name] = value
 
     async def get_or_fetch(self, name: str, find: Callable[[str], Awaitable[Value]]) -> Value:
-        """The valid value, found now if need be."""
+        """The valid value, fetched now if necessary."""
         value = self.get(name)
         if value is not None:
             return value
         return await asyncio.shield(self._flights.get(name) or self._start(name, find))
 
     async def close(self) -> None:
-        """End the look-ups under way."""
+        """Cancel running fetches."""
         flights = list(self._flights.values())
         for flight in flights:
             flight.cancel()
@@ -70,5 +70,5 @@ class TtlCache(Generic[Value]):
     def _finish(self, name: str, flight: asyncio.Task[Value]) -> None:
         del self._flights[name]
         if not flight.cancelled():
-            # Whoever waited got it; when they all have gone, nobody needs to hear of it.
+            # The waiters got the error; if all have gone, nobody needs it.
             flight.exception()

@@ -1,1 +1,1 @@
-"""What the product does, one verb a file."""
+"""The product's capabilities, grouped by folder."""

@@ -1,9 +1,8 @@
-"""The journal of an account: who did what, and when.
+"""The audit log of an account: who did what, and when.
 
-Every service that changes something for an account writes one line here, in the transaction of the change, so there is
-no change without its entry and no entry without its change. Whoever acts is known by the context. The subject is what
-people call the thing; a secret, the path of a webhook's URL or the content of mail never gets here. Mail itself is not
-in it: what was accepted and what became of it is told by the messages.
+Every service that changes an account writes an entry in the transaction of the change, so there is no change without an
+entry and no entry without a change. The context knows the actor. The subject is the name of the object; a secret, the
+path of a webhook URL or the content of mail is never logged. Mail is not logged here: the message log has it.
 """
 
 import re
@@ -15,64 +14,64 @@ from postroad.protocol.mime import header_text
 from postroad.services import context
 from postroad.storage import audit_log, store, users
 
-# Each action, and the sentence that tells it after the name of who did it.
+# Each action and its sentence, to follow the actor's name.
 ACTIONS: Final[Mapping[str, str]] = {
-    "account.created": "made the account {subject}",
-    "account.suspended": "stopped the account {subject} from sending",
-    "account.resumed": "let the account {subject} send again",
-    "api_key.created": "made the API key {subject}",
+    "account.created": "created the account {subject}",
+    "account.suspended": "suspended the account {subject}",
+    "account.resumed": "resumed the account {subject}",
+    "api_key.created": "created the API key {subject}",
     "api_key.revoked": "revoked the API key {subject}",
-    "credential.created": "made the SMTP credential {subject}",
+    "credential.created": "created the SMTP credential {subject}",
     "credential.revoked": "revoked the SMTP credential {subject}",
     "credits.added": "added {subject} credits",
     "domain.added": "added the domain {subject}",
     "domain.removed": "removed the domain {subject}",
     "domain.verified": "verified the domain {subject}",
-    "domain.unverified": "took back the verification of the domain {subject}",
+    "domain.unverified": "revoked the verification of the domain {subject}",
     "domain.warm": "ended the warm-up of the domain {subject}",
-    "domain.not_warm": "began the warm-up of the domain {subject} again",
-    "message.cancelled": "gave up {subject}",
-    "message.retried": "had {subject} tried at once",
-    "person.created": "made a login for {subject}",
-    "person.disabled": "locked {subject} out",
-    "person.enabled": "let {subject} in again",
-    "person.invited": "invited {subject}",
-    "person.joined": "joined the account",
-    "person.password_changed": "changed the password of {subject}",
-    "person.password_link_made": "made a password link for {subject}",
-    "person.token_made": "made a token for the API as {subject}",
-    "person.removed": "removed {subject}",
-    "person.role_changed": "changed the role of {subject}",
-    "suppression.added": "put {subject} onto the suppression list",
+    "domain.not_warm": "restarted the warm-up of the domain {subject}",
+    "message.cancelled": "cancelled {subject}",
+    "message.retried": "retried {subject}",
+    "user.created": "created the user {subject}",
+    "user.disabled": "disabled the user {subject}",
+    "user.enabled": "enabled the user {subject}",
+    "user.invited": "invited {subject}",
+    "user.joined": "joined the account",
+    "user.password_changed": "changed the password of {subject}",
+    "user.password_link_made": "created a password link for {subject}",
+    "user.token_made": "created an API token for {subject}",
+    "user.removed": "removed the user {subject}",
+    "user.role_changed": "changed the role of {subject}",
+    "suppression.added": "added {subject} to the suppression list",
     "suppression.imported": "imported {subject} into the suppression list",
-    "suppression.removed": "took {subject} off the suppression list",
+    "suppression.removed": "removed {subject} from the suppression list",
     "template.removed": "removed the template {subject}",
     "template.saved": "saved the template {subject}",
     "webhook.pinged": "sent a test event to the webhook at {subject}",
     "webhook.removed": "removed the webhook at {subject}",
-    "webhook.replayed": "sent {subject} to the webhook again",
+    "webhook.replayed": "replayed {subject} to the webhook",
     "webhook.saved": "saved the webhook at {subject}",
-    "webhook.secret_rotated": "made a new secret for the webhook at {subject}",
+    "webhook.secret_rotated": "rotated the secret of the webhook at {subject}",
 }
-# What those are called who are no person.
+# The names of actors that are not users.
 NAMES: Final = {actors.Kind.OPERATOR: "operator", actors.Kind.SERVICE: "postroad"}
-# What is counted in the subject of these is written so that it can be read.
+# Actions whose subject begins with a count, which is formatted.
 _COUNTED: Final = frozenset({"credits.added", "suppression.imported", "message.cancelled", "message.retried"})
 _COUNT: Final = re.compile(r"^\d{4,}(?= |$)", re.ASCII)
-# Names of ours in a detail, which are lists or have underscores, and the words for them.
-_ROLES: Final = frozenset({"person.created", "person.invited", "person.role_changed"})
-# A line on a page; whatever is longer is cut.
+# Details of these actions are identifiers, which are shown as words.
+_ROLES: Final = frozenset({"user.created", "user.invited", "user.role_changed"})
+# One line on a page; longer texts are cut.
 MAX_CHARACTERS: Final = 200
 
 _UNSEEN: Final = re.compile(f"[{header_text.UNSEEN}\ud800-\udfff]")
 
 
-async def write(  # noqa: PLR0917 - every service says it on one line, in the order in which it is read
+async def write(  # noqa: PLR0917 - every service writes it on one line, in reading order
     ctx: context.Context, tx: store.Transaction, account_id: str, action: str, subject: str, detail: str = ""
 ) -> None:
-    """Say that whoever the context acts for did this. An action that is not in the table is a bug."""
+    """Record that the actor of the context did this. An action that is not in the table is a bug."""
     if action not in ACTIONS:
-        raise LookupError(f"{action}: no such action in the journal")
+        raise LookupError(f"{action}: unknown audit log action")
     now = ctx.clock()
     entry = audit_log.Entry(
         account_id=account_id,
@@ -91,7 +90,7 @@ async def write(  # noqa: PLR0917 - every service says it on one line, in the or
 
 
 async def page(ctx: context.Context, account_id: str, *, before: str | None, limit: int) -> list[audit_log.Entry]:
-    """An account's entries, newest first, before one of them; the newest ones come before None."""
+    """A page of entries, newest first, older than `before`; None for the newest."""
     place = cursors.end(identifiers.AUDIT_ENTRY)
     if before is not None:
         place = cursors.check("before", before, identifiers.AUDIT_ENTRY)
@@ -100,8 +99,8 @@ async def page(ctx: context.Context, account_id: str, *, before: str | None, lim
 
 
 def text(entry: audit_log.Entry) -> str:
-    """What was done, as a sentence without its beginning: the name of who did it goes before it."""
-    # A newer version that was here before may have written actions that this one does not know.
+    """The action as a sentence to follow the actor's name."""
+    # A newer version may have written actions that this one does not know.
     known = ACTIONS.get(entry.action)
     subject, detail = _subject(entry), _detail(entry)
     sentence = known.format(subject=subject) if known else f"{entry.action}: {subject}"
@@ -109,14 +108,14 @@ def text(entry: audit_log.Entry) -> str:
 
 
 def _subject(entry: audit_log.Entry) -> str:
-    """What it was done to, as people write it."""
+    """The name of the object, formatted."""
     if entry.action not in _COUNTED:
         return entry.subject
     return _COUNT.sub(lambda found: f"{int(found[0]):,}", entry.subject)
 
 
 def _detail(entry: audit_log.Entry) -> str:
-    """What else is known of it, in words instead of names of ours."""
+    """The detail, with words instead of identifiers."""
     if entry.action in _ROLES:
         return entry.detail.replace("_", "-")
     if entry.action == "api_key.created":
@@ -125,7 +124,7 @@ def _detail(entry: audit_log.Entry) -> str:
 
 
 async def _name(tx: store.Transaction, actor: actors.Actor) -> str:
-    """What somebody is called now: people go, and their entries stay."""
+    """The current name of the actor: users may be removed while their entries stay."""
     if actor.kind is not actors.Kind.PERSON:
         return NAMES[actor.kind]
     user = await users.by_id(tx, actor.user_id) if actor.user_id is not None else None
@@ -133,5 +132,5 @@ async def _name(tx: store.Transaction, actor: actors.Actor) -> str:
 
 
 def _one_line(text: str) -> str:
-    """One line that deceives nobody who reads it."""
+    """The text as one printable line."""
     return _UNSEEN.sub(" ", text)[:MAX_CHARACTERS]

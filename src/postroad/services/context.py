@@ -1,7 +1,7 @@
-"""The one frozen value that every service gets: the store, the settings, the clock, the keys.
+"""The frozen value that every service gets: database, settings, clock, keys.
 
-Built once by `open_context`, at the top; nothing below looks for a global. Time and randomness are members, so that a
-test can stop the clock or fix the ids.
+Built once at start-up; nothing below looks for a global. Time and randomness are members, so that a test can stop the
+clock or fix the ids.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from postroad.telemetry import metrics as telemetry
 
 AcceptCommits = group_commit.Commits[transaction.Submission, transaction.Accepted]
 
-# A batch is bounded so that one commit stays short: the first in it waits for the last.
+# Bounds a batch so that one commit stays short: the first submission waits for the last.
 BATCH_ITEMS = 256
 
 
@@ -57,14 +57,14 @@ class Context:
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom
     in_flight: set[tuple[str, str]] = field(default_factory=set)
-    # How much costly work is under way, by its kind and account, and by its kind alone (services/quota.py).
+    # Costly work in progress, by kind and account, and by kind alone (services/quota.py).
     quota_usage: Counter[tuple[str, str]] = field(default_factory=Counter)
-    # Set when mail was queued in this process, so that an engine in the same one need not wait for its next look.
+    # Set when mail was queued in this process, so that an engine in the same one need not wait for its next poll.
     mail_wakeup: asyncio.Event = field(default_factory=asyncio.Event)
-    # The same for events that receivers are to be told.
+    # The same for webhook events.
     webhook_wakeup: asyncio.Event = field(default_factory=asyncio.Event)
     metrics: telemetry.Metrics = field(default_factory=telemetry.Metrics)
-    # For whom services work with this context; a door replaces it for each of its callers (services/audit_log.py).
+    # The actor of changes; each request replaces it with its caller (services/audit_log.py).
     actor: actors.Actor = actors.OPERATOR
 
     def new_id(self, prefix: str, *, now: int) -> str:
@@ -73,7 +73,7 @@ class Context:
 
 
 def acting_as(ctx: Context, who: caller.Caller, *, request_id: str, client_address: str) -> Context:
-    """The same context, at work for a person."""
+    """The same context, acting for a user."""
     actor = actors.Actor(actors.Kind.PERSON, who.user_id, request_id, client_address)
     return dataclasses.replace(ctx, actor=actor)
 
@@ -86,9 +86,9 @@ async def open_context(
     actor: actors.Actor = actors.OPERATOR,
     make_accept_commits: Callable[[store.Store], AcceptCommits] | None = None,
 ) -> AsyncIterator[Context]:
-    """Open the store and build the context; everything is finished and closed when the block ends.
+    """Open the database and build the context; everything is closed when the block ends.
 
-    `accepting_by` is for a process that lets another one write what it accepts.
+    `accepting_by` is for a process whose accepted mail another process writes.
     """
     keys = installation_keys.Keys.derive(config.secret_key(settings.security))
     database = await open_store.open_current(
@@ -120,7 +120,7 @@ async def open_context(
     hasher = passwords.Passwords(threads=settings.security.password_threads)
     remembered = auth_access_cache.AccessCache(database)
     mark = acceptance_queue_limit.QueueLimit(database, max_recipients=settings.limits.queued_recipients)
-    told = webhooks_client.WebhookClient(settings)
+    client = webhooks_client.WebhookClient(settings)
     try:
         yield Context(
             settings=settings,
@@ -133,7 +133,7 @@ async def open_context(
             accept_commits=accept,
             outcome_commits=record,
             outbox=outbox,
-            webhook_client=told,
+            webhook_client=client,
             dns=domain_dns.DomainDns(settings),
             clock=clock,
             actor=actor,
@@ -143,6 +143,6 @@ async def open_context(
         await record.close()
         await remembered.close()
         await mark.close()
-        await told.close()
+        await client.close()
         hasher.close()
         await database.close()

@@ -1,8 +1,8 @@
-"""Rows of a CSV file (RFC 4180) whose cells no spreadsheet runs.
+"""CSV rows (RFC 4180) that are safe in spreadsheets.
 
-Spreadsheets run cells that begin with certain characters. Such a text is written with an apostrophe before it, and so
-is one that begins with apostrophes and then such a character: taking one off again gives back every text as it was.
-Numbers stay numbers, negative ones too.
+Spreadsheets evaluate cells that begin with certain characters. Such a text gets an apostrophe in front, and so does one
+that begins with apostrophes followed by such a character: removing one restores every text. Numbers stay numbers,
+negative ones too.
 """
 
 import csv
@@ -18,14 +18,14 @@ _MADE_HARMLESS: Final = re.compile(f"'+[{_ACTIVE}]")
 
 
 def lines(rows: Iterable[Sequence[str | int]]) -> bytes:
-    """Rows as a part of a file."""
+    """Rows as CSV text."""
     text = io.StringIO(newline="")
     csv.writer(text).writerows([_harmless(cell) for cell in row] for row in rows)
     return text.getvalue().encode()
 
 
 def plain(cell: str) -> str:
-    """A text as it was before it was written."""
+    """The original text of a cell."""
     return cell[1:] if _MADE_HARMLESS.match(cell) else cell
 
 

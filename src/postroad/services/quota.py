@@ -1,6 +1,6 @@
-"""Turns: how much work of one costly kind a process has under way, for one account and for all of them.
+"""Quotas: how much costly work of one kind may be in progress, per account and per process.
 
-What is one too many is refused at once, with a time to come back, so that nobody's work queues up behind another's.
+What exceeds a quota is refused at once with a retry time, so that no account's work queues up behind another's.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from postroad.services import context
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A kind of work, as refusals call it, and how much of it there may be; a number of seconds to come back after."""
+    """A kind of work, its name in errors, its limits, and the retry time in seconds."""
 
     name: str
     per_account: int
@@ -23,15 +23,15 @@ class Quota:
 
 @contextlib.contextmanager
 def acquire(ctx: context.Context, kind: Quota, account_id: str) -> Iterator[None]:
-    """A place for the time of the block. Raises RateLimited when there is none."""
+    """Hold a slot for the duration of the block. Raises RateLimited when there is none."""
     of_account, of_process = (kind.name, account_id), (kind.name, "")
     if ctx.quota_usage[of_account] >= kind.per_account:
         raise errors.RateLimited(
-            f"{kind.name}: at most {kind.per_account} at once for an account; wait until one has ended",
+            f"{kind.name}: at most {kind.per_account} at once per account; wait until one has finished",
             retry_after=kind.retry_seconds,
         )
     if ctx.quota_usage[of_process] >= kind.per_process:
-        raise errors.RateLimited(f"{kind.name}: too many are under way; try again soon", retry_after=kind.retry_seconds)
+        raise errors.RateLimited(f"{kind.name}: too many in progress; try again soon", retry_after=kind.retry_seconds)
     ctx.quota_usage.update((of_account, of_process))
     try:
         yield

@@ -1,9 +1,9 @@
-"""Return paths: an envelope sender that names its message and cannot be invented.
+"""Return paths: an envelope sender that identifies its message and cannot be forged (VERP with a signature).
 
-`bounces+TOKEN@DOMAIN`, where the token is the message's 28 digits and a signature of 24 digits: 60 of the 64 octets
-that a local part may have (RFC 5321 section 4.5.3.1.1). Hexadecimal, because hosts on the way may change the case of
-letters. 96 bits cannot be guessed, and a wrong guess costs one hash and no look into the store. The signature is keyed
-BLAKE2b (RFC 7693 section 2.9): as strong as an HMAC-SHA256 in a third of its time, which every message pays.
+`bounces+TOKEN@DOMAIN`, where the token is the 28 digits of the message id and a signature of 24 digits: 60 of the 64
+octets of a local part (RFC 5321 section 4.5.3.1.1). Hexadecimal, because hosts may change the case of letters. 96 bits
+cannot be guessed, and a wrong guess costs one hash and no query. The signature is keyed BLAKE2b (RFC 7693 section 2.9):
+as strong as HMAC-SHA256 in a third of its time, which every message pays.
 """
 
 import hashlib
@@ -21,17 +21,17 @@ _ADDRESS: Final = re.compile(
 
 
 def address(key: bytes, *, message_id: str, domain: str) -> str:
-    """The envelope sender of a message; cheap enough for every one of them."""
+    """The envelope sender of a message; cheap enough for every message."""
     return f"{LOCAL_PREFIX}{message_id[3:]}{_signature(key, message_id)}@{domain}"
 
 
 def domain_for(sender_key: str, *, configured: str) -> str:
-    """The domain of a message's return path: the operator's, or else the sender's own."""
+    """The domain of a message's return path: the operator's, or the sender's own."""
     return configured or sender_key.rpartition("@")[2]
 
 
 def read(key: bytes, address: str) -> str | None:
-    """The message that the address names, or None when the token is not ours."""
+    """The id of the message that the address identifies, or None when the token is invalid."""
     match = _ADDRESS.fullmatch(address)
     if match is None:
         return None

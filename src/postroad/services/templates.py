@@ -1,8 +1,7 @@
-"""Templates: a subject and bodies with `{{name}}` placeholders, known within an account by their alias.
+"""Templates: a subject and bodies with `{{name}}` placeholders, identified by an alias within an account.
 
-A template is checked when it is saved, so that a slip is found by the person who wrote it and not by a sender at night.
-Rendering puts values in once: HTML-escaped in `html`, as they are in `text` and in the subject, where a line break is
-refused.
+A template is validated when it is saved, so that its author finds a mistake and not a sender. Rendering inserts values
+once: HTML-escaped in `html`, unchanged in `text` and in the subject, where a line break is refused.
 """
 
 import re
@@ -19,13 +18,13 @@ from postroad.storage import templates
 
 # Text and HTML of this length fit into one management request together, and no newsletter comes near it.
 BODY_CHARACTERS: Final = 256 * 1024
-# Neither can be stored as text or sent as mail: NUL, and half of a surrogate pair.
+# Neither can be stored as text or sent as mail: NUL, and unpaired surrogates.
 _UNSENDABLE: Final = re.compile("[\\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A template with its placeholders filled in."""
+    """A rendered template."""
 
     subject: str
     text: str | None
@@ -35,7 +34,7 @@ class Rendered:
 def render(
     template: templates.Template, variables: Mapping[str, mail.TemplateValue], *, subject: str | None = None
 ) -> Rendered:
-    """Fill in a template. A subject that is given replaces the template's own and is taken as it is."""
+    """Render a template. A given subject replaces the template's own and is used unchanged."""
     parsed_subject = placeholders.parse(template.subject) if subject is None else placeholders.Template((subject,), ())
     text = None if template.text is None else placeholders.parse(template.text)
     html = None if template.html is None else placeholders.parse(template.html)
@@ -52,7 +51,7 @@ def render(
 def render_draft(
     *, subject: str, text: str | None, html: str | None, variables: Mapping[str, mail.TemplateValue]
 ) -> Rendered:
-    """What a template would become that is not saved yet; refused as saving it, or sending with it, would be."""
+    """Render a template that is not saved yet; fails as saving it, or sending with it, would."""
     _check(subject=subject, text=text, html=html)
     draft = templates.Template(
         id="",
@@ -68,7 +67,7 @@ def render_draft(
 
 
 def names(template: templates.Template) -> list[str]:
-    """The names of a template's placeholders, each once, in the order of their first use."""
+    """The names of a template's placeholders, each once, in order of first use."""
     sources = (template.subject, template.text or "", template.html or "")
     return list(dict.fromkeys(name for source in sources for name in placeholders.parse(source).names))
 
@@ -76,7 +75,7 @@ def names(template: templates.Template) -> list[str]:
 async def put(
     ctx: context.Context, account_id: str, alias: str, *, subject: str, text: str | None, html: str | None
 ) -> templates.Template:
-    """Make a template, or replace the one with this alias. An empty body counts as none."""
+    """Create a template, or replace the one with this alias. An empty body counts as absent."""
     validation.check_alias("alias", alias)
     _check(subject=subject, text=text, html=html)
     now = ctx.clock()
@@ -107,7 +106,7 @@ async def find(ctx: context.Context, account_id: str, alias: str) -> templates.T
 
 
 async def page(ctx: context.Context, account_id: str, after: str, limit: int) -> list[templates.Template]:
-    """An account's templates in the order of their aliases; the first ones come after an empty text."""
+    """A page of templates by alias; the first page is after an empty text."""
     async with ctx.store.scanning() as tx:
         return await templates.page(tx, account_id, after=after, limit=limit)
 
@@ -119,7 +118,7 @@ async def summaries(ctx: context.Context, account_id: str, after: str, limit: in
 
 
 async def remove(ctx: context.Context, account_id: str, alias: str) -> None:
-    """Forget a template."""
+    """Remove a template."""
     _refuse_impossible(alias)
     async with ctx.store.transaction() as tx:
         if not await templates.remove(tx, account_id, alias):
@@ -130,7 +129,7 @@ async def remove(ctx: context.Context, account_id: str, alias: str) -> None:
 async def preview(
     ctx: context.Context, account_id: str, alias: str, variables: Mapping[str, mail.TemplateValue]
 ) -> Rendered:
-    """One template of an account, filled in."""
+    """Render one template of an account."""
     return render(await find(ctx, account_id, alias), variables)
 
 
@@ -179,4 +178,4 @@ def _refuse_impossible(alias: str) -> None:
 
 
 def _not_found() -> errors.NotFound:
-    return errors.NotFound("there is no such template in this account")
+    return errors.NotFound("no such template in this account")

@@ -1,1 +1,1 @@
-"""What every HTTP door shares: routes as a table, reading requests, answering them, one log line each."""
+"""The HTTP framework that the API and the dashboard share: route tables, request parsing, responses, request log."""

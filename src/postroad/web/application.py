@@ -1,9 +1,9 @@
-"""An HTTP door as one ASGI callable: look up the route, check, read, call the handler, answer, write one log line.
+"""An HTTP application as one ASGI callable: route, check, read, call the handler, respond, write one log line.
 
-Every response, whatever went wrong, carries an `X-Request-ID` that is made here; one sent by a caller is ignored. The
-order of checks is that of docs/api.md: authentication, then everything about the body. An exception that is not a
-`PostroadError` is a bug: the log gets it with the request id, the caller gets `internal_error` and nothing else. The
-log line names the route's pattern, never a path, a query, a header or a body: no secret can reach it.
+Every response has an `X-Request-ID` generated here; one sent by a client is ignored. Checks run in the order of
+docs/api.md: authentication, then the body. An exception that is not a `PostroadError` is a bug: it is logged with the
+request id, and the client gets only `internal_error`. The log line contains the route's pattern and never a path, a
+query, a header or a body, so no secret can reach it.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 Require = Callable[[caller.Caller, caller.Permission], None]
 RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], responses.EncodedResponse | None]
-# RFC 9110 section 9.2.1: these change nothing, so nobody has to be named for them.
+# RFC 9110 section 9.2.1: safe methods change nothing, so they need no actor.
 _SAFE: Final = frozenset({"GET", "HEAD"})
 
 
 class Authenticate(Protocol[ContextT_contra]):
-    """Who sends these header fields; raises `Unauthorized`."""
+    """Identifies the sender of these header fields; raises `Unauthorized`."""
 
     async def __call__(
         self, context: ContextT_contra, headers: routing.Headers, /, *, client_address: str
@@ -42,7 +42,7 @@ class Authenticate(Protocol[ContextT_contra]):
 
 
 class BindActor(Protocol[routing.ContextT]):
-    """The context in which something is changed for a person."""
+    """Returns the context for changes by a user."""
 
     def __call__(
         self, context: routing.ContextT, who: caller.Caller, /, *, request_id: str, client_address: str
@@ -51,7 +51,7 @@ class BindActor(Protocol[routing.ContextT]):
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint(Generic[routing.ContextT]):
-    """A route with what is prepared for it when the service starts."""
+    """A route with what is prepared for it at start-up."""
 
     route: routing.Route[routing.ContextT]
     reader: request_reader.Reader
@@ -60,7 +60,7 @@ class _Endpoint(Generic[routing.ContextT]):
 
 
 class _Exchange(Generic[routing.ContextT]):
-    """One request under way, as far as it is known."""
+    """The state of one request."""
 
     __slots__ = ("account_id", "body_slots", "endpoint", "headers", "id", "method", "path", "query", "rest", "started")
 
@@ -73,18 +73,17 @@ class _Exchange(Generic[routing.ContextT]):
         self.started = time.perf_counter()
         self.endpoint: _Endpoint[routing.ContextT] | None = None
         self.account_id: str | None = None
-        # What is still to come of an answer in parts.
+        # The remaining parts of a streamed response.
         self.rest: routing.Parts | None = None
-        # What a large body takes until its answer is there.
+        # Slots that a large body holds until its response is ready.
         self.body_slots: contextlib.AsyncExitStack | None = None
 
 
 class Application(Generic[routing.ContextT]):
-    """The routes of a door, served. `context` is handed to `authenticate` and to the handlers, and is theirs alone.
+    """Serves a route table. `context` is passed to `authenticate` and to the handlers, and is not used otherwise.
 
-    `act` makes the context in which a person changes something. `depict` may show a refusal in another way than as the
-    error object; None from it means that it does not want to. `proxies` know who called before them. `large` has the
-    places for large bodies.
+    `act` returns the context for changes by a user. `depict` may render an error differently from the error object;
+    None means that it declines. `proxies` determine the client address. `large` has the slots for large bodies.
     """
 
     def __init__(
@@ -122,15 +121,15 @@ class Application(Generic[routing.ContextT]):
             self._table.add(route.method, route.path, target=endpoint)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """One connection scope of ASGI: a request, or the life of the server."""
+        """One ASGI scope: a request, or the lifespan of the server."""
         if scope["type"] == "http":
             return self._serve(scope, receive, send)
         if scope["type"] == "lifespan":
             return _lifespan(receive, send)
-        raise ValueError(f"{scope['type']}: this application speaks HTTP only")
+        raise ValueError(f"{scope['type']}: only HTTP is supported")
 
     def refuse(self, error: errors.PostroadError) -> responses.EncodedResponse:
-        """The response to something that never became a request; the listener asks for it."""
+        """The response to bytes that never became a request; called by the listener."""
         exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), method=None)
         self._log_request(exchange, error.status)
         return responses.refusal(error, request_id=exchange.id)
@@ -148,11 +147,11 @@ class Application(Generic[routing.ContextT]):
             self._log_request(exchange, None)
             return
         except asyncio.CancelledError:
-            # The grace time of a stopping service is over. The task ends here, with an answer all the same.
+            # The grace period is over. The task ends here, but still sends a response.
             response = self._refusal(exchange, errors.ServiceUnavailable("the service is stopping", retry_after=1))
-        except Exception:  # noqa: BLE001 - the last line of defence: whatever it is, it is logged and answered
+        except Exception:  # noqa: BLE001 - the last resort: any exception is logged and answered
             self._log.exception("request_failed", request_id=exchange.id, route=_pattern(exchange))
-            response = self._refusal(exchange, errors.InternalError("something went wrong on our side, and was logged"))
+            response = self._refusal(exchange, errors.InternalError("internal error; it has been logged"))
         finally:
             if exchange.body_slots is not None:
                 await exchange.body_slots.aclose()
@@ -166,7 +165,7 @@ class Application(Generic[routing.ContextT]):
     async def _send_rest(
         self, exchange: _Exchange[routing.ContextT], rest: routing.Parts, receive: Receive, send: Send
     ) -> None:
-        """The rest of an answer of any length, for as long as its caller is there. A broken one must not look whole."""
+        """Stream the rest of a response while the client is connected. A failed response must not look complete."""
         gone = asyncio.create_task(_disconnected(receive))
         try:
             async with contextlib.aclosing(rest):
@@ -174,7 +173,7 @@ class Application(Generic[routing.ContextT]):
                     await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         except Exception:
-            self._log.exception("answer_broken_off", request_id=exchange.id, route=_pattern(exchange))
+            self._log.exception("response_aborted", request_id=exchange.id, route=_pattern(exchange))
             raise
         finally:
             gone.cancel()
@@ -208,9 +207,9 @@ class Application(Generic[routing.ContextT]):
             if len(raw) > body_limits.LARGE_OCTETS and exchange.body_slots is not None:
                 await exchange.body_slots.enter_async_context(self._large_body_slots.processing())
             elif exchange.body_slots is not None:
-                await exchange.body_slots.aclose()  # it had not said its length, and is small
+                await exchange.body_slots.aclose()  # no declared length, and small
             document, body = await reader.decode_async(raw)
-            del raw  # what is large must not be held twice while it is handled
+            del raw  # a large body must not be held twice while it is handled
         request = routing.Request(
             id=exchange.id,
             headers=headers,
@@ -225,7 +224,7 @@ class Application(Generic[routing.ContextT]):
         answer = await route.handler(self._context_of(request, route), request)
         status, fields, content = responses.success(answer, request_id=exchange.id)
         if isinstance(answer.body, AsyncGenerator):
-            # What goes wrong before the first part can still be answered.
+            # An error before the first part can still be answered.
             content, exchange.rest = await anext(answer.body, b""), answer.body
         return status, fields, content
 
@@ -252,16 +251,16 @@ class Application(Generic[routing.ContextT]):
         )
 
     def _log_cause(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> None:
-        """Why the service cannot serve: callers hear that it is so, and whoever runs it needs to know what to mend."""
+        """Log the cause of an outage: clients see only that there is one, the operator needs the detail."""
         cause = logs.cause_of(error)
         if cause is not None:
-            self._log.warning("cannot_serve", request_id=exchange.id, code=error.code, cause=cause)
+            self._log.warning("service_unavailable", request_id=exchange.id, code=error.code, cause=cause)
 
     def _log_request(self, exchange: _Exchange[routing.ContextT], status: int | None) -> None:
         seconds = time.perf_counter() - exchange.started
-        # Never the path or the method that were sent: whoever calls could make as many as they like of them.
-        label = exchange.endpoint.label if exchange.endpoint else metrics.NO_PROVIDER
-        self._metrics.requests.add(label, metrics.NO_PROVIDER if status is None else str(status))
+        # Never the path or method as sent: a client could create any number of label values.
+        label = exchange.endpoint.label if exchange.endpoint else metrics.NONE
+        self._metrics.requests.add(label, metrics.NONE if status is None else str(status))
         self._metrics.request_seconds.observe(seconds, label)
         self._log.info(
             "request",
@@ -284,7 +283,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:
-    """The lifespan protocol: nothing to prepare, nothing to put away; the roles do that."""
+    """The lifespan protocol: nothing to do; the roles start and stop everything."""
     for stage in ("startup", "shutdown"):
         message = await receive()
         if message["type"] != f"lifespan.{stage}":

@@ -1,6 +1,6 @@
-"""Two doors at one address: the first segment of a path says whose it is.
+"""Two applications at one address, chosen by the first path segment.
 
-What the first door has nothing at goes to the second one, which answers for everything else.
+Paths that the first application does not own go to the second, which also answers unknown paths.
 """
 
 from collections.abc import Awaitable, Iterable
@@ -9,7 +9,7 @@ from postroad.web import application
 
 
 class PathSwitch:
-    """An ASGI callable before two others."""
+    """An ASGI callable in front of two others."""
 
     def __init__(self, first: application.AsgiApp, second: application.AsgiApp, *, paths: Iterable[str]) -> None:
         self._first = first
@@ -19,11 +19,11 @@ class PathSwitch:
     def __call__(
         self, scope: application.Scope, receive: application.Receive, send: application.Send
     ) -> Awaitable[None]:
-        """One connection scope of ASGI."""
+        """One ASGI scope."""
         is_first = scope["type"] != "http" or _segment(scope["raw_path"]) in self._segments
         return (self._first if is_first else self._second)(scope, receive, send)
 
 
 def _segment(path: bytes) -> bytes:
-    """What stands before the second slash, as it was sent: our paths begin with plain letters."""
+    """The first path segment, as sent: our paths begin with plain letters."""
     return path[1:].partition(b"/")[0]

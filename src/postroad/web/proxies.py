@@ -1,7 +1,7 @@
-"""Who calls, behind reverse proxies: the address before the first one that nobody has said to trust.
+"""The client address behind reverse proxies: the last address that no trusted proxy wrote.
 
-Each proxy writes whom it has heard at the end of `X-Forwarded-For`, so the field is read from its end, and only as far
-as those who wrote it are trusted. What stands before that may be anybody's invention.
+Each proxy appends its peer to `X-Forwarded-For`, so the field is read from its end and only as far as its writers are
+trusted. Anything before that may be forged.
 """
 
 import ipaddress
@@ -14,13 +14,13 @@ FIELD = b"x-forwarded-for"
 
 
 class Proxies:
-    """The proxies of an installation."""
+    """The trusted proxies of an installation."""
 
     def __init__(self, networks: Sequence[str]) -> None:
         self._networks: tuple[Network, ...] = tuple(map(ipaddress.ip_network, networks))
 
     def client_address(self, peer: str, headers: routing.Headers) -> str:
-        """The address of whoever called, when somebody has connected with these header fields."""
+        """The client address of a connection with these header fields."""
         if not self._is_trusted(peer):
             return peer
         nearest = peer
@@ -39,14 +39,14 @@ class Proxies:
 
 
 def _address(text: str) -> str | None:
-    """An address as we write it; some proxies write the port too."""
+    """An address in canonical form; some proxies include the port."""
     bare = text.strip()
     if bare.startswith("["):
         bare = bare[1:].partition("]")[0]
     elif bare.count(":") == 1:
         bare = bare.partition(":")[0]
     try:
-        # A zone ("%eth0") can be any text, and names nobody outside of one host.
+        # A zone ("%eth0") can be any text, and is meaningless outside one host.
         address = ipaddress.ip_address(bare) if "%" not in bare else None
     except ValueError:
         return None

@@ -1,9 +1,8 @@
-"""From the bytes of a request to typed values: body, `Idempotency-Key`, query string.
+"""From request bytes to typed values: body, `Idempotency-Key`, query string.
 
-A `Reader` is built once for a route; its methods stand in the order of docs/api.md, "Order of checks": size, content
-type, `Idempotency-Key`, JSON, fields. A body is never held beyond the route's limit, declared or not; its time is
-bounded by the listener. Whatever is wrong is `invalid_request` (or `payload_too_large`) with its place, in the words
-of `explaining`.
+A `Reader` is built once per route; its methods are in the order of docs/api.md, "Order of checks": size, content type,
+`Idempotency-Key`, JSON, fields. A body is never held beyond the route's limit, declared or not; the listener bounds its
+time. Every error is `invalid_request` or `payload_too_large` and names the field; `validation_errors` words it.
 """
 
 import asyncio
@@ -20,22 +19,22 @@ from postroad.web import routing, validation_errors
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
-# A query string longer than this holds no documented filter; the listener bounds the whole address.
+# No documented filter needs a longer query string; the listener bounds the whole request target.
 MAX_QUERY_PARAMETERS: Final = 32
-# More digits than any documented number needs, few enough that reading them costs nothing.
+# More digits than any documented number has, few enough to parse cheaply.
 MAX_NUMBER_DIGITS: Final = 18
-# Decoding more than this could be felt by others who wait for the event loop, unless it is plain.
+# Decoding more than this could delay others on the event loop, unless it is simple.
 LARGE_OCTETS: Final = 64 * 1024
-# More than any form of ours has.
+# More than any of our forms has.
 MAX_FORM_FIELDS: Final = 128
 
 
 class Disconnected(Exception):
-    """The caller went away before its request was complete."""
+    """The client disconnected before its request was complete."""
 
 
 class Reader:
-    """Reads what one route takes."""
+    """Reads the input of one route."""
 
     def __init__(self, route: routing.Route[Any]) -> None:
         self._route = route
@@ -49,7 +48,7 @@ class Reader:
                 _check(info, name=f"{route.method} {route.path}")
 
     def check_size(self, headers: routing.Headers) -> int:
-        """Refuse a body that declares itself too large, before a byte of it is read; else the most that it can have."""
+        """Refuse a body whose declared length is too large before reading it; return the maximum it can have."""
         declared = headers.get(b"content-length")
         if declared is None:
             return self._route.body_limit
@@ -61,7 +60,7 @@ class Reader:
         return size
 
     async def receive(self, receive: Receive) -> bytes:
-        """The whole body; one that streams past the limit is cut there."""
+        """The whole body. A stream that exceeds the limit is refused there."""
         message = await receive()
         body: bytes = _part(message)
         if message.get("more_body", False):
@@ -77,7 +76,7 @@ class Reader:
         return body
 
     def check_type(self, headers: routing.Headers, body: bytes) -> None:
-        """A body says that it is of the route's type, nearly always JSON, and is not compressed."""
+        """Check that a body has the route's content type and is not compressed."""
         if not body and not self._route.body_required:
             return
         content_type = headers.get(b"content-type")
@@ -101,10 +100,10 @@ class Reader:
         return key
 
     async def decode_async(self, body: bytes) -> tuple[object, Any]:
-        """What `decode` makes of it, without holding up others for long."""
+        """`decode` without blocking the event loop for long."""
         if len(body) <= LARGE_OCTETS:
             return self.decode(body)
-        # A thread costs more than decoding what is plain, and keeps memory that only that thread uses again.
+        # A thread costs more than decoding simple input, and keeps memory that only it reuses.
         is_json = self._route.body is not bytes and self._form is None
         plain = strict_json.read_plain(body) if is_json else None
         if plain is None:
@@ -112,7 +111,7 @@ class Reader:
         return plain, self._convert(plain, self._route.body, info=self._body, root="body")
 
     def decode(self, body: bytes) -> tuple[object, Any]:
-        """The parsed document and the route's Struct made of it; what is not JSON is the handler's to read."""
+        """The parsed document and the route's Struct. A body that is not JSON is left to the handler."""
         if self._route.body is bytes:
             return None, body
         if self._form is not None:
@@ -131,12 +130,12 @@ class Reader:
             if name not in self._parameters:
                 raise errors.InvalidRequest(validation_errors.unknown(name, self._parameters, what="parameter"))
             if name in values:
-                raise errors.InvalidRequest(f"{name}: given more than once")
+                raise errors.InvalidRequest(f"{name}: sent more than once; send it once")
             values[name] = _typed(name, value, wanted=self._parameters[name])
         return self._convert(values, self._route.query, info=self._query, root="query")
 
     def _read_form(self, body: bytes, fields: dict[str, type]) -> dict[str, object]:
-        """The fields of a form. Browsers send empty ones too: they count as not given. A list is a field sent again."""
+        """The fields of a form. Browsers send empty fields; they count as absent. A repeated field is a list."""
         values: dict[str, object] = {}
         for name, value in _pairs(body, limit=MAX_FORM_FIELDS, root="form"):
             if name not in fields:
@@ -148,9 +147,9 @@ class Reader:
                 if isinstance(several, list):
                     several.append(value)
             elif name in values:
-                raise errors.InvalidRequest(f"{name}: given more than once")
+                raise errors.InvalidRequest(f"{name}: sent more than once; send it once")
             else:
-                # A browser ends lines as the network does; what people write ends them as text does.
+                # Browsers end lines with CRLF; text uses LF.
                 values[name] = _typed(name, value.replace("\r\n", "\n"), wanted=fields[name])
         return values
 
@@ -189,12 +188,12 @@ def _pairs(text: bytes, *, limit: int, root: str) -> list[tuple[str, str]]:
 
 
 def _parameters(info: inspect.Type | None) -> dict[str, type]:
-    """What the text of each member of a Struct is to be read as."""
+    """The types to which a Struct's parameters are converted."""
     return {field.encode_name: _scalar(field) for field in info.fields} if isinstance(info, inspect.StructType) else {}
 
 
 def _scalar(field: inspect.Field) -> type:
-    """What a parameter's text is to be read as; everything but booleans, integers and lists stays text."""
+    """The type to which a parameter's text is converted; everything except booleans, integers and lists stays text."""
     kinds = validation_errors.choices(field.type)
     for kind, scalar in ((inspect.BoolType, bool), (inspect.IntType, int), (inspect.VarTupleType, list)):
         if any(isinstance(choice, kind) for choice in kinds):
@@ -216,7 +215,7 @@ def _typed(name: str, value: str, *, wanted: type) -> object:
 
 
 def _check(info: inspect.Type, *, name: str) -> None:
-    """Refuse, when the service starts, a Struct that would lose a mistyped member or take `null` amiss."""
+    """At start-up, refuse a Struct that would drop a misspelt member or mishandle `null`."""
     if not isinstance(info, inspect.StructType):
         raise TypeError(f"{name}: takes a Struct")
     if not info.forbid_unknown_fields:

@@ -1,7 +1,7 @@
-"""From an answer or an error to a status, header fields and bytes; the same for every door that speaks HTTP.
+"""From a result or an error to a status, header fields and bytes.
 
-Every response carries `X-Request-ID` and the header fields that keep browsers from guessing, framing and telling. A
-JSON answer is never cached. A refusal is always the error object `{error, code, request_id}` (docs/errors.md).
+Every response has `X-Request-ID` and headers against content sniffing, framing and referrer leaks. A JSON response is
+never cached. An error is always `{error, code, request_id}` (docs/errors.md).
 """
 
 from collections.abc import AsyncGenerator
@@ -26,20 +26,20 @@ _JSON: Final = (
     (b"cache-control", b"no-store"),
     *_EVERYWHERE,
 )
-# Nothing else that we answer is a document to be kept, run or framed, unless its handler says so.
+# No other response is to be cached, executed or framed, unless its handler says so.
 _OTHER: Final = {
     b"cache-control": b"no-store",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
 }
 _WITHOUT_CONTENT: Final = (204, 304)
 
-# RFC 9110 section 11.6.1: a 401 names the schemes that the route takes.
+# RFC 9110 section 11.6.1: a 401 names the route's authentication schemes.
 BASIC: Final = (b"www-authenticate", b'Basic realm="postroad", charset="UTF-8"')
 BEARER: Final = (b"www-authenticate", b'Bearer realm="postroad"')
 
 
 class Error(msgspec.Struct, frozen=True):
-    """Why a request was refused."""
+    """The error object."""
 
     error: str
     code: str
@@ -50,22 +50,22 @@ _encoder = msgspec.json.Encoder()
 
 
 def check(route: routing.Route[Any]) -> None:
-    """Refuse a route whose JSON answers would not carry the request id."""
+    """At start-up, refuse a route whose JSON responses lack the request id."""
     for status, kind in route.responses.items():
         if kind is None or kind is bytes:
             continue
         info = inspect.type_info(kind)
         if not isinstance(info, inspect.StructType) or "request_id" not in {field.encode_name for field in info.fields}:
-            raise TypeError(f"{route.method} {route.path}: the answer {status} needs a Struct with request_id")
+            raise TypeError(f"{route.method} {route.path}: the {status} response needs a Struct with request_id")
 
 
 def challenges(permission: caller.Permission | None) -> tuple[tuple[bytes, bytes], ...]:
-    """What a 401 of a route asks for."""
+    """The `WWW-Authenticate` values of a route."""
     return (BASIC, BEARER) if permission in caller.PASSWORD_PERMISSIONS else (BEARER,)
 
 
 def success(answer: routing.Response, *, request_id: str) -> EncodedResponse:
-    """The response to a request that a handler has answered; one in parts has no content yet, and perhaps no length."""
+    """The response of a handler. A streamed response has no content yet, and possibly no length."""
     body = answer.body
     content = body if isinstance(body, bytes) else _encoder.encode(body) if isinstance(body, msgspec.Struct) else b""
     fields: Fields = [(b"x-request-id", (answer.request_id or request_id).encode())]
@@ -92,7 +92,7 @@ def _other_fields(answer: routing.Response) -> Fields:
 def refusal(
     error: errors.PostroadError, *, request_id: str, challenge: tuple[tuple[bytes, bytes], ...] = (BEARER,)
 ) -> EncodedResponse:
-    """The response to a request that is refused."""
+    """The response to a refused request."""
     content = _encoder.encode(Error(error=error.message, code=error.code, request_id=request_id))
     fields: Fields = [*_JSON, (b"content-length", b"%d" % len(content)), (b"x-request-id", request_id.encode())]
     fields.extend(refusal_fields(error))
@@ -102,7 +102,7 @@ def refusal(
 
 
 def refusal_fields(error: errors.PostroadError) -> Fields:
-    """The header fields that belong to a refusal, however it is shown."""
+    """The header fields of an error, however it is rendered."""
     fields: Fields = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in error.headers]
     if error.retry_after is not None:
         fields.append((b"retry-after", b"%d" % error.retry_after))

@@ -1,8 +1,8 @@
-"""Routes as data: what a path takes, what it answers, who may call it, and the look-up from a path to its route.
+"""Routes as data: input, responses and permission of each path, and the look-up from path to route.
 
-A route table is a literal that serves three readers: the application (which checks and dispatches by it), the OpenAPI
-document (which is generated from it) and people. Look-up follows RFC 3986: segments are split before they are
-percent-decoded, so an encoded slash never makes a new segment. A literal segment wins over a parameter.
+A route table is a literal with three readers: the application, which dispatches by it, the OpenAPI document, which is
+generated from it, and people. Look-up follows RFC 3986: segments are split before percent-decoding, so an encoded slash
+never starts a new segment. A literal segment takes precedence over a parameter.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -18,19 +18,19 @@ from postroad.model import caller
 ContextT = TypeVar("ContextT")
 TargetT = TypeVar("TargetT")
 
-# Management requests are small; only a send carries attachments, up to 10 MiB in base64 and escapes.
+# Management requests are small; only a send has attachments, up to 10 MiB in base64 with escapes.
 MAX_BODY_BYTES: Final = 1024 * 1024
 MAX_SEND_BODY_BYTES: Final = 32 * 1024 * 1024
-# The deepest documented path has five segments; a longer one is unknown without a walk through it.
+# The deepest documented path has five segments; a longer one is unknown without a look-up.
 MAX_SEGMENTS: Final = 12
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"
 Parts = AsyncGenerator[bytes, None]
-UNKNOWN_PATH: Final = "there is nothing at this path; /docs lists what there is"
+UNKNOWN_PATH: Final = "no such path; see /docs for the list of endpoints"
 
 
 class Headers:
-    """The request's header fields by lower-case name. A field that is read must not have been sent twice."""
+    """Request header fields by lower-case name. Reading a field that was sent twice is an error."""
 
     __slots__ = ("_fields", "_pairs")
 
@@ -39,14 +39,14 @@ class Headers:
         self._fields = dict(pairs)
 
     def get(self, name: bytes) -> bytes | None:
-        """The value of a field, or None; one that was sent more than once is refused."""
+        """The value of a field, or None. A repeated field is refused."""
         value = self._fields.get(name)
         if value is not None and len(self._fields) != len(self._pairs) and self._count(name) > 1:
             raise errors.InvalidRequest(f"{name.decode('latin-1').title()}: sent more than once; send it once")
         return value
 
     def all(self, name: bytes) -> list[bytes]:
-        """The values of a field that may be sent in parts, in order."""
+        """All values of a field that may be repeated, in order."""
         return [value for given, value in self._pairs if given == name]
 
     def _count(self, name: bytes) -> int:
@@ -54,9 +54,9 @@ class Headers:
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What a handler gets. `body` and `query` are the route's Structs; `document` is the body as it was parsed.
+    """The input of a handler. `body` and `query` are the route's Structs; `document` is the parsed body.
 
-    Of a route whose body is neither JSON nor a form, `body` is the bytes.
+    For a route whose body is neither JSON nor a form, `body` is the bytes.
     """
 
     id: str
@@ -71,7 +71,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def caller(self) -> caller.Caller:
-        """Who calls, on a route that asks for a permission."""
+        """The caller, on a route with a permission."""
         if self.authenticated is None:
             raise RuntimeError("a public route has no caller")
         return self.authenticated
@@ -79,7 +79,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """A request that is refused, as far as it is known."""
+    """A refused request, as far as it is known."""
 
     request_id: str
     method: str
@@ -89,12 +89,11 @@ class RefusedRequest:
 
 
 class Response(msgspec.Struct, frozen=True):
-    """What a handler gives back: a Struct to encode (it holds `request_id`), bytes to send as they are, or nothing.
+    """The output of a handler: a Struct to encode (with `request_id`), raw bytes, or nothing.
 
-    Bytes may come in parts, none of them empty, for an answer of any length; what goes wrong after the first one cuts
-    the connection. `length` is how many octets all parts have together, where that is known.
-
-    `request_id` replaces the request's own id in the header: a replayed send answers with the id of the first one.
+    Bytes may be streamed in non-empty parts; an error after the first part cuts the connection. `length` is the total
+    in octets, if known. `request_id` replaces the request's own id in the header: a replayed send has the id of the
+    first request.
     """
 
     status: int
@@ -111,12 +110,12 @@ Refusals = tuple[type[errors.PostroadError], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route(Generic[ContextT]):
-    """One method of one path. `permission` None means public; `answers` are the successes, `errors` the refusals.
+    """One method of one path. `permission` None means public.
 
-    Refusals that the machinery itself makes (a body too large, a missing credential, …) need not be listed.
-    `content_type` is that of a success; where it is not JSON, the type in `answers` is `bytes`. `body_type` is that of
-    the body; where it is neither JSON nor a form, `body` is `bytes`. `body_rules` are what
-    JSON Schema can say of several members together; `path_patterns` and `answer_headers` are documentation as well.
+    Errors that the framework raises itself (a body too large, a missing credential, …) need not be listed.
+    `content_type` is that of a success; if it is not JSON, the type in `responses` is `bytes`. `body_type` is that of
+    the body; if it is neither JSON nor a form, `body` is `bytes`. `body_rules` are JSON Schema rules across several
+    members; `path_patterns` and `answer_headers` are documentation only.
     """
 
     method: str
@@ -146,7 +145,7 @@ def parameters(path: str) -> tuple[str, ...]:
 
 
 class _Node(Generic[TargetT]):
-    """A place in the tree of path segments, with a target and the parameter names for each method."""
+    """A node in the tree of path segments, with a target and the parameter names for each method."""
 
     __slots__ = ("literals", "methods", "parameter")
 
@@ -157,14 +156,14 @@ class _Node(Generic[TargetT]):
 
 
 class Table(Generic[TargetT]):
-    """Targets, found by method and path."""
+    """Targets by method and path."""
 
     def __init__(self) -> None:
         self._root: _Node[TargetT] = _Node()
         self._literal: dict[bytes, _Node[TargetT]] = {}
 
     def add(self, method: str, path: str, *, target: TargetT) -> None:
-        """Put a target at a path; HEAD goes where GET goes (RFC 9110 section 9.3.2)."""
+        """Add a target at a path; HEAD is served as GET (RFC 9110 section 9.3.2)."""
         node = self._root
         for segment in path.split("/")[1:]:
             if segment.startswith("{"):
@@ -173,7 +172,7 @@ class Table(Generic[TargetT]):
             else:
                 node = node.literals.setdefault(segment, _Node())
         if method in node.methods:
-            raise ValueError(f"{method} {path}: there is such a route already")
+            raise ValueError(f"{method} {path}: duplicate route")
         names = parameters(path)
         node.methods[method] = (target, names)
         if method == "GET":
@@ -182,14 +181,14 @@ class Table(Generic[TargetT]):
             self._literal[path.encode()] = node
 
     def find(self, method: str, raw_path: bytes) -> tuple[TargetT, dict[str, str]]:
-        """The target at a path as it was sent, and the path's parameters."""
+        """The target of a path as sent, and the path's parameters."""
         values: list[str] = []
         node = self._literal.get(raw_path) or self._walk(raw_path, values)
         found = node.methods.get(method)
         if found is None:
             allowed = tuple(sorted(node.methods))
             raise errors.MethodNotAllowed(
-                f"{method} is not a method of this path; it has {', '.join(allowed)}", allowed=allowed
+                f"{method} is not supported by this path; use {', '.join(allowed)}", allowed=allowed
             )
         target, names = found
         return target, dict(zip(names, values, strict=True)) if names else {}

@@ -1,8 +1,8 @@
 """What is wrong with a document, in our own words: `to[3]: expected a string, got an integer`.
 
-Decoding itself is msgspec's work and quick. Only when it refuses, this walk goes over the same types, finds the first
-problem and names its place, so that no wording of a library ever leaves the door. Unknown members come first: a
-mistyped name explains the missing one. The walk is bounded, because a caller chooses the size of the document.
+msgspec decodes, which is fast. Only when it refuses, this module walks the same types, finds the first problem and
+names its place, so that no library's wording is exposed. Unknown members come first: a misspelt name explains the
+missing one. The walk is bounded, because the client chooses the size of the document.
 """
 
 import datetime as dt
@@ -14,10 +14,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-# Enough to find the first problem in any honest document; a hostile one gets the general sentence instead.
+# Enough to find the first problem in any reasonable document; a hostile one gets the generic message.
 MAX_STEPS: Final = 20_000
 SHOWN_CHARACTERS: Final = 64
-GENERIC_PROBLEM: Final = "is not as documented; see /docs"
+GENERIC_PROBLEM: Final = "does not match the documented schema; see /docs"
 
 _NAMES: Final[dict[type, str]] = {
     str: "a string",
@@ -45,9 +45,9 @@ _KINDS: Final[dict[type, tuple[type, ...]]] = {
 
 
 def first_problem(document: object, kind: inspect.Type, *, root: str) -> str | None:
-    """The first thing about the document that its type does not allow, as `place: what`.
+    """The first violation of the type by the document, as `place: problem`.
 
-    None when nothing is wrong but whole numbers written as fractions, which JSON Schema counts as integers.
+    None when the only problem is whole numbers written as fractions, which JSON Schema counts as integers.
     """
     return _Validator(root).check(document, kind, path="")
 
@@ -65,7 +65,7 @@ def whole_numbers(document: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def printable(name: str) -> str:
-    """A caller's own words, short and printable."""
+    """A client's own text, truncated and printable."""
     if not name:
         return "''"
     cut = name if len(name) <= SHOWN_CHARACTERS else f"{name[: SHOWN_CHARACTERS - 1]}…"
@@ -73,14 +73,14 @@ def printable(name: str) -> str:
 
 
 def choices(kind: inspect.Type) -> list[inspect.Type]:
-    """The types that a type stands for, without their decoration."""
+    """The alternatives of a type, without annotations."""
     if isinstance(kind, inspect.Metadata):
         return choices(kind.type)
     return [bare for part in kind.types for bare in choices(part)] if isinstance(kind, inspect.UnionType) else [kind]
 
 
 def unknown(name: str, known: Iterable[str], *, what: str, path: str = "") -> str:
-    """A name that nobody knows, with the one that was probably meant."""
+    """An unknown name, with a suggestion."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) if len(name) <= SHOWN_CHARACTERS else []
     hint = f"; did you mean '{close[0]}'?" if close else ""
     return f"{_member(path, printable(name))}: unknown {what}{hint}"
@@ -127,7 +127,7 @@ class _Validator:
                 return unknown(name, fields, what="member", path=path)
         for name, field in fields.items():
             if value.get(name) is None:
-                # `null` means the same as leaving a member out (docs/api.md, "Send").
+                # `null` is the same as leaving a member out (docs/api.md, "Send").
                 if field.required:
                     return self._located(_member(path, name), "is required")
                 continue

@@ -34,7 +34,7 @@ async def test_the_account_is_shown_with_its_credits(
                 "bounce_percent": 0.0,
                 "complaints": 0,
                 "complaint_percent": 0.0,
-                "least_recipients": 200,
+                "min_recipients": 200,
                 "warn_percent": 4.0,
                 "suspend_percent": 8.0,
                 "complaint_warn_percent": 0.08,

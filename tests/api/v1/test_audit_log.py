@@ -1,4 +1,4 @@
-"""`/v1/journal`, and that every route that changes something leaves its entry there.
+"""`/v1/audit-log`, and that every route that changes something leaves its entry there.
 
 The actions are held against the route table, so a new route without one fails here.
 """
@@ -35,10 +35,10 @@ ACTIONS: Mapping[Key, str | None] = {
     ("POST", "/v1/webhook/ping"): "webhook.pinged",
     ("POST", "/v1/webhook/deliveries/replay"): "webhook.replayed",
     ("POST", "/v1/webhook/deliveries/{id}/replay"): "webhook.replayed",
-    ("POST", "/v1/team"): "person.invited",
-    ("PATCH", "/v1/team/{id}"): "person.role_changed",
-    ("DELETE", "/v1/team/{id}"): "person.removed",
-    ("POST", "/v1/team/{id}/password-link"): "person.password_link_made",
+    ("POST", "/v1/team"): "user.invited",
+    ("PATCH", "/v1/team/{id}"): "user.role_changed",
+    ("DELETE", "/v1/team/{id}"): "user.removed",
+    ("POST", "/v1/team/{id}/password-link"): "user.password_link_made",
 }
 CHANGING = {caller.Permission.CHANGE, caller.Permission.MANAGE}
 
@@ -61,10 +61,10 @@ async def test_a_request_that_changes_something_is_in_the_journal_with_who_sent_
     things = await create_sample_data(ctx, mine.account_id, domain="mine.example")
     await webhook_rows.put_ended(ctx, mine.account_id, webhook_rows.State.FAILED)
     clock.pass_seconds(31)  # so that what was tried can be tried again
-    before = (await mine.reader.get("/v1/journal?limit=100")).json()["entries"]
+    before = (await mine.reader.get("/v1/audit-log?limit=100")).json()["entries"]
     answer = await call(mine.owner, key, things[NAMED.get(key, "template")])
     assert answer.status_code in {200, 201, 202, 204}, answer.text
-    entries = (await mine.reader.get("/v1/journal?limit=100")).json()["entries"]
+    entries = (await mine.reader.get("/v1/audit-log?limit=100")).json()["entries"]
     new = [entry for entry in entries if entry not in before]
     assert [entry["action"] for entry in new] == ([] if ACTIONS[key] is None else [ACTIONS[key]])
     me = (await mine.owner.get("/v1/auth/me")).json()["user"]
@@ -79,19 +79,19 @@ async def test_a_refused_request_leaves_nothing(
 ) -> None:
     await create_sample_data(ctx, mine.account_id, domain="mine.example")
     foreign = await create_sample_data(ctx, theirs.account_id, domain="theirs.example")
-    before = [(await clients.reader.get("/v1/journal?limit=100")).json()["entries"] for clients in (mine, theirs)]
+    before = [(await clients.reader.get("/v1/audit-log?limit=100")).json()["entries"] for clients in (mine, theirs)]
     for key in ACTIONS.keys() & NAMED.keys():
         if NAMED[key] != "template":
             assert_refused(await call(mine.owner, key, foreign[NAMED[key]]), 404, "not_found")
         assert (await call(mine.reader, key, foreign[NAMED[key]])).status_code == 403
-    after = [(await clients.reader.get("/v1/journal?limit=100")).json()["entries"] for clients in (mine, theirs)]
+    after = [(await clients.reader.get("/v1/audit-log?limit=100")).json()["entries"] for clients in (mine, theirs)]
     assert after == before
 
 
 async def test_an_entry_says_what_was_done_in_words(mine: AccountClients, clock: contexts.Clock) -> None:
     clock.pass_seconds(1)
     made = await mine.owner.post("/v1/domains", json={"name": "Shop.Example"})
-    (entry,) = (await mine.reader.get("/v1/journal?limit=1")).json()["entries"]
+    (entry,) = (await mine.reader.get("/v1/audit-log?limit=1")).json()["entries"]
     assert entry == {
         "id": entry["id"],
         "at": "2027-01-15T08:00:01.000Z",
@@ -106,15 +106,15 @@ async def test_an_entry_says_what_was_done_in_words(mine: AccountClients, clock:
 
 
 async def test_what_no_request_did_has_no_request(mine: AccountClients) -> None:
-    (entry,) = (await mine.reader.get("/v1/journal")).json()["entries"]
+    (entry,) = (await mine.reader.get("/v1/audit-log")).json()["entries"]
     assert entry["actor"] == {"kind": "operator", "id": None, "name": "operator"}
-    assert (entry["text"], entry["request_id"], entry["client_address"]) == ("made the account Mine", None, None)
+    assert (entry["text"], entry["request_id"], entry["client_address"]) == ("created the account Mine", None, None)
 
 
 async def test_a_link_and_a_password_never_get_into_the_journal(mine: AccountClients) -> None:
     invited = (await mine.owner.post("/v1/team", json={"email": "jo@example.com", "role": "read_only"})).json()
     made = (await mine.owner.post("/v1/credentials", json={"name": "Shop"})).json()
-    told = (await mine.owner.get("/v1/journal")).text
+    told = (await mine.owner.get("/v1/audit-log")).text
     assert "jo@example.com" in told
     assert invited["link"].rpartition("/")[2] not in told
     assert made["password"] not in told
@@ -126,16 +126,16 @@ async def test_the_journal_is_read_in_parts_and_only_by_its_own_account(
     for name in ("one.example", "two.example"):
         clock.pass_seconds(1)
         await mine.owner.post("/v1/domains", json={"name": name})
-    first = (await mine.reader.get("/v1/journal?limit=2")).json()
-    rest = (await mine.reader.get("/v1/journal", params={"before": first["next_before"]})).json()
+    first = (await mine.reader.get("/v1/audit-log?limit=2")).json()
+    rest = (await mine.reader.get("/v1/audit-log", params={"before": first["next_before"]})).json()
     assert [entry["subject"] for entry in first["entries"] + rest["entries"]] == ["two.example", "one.example", "Mine"]
     assert rest["next_before"] is None
     for entry in first["entries"]:
-        foreign = (await theirs.reader.get("/v1/journal", params={"before": entry["id"]})).json()["entries"]
+        foreign = (await theirs.reader.get("/v1/audit-log", params={"before": entry["id"]})).json()["entries"]
         assert [entry["subject"] for entry in foreign] == ["Theirs"]
 
 
 async def test_limits_and_places_are_bounded(mine: AccountClients) -> None:
     for query in ("limit=0", "limit=101", "limit=x", "before=", "before=%00", "before=em_1", "account_id=x"):
-        assert_refused(await mine.owner.get(f"/v1/journal?{query}"), 400, "invalid_request")
-    assert_refused(await mine.nobody.get("/v1/journal"), 401, "unauthorized")
+        assert_refused(await mine.owner.get(f"/v1/audit-log?{query}"), 400, "invalid_request")
+    assert_refused(await mine.nobody.get("/v1/audit-log"), 401, "unauthorized")

@@ -169,7 +169,7 @@ async def test_everything_but_the_log_in_needs_a_token(
     credential, password = await credentials.create(ctx, account.id, "main")
     answer = await client.request(method, path, auth=(credential.username, password))
     assert is_refusal(answer, 401, "unauthorized")
-    assert "needs a token" in answer.json()["error"]
+    assert "requires a login token" in answer.json()["error"]
 
 
 async def test_a_token_in_the_address_is_not_accepted(client: httpx.AsyncClient) -> None:

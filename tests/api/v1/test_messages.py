@@ -69,7 +69,7 @@ async def test_a_message_is_listed_and_shown_with_everything(
         "attachments": [{"filename": "a.txt", "content_type": "text/plain", "size": 2, "content_id": "part1"}],
         "accepted_request_id": "req_" + "0" * 28,
         "attempts": [],
-        "late_bounces": [],
+        "async_bounces": [],
         "request_id": response.headers["x-request-id"],
     }
     assert [one["email"] for one in recipients] == ["ada@example.net", "bob@example.net", "eve@example.net"]
@@ -213,7 +213,7 @@ async def test_attempts_and_late_bounces_are_shown_with_what_they_mean(
     (key,) = await queue_steps.claim(ctx, mine.account_id)
     await queue_steps.defer(ctx, key)
     async with ctx.store.transaction() as tx:
-        report = async_bounces.LateBounce(*key, clock.now, "failed", "5.1.1", "address", "no such user")
+        report = async_bounces.AsyncBounce(*key, clock.now, "failed", "5.1.1", "address", "no such user")
         await async_bounces.insert(tx, [report])
     shown = (await mine.reader.get(f"/v1/messages/{message_id}")).json()
     assert shown["attempts"] == [
@@ -233,7 +233,7 @@ async def test_attempts_and_late_bounces_are_shown_with_what_they_mean(
             "in_doubt": False,
         }
     ]
-    assert shown["late_bounces"] == [
+    assert shown["async_bounces"] == [
         {
             "recipient_id": key[2],
             "received_at": "2027-01-15T08:00:00.000Z",
@@ -283,4 +283,4 @@ async def test_a_recipient_of_another_message_or_account_is_like_an_unknown_one(
         response = await mine.owner.post(f"/v1/messages/{message_id}/retry", json={"recipient_id": recipient_id})
         assert (response.status_code, response.json()["code"]) == (404, "not_found")
         refusals.add(response.json()["error"])
-    assert refusals == {"recipient_id: the message has no such recipient"}
+    assert refusals == {"recipient_id: no such recipient in this message"}

@@ -34,7 +34,7 @@ async def test_mail_is_shown_with_its_results_its_failures_and_what_waits(
     assert found["series"][0] == {"at": "2027-01-14T09:00:00.000Z", **ZEROS}
     assert found["providers"] == [{"name": "others", "delivered": 1, "bounced": 1, "failed": 0, "deferred": 0}]
     assert (found["oldest"]["email"], found["oldest"]["state"]) == ("c@example.net", "sending")
-    assert (found["oldest"]["message_id"], found["oldest"]["why"]) == (message_id, "being sent now")
+    assert (found["oldest"]["message_id"], found["oldest"]["reason"]) == (message_id, "being sent")
     assert found["failures"] == [
         {
             "message_id": message_id,
@@ -86,5 +86,5 @@ async def test_what_waits_says_when_it_is_tried_again(ctx: context.Context, mine
         [claimed_mail.outcome(ctx, claimed, disposition.Verdict.RETRY, code=451, response="later")]
     )
     found = (await mine.reader.get("/v1/statistics")).json()["statistics"]["oldest"]
-    assert (found["state"], found["why"]) == ("waiting", "put off after: 451 later")
+    assert (found["state"], found["reason"]) == ("waiting", "deferred: 451 later")
     assert found["next_attempt_at"] == "2027-01-15T08:00:01.000Z"

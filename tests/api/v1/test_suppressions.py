@@ -89,12 +89,12 @@ async def test_an_address_is_put_on_once_and_taken_off_in_any_writing(mine: Acco
     assert (one["email"], one["source"], one["reason"]) == ("ada/1@xn--bcher-kva.example", "account", "asked to")
     assert (one["smtp_code"], one["message_id"]) == (None, None)
     again = await mine.owner.post("/v1/suppressions", json=body)
-    assert refused(again, 409, "conflict").startswith("email: ada/1@xn--bcher-kva.example is on the list already")
+    assert refused(again, 409, "conflict").startswith("email: ada/1@xn--bcher-kva.example is already suppressed")
     assert (await mine.owner.delete(path_of("ADA/1@bücher.example"))).status_code == 204
     assert refused(await mine.owner.delete(path_of("ada/1@bücher.example")), 404, "not_found")
     assert (await mine.owner.post("/v1/suppressions", json={"email": "b@example.net"})).json()["suppression"][
         "reason"
-    ] == "put there by the account"
+    ] == "added by the account"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ async def test_a_bad_body_is_refused_by_its_member(mine: AccountClients, body: d
 async def test_whoever_complained_stays_on_the_list(ctx: context.Context, mine: AccountClients) -> None:
     await put(ctx, mine.account_id, "ada@example.net", source=stored.Source.COMPLAINT)
     said = refused(await mine.owner.delete(path_of("ada@example.net")), 409, "conflict")
-    assert said == "email: its owner has complained about your mail; ask the operator to take it off"
+    assert said == "email: the recipient complained about your mail; ask the operator to remove it"
     assert (await mine.reader.get(path_of("ada@example.net"))).status_code == 200
 
 
@@ -142,7 +142,7 @@ async def test_an_export_is_a_file_that_can_be_imported_elsewhere(
     assert (await theirs.reader.get("/v1/suppressions/export")).text == HEAD
     imported = await theirs.owner.post("/v1/suppressions/import", content=exported.content, headers=CSV)
     request_id = imported.headers["x-request-id"]
-    assert imported.json() == {"added": 3, "already": 0, "request_id": request_id}
+    assert imported.json() == {"added": 3, "unchanged": 0, "request_id": request_id}
     (first, *_) = (await theirs.owner.get("/v1/suppressions")).json()["suppressions"]
     assert (first["email"], first["source"], first["reason"]) == ("=cmd@example.net", "import", "no such user")
 

@@ -32,19 +32,19 @@ async def colleague(
 async def invite(clients: AccountClients) -> dict[str, Any]:
     answer = await clients.owner.post("/v1/team", json=JO)
     assert answer.status_code == 201
-    person: dict[str, Any] = answer.json()["person"]
+    person: dict[str, Any] = answer.json()["user"]
     return person
 
 
 async def owner_of(clients: AccountClients) -> dict[str, Any]:
-    listed = (await clients.reader.get("/v1/team")).json()["people"]
+    listed = (await clients.reader.get("/v1/team")).json()["users"]
     (owner,) = [person for person in listed if person["role"] == "owner"]
     return dict(owner)
 
 
 async def test_an_invitation_shows_the_person_and_a_link_that_works(ctx: context.Context, mine: AccountClients) -> None:
     answer = (await mine.owner.post("/v1/team", json=JO)).json()
-    person = answer["person"]
+    person = answer["user"]
     assert person == {
         "id": person["id"],
         **JO,
@@ -57,7 +57,7 @@ async def test_an_invitation_shows_the_person_and_a_link_that_works(ctx: context
     base, _, token = answer["link"].rpartition("/")
     assert base == f"http://{ctx.settings.http.listen}/password"
     assert (await password_links.redeem(ctx, token, password=contexts.PASSWORD)).email == "jo@example.com"
-    (listed,) = [one for one in (await mine.reader.get("/v1/team")).json()["people"] if one["id"] == person["id"]]
+    (listed,) = [one for one in (await mine.reader.get("/v1/team")).json()["users"] if one["id"] == person["id"]]
     assert listed == {**person, "joined_at": "2027-01-15T08:00:00.000Z"}
     login = await mine.nobody.post("/v1/auth/login", json={"email": "jo@example.com", "password": contexts.PASSWORD})
     assert login.status_code == 200
@@ -88,8 +88,8 @@ async def test_role_and_lock_are_changed(mine: AccountClients) -> None:
     person = await invite(mine)
     path = f"/v1/team/{person['id']}"
     changed = await mine.owner.patch(path, json={"role": "read_only", "enabled": False})
-    assert changed.json()["person"] == {**person, "role": "read_only", "enabled": False}
-    assert (await mine.owner.patch(path, json={"enabled": True})).json()["person"]["enabled"] is True
+    assert changed.json()["user"] == {**person, "role": "read_only", "enabled": False}
+    assert (await mine.owner.patch(path, json={"enabled": True})).json()["user"]["enabled"] is True
     for body in ({}, {"role": None, "enabled": None}):
         refused = await mine.owner.patch(path, json=body)
         assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")
@@ -121,7 +121,7 @@ async def test_only_owners_manage_people(
     person = await invite(mine)
     path = f"/v1/team/{person['id']}"
     async with colleague(ctx, served, mine.account_id, role) as client:
-        assert person in (await client.get("/v1/team")).json()["people"]
+        assert person in (await client.get("/v1/team")).json()["users"]
         for answer in (
             await client.post("/v1/team", json={"email": "al@example.com", "role": "owner"}),
             await client.patch(path, json={"role": "owner"}),
@@ -129,7 +129,7 @@ async def test_only_owners_manage_people(
             await client.post(f"{path}/password-link"),
         ):
             assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
-    assert person in (await mine.owner.get("/v1/team")).json()["people"]
+    assert person in (await mine.owner.get("/v1/team")).json()["users"]
 
 
 async def test_the_last_owner_keeps_the_account(mine: AccountClients) -> None:

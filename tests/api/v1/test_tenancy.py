@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from postroad import config
-from postroad.api.v1 import account, audit_log, messages, statistics, team, test_email, webhook
+from postroad.api.v1 import account, audit_log, messages, send_test, statistics, team, webhook
 from postroad.api.v1 import api_keys as v1_api_keys
 from postroad.api.v1 import credentials as v1_credentials
 from postroad.api.v1 import domains as v1_domains
@@ -41,7 +41,7 @@ ROUTES = (
     *v1_suppressions.ROUTES,
     *team.ROUTES,
     *v1_templates.ROUTES,
-    *test_email.ROUTES,
+    *send_test.ROUTES,
     *webhook.ROUTES,
 )
 Key = tuple[str, str]
@@ -182,7 +182,7 @@ def test_every_route_with_a_name_in_its_path_has_a_case() -> None:
     assert named - {("PUT", "/v1/templates/{alias}")} == NAMED.keys()
     assert {key_of(route) for route in ROUTES if route.body} == BODIES.keys() | FILES.keys()
     # No account's journal is ever empty: its list is tested with it.
-    assert {route.path for route in ROUTES if route.query} - {"/v1/statistics", "/v1/journal"} == LISTS.keys()
+    assert {route.path for route in ROUTES if route.query} - {"/v1/statistics", "/v1/audit-log"} == LISTS.keys()
 
 
 @pytest.mark.parametrize("key", NAMED, ids=" ".join)

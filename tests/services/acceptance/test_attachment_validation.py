@@ -31,7 +31,7 @@ def refusal(*files: mail.Attachment) -> str:
 
 def test_20_files_pass_and_one_more_does_not() -> None:
     assert len(check(*[file()] * 20)) == 20
-    assert refusal(*[file()] * 21) == "attachments: 21 files; at most 20"
+    assert refusal(*[file()] * 21) == "attachments: 21 files; at most 20 are allowed"
 
 
 @pytest.mark.parametrize(

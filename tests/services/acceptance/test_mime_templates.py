@@ -127,7 +127,7 @@ def test_a_body_that_says_nothing_is_no_body(fields: tuple[str, ...], body: str)
     ],
 )
 def test_a_template_with_a_body_is_refused(fields: tuple[str, ...], body: str) -> None:
-    assert "leave the text of the message empty" in refusal(asking(*fields, body=body))
+    assert "leave the body of the message empty" in refusal(asking(*fields, body=body))
 
 
 @pytest.mark.parametrize(
@@ -136,12 +136,12 @@ def test_a_template_with_a_body_is_refused(fields: tuple[str, ...], body: str) -
         (("Reply-To: a@example.com, b@example.com",), "Reply-To: 2 addresses"),
         (("Reply-To: nobody",), "Reply-To: "),
         (("Cc: somewhere",), "Cc: "),
-        (("To: bob@example.org",), "To: the field stands 2 times"),
-        (("X-Foo: 1", "x-foo: 2"), "X-Foo: the field stands 2 times"),
+        (("To: bob@example.org",), "To: the field occurs 2 times"),
+        (("X-Foo: 1", "x-foo: 2"), "X-Foo: the field occurs 2 times"),
         (("Delivered-To: a@example.com",), "headers['Delivered-To']: this name is reserved"),
         (("Resent-Bcc: a@example.com",), "headers['Resent-Bcc']: this name is reserved"),
         (("X-Foo: =?utf-8?q?a=0D=0ABcc:_v?=",), "headers['X-Foo']: line breaks are not allowed"),
-        (tuple(f"X-Foo-{number}: x" for number in range(51)), "headers: 51 headers; at most 50"),
+        (tuple(f"X-Foo-{number}: x" for number in range(51)), "headers: 51 headers; at most 50 are allowed"),
         (("X-Service-Variables: {" + ", ".join(f'"a{n}": 1' for n in range(33)) + "}",), "variables: 33 values"),
     ],
 )

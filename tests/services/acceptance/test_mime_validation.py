@@ -65,7 +65,7 @@ def test_a_message_of_nobody_or_of_several_is_forbidden(fields: tuple[str, ...])
 def test_a_message_without_from_is_invalid() -> None:
     assert refusal(raw(TO, SUBJECT)) == (
         "invalid_request",
-        "From: the field is missing; it says whose message it is",
+        "From: the field is missing; add the sender's address",
     )
 
 
@@ -151,14 +151,17 @@ def test_a_field_that_may_stand_once_is_refused_when_it_stands_twice(name: str) 
     mime_validation.check(raw(*fields, f"{name}: a@example.org"))
     assert refusal(raw(*fields, f"{name}: a@example.org", f"{name.upper()}: a@example.org")) == (
         "invalid_request",
-        f"{name}: the field stands 2 times; once is enough",
+        f"{name}: the field occurs 2 times; send it once",
     )
 
 
 def test_fifty_unique_recipients_are_allowed_and_no_more() -> None:
     assert len(mime_validation.check(plain(to=people(50) * 2)).recipients) == limits.UNIQUE_RECIPIENTS
-    assert refusal(plain(to=people(51))) == ("invalid_request", "RCPT TO: 51 unique addresses; a message has 1 to 50")
-    assert refusal(plain(to=())) == ("invalid_request", "RCPT TO: 0 unique addresses; a message has 1 to 50")
+    assert refusal(plain(to=people(51))) == (
+        "invalid_request",
+        "RCPT TO: 51 unique addresses; a message must have 1 to 50",
+    )
+    assert refusal(plain(to=())) == ("invalid_request", "RCPT TO: 0 unique addresses; a message must have 1 to 50")
 
 
 def test_a_recipient_that_is_no_address_is_invalid() -> None:
@@ -195,7 +198,7 @@ def test_a_subject_has_at_most_500_characters() -> None:
 def test_two_subjects_are_refused() -> None:
     assert refusal(plain("subject: Again")) == (
         "invalid_request",
-        "Subject: the field stands 2 times; once is enough",
+        "Subject: the field occurs 2 times; send it once",
     )
 
 
@@ -229,14 +232,14 @@ def test_a_tag_that_is_none_is_refused(tag: str) -> None:
 def test_twenty_tags_are_allowed_and_no_more() -> None:
     tags = [f"X-Service-Tag: tag{number}" for number in range(21)]
     assert len(mime_validation.check(plain(*tags[:20])).tags) == 20
-    assert refusal(plain(*tags))[1] == "X-Service-Tag: 21 tags; at most 20"
+    assert refusal(plain(*tags))[1] == "X-Service-Tag: 21 tags; at most 20 are allowed"
 
 
 @pytest.mark.parametrize("name", ["X-Service-Tags", "x-service-", "X-SERVICE-Key"])
 def test_an_unknown_field_of_ours_is_refused_by_its_name(name: str) -> None:
     code, text = refusal(plain(f"{name}: x"))
     assert code == "invalid_request"
-    assert text.startswith(f"{name}: there is no such field")
+    assert text.startswith(f"{name}: unknown field")
 
 
 # Idempotency-Key
@@ -313,12 +316,12 @@ def test_fields_are_read_as_pythons_library_folds_and_encodes_them() -> None:
     "fields, start",
     [
         (("X-Service-Variables: {}",), "X-Service-Variables: only allowed with X-Service-Template"),
-        (("X-Service-Template: Wel come",), "X-Service-Template: 1 to 64 of the characters"),
-        (("X-Service-Template:",), "X-Service-Template: 1 to 64 of the characters"),
-        (("X-Service-Template: a", "X-Service-Template: a"), "X-Service-Template: the field stands 2 times"),
+        (("X-Service-Template: Wel come",), "X-Service-Template: must be 1 to 64 of the characters"),
+        (("X-Service-Template:",), "X-Service-Template: must be 1 to 64 of the characters"),
+        (("X-Service-Template: a", "X-Service-Template: a"), "X-Service-Template: the field occurs 2 times"),
         (("X-Service-Template: a", "X-Service-Variables:"), "X-Service-Variables: "),
         (("X-Service-Template: a", "X-Service-Variables: {"), "X-Service-Variables: this is not JSON"),
-        (("X-Service-Template: a", "X-Service-Variables: []"), "X-Service-Variables: a JSON object is expected"),
+        (("X-Service-Template: a", "X-Service-Variables: []"), "X-Service-Variables: expected a JSON object"),
         (("X-Service-Template: a", 'X-Service-Variables: {"a": 1, "a": 2}'), "X-Service-Variables: the member 'a'"),
         (("X-Service-Template: a", 'X-Service-Variables: {"a": null}'), "X-Service-Variables: the value of 'a'"),
         (("X-Service-Template: a", 'X-Service-Variables: {"a": ["b"]}'), "X-Service-Variables: the value of 'a'"),

@@ -37,8 +37,8 @@ async def test_a_send_is_refused_while_the_queue_is_over_its_mark(
     # What was accepted before is answered as it was then.
     assert await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"), key=key) == first
     async with ctx.store.transaction() as tx:
-        (lane,) = await queue.lanes(tx, after="", limit=9)
-        claimed = await queue.claim(tx, [queue.ClaimRequest(lane, 1)], lease_until=0, worker="w")
+        (queue_key,) = await queue.queue_keys(tx, after="", limit=9)
+        claimed = await queue.claim(tx, [queue.ClaimRequest(queue_key, 1)], lease_until=0, worker="w")
         await queue.remove(tx, [one.key for one in claimed])
     await looked(ctx.queue_limit)
     await accepted_mail.accept(ctx, account.id)

@@ -21,7 +21,7 @@ def test_a_refusal_says_when_to_come_back_and_keeps_its_word() -> None:
     buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1, burst=2))
     buckets.take("cred_a", now=NOON)
     buckets.take("cred_a", now=NOON)
-    with pytest.raises(errors.RateLimited, match="1 sends a second") as refusal:
+    with pytest.raises(errors.RateLimited, match="1 sends per second") as refusal:
         buckets.take("cred_a", now=NOON + 1)
     assert refusal.value.retry_after == 1
     buckets.take("cred_a", now=NOON + 1 + times.SECOND)

@@ -132,7 +132,7 @@ async def test_an_accepted_message_is_stored_with_all_that_belongs_to_it(shop: S
         "message_tags": 1,
         "ledger": 1,
         "idempotency_keys": 1,
-        "traffic_hours": 1,
+        "hourly_counts": 1,
         "rates": 1,
     }
     assert await shop.balance() == (98, 2)
@@ -525,7 +525,7 @@ async def test_a_template_that_cannot_be_filled_in_is_refused(
 async def test_a_template_of_another_account_is_unknown(shop: Shop) -> None:
     other = await accounts.create(shop.ctx, "Other")
     await templates.put(shop.ctx, other.id, "theirs", subject="S", text="T", html=None)
-    with pytest.raises(errors.InvalidRequest, match="template: 'theirs' is not a template of this account"):
+    with pytest.raises(errors.InvalidRequest, match="template: 'theirs' does not exist in this account"):
         await shop.send(msgspec.structs.replace(FROM_TEMPLATE, template="theirs"))
 
 
@@ -612,7 +612,7 @@ async def test_a_commit_that_fails_leaves_nothing_and_the_key_free(shop: Shop, m
     async def uncommitted() -> AsyncIterator[store.Transaction]:
         async with transaction() as tx:
             yield tx
-            raise errors.ServiceUnavailable("the disk of the store is full; nothing was accepted", retry_after=30)
+            raise errors.ServiceUnavailable("the disk of the database is full; nothing was accepted", retry_after=30)
 
     with monkeypatch.context() as broken:
         broken.setattr(shop.ctx.store, "transaction", uncommitted)

@@ -132,7 +132,7 @@ async def test_the_envelope_sender_may_be_of_another_domain_of_the_account(shop:
     refused = await shop.refusal(message)
     assert (refused.code, refused.smtp_reply) == ("forbidden", "550 5.7.1")
     assert refused.message == (
-        "MAIL FROM: this account may not send from example.net; set the envelope sender to an address of example.com"
+        "MAIL FROM: this account cannot send from example.net; set the envelope sender to an address at example.com"
     )
     await domains.add(shop.ctx, shop.account.id, "example.net", verified=True)
     await shop.send(message)
@@ -362,7 +362,7 @@ async def test_large_messages_leave_the_event_loop_and_small_ones_do_not(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inline: list[bool] = []
-    for module, name in ((mime_validation, "check"), (mime_compose, "compose_raw")):
+    for module, name in ((mime_validation, "check"), (mime_compose, "compose_mime")):
         monkeypatch.setattr(module, name, noting_threads(getattr(module, name), inline))
     await shop.send(plain())
     await shop.send(plain(body=("x" * 62 + "\r\n") * 5_000))
@@ -384,7 +384,7 @@ async def test_a_header_that_has_to_be_converted_leaves_the_event_loop(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, field: str, *, is_inline: bool
 ) -> None:
     inline: list[bool] = []
-    for module, name in ((mime_validation, "check"), (mime_compose, "compose_raw")):
+    for module, name in ((mime_validation, "check"), (mime_compose, "compose_mime")):
         monkeypatch.setattr(module, name, noting_threads(getattr(module, name), inline))
     await shop.send(raw(FROM, TO, field))
     assert inline == [is_inline, is_inline]

@@ -65,8 +65,8 @@ def test_no_address_carries_a_line_break_or_an_encoded_word(field: str, evil: st
 
 
 def test_somebody_has_to_get_it() -> None:
-    assert refusal(to=()) == "to: at least one address is needed"
-    assert refusal(to=(), cc=people(1)) == "to: at least one address is needed"
+    assert refusal(to=()) == "to: at least one address is required"
+    assert refusal(to=(), cc=people(1)) == "to: at least one address is required"
 
 
 def test_an_address_counts_once_however_often_and_wherever_it_stands() -> None:
@@ -157,7 +157,7 @@ def test_an_empty_body_counts_as_not_given() -> None:
 
 @pytest.mark.parametrize("field", ["text", "html"])
 def test_a_template_is_not_combined_with_a_body(field: str) -> None:
-    assert refusal(**{"text": None, field: "Hi"}, template="welcome").startswith("template: must not be combined")
+    assert refusal(**{"text": None, field: "Hi"}, template="welcome").startswith("template: cannot be combined")
 
 
 @pytest.mark.parametrize("field", ["text", "html"])
@@ -188,7 +188,7 @@ def test_variables_belong_to_a_template() -> None:
 
 def test_32_variables_pass_and_one_more_does_not() -> None:
     values = {f"name{number}": number for number in range(33)}
-    assert refusal(text=None, template="welcome", variables=values) == "variables: 33 values; at most 32"
+    assert refusal(text=None, template="welcome", variables=values) == "variables: 33 values; at most 32 are allowed"
     del values["name0"]
     assert check(text=None, template="welcome", variables=values).variables == values
 
@@ -220,7 +220,7 @@ def test_ordinary_headers_pass(name: str) -> None:
 def test_reserved_headers_are_refused_in_any_case(name: str) -> None:
     for written in (name, name.lower(), name.upper(), name.swapcase()):
         assert refusal(headers={written: "x"}) == (
-            f"headers['{written}']: this name is reserved; Postroad writes such headers itself"
+            f"headers['{written}']: this name is reserved; Postroad sets this header itself"
         )
 
 
@@ -251,7 +251,7 @@ def test_a_header_line_has_at_most_998_octets() -> None:
 
 def test_50_headers_pass_and_one_more_does_not() -> None:
     headers = {f"X-{number}": "x" for number in range(51)}
-    assert refusal(headers=headers) == "headers: 51 headers; at most 50"
+    assert refusal(headers=headers) == "headers: 51 headers; at most 50 are allowed"
     del headers["X-0"]
     assert check(headers=headers).headers == headers
 
@@ -280,7 +280,7 @@ def test_anything_else_is_no_tag(tag: str) -> None:
 def test_20_tags_pass_and_one_more_does_not() -> None:
     tags = tuple(string.ascii_lowercase)
     assert check(tags=tags[:20]).tags == tags[:20]
-    assert refusal(tags=tags[:21]) == "tags: 21 tags; at most 20"
+    assert refusal(tags=tags[:21]) == "tags: 21 tags; at most 20 are allowed"
 
 
 # Whatever comes

@@ -42,10 +42,10 @@ async def count(ctx: context.Context, account_id: str, *, hour: int, provider: s
         )
 
 
-def at_pool(outcome: outcomes.Outcome, pool: str) -> outcomes.Outcome:
-    """The same result from the pool of another provider."""
+def at_pool(outcome: outcomes.Outcome, provider_queue: str) -> outcomes.Outcome:
+    """The same result from the provider queue of another provider."""
     assert outcome.attempt is not None
-    return structs.replace(outcome, attempt=structs.replace(outcome.attempt, pool=pool))
+    return structs.replace(outcome, attempt=structs.replace(outcome.attempt, provider_queue=provider_queue))
 
 
 async def test_an_account_without_mail_has_zeros_for_all_of_the_period(ctx: context.Context, shop: str) -> None:
@@ -97,8 +97,8 @@ async def test_results_count_by_provider_and_the_worst_comes_first(ctx: context.
     ]
     await ctx.outcome_commits.submit(
         [
-            at_pool(claimed_mail.outcome(ctx, one, verdict, recipient_count=7), pool)
-            for one, (pool, verdict) in zip(claimed, results, strict=True)
+            at_pool(claimed_mail.outcome(ctx, one, verdict, recipient_count=7), provider_queue)
+            for one, (provider_queue, verdict) in zip(claimed, results, strict=True)
         ]
     )
     found = await day(ctx, shop)
@@ -218,7 +218,7 @@ async def test_the_oldest_recipient_is_shown_with_the_reason_why_it_waits(
     oldest = (await day(ctx, shop)).oldest
     assert oldest is not None
     assert (oldest.waiting.message_id, oldest.waiting.email) == (message_id, "first@example.net")
-    assert oldest.why == "put off after: 451 greylisted"
+    assert oldest.why == "deferred: 451 greylisted"
     assert oldest.waiting.due_at == times.parse("2027-01-15T08:00:01.000Z")
 
 
@@ -226,17 +226,17 @@ async def test_why_mail_waits_says_nothing_of_hosts_and_of_others_mail(ctx: cont
     _, (claimed,) = await claimed_mail.another(ctx, shop, "first@example.net")
     sending = (await day(ctx, shop)).oldest
     assert sending is not None
-    assert sending.why == "being sent now"
+    assert sending.why == "being sent"
     await ctx.outcome_commits.submit([at_pool(claimed_mail.outcome(ctx, claimed, RETRY), "google")])
     async with ctx.store.transaction() as tx:
-        told = provider_queues.Pool(
+        told = provider_queues.Status(
             "w1", "google", "paused", "too much for <eve@others.example>", ctx.clock(), ctx.clock()
         )
         await provider_queues.put(tx, [told])
     await inspection.retry(ctx, [queue_views.Filter(account_id=shop)])
     ready = (await day(ctx, shop)).oldest
     assert ready is not None
-    assert ready.why == "ready, but the pool google is paused"
+    assert ready.why == "ready; the provider queue google is paused"
 
 
 async def test_the_ten_latest_failures_are_told_in_plain_words(ctx: context.Context, shop: str, clock: Clock) -> None:

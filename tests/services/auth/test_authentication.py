@@ -201,9 +201,9 @@ def test_a_right_is_a_right(who: caller.Caller, permission: caller.Permission) -
     [
         (TOKEN_CALLER, caller.Permission.SEND, errors.Forbidden, "role"),
         (TOKEN_CALLER, caller.Permission.CHANGE, errors.Forbidden, "role"),
-        (PASSWORD_CALLER, caller.Permission.VIEW, errors.Unauthorized, "needs a token"),
-        (PASSWORD_CALLER, caller.Permission.CHANGE, errors.Unauthorized, "needs a token"),
-        (KEY_CALLER, caller.Permission.CHANGE, errors.Unauthorized, "needs a token"),
+        (PASSWORD_CALLER, caller.Permission.VIEW, errors.Unauthorized, "requires a login token"),
+        (PASSWORD_CALLER, caller.Permission.CHANGE, errors.Unauthorized, "requires a login token"),
+        (KEY_CALLER, caller.Permission.CHANGE, errors.Unauthorized, "requires a login token"),
         (KEY_CALLER, caller.Permission.READ, errors.Unauthorized, "scope 'read'"),
     ],
 )
@@ -377,7 +377,7 @@ async def test_of_two_changes_at_once_one_wins(
 
 
 async def test_only_a_person_has_a_password_to_change(ctx: context.Context) -> None:
-    with pytest.raises(errors.Unauthorized, match="needs a token"):
+    with pytest.raises(errors.Unauthorized, match="requires a login token"):
         await authentication.change_password(
             ctx, PASSWORD_CALLER, current_password=PASSWORD, new_password=NEW_PASSWORD, client_address=HERE
         )

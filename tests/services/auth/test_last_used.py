@@ -29,7 +29,7 @@ class RefusingStore:
     async def transaction(self) -> AsyncIterator[store.Transaction]:
         self.asked += 1
         if self.asked:
-            raise errors.ServiceUnavailable("the store cannot be reached")
+            raise errors.ServiceUnavailable("the database cannot be reached")
         yield NotImplemented
 
     reading = scanning = transaction

@@ -161,8 +161,8 @@ async def test_whoever_uses_a_link_is_its_person_in_the_journal(
     )
     await password_links.redeem(ctx, invited.link_token, password=NEW)
     actors = {entry.action: (entry.actor_kind, entry.actor) for entry in await entries(ctx, account.id)}
-    assert actors["person.invited"] == ("person", owner.email)
-    assert actors["person.joined"] == ("person", "jo@example.com")
+    assert actors["user.invited"] == ("person", owner.email)
+    assert actors["user.joined"] == ("person", "jo@example.com")
 
 
 def address(ctx: context.Context, base_url: str) -> str:

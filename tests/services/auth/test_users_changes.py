@@ -135,7 +135,7 @@ async def test_the_last_owner_who_can_log_in_stays(
     await account_users.disable(ctx, account.id, locked.id)
     await person(ctx, account.id, "member")
     before = await summaries(ctx, account.id)
-    with pytest.raises(errors.Conflict, match="last owner"):
+    with pytest.raises(errors.Conflict, match="last active owner"):
         await action(as_user(ctx, owner), account.id, owner.id)
     assert await account_users.find(ctx, account.id, owner.id) == owner
     assert await summaries(ctx, account.id) == before
@@ -147,12 +147,12 @@ async def test_an_operator_locks_out_the_last_owner_but_does_not_remove_or_demot
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     for action in (account_users.remove, demote):
-        with pytest.raises(errors.Conflict, match="last owner"):
+        with pytest.raises(errors.Conflict, match="last active owner"):
             await action(ctx, account.id, owner.id)
     assert (await account_users.disable(ctx, account.id, owner.id)).disabled_at is not None
     service = dataclasses.replace(ctx, actor=actors.SERVICE)
     await account_users.enable(ctx, account.id, owner.id)
-    with pytest.raises(errors.Conflict, match="last owner"):
+    with pytest.raises(errors.Conflict, match="last active owner"):
         await account_users.disable(service, account.id, owner.id)
 
 
@@ -225,16 +225,16 @@ async def test_every_change_of_people_is_in_the_journal_and_what_is_so_already_i
     await account_users.set_password(ctx, account.id, invited.id, password="another good one")
     await account_users.remove(mine, account.id, invited.id)
     assert [words for words in await summaries(ctx, account.id) if words[1] == "jo@example.com"] == [
-        ("person.disabled", "jo@example.com", ""),
-        ("person.enabled", "jo@example.com", ""),
-        ("person.invited", "jo@example.com", "as member"),
-        ("person.joined", "jo@example.com", ""),
-        ("person.password_changed", "jo@example.com", ""),
-        ("person.password_link_made", "jo@example.com", ""),
-        ("person.removed", "jo@example.com", ""),
-        ("person.role_changed", "jo@example.com", "member to read_only"),
+        ("user.disabled", "jo@example.com", ""),
+        ("user.enabled", "jo@example.com", ""),
+        ("user.invited", "jo@example.com", "as member"),
+        ("user.joined", "jo@example.com", ""),
+        ("user.password_changed", "jo@example.com", ""),
+        ("user.password_link_made", "jo@example.com", ""),
+        ("user.removed", "jo@example.com", ""),
+        ("user.role_changed", "jo@example.com", "member to read_only"),
     ]
-    assert ("person.created", "owner@example.com", "as owner") in await summaries(ctx, account.id)
+    assert ("user.created", "owner@example.com", "as owner") in await summaries(ctx, account.id)
 
 
 async def test_who_only_wants_to_look_logs_in_while_the_store_takes_nothing(

@@ -122,7 +122,7 @@ async def test_workers_that_only_end_are_given_up_soon_and_tried_again_later(
             results = await asyncio.gather(
                 *(working.sign(keys[0], rsa_keys.digest(str(number))) for number in range(30)), return_exceptions=True
             )
-            assert {str(result) for result in results} == {"the signers ended before they answered"}
+            assert {str(result) for result in results} == {"the signing processes ended before they responded"}
         assert not working._waiting
     finally:
         await working.close()
@@ -144,12 +144,12 @@ async def test_a_worker_that_says_nothing_for_long_is_ended(
     monkeypatch.setattr(signer_pool, "ANSWER_SECONDS", 0.2)
     working = Working(1, program=a_program(tmp_path, "import signal; signal.pause()"))
     while not working._workers:  # until the machine has had time to start one
-        with pytest.raises(signer_pool.SigningFailed, match="did not answer"):
+        with pytest.raises(signer_pool.SigningFailed, match="did not respond"):
             await working.sign(keys[0], rsa_keys.digest("a"))
     (worker,) = working._workers
     assert not worker.ended.done()
-    monkeypatch.setattr(signer_pool, "WRITER_TIMEOUT_SECONDS", 0.0)
-    with pytest.raises(signer_pool.SigningFailed, match="did not answer"):
+    monkeypatch.setattr(signer_pool, "SILENT_SECONDS", 0.0)
+    with pytest.raises(signer_pool.SigningFailed, match="did not respond"):
         await working.sign(keys[0], rsa_keys.digest("b"))
     await worker.ended
     await working.close()
@@ -166,7 +166,7 @@ async def test_closing_answers_what_workers_have_and_refuses_the_rest(keys: list
     await working.close()
     results = await asyncio.gather(*signing, return_exceptions=True)
     assert results[:asked] == [True] * asked
-    assert {str(result) for result in results[asked:]} == {"the signers have stopped"}
+    assert {str(result) for result in results[asked:]} == {"the signing processes have stopped"}
     assert worker.ended.done()
     with pytest.raises(signer_pool.SigningFailed):
         await working.sign(keys[0], rsa_keys.digest("late"))

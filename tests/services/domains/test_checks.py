@@ -130,7 +130,7 @@ async def test_a_loss_is_felt_by_every_process_and_a_check_that_changes_nothing_
 ) -> None:
     async def version() -> int:
         async with ctx.store.reading() as tx:
-            return int((await tx.fetch_one("access.version") or [0])[0])
+            return int((await tx.fetch_one("access_version.version") or [0])[0])
 
     key = await domain_zones.publish_key(ctx, server, domain)
     await check(ctx, domain)
@@ -209,7 +209,7 @@ async def test_a_domain_that_another_account_has_proven_is_told_and_nothing_brea
     assert await check(ctx, theirs) is Change.NONE
     shown = (await domain_checks.records(ctx, theirs))[0]
     assert shown.state is RecordState.OK
-    assert "another account has proven this domain" in shown.detail
+    assert "another account has verified this domain" in shown.detail
     assert domain.account_id not in shown.detail
     assert (await find(ctx, theirs)).verified_at is None
 

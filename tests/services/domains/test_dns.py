@@ -52,11 +52,11 @@ async def test_a_key_is_found_in_strings_and_behind_an_alias(server: dns_server.
 
 
 async def test_a_key_with_the_domain_twice_in_its_name_is_noticed(server: dns_server.DnsServer) -> None:
-    assert (await look(server, RecordPurpose.DKIM)).detail == "there is no TXT record of this name; add it"
+    assert (await look(server, RecordPurpose.DKIM)).detail == "no TXT record with this name; add it"
     server.zones[f"{KEY_NAME}.example.com"] = {"TXT": [f'"{KEY}"']}
     finding = await look(server, RecordPurpose.DKIM)
     assert finding.state is RecordState.MISSING
-    assert finding.detail.endswith("enter the name as pr1._domainkey there")
+    assert finding.detail.endswith("enter the name as pr1._domainkey")
 
 
 async def test_the_return_path_is_judged_by_its_mail_hosts(server: dns_server.DnsServer) -> None:
@@ -64,7 +64,7 @@ async def test_the_return_path_is_judged_by_its_mail_hosts(server: dns_server.Dn
     server.zones["example.com"] = {"MX": ["10 MAIL.example.net."]}
     assert (await look(server, RecordPurpose.RETURN_PATH)).state is RecordState.OK
     server.zones["example.com"] = {"MX": ["0 ."]}
-    assert "takes no mail" in (await look(server, RecordPurpose.RETURN_PATH)).detail
+    assert "accepts no mail" in (await look(server, RecordPurpose.RETURN_PATH)).detail
 
 
 async def test_a_policy_of_the_organisation_holds_for_what_is_below_it(server: dns_server.DnsServer) -> None:
@@ -98,7 +98,7 @@ async def test_two_spf_records_are_one_too_many(server: dns_server.DnsServer) ->
 
 async def test_an_spf_record_that_receivers_refuse_is_wrong(server: dns_server.DnsServer) -> None:
     server.zones["example.com"] = {"TXT": ['"v=spf1 include:spf.example.net ipv4:192.0.2.1 ~all"']}
-    assert "'ipv4:192.0.2.1' is no term of SPF" in (await look(server, RecordPurpose.SPF)).detail
+    assert "'ipv4:192.0.2.1' is not a valid SPF term" in (await look(server, RecordPurpose.SPF)).detail
     server.zones["example.com"] = {"TXT": ['"v=spf1 include:gone.example ~all"']}
     assert "gone.example has no SPF record" in (await look(server, RecordPurpose.SPF)).detail
 

@@ -128,7 +128,7 @@ async def test_a_domain_that_cannot_be_checked_is_logged_and_keeps_no_other_from
     for name in ("bad.example", "good.example"):
         await domains.add(ctx, account.id, name, verified=False)
     assert await watch(ctx, lines) == 2
-    assert told(lines) == [("domain_not_checked", "bad.example")]
+    assert told(lines) == [("domain_check_failed", "bad.example")]
     good = await domains.by_name(ctx, account.id, "good.example")
     assert (await domain_checks.records(ctx, good))[0].checked_at == clock.now
 

@@ -11,7 +11,6 @@ import pytest_asyncio
 from postroad import config, errors
 from postroad.model import times
 from postroad.services import context
-from postroad.services.acceptance import submit
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import registry as domains
 from postroad.services.domains import warmup_status
@@ -56,8 +55,8 @@ async def test_a_message_that_does_not_fit_into_the_day_is_refused_as_a_whole(ct
     with pytest.raises(errors.WarmupLimited) as refused:
         await send(ctx, shop, 11)
     assert refused.value.message == (
-        "from: example.com is new and warms up: 50 of today's 60 recipients are used, and the message has 11; "
-        "from 00:00 UTC on it may send to 100; an operator can mark the domain as warm"
+        "from: example.com is new and warms up: 50 of today's 60 recipients are used, and this message has 11; "
+        "from 00:00 UTC the limit is 100; the operator can mark the domain as warm"
     )
     assert refused.value.retry_after == 12 * HOUR_SECONDS
     assert await look(ctx, shop) == (50, 60, 100)
@@ -87,14 +86,14 @@ async def test_a_domain_goes_through_its_days_and_is_free_then(
     await send(ctx, shop, 50)
     assert await look(ctx, shop) == (50, 100, None)
     await send(ctx, shop, 45)
-    with pytest.raises(errors.WarmupLimited, match="from 00:00 UTC on there is no limit"):
+    with pytest.raises(errors.WarmupLimited, match="from 00:00 UTC there is no limit"):
         await send(ctx, shop, 10)
     clock.pass_seconds(DAY_SECONDS)
     for _ in range(4):
         await send(ctx, shop, 50)
     assert await look(ctx, shop) == (0, None, None)
     ctx.access_cache.invalidate()
-    assert (await submit.own_domain(ctx, shop, accepted_mail.DOMAIN)).warm  # so that its mail asks no more
+    assert (await domains.sending_domain(ctx, shop, accepted_mail.DOMAIN)).warm  # so that its mail asks no more
     await send(ctx, shop, 50)
 
 

@@ -17,7 +17,7 @@ WEEK_SECONDS = 7 * 24 * 3600
 NOTHING: dict[str, Any] = {
     "idempotency_keys": 0,
     "tokens": 0,
-    "pools": 0,
+    "provider_queues": 0,
     "webhook_deliveries": 0,
     "webhook_secrets": 0,
     "bodies": 0,
@@ -56,12 +56,12 @@ async def test_expired_keys_and_tokens_go_and_the_others_stay(ctx: context.Conte
 async def test_what_a_dead_worker_said_of_its_pools_goes(ctx: context.Context, clock: contexts.Clock) -> None:
     async with ctx.store.transaction() as tx:
         await provider_queues.put(
-            tx, [provider_queues.Pool("w1", "google", "paused", "slow down", clock.now, clock.now)]
+            tx, [provider_queues.Status("w1", "google", "paused", "slow down", clock.now, clock.now)]
         )
     clock.pass_seconds(600)
-    assert (await cleanup.sweep(ctx)).pools == 0
+    assert (await cleanup.sweep(ctx)).provider_queues == 0
     clock.pass_seconds(1)
-    assert (await cleanup.sweep(ctx)).pools == 1
+    assert (await cleanup.sweep(ctx)).provider_queues == 1
     async with ctx.store.reading() as tx:
         assert await provider_queues.heard_since(tx, 0) == []
 
@@ -206,6 +206,6 @@ async def test_hours_go_that_no_chart_shows_any_more(ctx: context.Context, clock
     async with ctx.store.transaction() as tx:
         await hourly_counts.add(tx, rows)
     assert [(await cleanup.sweep(ctx)).hourly_counts for _ in range(2)] == [1, 0]
-    assert await samples.count(ctx.store, "traffic_hours") == 2
+    assert await samples.count(ctx.store, "hourly_counts") == 2
     clock.pass_seconds(3600)
     assert (await cleanup.sweep(ctx)).hourly_counts == 1

@@ -24,7 +24,7 @@ async def test_an_empty_queue_is_shown_as_nothing_that_waits(ctx: context.Contex
     await gauges.Gauges().refresh(ctx)
     shown = ctx.metrics
     assert shown.queue.values == {("ready",): 0, ("waiting",): 0, ("sending",): 0}
-    assert (shown.oldest.values, shown.overdue.values, shown.pools.values) == ({(): 0}, {(): 0}, {})
+    assert (shown.oldest.values, shown.overdue.values, shown.provider_queues.values) == ({(): 0}, {(): 0}, {})
     assert shown.webhook_backlog.values == {("ready",): 0, ("waiting",): 0, ("held",): 0}
     assert shown.webhook_overdue.values == {(): 0}
     assert shown.store_up.values == {(): 1}
@@ -90,14 +90,14 @@ async def test_pools_are_counted_by_provider_and_only_those_of_living_workers(
         await provider_queues.put(
             tx,
             [
-                provider_queues.Pool("a:1:x", "google", "paused", "421", clock.now, clock.now),
-                provider_queues.Pool("a:1:x", "mx.example.net", "blocked", "refused", clock.now, clock.now),
-                provider_queues.Pool("a:1:x", "mx.example.org", "blocked", "refused", clock.now, clock.now),
-                provider_queues.Pool("dead:1:x", "yahoo", "blocked", "refused", clock.now, clock.now - 600 * SECOND),
+                provider_queues.Status("a:1:x", "google", "paused", "421", clock.now, clock.now),
+                provider_queues.Status("a:1:x", "mx.example.net", "blocked", "refused", clock.now, clock.now),
+                provider_queues.Status("a:1:x", "mx.example.org", "blocked", "refused", clock.now, clock.now),
+                provider_queues.Status("dead:1:x", "yahoo", "blocked", "refused", clock.now, clock.now - 600 * SECOND),
             ],
         )
     await gauges.Gauges().refresh(ctx)
-    assert ctx.metrics.pools.values == {("google", "paused"): 1, ("others", "blocked"): 2}
+    assert ctx.metrics.provider_queues.values == {("google", "paused"): 1, ("others", "blocked"): 2}
 
 
 async def test_a_look_is_good_for_some_seconds(

@@ -19,7 +19,7 @@ from tests.services import claimed_mail
 from tests.storage import samples
 
 DAY_SECONDS = 24 * 3600
-OF_MESSAGES = ("messages", "bodies", "recipients", "attempts", "message_tags", "late_bounces", "queue")
+OF_MESSAGES = ("messages", "bodies", "recipients", "attempts", "message_tags", "async_bounces", "queue")
 FINAL = [disposition.Verdict.DELIVERED, disposition.Verdict.BOUNCED, disposition.Verdict.FAILED]
 
 
@@ -64,7 +64,7 @@ async def test_the_body_goes_after_thirty_days_and_the_message_after_ninety(
     assert await left(ctx) == [1, 0, 1, 1, 2, 0, 0]
     found = await messages.details(ctx, account.id, message_id)
     assert (found.message.status, len(found.recipients), len(found.attempts)) == ("delivered", 1, 1)
-    with pytest.raises(errors.NotFound, match="its body is not kept any more"):
+    with pytest.raises(errors.NotFound, match="its content is no longer retained"):
         await messages.raw(ctx, account.id, message_id)
     assert (await consistency.run(ctx)).findings == []
     clock.pass_seconds(60 * DAY_SECONDS - 1)
@@ -144,12 +144,12 @@ async def test_reports_that_came_later_go_with_their_message(
     await accepted_mail.allow_sending(ctx, account.id)
     message_id = await sent(ctx, account.id)
     await async_bounces.receive(ctx, message_id, reports.report(reports.group("ada@example.net")))
-    assert await samples.count(ctx.store, "late_bounces") == 1
+    assert await samples.count(ctx.store, "async_bounces") == 1
     clock.pass_seconds(90 * DAY_SECONDS)
     assert await swept(ctx) == (1, 1)
     assert await left(ctx) == [0] * len(OF_MESSAGES)
     await async_bounces.receive(ctx, message_id, reports.report(reports.group("ada@example.net")))
-    assert await samples.count(ctx.store, "late_bounces") == 0
+    assert await samples.count(ctx.store, "async_bounces") == 0
 
 
 async def test_an_event_that_waits_outlives_its_message(

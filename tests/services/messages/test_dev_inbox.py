@@ -34,7 +34,7 @@ def test_the_oldest_go_when_there_are_too_many_messages() -> None:
 
 
 def test_the_oldest_go_when_there_are_too_many_octets() -> None:
-    mail = new_inbox(most_octets=100)
+    mail = new_inbox(max_octets=100)
     added = [mail.add(transaction(content=b"x" * size)) for size in (60, 40, 30, 70)]
     assert mail.newest_first() == [added[3], added[2]]
     mail.add(transaction(content=b"x" * 101))
@@ -45,7 +45,7 @@ def test_the_oldest_go_when_there_are_too_many_octets() -> None:
 
 
 def test_clearing_makes_room_again() -> None:
-    mail = new_inbox(most_octets=100)
+    mail = new_inbox(max_octets=100)
     gone = mail.add(transaction(content=b"x" * 100))
     mail.clear()
     assert mail.newest_first() == []

@@ -76,7 +76,7 @@ async def test_a_message_whose_body_is_not_kept_any_more_has_no_bytes(
     async with ctx.store.transaction() as tx:
         await tx.run_script("DELETE FROM bodies")
     assert (await messages.details(ctx, account.id, message_id)).message.id == message_id
-    with pytest.raises(errors.NotFound, match="not kept any more"):
+    with pytest.raises(errors.NotFound, match="no longer retained"):
         await messages.raw(ctx, account.id, message_id)
 
 

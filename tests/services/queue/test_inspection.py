@@ -52,8 +52,8 @@ async def test_everything_that_is_not_final_is_shown_oldest_first(
     found = await inspection.overview(ctx, ALL, state=None, limit=10)
     assert [line.waiting.message_id for line in found.entries] == [first, second, second, third]
     assert [line.waiting.state for line in found.entries] == ["waiting", "ready", "ready", "sending"]
-    assert [line.pool for line in found.entries] == ["google", None, None, None]
-    assert found.entries[0].why.endswith("the 2nd, after: 451 4.7.1 greylisted")
+    assert [line.provider_queue for line in found.entries] == ["google", None, None, None]
+    assert found.entries[0].why.endswith("; deferred: 451 4.7.1 greylisted")
     assert found.entries[3].why.startswith("being sent by mail-1:42")
     assert {state: count.recipients for state, count in found.counts.items()} == {
         "waiting": 1,
@@ -135,12 +135,12 @@ async def test_a_blocked_pool_is_the_reason_for_those_that_went_to_it_before(
     await deferred(ctx, shop)
     await inspection.retry(ctx, [ALL])
     async with ctx.store.transaction() as tx:
-        blocked = provider_queues.Pool(
+        blocked = provider_queues.Status(
             queue_steps.WORKER, "google", "blocked", "connection refused", clock.now + 60 * SECOND, clock.now
         )
         await provider_queues.put(tx, [blocked])
     (line,) = (await inspection.overview(ctx, ALL, state=None, limit=1)).entries
-    assert line.why.startswith("ready, but the pool google is blocked until ")
+    assert line.why.startswith("ready; the provider queue google is blocked until ")
     clock.pass_seconds(600)  # whoever said so has not been heard of since
     (line,) = (await inspection.overview(ctx, ALL, state=None, limit=1)).entries
     assert line.why.startswith("ready; ")
@@ -152,10 +152,10 @@ async def test_where_all_mail_goes_one_way_its_pool_is_known_before_the_first_at
     await accepted_mail.accept(ctx, shop)
     async with ctx.store.transaction() as tx:
         await provider_queues.put(
-            tx, [provider_queues.Pool(queue_steps.WORKER, "smarthost", "paused", "421 later", clock.now, clock.now)]
+            tx, [provider_queues.Status(queue_steps.WORKER, "smarthost", "paused", "421 later", clock.now, clock.now)]
         )
     (line,) = (await inspection.overview(ctx, ALL, state=None, limit=1)).entries
-    assert line.pool == "smarthost"
+    assert line.provider_queue == "smarthost"
     assert line.why.endswith(": 421 later")
 
 
@@ -225,7 +225,7 @@ async def test_what_is_being_sent_is_not_cancelled_and_ends_as_its_worker_says(c
 async def test_one_that_was_claimed_after_the_look_is_left_to_its_worker(ctx: context.Context, shop: str) -> None:
     await accepted_mail.accept(ctx, shop)
     async with ctx.store.scanning() as tx:
-        looked = await queue_views.free(tx, ALL, limit=10)
+        looked = await queue_views.unleased(tx, ALL, limit=10)
     await queue_steps.claim(ctx, shop)
     assert await inspection._cancel(ctx, looked) == 0
     assert await states(ctx) == ["sending"]
@@ -259,7 +259,7 @@ async def test_an_account_has_its_own_message_tried_now(ctx: context.Context, sh
     }
     assert (lines[waiting].waiting.state, lines[waiting].waiting.due_at) == ("ready", clock.now)
     assert lines[other].waiting.state == "waiting"
-    with pytest.raises(errors.Conflict, match="nothing waits: what is not final yet is being sent, or is about to be"):
+    with pytest.raises(errors.Conflict, match="no recipient is waiting: the rest is being sent or about to be"):
         await inspection.retry_of_account(ctx, shop, waiting, None)
     (entry,) = [one for one in await audit_log.page(ctx, shop, before=None, limit=9) if one.action == "message.retried"]
     assert entry.subject == waiting
@@ -309,7 +309,7 @@ async def test_attempts_that_are_asked_for_keep_the_place_in_the_schedule_and_ar
         await queue_steps.defer(ctx, claimed.key)
         (line,) = (await inspection.overview(ctx, ALL, state=None, limit=9)).entries
         assert line.waiting.attempt_count == number
-        assert f"the {durations.ordinal(number + 1)}, after" in line.why
+        assert f"{durations.ordinal(number + 1)} attempt at " in line.why
     (course,) = (await inspection.trace(ctx, message_id)).courses
     assert (course.recipient.status, course.recipient.attempt_count, len(course.attempts)) == ("deferred", 13, 13)
     assert (await consistency.run(ctx)).findings == []
@@ -320,7 +320,7 @@ async def test_an_account_waits_a_while_after_an_attempt_and_an_operator_does_no
 ) -> None:
     message_id = await deferred(ctx, shop)
     clock.pass_seconds(10.25)  # the attempt took a quarter of a second
-    with pytest.raises(errors.RateLimited, match="tried a moment ago; wait 30 seconds after an attempt") as refused:
+    with pytest.raises(errors.RateLimited, match="attempted a moment ago; wait 30 seconds after an attempt") as refused:
         await inspection.retry_of_account(ctx, shop, message_id, None)
     assert refused.value.retry_after == 20
     assert await states(ctx) == ["waiting"]
@@ -375,7 +375,7 @@ async def test_the_pause_leaves_time_to_ask_in_the_first_wait(
 async def test_what_is_final_is_not_tried_again(ctx: context.Context, shop: str) -> None:
     message_id = await accepted_mail.accept(ctx, shop)
     await inspection.cancel(ctx, [ALL])
-    with pytest.raises(errors.Conflict, match="every recipient has its final result"):
+    with pytest.raises(errors.Conflict, match="all have a final result"):
         await inspection.retry_of_account(ctx, shop, message_id, None)
     assert await inspection.entries_of_message(ctx, shop, message_id) == {}
 
@@ -404,5 +404,9 @@ async def test_a_foreign_or_unknown_message_or_recipient_is_not_found(ctx: conte
 async def test_the_lines_of_a_message_say_why_and_when(ctx: context.Context, shop: str, clock: Clock) -> None:
     message_id = await deferred(ctx, shop)
     (line,) = (await inspection.entries_of_message(ctx, shop, message_id)).values()
-    assert (line.waiting.state, line.waiting.due_at, line.pool) == ("waiting", clock.now + 240 * SECOND, "google")
-    assert line.why == "put off after: 451 4.7.1 greylisted"
+    assert (line.waiting.state, line.waiting.due_at, line.provider_queue) == (
+        "waiting",
+        clock.now + 240 * SECOND,
+        "google",
+    )
+    assert line.why == "deferred: 451 4.7.1 greylisted"

@@ -14,7 +14,7 @@ WAITING = queue_views.QueuedRecipient(
     account_id="acc_1",
     message_id="em_1",
     recipient_id="rcp_1",
-    lane="example.net acc_1",
+    queue_key="example.net acc_1",
     email="ada@example.net",
     attempt_count=2,
     lost_leases=0,
@@ -24,51 +24,51 @@ WAITING = queue_views.QueuedRecipient(
     worker=None,
     last_smtp_code=451,
     last_smtp_response="4.7.1 greylisted,\n  come back",
-    pool="google",
+    provider_queue="google",
 )
 RECIPIENT = recipients.Recipient(
     "rcp_1", "em_1", "ada@example.net", "delivered", "settled", 1, 250, "2.0.0 taken", NOW, None
 )
 
 
-def pool(state: str, reason: str = "connection refused", worker: str = "a:1:x") -> provider_queues.Pool:
-    return provider_queues.Pool(worker, "google", state, reason, NOW + MINUTE, NOW)
+def status(state: str, reason: str = "connection refused", worker: str = "a:1:x") -> provider_queues.Status:
+    return provider_queues.Status(worker, "google", state, reason, NOW + MINUTE, NOW)
 
 
-def why(one: provider_queues.Pool | None = None, **changes: object) -> str:
+def why(one: provider_queues.Status | None = None, **changes: object) -> str:
     return wait_reasons.why(msgspec.structs.replace(WAITING, **changes), one, now=NOW)
 
 
 def test_one_that_waits_says_until_when_for_which_attempt_and_after_what() -> None:
-    assert why() == ("next attempt at 2027-01-15T08:04:00.000Z, the 3rd, after: 451 4.7.1 greylisted, come back")
-    assert why(last_smtp_code=None, last_smtp_response=None).endswith("the 3rd")
+    assert why() == "3rd attempt at 2027-01-15T08:04:00.000Z; deferred: 451 4.7.1 greylisted, come back"
+    assert why(last_smtp_code=None, last_smtp_response=None) == "3rd attempt at 2027-01-15T08:04:00.000Z"
 
 
 @pytest.mark.parametrize(
     "state, sentence",
     [
-        ("blocked", "ready, but the pool google is blocked until 2027-01-15T08:01:00.000Z: connection refused"),
-        ("paused", "ready, but the pool google is paused until 2027-01-15T08:01:00.000Z: connection refused"),
-        ("slowed", "ready, but the pool google is slowed down: connection refused"),
+        (
+            "blocked",
+            "ready; the provider queue google is blocked until 2027-01-15T08:01:00.000Z: connection refused",
+        ),
+        ("paused", "ready; the provider queue google is paused until 2027-01-15T08:01:00.000Z: connection refused"),
+        ("slowed", "ready; the provider queue google is slowed down: connection refused"),
     ],
 )
 def test_one_that_is_ready_says_what_its_pool_waits_for(state: str, sentence: str) -> None:
-    assert why(pool(state), state=queue_views.READY) == sentence
-    assert why(pool(state, reason=""), state=queue_views.READY) == sentence.removesuffix(": connection refused")
+    assert why(status(state), state=queue_views.READY) == sentence
+    assert why(status(state, reason=""), state=queue_views.READY) == sentence.removesuffix(": connection refused")
 
 
 def test_one_that_is_ready_and_may_go_says_so() -> None:
-    assert why(state=queue_views.READY).startswith("ready; a worker takes it")
+    assert why(state=queue_views.READY) == "ready; waiting for a free worker"
 
 
 def test_one_that_is_being_sent_says_by_whom_and_whether_they_are_alive() -> None:
     sending, worker = queue_views.SENDING, "mail-1:42:a1b2c3d4"
-    assert (
-        why(state=sending, worker=worker)
-        == "being sent by mail-1:42, which holds it until 2027-01-15T08:04:00.000Z at least"
-    )
+    assert why(state=sending, worker=worker) == "being sent by mail-1:42 (lease until 2027-01-15T08:04:00.000Z)"
     gone = why(state=sending, worker=worker, due_at=NOW - 1)
-    assert gone.startswith("held by mail-1:42, which was last heard of before")
+    assert gone.startswith("the lease of mail-1:42 expired at ")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_one_that_is_being_sent_says_by_whom_and_whether_they_are_alive() -> Non
             {"status": "failed", "delivered_at": None, "last_smtp_code": None, "last_smtp_response": None},
             "failed",
         ),
-        ({"status": "queued"}, "not final, and yet not in the queue; run 'postroad audit'"),
+        ({"status": "queued"}, "not final, but not in the queue; run 'postroad verify'"),
     ],
 )
 def test_one_that_is_final_says_how_it_ended(changes: dict[str, object], sentence: str) -> None:
@@ -91,7 +91,7 @@ def test_one_that_is_final_says_how_it_ended(changes: dict[str, object], sentenc
 
 
 def test_the_worst_that_workers_say_of_a_pool_counts() -> None:
-    told = [pool("blocked", worker="a:1:x"), pool("slowed", worker="b:1:x"), pool("paused", worker="c:1:x")]
+    told = [status("blocked", worker="a:1:x"), status("slowed", worker="b:1:x"), status("paused", worker="c:1:x")]
     assert wait_reasons.worst_statuses(told)["google"].state == "blocked"
 
 
@@ -108,15 +108,15 @@ def test_a_destination_cannot_give_orders_to_the_terminal() -> None:
 
 
 def test_people_of_the_account_read_nothing_of_hosts_and_of_others_mail() -> None:
-    def told(one: provider_queues.Pool | None = None, **changes: object) -> str:
+    def told(one: provider_queues.Status | None = None, **changes: object) -> str:
         return wait_reasons.explain_to_account(msgspec.structs.replace(WAITING, **changes), one, now=NOW)
 
     sending, worker = queue_views.SENDING, "mail-1:42:a1b2c3d4"
-    assert told() == "put off after: 451 4.7.1 greylisted, come back"
-    assert told(last_smtp_code=None, last_smtp_response=None) == "waits for its next attempt"
-    assert told(state=sending, worker=worker) == "being sent now"
+    assert told() == "deferred: 451 4.7.1 greylisted, come back"
+    assert told(last_smtp_code=None, last_smtp_response=None) == "waiting for the next attempt"
+    assert told(state=sending, worker=worker) == "being sent"
     gone = told(state=sending, worker=worker, due_at=NOW)
-    assert gone == "was being sent when its worker stopped; others take it over"
-    blocked = told(pool("blocked", reason="no more for <eve@others.example>"), state=queue_views.READY)
-    assert blocked == "ready, but the pool google is blocked"
+    assert gone == "worker stopped while sending; another one takes over"
+    blocked = told(status("blocked", reason="no more for <eve@others.example>"), state=queue_views.READY)
+    assert blocked == "ready; the provider queue google is blocked"
     assert told(state=queue_views.READY) == why(state=queue_views.READY)

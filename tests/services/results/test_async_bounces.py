@@ -30,7 +30,7 @@ async def receive(ctx: context.Context, message_id: str, content: bytes) -> list
     return [each.result for each in (await async_bounces.receive(ctx, message_id, content)).handled]
 
 
-async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored.LateBounce]:
+async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored.AsyncBounce]:
     async with ctx.store.reading() as tx:
         return await stored.of_message(tx, account_id, message_id)
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from postroad.model import mail
-from postroad.model.bounce_guard import Cause, Counts, Level
+from postroad.model.bounce_guard import Counts, Level, Trigger
 from postroad.protocol.reports import arf
 from postroad.services import context, return_path
 from postroad.services.accounts import registry as accounts
@@ -50,7 +50,7 @@ async def fates(
     return [each.result for each in (await receive(ctx, token, sample, sent_to=sent_to)).handled]
 
 
-async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored_reports.LateBounce]:
+async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored_reports.AsyncBounce]:
     async with ctx.store.reading() as tx:
         return await stored_reports.of_message(tx, account_id, message_id)
 
@@ -210,14 +210,14 @@ async def test_complaints_warn_and_then_suspend(
 ) -> None:
     await bounce_counts.count(ctx, account.id, recipients=500)
     (warned,) = (await receive(ctx, path(ctx, message_id))).notices
-    assert (warned.level, warned.cause) == (Level.WARNED, Cause.COMPLAINTS)
+    assert (warned.level, warned.trigger) == (Level.WARNED, Trigger.COMPLAINTS)
     other = await accepted_mail.accept(ctx, account.id, to=("bob@example.net",))
     await reports.settle(ctx)
     (suspended,) = (await receive(ctx, path(ctx, other), samples.FULL.replace("ada@", "bob@"))).notices
     assert (suspended.level, suspended.counts) == (Level.SUSPENDED, Counts(500, 0, 2))
     found = await accounts.find(ctx, account.id)
     assert found.suspended_by == stored_accounts.BOUNCE_GUARD
-    assert "2 complaints about the last 500 recipients (0.40 %)" in (found.suspended_reason or "")
+    assert "2 complaints for the last 500 recipients (0.40 %)" in (found.suspended_reason or "")
 
 
 @pytest.mark.parametrize(

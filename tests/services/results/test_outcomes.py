@@ -27,7 +27,7 @@ async def queued(ctx: context.Context) -> int:
         return len(
             await queue.claim(
                 tx,
-                [queue.ClaimRequest(lane, 100) for lane in await queue.lanes(tx, after="", limit=100)],
+                [queue.ClaimRequest(queue_key, 100) for queue_key in await queue.queue_keys(tx, after="", limit=100)],
                 lease_until=0,
                 worker="a look",
             )

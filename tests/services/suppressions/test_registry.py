@@ -69,7 +69,7 @@ async def test_an_account_cannot_take_off_who_has_complained_but_an_operator_can
     ctx: context.Context, account: accounts.Account
 ) -> None:
     await add(ctx, account.id, "ada@example.net", reason="x", source=stored.Source.COMPLAINT)
-    with pytest.raises(errors.Conflict, match=r"^email: its owner has complained about your mail; ask the operator"):
+    with pytest.raises(errors.Conflict, match=r"^email: the recipient complained about your mail; ask the operator"):
         await suppressions.remove(ctx, account.id, "Ada@example.net")
     assert await listed(ctx, account.id) == ["ada@example.net"]
     assert await suppressions.remove(ctx, account.id, "Ada@example.net", is_operator=True) == "ada@example.net"
@@ -79,7 +79,7 @@ async def test_an_account_cannot_take_off_who_has_complained_but_an_operator_can
 async def test_what_is_no_address_or_no_sentence_is_refused(ctx: context.Context, account: accounts.Account) -> None:
     with pytest.raises(errors.InvalidRequest, match=r"^email: 'ada@' is not an email address"):
         await add(ctx, account.id, "ada@", reason="x")
-    with pytest.raises(errors.InvalidRequest, match=r"^reason: 1 to 200 characters on one line"):
+    with pytest.raises(errors.InvalidRequest, match=r"^reason: must be 1 to 200 characters on one line"):
         await add(ctx, account.id, "ada@example.net", reason="two\nlines")
     for text in ("ada@", "", "\0", "a@b\0.example"):
         with pytest.raises(errors.NotFound):

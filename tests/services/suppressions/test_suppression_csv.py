@@ -138,7 +138,7 @@ async def test_an_apostrophe_belongs_to_the_address_except_in_an_export(
 async def test_files_come_in_many_writings(ctx: context.Context, account: accounts.Account, content: bytes) -> None:
     imported = await suppression_csv.import_csv(ctx, account.id, content)
     assert imported.added == 2
-    assert imported.added + imported.already == content.lower().count(b"@example.net")
+    assert imported.added + imported.unchanged == content.lower().count(b"@example.net")
     assert await listed(ctx, account.id) == [
         ("ada@example.net", "import", "imported"),
         ("bob@example.net", "import", "imported"),
@@ -193,7 +193,7 @@ async def test_an_account_imports_one_file_at_a_time_and_a_process_two(
         errors.RateLimited,
     ]
     assert isinstance(results[1], errors.RateLimited)
-    assert results[1].message == "imports: at most 1 at once for an account; wait until one has ended"
+    assert results[1].message == "imports: at most 1 at once per account; wait until one has finished"
     assert results[1].retry_after == 5
     assert (await suppression_csv.import_csv(ctx, others[1].id, content)).added == 1
 
@@ -204,16 +204,16 @@ async def test_an_account_imports_one_file_at_a_time_and_a_process_two(
         (b"", "body: the file is empty"),
         (b"\xef\xbb\xbf\r\n \r\n", "body: the file is empty"),
         ("email\nada@example.net\n".encode("utf-16"), "body: the file is not UTF-8; save it as CSV in UTF-8"),
-        (b"email;reason\nada@example.net;x\n", "line 1: name the columns here, with commas between them"),
-        (b"ada@example.net,x\n", "line 1: name the columns here"),
-        (b"\n\nname\nAda\n", "line 3: name the columns here"),
-        (b"email,raeson\nada@example.net,x\n", "line 1: the column 'raeson' is unknown; use email, source, reason,"),
-        (b"email,email\nada@example.net,x\n", "line 1: the column email is there twice"),
+        (b"email;reason\nada@example.net;x\n", "line 1: must name the columns, separated by commas"),
+        (b"ada@example.net,x\n", "line 1: must name the columns"),
+        (b"\n\nname\nAda\n", "line 3: must name the columns"),
+        (b"email,raeson\nada@example.net,x\n", "line 1: unknown column 'raeson'; use email, source, reason,"),
+        (b"email,email\nada@example.net,x\n", "line 1: the column email occurs twice"),
         (b"email\nada@example.net\nbob@\n", "line 3: 'bob@' is not an email address: nothing follows the '@'"),
-        (b"email,reason\nada@example.net\n", "line 2: 1 cells instead of 2"),
-        (b"ada@example.net\nbob@example.net,x\n", "line 2: 2 cells instead of 1"),
-        (b'email\n"ada@example.net\n', "line 2: the quotes do not match, or a cell is too long"),
-        (b"email\n" + b"x" * 200_000, "line 2: the quotes do not match, or a cell is too long"),
+        (b"email,reason\nada@example.net\n", "line 2: 1 cells, expected 2"),
+        (b"ada@example.net\nbob@example.net,x\n", "line 2: 2 cells, expected 1"),
+        (b'email\n"ada@example.net\n', "line 2: unbalanced quotes, or a cell is too long"),
+        (b"email\n" + b"x" * 200_000, "line 2: unbalanced quotes, or a cell is too long"),
         (b"email,reason\nada@example.net," + b"x" * 4_001, "line 2: reason: at most 4000 characters"),
         (b"email\na@example.net\0\n", "line 2: 'a@example.net\\x00' is not an email address"),
     ],
@@ -235,7 +235,7 @@ async def test_the_first_few_problems_are_told(ctx: context.Context, account: ac
 async def test_a_file_is_bounded_in_rows_and_bytes(ctx: context.Context, account: accounts.Account) -> None:
     three = b"a@example.net\nb@example.net\nc@example.net\n"
     long = b"a@example.net\n" * (suppression_csv.MAX_ROWS + 1)
-    assert await refusal(ctx, account.id, long) == "body: at most 100000 addresses at once; split the file"
+    assert await refusal(ctx, account.id, long) == "body: at most 100000 addresses per import; split the file"
     bounds = suppression_csv.FileLimits(3, len(three))
     assert (await suppression_csv.import_csv(ctx, account.id, three, limits=bounds)).added == 3
     with pytest.raises(errors.PayloadTooLarge):

@@ -87,7 +87,7 @@ async def test_a_url_that_was_saved_under_other_rules_is_blocked() -> None:
         running_client(receiver=private) as guard,
     ):
         answer = await guard.post(plain.url, b"{}", HEADERS)
-        assert answer.error == "blocked_destination: webhooks go over TLS; write https://"
+        assert answer.error == "blocked_destination: must use HTTPS; write https://"
         answer = await guard.post(private.literal_url, b"{}", HEADERS)
         assert (answer.status_code, answer.body) == (None, None)
         assert answer.error is not None
@@ -118,8 +118,8 @@ async def test_one_private_address_of_a_name_blocks_it(addresses: list[str]) -> 
     ):
         answer = await guard.post(public.url, b"{}", HEADERS)
         assert answer.error is not None
-        assert answer.error.startswith(f"blocked_destination: {NAME} leads to ")
-        with pytest.raises(errors.InvalidRequest, match=f"^url: {NAME} leads to .*public addresses only$"):
+        assert answer.error.startswith(f"blocked_destination: {NAME} resolves to ")
+        with pytest.raises(errors.InvalidRequest, match=f"^url: {NAME} resolves to .*public addresses only$"):
             await guard.check(public.url)
         assert (public.connections, private.connections) == (0, 0)
 
@@ -138,7 +138,7 @@ async def test_an_alias_of_a_private_name_is_blocked() -> None:
     }
     async with dns_server.running(aliased) as dns, running_client(dns) as guard:
         answer = await guard.post(f"https://{NAME}/", b"{}", HEADERS)
-        assert answer.error == f"blocked_destination: {NAME} leads to a private address"
+        assert answer.error == f"blocked_destination: {NAME} resolves to a private address"
 
 
 async def test_a_name_that_turns_private_is_blocked_at_the_next_attempt_although_a_connection_is_kept() -> None:
@@ -151,7 +151,7 @@ async def test_a_name_that_turns_private_is_blocked_at_the_next_attempt_although
         assert (await guard.post(public.url, b"{}", HEADERS)).succeeded
         dns.zones.update(zones(PRIVATE))
         answer = await guard.post(public.url, b"{}", HEADERS)
-        assert answer.error == f"blocked_destination: {NAME} leads to a loopback address"
+        assert answer.error == f"blocked_destination: {NAME} resolves to a loopback address"
         assert (len(public.requests), private.connections) == (1, 0)
 
 
@@ -206,7 +206,7 @@ async def test_a_name_that_does_not_resolve_may_be_saved_and_fails_at_the_attemp
 async def test_the_saved_url_is_in_its_normal_form() -> None:
     async with dns_server.running({}) as dns, running_client(dns) as guard:
         assert await guard.check("HTTPS://Bücher.Example:443/x") == "https://xn--bcher-kva.example/x"
-        with pytest.raises(errors.InvalidRequest, match="a fragment is never sent"):
+        with pytest.raises(errors.InvalidRequest, match="must not have a fragment"):
             await guard.check("https://hooks.example.org/#x")
 
 

@@ -63,7 +63,7 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
             answer = await told(webhook_server.ok(status, b"moved", f"Location: {target}"))
             assert (answer.status_code, answer.body, answer.succeeded) == (status, "moved", False)
             assert answer.error is not None
-            assert answer.error.startswith(f"redirect_not_followed: the receiver answered {status}")
+            assert answer.error.startswith(f"redirect_not_followed: the endpoint responded with {status}")
         assert (elsewhere.connections, plain.connections) == (0, 0)
 
 

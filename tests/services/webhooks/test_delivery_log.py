@@ -170,7 +170,7 @@ async def test_what_is_unknown_cannot_be_replayed(
     ctx: context.Context, account: stored_accounts.Account, delivery_id: str
 ) -> None:
     for _ in range(2):
-        with pytest.raises(errors.NotFound, match=r"^there is no such webhook delivery in this account$"):
+        with pytest.raises(errors.NotFound, match=r"^no such webhook delivery in this account$"):
             await delivery_log.replay(ctx, account.id, delivery_id)
         await endpoints.save(ctx, account.id, url=URL)
 
@@ -182,7 +182,7 @@ async def test_a_delivery_of_another_account_cannot_be_replayed(
     for account_id in (account.id, other.id):
         await endpoints.save(ctx, account_id, url=URL)
     foreign = await webhook_rows.put_ended(ctx, other.id)
-    with pytest.raises(errors.NotFound, match=r"^there is no such webhook delivery in this account$"):
+    with pytest.raises(errors.NotFound, match=r"^no such webhook delivery in this account$"):
         await delivery_log.replay(ctx, account.id, foreign.id)
     assert await listed(ctx, other.id) == [foreign.id]
 
@@ -269,7 +269,7 @@ async def test_one_entry_is_found_by_its_id_in_its_own_account_while_it_is_kept(
     assert (found.delivery, found.status, len(found.attempts)) == (mine, "succeeded", 1)
     assert [found] == await delivery_log.page(ctx, account.id, limit=10)
     for delivery_id in (*UNKNOWN_IDS, foreign.id):
-        with pytest.raises(errors.NotFound, match=r"^there is no such webhook delivery in this account$"):
+        with pytest.raises(errors.NotFound, match=r"^no such webhook delivery in this account$"):
             await delivery_log.find(ctx, account.id, delivery_id)
     clock.pass_seconds(7 * DAY)
     with pytest.raises(errors.NotFound):

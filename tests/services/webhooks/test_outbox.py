@@ -292,7 +292,7 @@ async def test_a_result_without_an_attempt_has_no_code_and_says_why(
 ) -> None:
     webhook = await webhook_endpoints.subscribe(ctx, account.id)
     _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
-    why = "not tried: the address is on the suppression list"
+    why = "not attempted: the address is on the suppression list"
     await ctx.outcome_commits.submit(
         [claimed_mail.outcome(ctx, claimed, BOUNCED, code=None, response=why, tried=False)]
     )

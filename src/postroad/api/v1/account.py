@@ -1,4 +1,4 @@
-"""`/v1/account`: the account of whoever is logged in, its credits and its ledger."""
+"""`/v1/account`: the caller's account, its credits and its ledger."""
 
 import dataclasses
 from typing import Annotated, Final, Literal
@@ -18,14 +18,14 @@ CSV: Final = "text/csv"
 
 
 class Credits(msgspec.Struct, frozen=True):
-    """The balances: free to use, and held by mail that is on its way."""
+    """The balances: available, and reserved for mail in delivery."""
 
     available: int
     reserved: int
 
 
 class Account(msgspec.Struct, frozen=True):
-    """An account. A suspended one reads, but does not send."""
+    """An account. A suspended account can read, but not send."""
 
     id: str
     name: str
@@ -33,41 +33,45 @@ class Account(msgspec.Struct, frozen=True):
     suspended_reason: str | None
     suspended_by: Annotated[
         Literal["operator", "bounce_guard"] | None,
-        msgspec.Meta(description="Who has suspended it; null when nobody has."),
+        msgspec.Meta(description="Who suspended the account; null when it is active."),
     ]
     credits: Credits
     created_at: times.WireTime
 
 
 class Sending(msgspec.Struct, frozen=True, kw_only=True):
-    """What the bounce guard has counted of the last days, and how the account stands with it."""
+    """The bounce guard's counts for the last days, and the account's state."""
 
     state: Annotated[
         accounts.State,
         msgspec.Meta(
-            description="`warned`: a threshold for warnings is reached. `suspended`: the guard has suspended the "
-            "account. `off`: this installation has no bounce guard, and nothing is counted."
+            description="`warned`: a warning threshold is reached. `suspended`: the guard has suspended "
+            "the account. `off`: "
+            "this installation has no bounce guard, and nothing is counted."
         ),
     ]
-    days: Annotated[int, msgspec.Meta(description="How many UTC days are looked at, today included.")]
-    recipients: Annotated[int, msgspec.Meta(description="Recipients of these days that were tried and are final.")]
-    bounces: Annotated[int, msgspec.Meta(description="Addresses among them that do not exist.")]
-    bounce_percent: Annotated[float, msgspec.Meta(description="`bounces` in percent of `recipients`.")]
-    complaints: Annotated[int, msgspec.Meta(description="Complaints that mailbox providers have reported.")]
-    complaint_percent: Annotated[float, msgspec.Meta(description="`complaints` in percent of `recipients`.")]
-    least_recipients: Annotated[
-        int, msgspec.Meta(description="With fewer recipients than this nobody is warned or suspended.")
+    days: Annotated[int, msgspec.Meta(description="Number of UTC days counted, today included.")]
+    recipients: Annotated[int, msgspec.Meta(description="Recipients of these days that were attempted and are final.")]
+    bounces: Annotated[int, msgspec.Meta(description="Recipients among them whose address does not exist.")]
+    bounce_percent: Annotated[float, msgspec.Meta(description="`bounces` as a percentage of `recipients`.")]
+    complaints: Annotated[int, msgspec.Meta(description="Complaints reported by mailbox providers.")]
+    complaint_percent: Annotated[float, msgspec.Meta(description="`complaints` as a percentage of `recipients`.")]
+    min_recipients: Annotated[
+        int, msgspec.Meta(description="With fewer recipients than this, the guard neither warns nor suspends.")
     ]
-    warn_percent: Annotated[float, msgspec.Meta(description="From this `bounce_percent` on the account is warned.")]
-    suspend_percent: Annotated[float, msgspec.Meta(description="From this `bounce_percent` on it is suspended.")]
-    complaint_warn_percent: Annotated[float, msgspec.Meta(description="The same for `complaint_percent`: warned.")]
+    warn_percent: Annotated[float, msgspec.Meta(description="The account is warned at this `bounce_percent`.")]
+    suspend_percent: Annotated[float, msgspec.Meta(description="The account is suspended at this `bounce_percent`.")]
+    complaint_warn_percent: Annotated[
+        float, msgspec.Meta(description="The account is warned at this `complaint_percent`.")
+    ]
     complaint_suspend_percent: Annotated[
-        float, msgspec.Meta(description="The same for `complaint_percent`: suspended, from two complaints on.")
+        float,
+        msgspec.Meta(description="The account is suspended at this `complaint_percent`, with at least two complaints."),
     ]
 
 
 class AccountDetails(Account, frozen=True, kw_only=True):
-    """An account, and how much of its mail bounces."""
+    """An account with its bounce guard state."""
 
     sending: Sending
 
@@ -80,7 +84,7 @@ class AccountResponse(msgspec.Struct, frozen=True):
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
-    """A change of the balances: what was added to each, or taken when negative."""
+    """A change of the balances. Negative amounts are deductions."""
 
     id: str
     kind: Literal["grant", "reserve", "settle", "release"]
@@ -92,14 +96,14 @@ class LedgerEntry(msgspec.Struct, frozen=True):
 
 
 class LedgerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which entries."""
+    """Filters of the ledger."""
 
     limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     before: (
         Annotated[
             str,
             msgspec.Meta(
-                description="Only entries older than this one: `next_before` of the part before.",
+                description="Only entries older than this one: `next_before` of the previous page.",
                 extra_json_schema={"pattern": identifiers.pattern(identifiers.LEDGER)},
             ),
         ]
@@ -108,17 +112,17 @@ class LedgerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LedgerResponse(msgspec.Struct, frozen=True):
-    """Entries of the ledger, newest first. The whole ledger sums to the balances."""
+    """Ledger entries, newest first. All entries add up to the balances."""
 
     entries: list[LedgerEntry]
     next_before: Annotated[
-        str | None, msgspec.Meta(description="Asks for older entries as `before`; null when there are none.")
+        str | None, msgspec.Meta(description="Pass as `before` for older entries; null on the last page.")
     ]
     request_id: str
 
 
 def account(row: stored_accounts.Account) -> Account:
-    """A stored account as its people see it."""
+    """A stored account in its public form."""
     return Account(
         id=row.id,
         name=row.name,
@@ -157,16 +161,16 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def show_ledger(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A part of the caller's ledger."""
+    """A page of the caller's ledger."""
     query: LedgerQuery = request.query
     limit = query.limit or cursors.DEFAULT_LIMIT
     found = await credits.ledger(ctx, request.caller.account_id, query.before, limit + 1)
-    older = cursors.following([entry.id for entry in found], limit=limit)
+    older = cursors.next_cursor([entry.id for entry in found], limit=limit)
     return routing.Response(200, LedgerResponse([_entry(row) for row in found[:limit]], older, request.id))
 
 
 async def export_ledger(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The caller's whole ledger, page by page."""
+    """The caller's whole ledger, streamed page by page."""
     parts = ledger_csv.export(ctx, request.caller.account_id)
     disposition = ("Content-Disposition", 'attachment; filename="ledger.csv"')
     return routing.Response(200, parts, headers=(disposition,), content_type=f"{CSV}; charset=utf-8")
@@ -177,7 +181,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/account",
         handler=show,
-        summary="Read the account, its credits and its bounces",
+        summary="Get the account, its credits and its bounce rates",
         tag="Account",
         permission=caller.Permission.VIEW,
         responses={200: AccountResponse},
@@ -186,7 +190,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/account/ledger",
         handler=show_ledger,
-        summary="List the changes of the credits",
+        summary="List ledger entries",
         tag="Account",
         permission=caller.Permission.VIEW,
         query=LedgerQuery,
@@ -196,9 +200,10 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/account/ledger.csv",
         handler=export_ledger,
-        summary="Download the changes of the credits as CSV",
-        description="Oldest first, with the balances after each change. A text that a spreadsheet would run has an "
-        "apostrophe before it.",
+        summary="Download the ledger as CSV",
+        description="Oldest first, with the balances after each change. A cell that a spreadsheet would "
+        "evaluate as a formula "
+        "is prefixed with an apostrophe.",
         tag="Account",
         permission=caller.Permission.VIEW,
         responses={200: bytes},

@@ -16,7 +16,7 @@ Scope = Literal["send", "read"]
 
 
 class ApiKey(msgspec.Struct, frozen=True):
-    """An API key, without its secret. `hint` is how the secret begins."""
+    """An API key without its secret. `hint` is the beginning of the secret."""
 
     id: str
     name: str
@@ -29,14 +29,16 @@ class ApiKey(msgspec.Struct, frozen=True):
 
 
 class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key to make."""
+    """An API key to create."""
 
     name: Annotated[str, labels.NAME]
     credential_id: (
         Annotated[
             str,
             msgspec.Meta(
-                description="The SMTP credential whose idempotency keys and end it shares; else the oldest live one.",
+                description="The SMTP credential that the key belongs to: it shares its idempotency keys "
+                "and is revoked with "
+                "it. Defaults to the oldest active one.",
                 extra_json_schema={"pattern": identifiers.pattern(identifiers.CREDENTIAL)},
             ),
         ]
@@ -46,7 +48,7 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[
             list[Scope],
             msgspec.Meta(
-                description="What it may do: `send`, the default, and besides perhaps `read`.",
+                description="Permissions: `send` (the default), optionally with `read`.",
                 min_length=1,
                 max_length=len(api_keys.SCOPES),
                 extra_json_schema={"contains": {"const": "send"}},
@@ -57,7 +59,7 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CreatedApiKey(msgspec.Struct, frozen=True):
-    """A new key with its secret, which cannot be read again."""
+    """A new key with its secret, which is shown only once."""
 
     api_key: ApiKey
     secret: str
@@ -65,14 +67,14 @@ class CreatedApiKey(msgspec.Struct, frozen=True):
 
 
 class ApiKeysQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the list."""
+    """Pagination of the list."""
 
     limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.API_KEY))] | None = None
 
 
 class ApiKeysResponse(msgspec.Struct, frozen=True):
-    """API keys, oldest first; revoked ones stay in the list."""
+    """API keys, oldest first, including revoked ones."""
 
     api_keys: list[ApiKey]
     next_cursor: schemas.NextCursor
@@ -94,16 +96,16 @@ def _api_key(row: stored.ApiKey) -> ApiKey:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A part of the account's keys."""
+    """A page of the account's keys."""
     query: ApiKeysQuery = request.query
     limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.API_KEY)
     found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
-    following = cursors.following([row.id for row in found], limit=limit)
+    following = cursors.next_cursor([row.id for row in found], limit=limit)
     return routing.Response(200, ApiKeysResponse([_api_key(row) for row in found[:limit]], following, request.id))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Make a key and show its secret, this once."""
+    """Create a key and return its secret once."""
     body: NewApiKey = request.body
     made, secret = await api_keys.create(
         ctx,
@@ -116,7 +118,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 async def revoke(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Stop a key."""
+    """Revoke a key."""
     await api_keys.revoke(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(204)
 
@@ -136,8 +138,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="POST",
         path="/v1/api-keys",
         handler=create,
-        summary="Make an API key",
-        description="The secret is in this answer and can never be read again.",
+        summary="Create an API key",
+        description="The secret is returned only in this response.",
         tag="API keys",
         permission=caller.Permission.CHANGE,
         body=NewApiKey,
@@ -150,7 +152,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/api-keys/{id}",
         handler=revoke,
         summary="Revoke an API key",
-        description="It stops within a second everywhere. The list keeps it.",
+        description="The key stops working everywhere within a second. It stays in the list.",
         tag="API keys",
         permission=caller.Permission.CHANGE,
         responses={204: None},

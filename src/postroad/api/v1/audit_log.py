@@ -1,4 +1,4 @@
-"""`/v1/journal`: who did what in the account."""
+"""`/v1/audit-log`: who did what in the account."""
 
 from typing import Annotated, Literal
 
@@ -12,36 +12,38 @@ from postroad.web import routing
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """Who did it: a person, the operator of the installation, or the service by itself."""
+    """Who did it: a user, the operator of the installation, or the service itself."""
 
     kind: Literal["person", "operator", "service"]
-    id: Annotated[str | None, msgspec.Meta(description="The person's id, who may have been removed since.")]
-    name: Annotated[str, msgspec.Meta(description="The person's email as it was then; else `operator` or `postroad`.")]
+    id: Annotated[str | None, msgspec.Meta(description="The id of the user, who may have been removed since.")]
+    name: Annotated[str, msgspec.Meta(description="The user's email at that time, or `operator` or `postroad`.")]
 
 
-class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was done."""
+class AuditLogEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An action in the account."""
 
     id: str
     at: times.WireTime
     actor: Actor
-    action: Annotated[str, msgspec.Meta(description="What was done, in a word, such as `domain.added`.")]
-    subject: Annotated[str, msgspec.Meta(description="What it was done to, as people call it.")]
+    action: Annotated[str, msgspec.Meta(description="The action, such as `domain.added`.")]
+    subject: Annotated[str, msgspec.Meta(description="The name of the object.")]
     detail: str
-    text: Annotated[str, msgspec.Meta(description="The same as a sentence; the actor's name goes before it.")]
-    request_id: Annotated[str | None, msgspec.Meta(description="The request that did it; null when there was none.")]
-    client_address: Annotated[str | None, msgspec.Meta(description="Where it came from; null when there was none.")]
+    text: Annotated[str, msgspec.Meta(description="The action as a sentence, to follow the actor's name.")]
+    request_id: Annotated[str | None, msgspec.Meta(description="The request that caused it; null when there was none.")]
+    client_address: Annotated[
+        str | None, msgspec.Meta(description="The client's IP address; null when there was none.")
+    ]
 
 
-class JournalQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the journal."""
+class AuditLogQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Pagination of the audit log."""
 
     limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     before: (
         Annotated[
             str,
             msgspec.Meta(
-                description="`next_before` of the part before; absent for the newest entries.",
+                description="`next_before` of the previous page; absent for the newest entries.",
                 extra_json_schema={"pattern": identifiers.pattern(identifiers.AUDIT_ENTRY)},
             ),
         ]
@@ -49,18 +51,18 @@ class JournalQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ) = None
 
 
-class JournalResponse(msgspec.Struct, frozen=True):
-    """Entries of the journal, newest first."""
+class AuditLogResponse(msgspec.Struct, frozen=True):
+    """Audit log entries, newest first."""
 
-    entries: list[JournalEntry]
+    entries: list[AuditLogEntry]
     next_before: Annotated[
-        str | None, msgspec.Meta(description="Asks for older entries as `before`; null when there are none.")
+        str | None, msgspec.Meta(description="Pass as `before` for older entries; null on the last page.")
     ]
     request_id: str
 
 
-def _entry(row: stored.Entry) -> JournalEntry:
-    return JournalEntry(
+def _entry(row: stored.Entry) -> AuditLogEntry:
+    return AuditLogEntry(
         id=row.id,
         at=times.to_wire(row.created_at),
         actor=Actor(actors.Kind(row.actor_kind).value, row.user_id, row.actor),
@@ -74,23 +76,23 @@ def _entry(row: stored.Entry) -> JournalEntry:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A part of the account's journal."""
-    query: JournalQuery = request.query
+    """A page of the account's audit log."""
+    query: AuditLogQuery = request.query
     limit = query.limit or cursors.DEFAULT_LIMIT
     found = await audit_log.page(ctx, request.caller.account_id, before=query.before, limit=limit + 1)
-    older = cursors.following([row.id for row in found], limit=limit)
-    return routing.Response(200, JournalResponse([_entry(row) for row in found[:limit]], older, request.id))
+    older = cursors.next_cursor([row.id for row in found], limit=limit)
+    return routing.Response(200, AuditLogResponse([_entry(row) for row in found[:limit]], older, request.id))
 
 
 ROUTES: tuple[routing.Route[context.Context], ...] = (
     routing.Route(
         method="GET",
-        path="/v1/journal",
+        path="/v1/audit-log",
         handler=index,
-        summary="List who did what in the account",
-        tag="Journal",
+        summary="List audit log entries",
+        tag="Audit log",
         permission=caller.Permission.VIEW,
-        query=JournalQuery,
-        responses={200: JournalResponse},
+        query=AuditLogQuery,
+        responses={200: AuditLogResponse},
     ),
 )

@@ -1,7 +1,7 @@
-"""`/v1/auth`: log in and out, change one's password, and see who one is.
+"""`/v1/auth`: log in, log out, change the password, and show the current user.
 
-A log-in is the only public route under `/v1`. Its answer tells an unknown email and a wrong password apart in nothing,
-and repeated failures are slowed (`model/login_throttle.py`).
+Login is the only public route under `/v1`. Its response does not reveal whether the email or the password was wrong,
+and repeated failures are throttled (`model/login_throttle.py`).
 """
 
 from typing import Annotated, Literal
@@ -17,9 +17,9 @@ from postroad.services.auth import authentication, passwords
 from postroad.storage import users
 from postroad.web import routing
 
-# A password, an email and some quotation marks; there is no reason to read more from somebody unknown.
+# An email, a password and some JSON syntax: unauthenticated clients need no more.
 BODY_BYTES = 16 * 1024
-# The service refuses NUL itself; the schema only says so.
+# The service itself refuses NUL; the schema documents it.
 WITHOUT_NUL = {"pattern": r"^[^\u0000]*$"}
 GivenPassword = Annotated[str, msgspec.Meta(max_length=passwords.MAX_CHARACTERS, extra_json_schema=WITHOUT_NUL)]
 NewPassword = Annotated[
@@ -27,14 +27,14 @@ NewPassword = Annotated[
     msgspec.Meta(
         min_length=passwords.MIN_CHARACTERS,
         max_length=passwords.MAX_CHARACTERS,
-        description="Any characters but NUL.",
+        description="Any characters except NUL.",
         extra_json_schema=WITHOUT_NUL,
     ),
 ]
 
 
 class LoginRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who logs in."""
+    """Email and password."""
 
     email: Annotated[str, msgspec.Meta(max_length=address.MAX_CHARACTERS)]
     password: GivenPassword
@@ -44,7 +44,7 @@ class LoginRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PasswordChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The password that is, and the one that shall be."""
+    """The current password and the new one."""
 
     current_password: GivenPassword
     new_password: NewPassword
@@ -54,7 +54,7 @@ class PasswordChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class User(msgspec.Struct, frozen=True):
-    """Somebody who logs in. A `read_only` user sees everything, and changes nothing but their own password."""
+    """A user. `read_only` users can see everything and change nothing but their own password."""
 
     id: str
     email: str
@@ -63,7 +63,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 class SessionResponse(msgspec.Struct, frozen=True):
-    """An open session. The token goes into `Authorization: Bearer …`."""
+    """A new session. Send the token as `Authorization: Bearer …`."""
 
     token: str
     expires_at: times.WireTime
@@ -76,7 +76,7 @@ class SessionResponse(msgspec.Struct, frozen=True):
 
 
 class MeResponse(msgspec.Struct, frozen=True):
-    """Whose token this is."""
+    """The user and the account of the token."""
 
     user: User
     account: v1_account.Account
@@ -84,14 +84,14 @@ class MeResponse(msgspec.Struct, frozen=True):
 
 
 async def log_in(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Open a session."""
+    """Start a session."""
     body: LoginRequest = request.body
     session = await authentication.log_in(ctx, body.email, body.password, client_address=request.client_address)
     return routing.Response(200, _session(session, request_id=request.id))
 
 
 async def log_out(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """End the session of this token."""
+    """End this token's session."""
     await authentication.log_out(ctx, request.caller)
     return routing.Response(204)
 
@@ -110,7 +110,7 @@ async def change_password(ctx: context.Context, request: routing.Request) -> rou
 
 
 async def show_me(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The person behind the token, and the account."""
+    """The user and the account of the token."""
     user, account = await authentication.me(ctx, request.caller)
     return routing.Response(200, MeResponse(_user(user), v1_account.account(account), request.id))
 
@@ -140,7 +140,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/auth/login",
         handler=log_in,
         summary="Log in",
-        description="Repeated failures are slowed: 429 says how long to wait.",
+        description="Repeated failures are throttled: 429 with `Retry-After`.",
         tag="Log-in",
         permission=None,
         body=LoginRequest,
@@ -154,7 +154,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/auth/logout",
         handler=log_out,
         summary="Log out",
-        description="The token of this request is dead within a second everywhere. Other sessions go on.",
+        description="Revokes this request's token everywhere within a second. Other sessions are not affected.",
         tag="Log-in",
         permission=caller.Permission.VIEW,
         responses={204: None},
@@ -163,8 +163,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="POST",
         path="/v1/auth/password",
         handler=change_password,
-        summary="Change one's password",
-        description="Every token issued before is dead within a second everywhere; the answer holds a fresh one.",
+        summary="Change your password",
+        description="Revokes every earlier token everywhere within a second. The response contains a new one.",
         tag="Log-in",
         permission=caller.Permission.VIEW,
         body=PasswordChange,
@@ -179,7 +179,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/auth/me",
         handler=show_me,
-        summary="Who am I?",
+        summary="Get the current user",
         tag="Log-in",
         permission=caller.Permission.VIEW,
         responses={200: MeResponse},

@@ -15,7 +15,7 @@ PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.CREDENTIAL)}
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """An SMTP credential; its password is shown once, when it is made."""
+    """An SMTP credential without its password."""
 
     id: str
     name: str
@@ -26,13 +26,13 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 class NewCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A credential to make. Username and password are generated."""
+    """A credential to create. Username and password are generated."""
 
     name: Annotated[str, labels.NAME]
 
 
 class CreatedCredential(msgspec.Struct, frozen=True):
-    """A new credential with its password, which cannot be read again."""
+    """A new credential with its password, which is shown only once."""
 
     credential: Credential
     password: str
@@ -47,14 +47,14 @@ class CredentialResponse(msgspec.Struct, frozen=True):
 
 
 class CredentialsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the list."""
+    """Pagination of the list."""
 
     limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.CREDENTIAL))] | None = None
 
 
 class CredentialsResponse(msgspec.Struct, frozen=True):
-    """Credentials, oldest first; revoked ones stay in the list."""
+    """Credentials, oldest first, including revoked ones."""
 
     credentials: list[Credential]
     next_cursor: schemas.NextCursor
@@ -73,31 +73,31 @@ def _credential(row: stored.Credential) -> Credential:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A part of the account's credentials."""
+    """A page of the account's credentials."""
     query: CredentialsQuery = request.query
     limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.CREDENTIAL)
     found = await credentials.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
-    following = cursors.following([row.id for row in found], limit=limit)
+    following = cursors.next_cursor([row.id for row in found], limit=limit)
     return routing.Response(
         200, CredentialsResponse([_credential(row) for row in found[:limit]], following, request.id)
     )
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Make a credential and show its password, this once."""
+    """Create a credential and return its password once."""
     body: NewCredential = request.body
     made, password = await credentials.create(ctx, request.caller.account_id, body.name)
     return routing.Response(201, CreatedCredential(_credential(made), password, request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """One live credential of the account."""
+    """One active credential of the account."""
     found = await credentials.find(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, CredentialResponse(_credential(found), request.id))
 
 
 async def revoke(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Stop a credential."""
+    """Revoke a credential."""
     await credentials.revoke(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(204)
 
@@ -117,8 +117,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="POST",
         path="/v1/credentials",
         handler=create,
-        summary="Make an SMTP credential",
-        description="The password is in this answer and can never be read again.",
+        summary="Create an SMTP credential",
+        description="The password is returned only in this response.",
         tag="SMTP credentials",
         permission=caller.Permission.CHANGE,
         body=NewCredential,
@@ -129,7 +129,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/credentials/{id}",
         handler=show,
-        summary="Read a live SMTP credential",
+        summary="Get an active SMTP credential",
         tag="SMTP credentials",
         permission=caller.Permission.VIEW,
         responses={200: CredentialResponse},
@@ -140,7 +140,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/credentials/{id}",
         handler=revoke,
         summary="Revoke an SMTP credential",
-        description="It stops within a second everywhere, and so do the API keys under it. The list keeps it.",
+        description="The credential and its API keys stop working everywhere within a second. It stays in the list.",
         tag="SMTP credentials",
         permission=caller.Permission.CHANGE,
         responses={204: None},

@@ -20,19 +20,19 @@ PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.DOMAIN)}
 
 
 class Dkim(msgspec.Struct, frozen=True):
-    """The record to publish in the domain's DNS, so that receivers can check the signatures of its mail (RFC 6376)."""
+    """The DNS record with the public key that verifies the domain's signatures (RFC 6376)."""
 
     selector: str
-    name: Annotated[str, msgspec.Meta(description="The record's name, without a dot at the end.")]
+    name: Annotated[str, msgspec.Meta(description="The record name, without a trailing dot.")]
     type: Literal["TXT"]
     value: Annotated[
         str,
-        msgspec.Meta(description="The whole text; zone files want it in strings of at most 255 characters each."),
+        msgspec.Meta(description="The complete text. In zone files, split it into strings of at most 255 characters."),
     ]
 
 
 class Domain(msgspec.Struct, frozen=True):
-    """A sender domain; its name is in lower case and A-labels."""
+    """A sender domain. Its name is in lower case, with A-labels."""
 
     id: str
     name: str
@@ -40,58 +40,68 @@ class Domain(msgspec.Struct, frozen=True):
     verified_at: times.WireTime | None
     verified_by: Annotated[
         Literal["operator", "dns"] | None,
-        msgspec.Meta(description="Whose word it is: what `dns` has proven is asked again, and taken back after days."),
+        msgspec.Meta(
+            description="Who verified the domain. `dns`: the DKIM record was found. It is checked again, "
+            "and the verification "
+            "expires when the record stays missing."
+        ),
     ]
     failing_since: Annotated[
         times.WireTime | None,
         msgspec.Meta(
-            description="Since when DNS denies what it has proven; after three days it is not verified any more."
+            description="Since when the DNS record is missing. After three days the domain is no longer verified."
         ),
     ]
-    warm: Annotated[bool, msgspec.Meta(description="The operator says that the domain needs no warm-up.")]
+    warm: Annotated[bool, msgspec.Meta(description="The operator exempted the domain from warm-up.")]
     created_at: times.WireTime
     dkim: Annotated[
         Dkim | None,
         msgspec.Meta(
-            description="Null only in lists, for a domain whose key was not needed yet; reading it makes one."
+            description="Null only in lists, for a domain that has no key yet; getting the domain creates one."
         ),
     ]
 
 
 class DnsRecord(msgspec.Struct, frozen=True):
-    """A record that the domain's DNS should have, and what DNS last said of it."""
+    """A DNS record that the domain should have, and the result of the last check."""
 
     purpose: domain_records.RecordPurpose
-    name: Annotated[str, msgspec.Meta(description="The record's name, without a dot at the end.")]
+    name: Annotated[str, msgspec.Meta(description="The record name, without a trailing dot.")]
     type: Literal["TXT", "MX"]
     value: Annotated[
         str | None,
         msgspec.Meta(
-            description="What it should say. Where an SPF record stands already, this is it with what is missing; "
-            "replace it, because a second one would spoil both. Null when the service does not know it."
+            description="The expected value. If the domain has an SPF record, this is that record with "
+            "the missing part "
+            "added: replace it, because two SPF records are invalid. Null when the service does not know the "
+            "value."
         ),
     ]
-    required: Annotated[bool, msgspec.Meta(description="Whether mail suffers without it; the others are advice.")]
-    managed: Annotated[bool, msgspec.Meta(description="It stands in the operator's DNS: there is nothing to do.")]
+    required: Annotated[
+        bool, msgspec.Meta(description="Whether mail delivery depends on it; the other records are recommended.")
+    ]
+    managed: Annotated[bool, msgspec.Meta(description="The record is in the operator's DNS: nothing to do.")]
     state: Annotated[
         domain_records.RecordState,
-        msgspec.Meta(description="`pending`: not asked yet. `unknown`: DNS did not answer, and is asked again."),
+        msgspec.Meta(
+            description="`pending`: not checked yet. `unknown`: DNS did not respond; it will be checked again."
+        ),
     ]
-    detail: Annotated[str, msgspec.Meta(description="What was found, and what to do, in a sentence.")]
+    detail: Annotated[str, msgspec.Meta(description="What was found, and what to do.")]
     checked_at: times.WireTime | None
 
 
 class Warmup(msgspec.Struct, frozen=True):
-    """How much of today's volume a young domain has used, in recipients (UTC days). A cap of null is none."""
+    """Today's warm-up volume and how much of it is used, in recipients (UTC days). A null cap means no limit."""
 
     used: int
     cap: int | None
-    tomorrow: Annotated[int | None, msgspec.Meta(description="Tomorrow's cap, as things stand now.")]
-    next_at: Annotated[times.WireTime, msgspec.Meta(description="When tomorrow begins.")]
+    tomorrow: Annotated[int | None, msgspec.Meta(description="Tomorrow's cap, at the current volume.")]
+    next_at: Annotated[times.WireTime, msgspec.Meta(description="When the next day begins.")]
 
 
 class DomainDetails(Domain, frozen=True):
-    """A sender domain with all that DNS should say of it."""
+    """A sender domain with its DNS records and warm-up."""
 
     records: list[DnsRecord]
     warmup: Annotated[Warmup | None, msgspec.Meta(description="Null for a domain that needs no warm-up.")]
@@ -103,7 +113,7 @@ class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[
         str,
         msgspec.Meta(
-            description="A full domain name, such as `example.com`; internationalised names are fine.",
+            description="A full domain name, such as `example.com`; internationalised names are supported.",
             extra_json_schema={
                 "pattern": address_syntax.DOMAIN_SCHEMA_PATTERN,
                 "maxLength": address_syntax.MAX_CHARACTERS,
@@ -120,7 +130,7 @@ class DomainResponse(msgspec.Struct, frozen=True):
 
 
 class DomainsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the list."""
+    """Pagination of the list."""
 
     limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.DOMAIN))] | None = None
@@ -163,7 +173,7 @@ def _record(shown: domain_checks.RecordStatus) -> DnsRecord:
 
 
 async def _details(ctx: context.Context, row: stored.Domain) -> DomainDetails:
-    """All of a domain. One from before there were keys gets its key now."""
+    """The details of a domain. A domain without a DKIM key gets one now."""
     key = await domain_keys.record(ctx, row)
     warmth = await warmup_status.view(ctx, row)
     return DomainDetails(
@@ -176,18 +186,18 @@ async def _details(ctx: context.Context, row: stored.Domain) -> DomainDetails:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A part of the account's domains."""
+    """A page of the account's domains."""
     query: DomainsQuery = request.query
     limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.DOMAIN)
     found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
-    following = cursors.following([row.id for row in found], limit=limit)
+    following = cursors.next_cursor([row.id for row in found], limit=limit)
     records = await domain_keys.existing_records(ctx, found[:limit])
     listed = [Domain(**_members(row, records.get(row.id))) for row in found[:limit]]
     return routing.Response(200, DomainsResponse(listed, following, request.id))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Register a domain, with a key that signs its mail; it is not proven yet."""
+    """Register a domain and create its DKIM key. It is not verified yet."""
     body: NewDomain = request.body
     made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
     return routing.Response(201, DomainResponse(await _details(ctx, made), request.id))
@@ -200,13 +210,13 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Ask DNS about a domain, and show what it says."""
+    """Check a domain's DNS records now."""
     checked = await domain_checks.check_now(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, DomainResponse(await _details(ctx, checked.domain), request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Forget a domain."""
+    """Remove a domain."""
     await domains.remove(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(204)
 
@@ -238,7 +248,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/domains/{id}",
         handler=show,
-        summary="Read a sender domain",
+        summary="Get a sender domain",
         tag="Domains",
         permission=caller.Permission.VIEW,
         responses={200: DomainResponse},
@@ -249,7 +259,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/domains/{id}",
         handler=remove,
         summary="Remove a sender domain",
-        description="Nothing can be sent from it any more; mail that was accepted is delivered, without a signature.",
+        description="The domain can no longer be used to send. Mail already accepted is delivered, "
+        "without a signature.",
         tag="Domains",
         permission=caller.Permission.CHANGE,
         responses={204: None},
@@ -260,10 +271,10 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/domains/{id}/check",
         handler=check,
         summary="Check the DNS records of a sender domain",
-        description="DNS is asked at once. A domain whose DKIM record is there is verified by that. At most one check "
-        f"in {domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds for a domain, and "
-        f"{domain_checks.CHECKS.per_account} at once for an "
-        "account; the service also checks by itself.",
+        description="Queries DNS immediately. A domain whose DKIM record is found becomes verified. At "
+        "most one check in "
+        f"{domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds per domain, and {domain_checks.CHECKS.per_account} "
+        "at once per account. The service also checks periodically.",
         tag="Domains",
         permission=caller.Permission.CHANGE,
         responses={200: DomainResponse},

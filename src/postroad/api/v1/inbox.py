@@ -1,6 +1,6 @@
-"""`/v1/inbox`, in `postroad dev` only: what the mailbox simulator has taken, for automated tests.
+"""`/v1/inbox`, in `postroad dev` only: messages received by the mailbox simulator, for automated tests.
 
-The inbox is the installation's, not an account's: everybody who may read mail here sees all of it.
+The inbox belongs to the installation, not to an account: everybody who may read mail sees all of it.
 """
 
 from typing import Annotated, Final
@@ -17,18 +17,18 @@ from postroad.web import routing
 RAW_TYPE: Final = "message/rfc822"
 PATH_PATTERNS: Final = {"id": identifiers.pattern(dev_inbox.ID_PREFIX)}
 TAG: Final = "Inbox"
-# Events have a few kilobytes.
+# Events are a few kilobytes.
 WEBHOOK_BYTES: Final = 64 * 1024
 
 
 class InboxQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which messages."""
+    """Filters of the list."""
 
     to: (
         Annotated[
             str,
             msgspec.Meta(
-                description="Only messages to this envelope recipient, in whatever case.", min_length=1, max_length=320
+                description="Only messages to this envelope recipient, case-insensitive.", min_length=1, max_length=320
             ),
         ]
         | None
@@ -36,7 +36,7 @@ class InboxQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InboxMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that was delivered to the simulator; `size` is in octets."""
+    """A message delivered to the simulator; `size` is in octets."""
 
     id: str
     received_at: times.WireTime
@@ -87,7 +87,7 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
 
     async def clear(_ctx: context.Context, request: routing.Request) -> routing.Response:
         if request.caller.scheme is caller.Scheme.TOKEN:
-            # A person needs the role for it; a program that reads the inbox tidies it up as well.
+            # Users need the role; API credentials that can read the inbox may also empty it.
             authentication.require(request.caller, caller.Permission.CHANGE)
         mail.clear()
         return routing.Response(204)
@@ -97,7 +97,7 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
             method="GET",
             path="/v1/inbox",
             handler=index,
-            summary="List what the mailbox simulator has received",
+            summary="List messages received by the mailbox simulator",
             description="In `postroad dev` only. The newest 500 messages of all accounts, newest first.",
             tag=TAG,
             permission=caller.Permission.READ,
@@ -108,7 +108,7 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
             method="GET",
             path="/v1/inbox/{id}/raw",
             handler=show_raw,
-            summary="Download a received message, byte by byte as it came",
+            summary="Download a received message unchanged",
             tag=TAG,
             permission=caller.Permission.READ,
             responses={200: bytes},
@@ -130,9 +130,9 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
             method="POST",
             path=dev_inbox.WEBHOOK_PATH,
             handler=take_webhook,
-            summary="Take a webhook, and keep nothing of it",
-            description="In `postroad dev` only. A receiver for the account's webhook that is always there: what it "
-            "was sent is in the log of deliveries.",
+            summary="Accept a webhook event and discard it",
+            description="In `postroad dev` only. A webhook endpoint for testing; see the delivery log "
+            "for what it was sent.",
             tag=TAG,
             permission=None,
             body=bytes,

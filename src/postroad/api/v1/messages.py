@@ -1,4 +1,4 @@
-"""`/v1/messages`: the log of the account's mail: a list with filters, one message with everything, and its bytes."""
+"""`/v1/messages`: the message log: search, details, raw content and retry."""
 
 from typing import Annotated, Final
 
@@ -22,7 +22,7 @@ from postroad.web import routing
 PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.MESSAGE)}
 RAW_TYPE: Final = "message/rfc822"
 
-# The addresses that people look for, in an expression that tools can generate from; `address.parse` takes more.
+# Addresses to search for, as a pattern that tools can generate from; `address.parse` accepts more.
 _LABEL: Final = r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,31}"
 ADDRESS_PATTERN: Final = (
     r"^[A-Za-z0-9!#$%&'*+/=^_`{|}~\-](?:\.?[A-Za-z0-9!#$%&'*+/=^_`{|}~\-]){0,31}"
@@ -37,7 +37,7 @@ FilterAddress = Annotated[
 
 
 class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A message as the list shows it."""
+    """A message in the list."""
 
     id: str
     status: mail.MessageStatus
@@ -52,15 +52,15 @@ class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which messages."""
+    """Filters of the list."""
 
-    status: Annotated[mail.MessageStatus | None, msgspec.Meta(description="Only messages in this state.")] = None
-    source: Annotated[mail.Source | None, msgspec.Meta(description="Only messages that came through this door.")] = None
+    status: Annotated[mail.MessageStatus | None, msgspec.Meta(description="Only messages with this status.")] = None
+    source: Annotated[mail.Source | None, msgspec.Meta(description="Only messages from this source.")] = None
     sender: (
-        Annotated[FilterAddress, msgspec.Meta(description="Only messages from this address, in whatever case.")] | None
+        Annotated[FilterAddress, msgspec.Meta(description="Only messages from this address, case-insensitive.")] | None
     ) = msgspec.field(name="from", default=None)
     to: (
-        Annotated[FilterAddress, msgspec.Meta(description="Only messages to this address, in whatever case.")] | None
+        Annotated[FilterAddress, msgspec.Meta(description="Only messages to this address, case-insensitive.")] | None
     ) = None
     tag: (
         Annotated[
@@ -97,7 +97,7 @@ class MessagesResponse(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt to deliver to one recipient: where, what was said, whose fault it was, and what that means."""
+    """One delivery attempt for one recipient: the host, its reply, the cause and an explanation."""
 
     recipient_id: str
     started_at: times.WireTime
@@ -114,8 +114,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     in_doubt: bool
 
 
-class LateBounce(msgspec.Struct, frozen=True, kw_only=True):
-    """A report that came back after the recipient was final."""
+class AsyncBounce(msgspec.Struct, frozen=True, kw_only=True):
+    """An asynchronous bounce or complaint: a report that arrived after the recipient was final."""
 
     recipient_id: str
     received_at: times.WireTime
@@ -126,13 +126,13 @@ class LateBounce(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which recipients to try now."""
+    """Which recipients to retry."""
 
     recipient_id: (
         Annotated[
             str,
             msgspec.Meta(
-                description="Only this one; without it, all recipients of the message that wait.",
+                description="Only this recipient; by default all waiting recipients of the message.",
                 extra_json_schema={"pattern": identifiers.pattern(identifiers.RECIPIENT)},
             ),
         ]
@@ -141,15 +141,17 @@ class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RetryResponse(msgspec.Struct, frozen=True):
-    """What is tried now."""
+    """How many recipients are retried."""
 
-    retried: Annotated[int, msgspec.Meta(description="Recipients that waited, and are tried now.")]
-    sending: Annotated[int, msgspec.Meta(description="Recipients that were left alone, because they are being sent.")]
+    retried: Annotated[int, msgspec.Meta(description="Waiting recipients that are retried now.")]
+    sending: Annotated[
+        int, msgspec.Meta(description="Recipients that are being sent at the moment and were left unchanged.")
+    ]
     request_id: str
 
 
 class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
-    """A message with everything that is known of it; `accepted_request_id` is the request that sent it."""
+    """A message with its details; `accepted_request_id` is the request that sent it."""
 
     to: tuple[str, ...]
     cc: tuple[str, ...]
@@ -161,7 +163,7 @@ class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
     size: int
     accepted_request_id: str
     attempts: tuple[Attempt, ...]
-    late_bounces: tuple[LateBounce, ...]
+    async_bounces: tuple[AsyncBounce, ...]
 
 
 def _summary(row: stored.Message) -> MessageSummary:
@@ -181,20 +183,20 @@ def _summary(row: stored.Message) -> MessageSummary:
 
 def _details(found: messages.Details, *, request_id: str) -> MessageDetails:
     seen = email_schemas.message(found.message, found.recipients, request_id=request_id)
-    told = found.receipt
+    accepted = found.receipt
     return MessageDetails(
         **msgspec.structs.asdict(seen),
-        to=told.to,
-        cc=told.cc,
-        bcc=told.bcc,
-        reply_to=None if told.reply_to is msgspec.UNSET else told.reply_to,
-        headers=told.headers,
-        tags=told.tags,
-        attachments=told.attachments,
+        to=accepted.to,
+        cc=accepted.cc,
+        bcc=accepted.bcc,
+        reply_to=None if accepted.reply_to is msgspec.UNSET else accepted.reply_to,
+        headers=accepted.headers,
+        tags=accepted.tags,
+        attachments=accepted.attachments,
         size=found.message.size,
         accepted_request_id=found.message.request_id,
         attempts=tuple(map(_attempt, found.attempts)),
-        late_bounces=tuple(map(_async_bounce, found.late_bounces)),
+        async_bounces=tuple(map(_async_bounce, found.async_bounces)),
     )
 
 
@@ -216,8 +218,8 @@ def _attempt(row: stored_attempts.Attempt) -> Attempt:
     )
 
 
-def _async_bounce(row: stored_async_bounces.LateBounce) -> LateBounce:
-    return LateBounce(
+def _async_bounce(row: stored_async_bounces.AsyncBounce) -> AsyncBounce:
+    return AsyncBounce(
         recipient_id=row.recipient_id,
         received_at=times.to_wire(row.received_at),
         action=row.action,
@@ -232,7 +234,7 @@ def _timestamp(field: str, text: str | None) -> int | None:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A part of the account's messages."""
+    """A page of the account's messages."""
     query: MessagesQuery = request.query
     filters = messages.Filters(
         status=query.status,
@@ -251,26 +253,26 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """One message of the account with everything but its bytes."""
+    """One message with everything except its content."""
     found = await messages.details(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, _details(found, request_id=request.id))
 
 
 async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The message as it is sent; a browser saves it and never shows it."""
+    """The raw message, as a download."""
     account_id, message_id = request.caller.account_id, request.path["id"]
 
     async def read() -> previews.Download:
         return previews.Download(f"{message_id}.eml", RAW_TYPE, await messages.raw(ctx, account_id, message_id))
 
     begun = await downloads.begin(ctx, account_id, read)
-    # The id was found, so it is letters and digits and needs no quoting.
+    # An id that was found is letters and digits: it needs no quoting.
     disposition = ("Content-Disposition", f'attachment; filename="{begun.filename}"')
     return routing.Response(200, begun.body, headers=(disposition,), content_type=RAW_TYPE, length=begun.size)
 
 
 async def retry(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Try a message of the account now."""
+    """Retry a message now."""
     body: Retry = request.body
     done = await inspection.retry_of_account(ctx, request.caller.account_id, request.path["id"], body.recipient_id)
     return routing.Response(200, RetryResponse(done.changed, done.held, request.id))
@@ -282,8 +284,9 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/messages",
         handler=index,
         summary="List messages",
-        description="Newest first. With several filters a part can hold fewer messages than `limit`, or none, and "
-        "still have a `next_cursor`: go on until it is null.",
+        description="Newest first. With several filters a page can contain fewer messages than `limit`, "
+        "or none, and still "
+        "have a `next_cursor`: continue until it is null.",
         tag="Messages",
         permission=caller.Permission.VIEW,
         query=MessagesQuery,
@@ -293,7 +296,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/messages/{id}",
         handler=show,
-        summary="Read a message with everything that is known of it",
+        summary="Get a message with its details",
         tag="Messages",
         permission=caller.Permission.VIEW,
         responses={200: MessageDetails},
@@ -303,8 +306,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/messages/{id}/raw",
         handler=show_raw,
-        summary="Download a message as it is sent",
-        description="Not found as well when the body is not kept any more.",
+        summary="Download the raw message",
+        description="Also not found when the content is no longer retained.",
         tag="Messages",
         permission=caller.Permission.VIEW,
         responses={200: bytes},
@@ -317,10 +320,11 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="POST",
         path="/v1/messages/{id}/retry",
         handler=retry,
-        summary="Try the waiting recipients of a message now",
-        description="The attempt takes no step of the schedule. A recipient that was tried in the last 30 seconds goes "
-        "on waiting; rate_limited when there is no other, and a conflict when nothing waits for its next attempt. The "
-        "body may be left out.",
+        summary="Retry the waiting recipients of a message now",
+        description="The retry does not count as a step of the schedule. A recipient attempted in the "
+        "last 30 seconds keeps "
+        "waiting; `rate_limited` when there is no other, `conflict` when no recipient is waiting. The body is "
+        "optional.",
         tag="Messages",
         permission=caller.Permission.CHANGE,
         body=Retry,

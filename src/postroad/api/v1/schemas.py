@@ -1,4 +1,4 @@
-"""What the lists of the management routes share on the wire: how many, from where, from when, and how to go on."""
+"""Fields that the lists of the management API share: limit, cursor and timestamps."""
 
 from typing import Annotated
 
@@ -10,19 +10,19 @@ from postroad.model import cursors, times
 Limit = Annotated[
     int,
     msgspec.Meta(
-        ge=1, le=cursors.MAX_LIMIT, description=f"How many at most; {cursors.DEFAULT_LIMIT} unless told otherwise."
+        ge=1, le=cursors.MAX_LIMIT, description=f"Maximum number of items; {cursors.DEFAULT_LIMIT} by default."
     ),
 ]
 NextCursor = Annotated[
-    str | None, msgspec.Meta(description="Asks for the next part of the list as `cursor`; null when this is the last.")
+    str | None, msgspec.Meta(description="Pass as `cursor` for the next page; null on the last page.")
 ]
 
-# A time that a caller gives.
+# A timestamp in a request.
 Timestamp = Annotated[str, msgspec.Meta(max_length=64, extra_json_schema={"format": "date-time"})]
 
 
 def parse_timestamp(field: str, text: str) -> int:
-    """The time that a member says."""
+    """The time in microseconds that a field gives."""
     try:
         return times.parse(text)
     except ValueError as problem:
@@ -30,8 +30,8 @@ def parse_timestamp(field: str, text: str) -> int:
 
 
 def cursor_of(pattern: str) -> msgspec.Meta:
-    """How a schema describes a cursor into a list of what has this shape."""
+    """The schema of a cursor into a list whose ids have this pattern."""
     return msgspec.Meta(
-        description="`next_cursor` of the part before; absent for the first part.",
+        description="`next_cursor` of the previous page; absent for the first page.",
         extra_json_schema={"pattern": pattern},
     )

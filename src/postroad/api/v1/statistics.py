@@ -1,4 +1,4 @@
-"""`/v1/statistics`: what the account's mail has come to, what waits and why, and the latest failures."""
+"""`/v1/statistics`: delivery counts, the oldest waiting recipient and the latest failures."""
 
 from dataclasses import asdict
 from typing import Annotated, Literal
@@ -16,42 +16,45 @@ from postroad.web import routing
 QueueState = Annotated[
     str,
     msgspec.Meta(
-        description="`waiting` for the time of its next attempt, `ready` for a free connection, or `sending`.",
+        description="`waiting` for its next attempt, `ready` for a free connection, or `sending`.",
         extra_json_schema={"enum": list(queue_views.STATES)},
     ),
 ]
 
 
 class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which period."""
+    """The period."""
 
     period: Annotated[
         statistics.Period | None,
-        msgspec.Meta(description="How far back: 24 hours, unless told otherwise, 7 days or 30 days."),
+        msgspec.Meta(description="The last 24 hours (the default), 7 days or 30 days."),
     ] = statistics.Period.DAY
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """What was accepted, and what became of recipients."""
+    """Accepted messages and the results of recipients."""
 
-    messages: Annotated[int, msgspec.Meta(description="Messages that were accepted.")]
+    messages: Annotated[int, msgspec.Meta(description="Accepted messages.")]
     recipients: Annotated[int, msgspec.Meta(description="Their recipients.")]
-    delivered: Annotated[int, msgspec.Meta(description="Recipients whose destination has taken the message.")]
-    bounced: Annotated[int, msgspec.Meta(description="Recipients that were refused for good.")]
-    failed: Annotated[int, msgspec.Meta(description="Recipients that were given up.")]
-    deferred: Annotated[int, msgspec.Meta(description="Attempts that were put off and will be repeated.")]
+    delivered: Annotated[int, msgspec.Meta(description="Recipients accepted by the receiving server.")]
+    bounced: Annotated[int, msgspec.Meta(description="Recipients refused permanently.")]
+    failed: Annotated[int, msgspec.Meta(description="Recipients that failed or expired.")]
+    deferred: Annotated[int, msgspec.Meta(description="Deferred attempts, which will be retried.")]
 
 
 class CountsFrom(Counts, frozen=True, kw_only=True):
-    """What happened in a part of the period."""
+    """Counts of one interval."""
 
-    at: Annotated[times.WireTime, msgspec.Meta(description="When the part begins.")]
+    at: Annotated[times.WireTime, msgspec.Meta(description="Start of the interval.")]
 
 
 class ProviderCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of recipients at one mailbox provider."""
+    """Results at one mailbox provider."""
 
-    name: Annotated[str, msgspec.Meta(description="The name of the provider's pool; `others` are all without one.")]
+    name: Annotated[
+        str,
+        msgspec.Meta(description="The mailbox provider; `others` is every destination without a provider of its own."),
+    ]
     delivered: int
     bounced: int
     failed: int
@@ -59,7 +62,7 @@ class ProviderCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OldestRecipient(msgspec.Struct, frozen=True, kw_only=True):
-    """The recipient that has been on its way for the longest time."""
+    """The recipient that has been waiting the longest."""
 
     message_id: str
     recipient_id: str
@@ -69,13 +72,13 @@ class OldestRecipient(msgspec.Struct, frozen=True, kw_only=True):
     attempt_count: int
     next_attempt_at: Annotated[
         times.WireTime | None,
-        msgspec.Meta(description="When it is tried again; null when it does not wait for a time."),
+        msgspec.Meta(description="Time of the next attempt; null when it is not scheduled."),
     ]
-    why: Annotated[str, msgspec.Meta(description="Why it has not gone yet, in a sentence for people.")]
+    reason: Annotated[str, msgspec.Meta(description="Why it has not been delivered yet.")]
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A recipient that was refused for good or given up: what was said, whose fault it was, and what that means."""
+    """A recipient that bounced or failed: the reply, the cause and an explanation."""
 
     message_id: str
     recipient_id: str
@@ -90,27 +93,29 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
-    """How the account's mail stands, and what it has come to."""
+    """Delivery statistics of the account."""
 
     period: statistics.Period
     series: Annotated[
         list[CountsFrom],
         msgspec.Meta(
-            description="The period in 24 hours, 28 quarters of a day or 30 days, in UTC. The last is the current one."
+            description="The period as 24 hours, 28 quarter days or 30 days, in UTC. The last interval "
+            "is the current one."
         ),
     ]
     totals: Counts
-    before: Annotated[Counts, msgspec.Meta(description="The same for the period before this one, up to the same hour.")]
+    before: Annotated[Counts, msgspec.Meta(description="The previous period, up to the same hour.")]
     providers: Annotated[
         list[ProviderCounts],
         msgspec.Meta(
-            description="Those that refuse the largest share come first, those with fewer than 20 results last. What "
-            "no destination has decided is not here."
+            description="Highest refusal rate first; providers with fewer than 20 results last. "
+            "Recipients that no server "
+            "decided about are not included."
         ),
     ]
-    queued: Annotated[int, msgspec.Meta(description="Recipients that are on their way now.")]
+    queued: Annotated[int, msgspec.Meta(description="Recipients waiting for delivery.")]
     oldest: OldestRecipient | None
-    failures: Annotated[list[Failure], msgspec.Meta(description="The ten latest, whatever the period.")]
+    failures: Annotated[list[Failure], msgspec.Meta(description="The ten latest, regardless of the period.")]
 
 
 class StatisticsResponse(msgspec.Struct, frozen=True):
@@ -158,7 +163,7 @@ def _oldest(line: inspection.QueueEntry) -> OldestRecipient:
         queued_at=times.to_wire(waiting.queued_at),
         attempt_count=waiting.attempt_count,
         next_attempt_at=times.to_wire(waiting.due_at) if waiting.state == queue_views.WAITING else None,
-        why=line.why,
+        reason=line.why,
     )
 
 
@@ -189,7 +194,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/statistics",
         handler=show,
-        summary="Read what became of mail lately, and what waits",
+        summary="Get delivery statistics",
         tag="Messages",
         permission=caller.Permission.VIEW,
         query=StatisticsQuery,

@@ -1,4 +1,4 @@
-"""`/v1/suppressions`: the addresses that get no mail of the account, one by one and as a CSV file."""
+"""`/v1/suppressions`: the suppression list, by address and as a CSV file."""
 
 import re
 from typing import Annotated, Final, Literal
@@ -17,8 +17,8 @@ from postroad.web import routing
 
 CSV: Final = "text/csv"
 PATH_PATTERNS: Final = {"email": messages.ADDRESS_PATTERN}
-REASON: Final = "put there by the account"
-# An address as hexadecimal digits: it needs no quoting in a URL, whatever the address is made of.
+REASON: Final = "added by the account"
+# The address in hexadecimal, which needs no quoting in a URL.
 CURSOR_PATTERN: Final = r"^(?:[0-9a-f]{2}){1,400}$"
 _CURSOR: Final = re.compile(CURSOR_PATTERN.strip("^$"))
 
@@ -26,32 +26,34 @@ SuppressionSource = Annotated[
     Literal["bounce", "late_bounce", "complaint", "operator", "account", "import"],
     msgspec.Meta(
         title="SuppressionSource",
-        description="What put it there: a destination's reply, a report that came back later, a complaint, the "
-        "operator, the account itself, or a file.",
+        description="Who added it: a bounce, an asynchronous bounce, a complaint, the operator, the "
+        "account or an import.",
     ),
 ]
 
 
 class Suppression(msgspec.Struct, frozen=True, kw_only=True):
-    """An address that gets no mail of the account, in lower case, and why."""
+    """A suppressed address, in lower case, and why it is suppressed."""
 
     email: str
     source: SuppressionSource
-    reason: Annotated[str, msgspec.Meta(description="In the destination's words, if it was a reply.")]
-    smtp_code: Annotated[int | None, msgspec.Meta(description="The code of that reply.")]
-    message_id: Annotated[str | None, msgspec.Meta(description="The message that found out; it may be kept no longer.")]
+    reason: Annotated[str, msgspec.Meta(description="The server's reply, if one caused it.")]
+    smtp_code: Annotated[int | None, msgspec.Meta(description="The SMTP code of that reply.")]
+    message_id: Annotated[
+        str | None, msgspec.Meta(description="The message that caused it; it may no longer be retained.")
+    ]
     created_at: times.WireTime
 
 
 class NewSuppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An address to put onto the list."""
+    """An address to suppress."""
 
     email: messages.FilterAddress
     reason: (
         Annotated[
             str,
             msgspec.Meta(
-                description="Why; the recipients of later messages show it.",
+                description="The reason, shown with recipients of later messages.",
                 min_length=1,
                 max_length=suppressions.REASON_CHARACTERS,
                 extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
@@ -69,18 +71,18 @@ class SuppressionResponse(msgspec.Struct, frozen=True):
 
 
 class SuppressionsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the list."""
+    """Filters of the list."""
 
     email: (
-        Annotated[messages.FilterAddress, msgspec.Meta(description="Only this address, in whatever case.")] | None
+        Annotated[messages.FilterAddress, msgspec.Meta(description="Only this address, case-insensitive.")] | None
     ) = None
-    source: Annotated[SuppressionSource | None, msgspec.Meta(description="Only addresses that came this way.")] = None
+    source: Annotated[SuppressionSource | None, msgspec.Meta(description="Only addresses from this source.")] = None
     limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     cursor: Annotated[str, schemas.cursor_of(CURSOR_PATTERN)] | None = None
 
 
 class SuppressionsResponse(msgspec.Struct, frozen=True):
-    """Addresses, in their own order."""
+    """Suppressed addresses in alphabetical order."""
 
     suppressions: list[Suppression]
     next_cursor: schemas.NextCursor
@@ -88,10 +90,10 @@ class SuppressionsResponse(msgspec.Struct, frozen=True):
 
 
 class ImportResponse(msgspec.Struct, frozen=True):
-    """What became of the rows of a file; those that were there already, or twice in the file, changed nothing."""
+    """The result of an import. `unchanged` rows were on the list already, or repeated in the file."""
 
     added: int
-    already: int
+    unchanged: int
     request_id: str
 
 
@@ -107,16 +109,16 @@ def _shown(row: stored.Suppression) -> Suppression:
 
 
 def _decode_cursor(cursor: str | None) -> str:
-    """The address behind which a part of the list begins. One that was made up is only a place in the caller's list."""
+    """The address after which a page begins. A made-up cursor only selects a position in the caller's own list."""
     if cursor is None:
         return ""
     if not _CURSOR.fullmatch(cursor):
-        raise errors.InvalidRequest("cursor: is not a cursor of this list; use the one of the page before")
+        raise errors.InvalidRequest("cursor: not a cursor of this list; use next_cursor of the previous page")
     return bytes.fromhex(cursor).decode(errors="replace").replace("\0", "")
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A part of the account's list."""
+    """A page of the suppression list."""
     query: SuppressionsQuery = request.query
     limit, after = query.limit or cursors.DEFAULT_LIMIT, _decode_cursor(query.cursor)
     account_id = request.caller.account_id
@@ -125,7 +127,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         found = [row for row in found if query.source in (None, row.source) and row.email_key > after]
     else:
         found = await suppressions.page(ctx, account_id, after=after, limit=limit + 1, source=query.source)
-    following = cursors.following([row.email_key.encode().hex() for row in found], limit=limit)
+    following = cursors.next_cursor([row.email_key.encode().hex() for row in found], limit=limit)
     shown = [_shown(row) for row in found[:limit]]
     return routing.Response(200, SuppressionsResponse(shown, following, request.id))
 
@@ -141,35 +143,35 @@ async def _only(ctx: context.Context, account_id: str, email: str) -> list[store
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Put an address onto the list."""
+    """Suppress an address."""
     body: NewSuppression = request.body
     account_id, reason = request.caller.account_id, body.reason or REASON
     row, is_new = await suppressions.add(ctx, account_id, body.email, reason=reason, source=stored.Source.ACCOUNT)
     if not is_new:
-        raise errors.Conflict(f"email: {row.email_key} is on the list already; to change the reason, remove it first")
+        raise errors.Conflict(f"email: {row.email_key} is already suppressed; to change the reason, remove it first")
     return routing.Response(201, SuppressionResponse(_shown(row), request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """One address of the list."""
+    """One suppressed address."""
     found = await suppressions.find(ctx, request.caller.account_id, request.path["email"])
     return routing.Response(200, SuppressionResponse(_shown(found), request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Take an address off the list."""
+    """Remove an address from the list."""
     await suppressions.remove(ctx, request.caller.account_id, request.path["email"])
     return routing.Response(204)
 
 
 async def import_file(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Put the addresses of a file onto the list."""
+    """Suppress the addresses of a CSV file."""
     imported = await suppression_csv.import_csv(ctx, request.caller.account_id, request.body)
-    return routing.Response(200, ImportResponse(imported.added, imported.already, request.id))
+    return routing.Response(200, ImportResponse(imported.added, imported.unchanged, request.id))
 
 
 async def export_file(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The whole list, page by page."""
+    """The whole list, streamed page by page."""
     parts = suppression_csv.export(ctx, request.caller.account_id)
     disposition = ("Content-Disposition", 'attachment; filename="suppressions.csv"')
     return routing.Response(200, parts, headers=(disposition,), content_type=f"{CSV}; charset=utf-8")
@@ -191,7 +193,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/suppressions",
         handler=create,
         summary="Suppress an address",
-        description="A recipient with this address is accepted and ends bounced without an attempt.",
+        description="Mail to a suppressed address is accepted, and the recipient bounces without an attempt.",
         tag="Suppressions",
         permission=caller.Permission.CHANGE,
         body=NewSuppression,
@@ -203,9 +205,10 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/suppressions/export",
         handler=export_file,
-        summary="Download all suppressed addresses as CSV",
-        description="A cell that a spreadsheet would run has an apostrophe before it; an import of a file with all "
-        "these columns takes it off again.",
+        summary="Download the suppression list as CSV",
+        description="A cell that a spreadsheet would evaluate as a formula is prefixed with an "
+        "apostrophe; importing a file "
+        "with all these columns removes it again.",
         tag="Suppressions",
         permission=caller.Permission.VIEW,
         responses={200: bytes},
@@ -216,7 +219,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="POST",
         path="/v1/suppressions/import",
         handler=import_file,
-        summary="Suppress the addresses of a CSV file",
+        summary="Import suppressed addresses from CSV",
         description=f"In UTF-8, at most {suppression_csv.MAX_ROWS} rows under a first line that names the columns, "
         "with `email` and perhaps `reason` among them; or a bare list of addresses. An export can be imported again; a "
         "longer one has to be split. When anything is wrong with the file, nothing is stored. One import at a time.",
@@ -233,7 +236,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/suppressions/{email}",
         handler=show,
-        summary="Read why an address is suppressed",
+        summary="Get a suppressed address",
         tag="Suppressions",
         permission=caller.Permission.VIEW,
         responses={200: SuppressionResponse},
@@ -243,9 +246,10 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="DELETE",
         path="/v1/suppressions/{email}",
         handler=remove,
-        summary="Let an address get mail again",
-        description="Counts from the next message on, and for those that are queued from their next attempt on. "
-        "Whoever has complained stays on the list until the operator takes the address off.",
+        summary="Remove an address from the suppression list",
+        description="Applies to new messages at once, and to queued ones from their next attempt. An "
+        "address that complained "
+        "can only be removed by the operator.",
         tag="Suppressions",
         permission=caller.Permission.CHANGE,
         responses={204: None},

@@ -1,4 +1,4 @@
-"""`/v1/team`: the people of the account. Everybody sees them; owners invite, change and remove them."""
+"""`/v1/team`: the users of the account. All users can list them; owners invite, change and remove them."""
 
 from typing import Annotated, Final, Literal
 
@@ -17,69 +17,71 @@ PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.USER)}
 Role = Literal["owner", "member", "read_only"]
 Link = Annotated[
     str,
-    msgspec.Meta(description="Where the person chooses a password, once. It cannot be read again; nobody is sent it."),
+    msgspec.Meta(
+        description="The link where the user sets a password. It is shown once and works once; no mail is sent."
+    ),
 ]
 
 
-class Person(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody of the account. An `owner` may do everything, a `member` all but this, `read_only` may only look."""
+class TeamUser(msgspec.Struct, frozen=True, kw_only=True):
+    """A user of the account. An `owner` can do everything, a `member` cannot manage users, `read_only` only reads."""
 
     id: str
     email: str
     role: Role
-    enabled: Annotated[bool, msgspec.Meta(description="False: locked out by an owner.")]
+    enabled: Annotated[bool, msgspec.Meta(description="False when an owner has disabled the user.")]
     created_at: times.WireTime
     joined_at: Annotated[
-        times.WireTime | None, msgspec.Meta(description="Null for who was invited and has not chosen a password yet.")
+        times.WireTime | None, msgspec.Meta(description="Null for an invited user who has not set a password yet.")
     ]
     last_login_at: times.WireTime | None
 
 
 class Invitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody to invite."""
+    """A user to invite."""
 
     email: Annotated[
         messages.FilterAddress,
-        msgspec.Meta(description="The address alone; nobody else of this installation may log in with it."),
+        msgspec.Meta(description="The email address, without a name. It must be unique in this installation."),
     ]
     role: Role
 
 
-class PersonChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What shall be different."""
+class TeamUserUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fields to change."""
 
     role: Role | None = None
-    enabled: Annotated[bool, msgspec.Meta(description="False locks the person out, within a second.")] | None = None
+    enabled: Annotated[bool, msgspec.Meta(description="False disables the user within a second.")] | None = None
 
 
-class PeopleResponse(msgspec.Struct, frozen=True):
-    """The people of the account, in the order of their making."""
+class TeamResponse(msgspec.Struct, frozen=True):
+    """The users of the account, oldest first."""
 
-    people: list[Person]
+    users: list[TeamUser]
     request_id: str
 
 
-class PersonResponse(msgspec.Struct, frozen=True):
-    """One of them."""
+class TeamUserResponse(msgspec.Struct, frozen=True):
+    """One user."""
 
-    person: Person
+    user: TeamUser
     request_id: str
 
 
-class InvitedPerson(msgspec.Struct, frozen=True):
-    """Somebody new, and the link to give to them."""
+class InvitedUser(msgspec.Struct, frozen=True):
+    """The invited user, and the link to send them."""
 
-    person: Person
+    user: TeamUser
     link: Link
     expires_at: times.WireTime
     request_id: str
 
     def __repr__(self) -> str:
-        return f"InvitedPerson({self.request_id})"
+        return f"InvitedUser({self.request_id})"
 
 
 class PasswordLink(msgspec.Struct, frozen=True):
-    """A link to give to a person."""
+    """A link for setting a password."""
 
     link: Link
     expires_at: times.WireTime
@@ -89,8 +91,8 @@ class PasswordLink(msgspec.Struct, frozen=True):
         return f"PasswordLink({self.request_id})"
 
 
-def _team_user(row: users.User) -> Person:
-    return Person(
+def _team_user(row: users.User) -> TeamUser:
+    return TeamUser(
         id=row.id,
         email=row.email,
         role=caller.Role(row.role).value,
@@ -102,40 +104,40 @@ def _team_user(row: users.User) -> Person:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Everybody of the account."""
+    """All users of the account."""
     found = await account_users.of_account(ctx, request.caller.account_id)
-    return routing.Response(200, PeopleResponse([_team_user(row) for row in found], request.id))
+    return routing.Response(200, TeamResponse([_team_user(row) for row in found], request.id))
 
 
 async def invite(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Invite somebody and show the link, this once."""
+    """Invite a user and return the link once."""
     body: Invitation = request.body
     invited = await account_users.invite(ctx, request.caller.account_id, email=body.email, role=caller.Role(body.role))
     link = password_links.url(ctx.settings, invited.link_token)
     expires_at = times.to_wire(invited.expires_at)
-    return routing.Response(201, InvitedPerson(_team_user(invited.user), link, expires_at, request.id))
+    return routing.Response(201, InvitedUser(_team_user(invited.user), link, expires_at, request.id))
 
 
 async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Change somebody's role, or lock them out and let them in."""
-    body: PersonChange = request.body
+    """Change a user's role, or disable and enable the user."""
+    body: TeamUserUpdate = request.body
     role = caller.Role(body.role) if body.role is not None else None
     if role is None and body.enabled is None:
-        raise errors.InvalidRequest("role: give at least one of role and enabled")
+        raise errors.InvalidRequest("role: give role, enabled or both")
     changed = await account_users.change(
         ctx, request.caller.account_id, request.path["id"], role=role, enabled=body.enabled
     )
-    return routing.Response(200, PersonResponse(_team_user(changed), request.id))
+    return routing.Response(200, TeamUserResponse(_team_user(changed), request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Forget somebody."""
+    """Remove a user."""
     await account_users.remove(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(204)
 
 
 async def make_link(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Make a link for a new password and show it, this once."""
+    """Create a password link and return it once."""
     made = await account_users.create_password_link(ctx, request.caller.account_id, request.path["id"])
     link = password_links.url(ctx.settings, made.token)
     return routing.Response(200, PasswordLink(link, times.to_wire(made.expires_at), request.id))
@@ -146,34 +148,35 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/team",
         handler=index,
-        summary="List the people of the account",
+        summary="List the users of the account",
         tag="Team",
         permission=caller.Permission.VIEW,
-        responses={200: PeopleResponse},
+        responses={200: TeamResponse},
     ),
     routing.Route(
         method="POST",
         path="/v1/team",
         handler=invite,
-        summary="Invite somebody into the account",
-        description=f"The link is in this answer and can never be read again; it works once, for "
-        f"{password_links.INVITATION_HOURS} hours. No mail is sent: give it to the person yourself. For owners only.",
+        summary="Invite a user",
+        description=f"The link is returned only in this response. It works once, within "
+        f"{password_links.INVITATION_HOURS} "
+        "hours. No mail is sent: pass the link on yourself. Owners only.",
         tag="Team",
         permission=caller.Permission.MANAGE,
         body=Invitation,
         body_rules={"examples": [{"email": "jo@example.com", "role": "member"}]},
-        responses={201: InvitedPerson},
+        responses={201: InvitedUser},
         errors=(errors.Conflict,),
     ),
     routing.Route(
         method="PATCH",
         path="/v1/team/{id}",
         handler=change,
-        summary="Change a person's role, lock them out or let them in",
-        description="The last owner who can log in keeps the role, and is not locked out. For owners only.",
+        summary="Change a user's role, or disable or enable the user",
+        description="The last active owner cannot be disabled or change role. Owners only.",
         tag="Team",
         permission=caller.Permission.MANAGE,
-        body=PersonChange,
+        body=TeamUserUpdate,
         body_rules={
             "examples": [{"role": "read_only"}, {"enabled": False}],
             "anyOf": [
@@ -181,7 +184,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
                 {"required": ["enabled"], "properties": {"enabled": {"type": "boolean"}}},
             ],
         },
-        responses={200: PersonResponse},
+        responses={200: TeamUserResponse},
         errors=(errors.Conflict,),
         path_patterns=PATH_PATTERNS,
     ),
@@ -189,9 +192,10 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="DELETE",
         path="/v1/team/{id}",
         handler=remove,
-        summary="Remove a person from the account",
-        description="Everything they are logged in with ends within a second. The journal keeps what they did. The "
-        "last owner who can log in stays. For owners only.",
+        summary="Remove a user",
+        description="Ends all sessions of the user within a second. Audit log entries are kept. The last "
+        "active owner cannot "
+        "be removed. Owners only.",
         tag="Team",
         permission=caller.Permission.MANAGE,
         responses={204: None},
@@ -202,10 +206,11 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="POST",
         path="/v1/team/{id}/password-link",
         handler=make_link,
-        summary="Make a link by which a person chooses a new password",
-        description=f"It works once, for {password_links.RESET_HOURS} hours "
-        f"({password_links.INVITATION_HOURS} for who has not joined yet), and replaces the link before it. Their "
-        "password stays until then. For owners only.",
+        summary="Create a password link for a user",
+        description=f"The link works once, within {password_links.RESET_HOURS} hours "
+        f"({password_links.INVITATION_HOURS} for "
+        "an invited user), and replaces the previous link. The current password stays valid until then. Owners "
+        "only.",
         tag="Team",
         permission=caller.Permission.MANAGE,
         responses={200: PasswordLink},

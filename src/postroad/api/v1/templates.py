@@ -15,7 +15,7 @@ from postroad.web import routing
 
 ALIAS_PATTERN: Final = f"^{limits.TEMPLATE_ALIAS_PATTERN}$"
 PATH_PATTERNS: Final = {"alias": ALIAS_PATTERN}
-# What `protocol/placeholders.py` accepts, for JSON Schema: no `{{` but that of a placeholder, and no `{%`.
+# What `protocol/placeholders.py` accepts, as a JSON Schema pattern: no `{{` except a placeholder's, and no `{%`.
 _SOURCE: Final = r"(?:[^{\x00]|\{(?![{%])|\{\{ *[A-Za-z_][A-Za-z0-9_.\-]{0,63} *\}\})*"
 BODY_PATTERN: Final = f"^{_SOURCE}$"
 SUBJECT_PATTERN: Final = f"^(?={_SOURCE}$){header_text.VALUE_PATTERN[1:]}"
@@ -49,7 +49,7 @@ class TemplateSummary(msgspec.Struct, frozen=True):
 
 
 class TemplateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A template to save, with `{{name}}` where a value goes. It has a text, an HTML body, or both."""
+    """A template to save. Placeholders are written `{{name}}`. At least one of `text` and `html` is required."""
 
     subject: Annotated[
         str,
@@ -78,14 +78,14 @@ class TemplateResponse(msgspec.Struct, frozen=True):
 
 
 class TemplatesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the list."""
+    """Pagination of the list."""
 
     limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     cursor: Annotated[str, schemas.cursor_of(ALIAS_PATTERN)] | None = None
 
 
 class TemplatesResponse(msgspec.Struct, frozen=True):
-    """Templates in the order of their aliases."""
+    """Templates, ordered by alias."""
 
     templates: list[TemplateSummary]
     next_cursor: schemas.NextCursor
@@ -93,13 +93,13 @@ class TemplatesResponse(msgspec.Struct, frozen=True):
 
 
 class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Values to fill in."""
+    """Values for the placeholders."""
 
     variables: Annotated[dict[str, mail.TemplateValue], msgspec.Meta(max_length=limits.VARIABLES)] | None = None
 
 
 class PreviewResponse(msgspec.Struct, frozen=True):
-    """The template as it would be sent."""
+    """The rendered template."""
 
     subject: str
     text: str | None
@@ -133,12 +133,12 @@ def _summary(row: stored.Summary) -> TemplateSummary:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A part of the account's templates."""
+    """A page of the account's templates."""
     query: TemplatesQuery = request.query
     limit = query.limit or cursors.DEFAULT_LIMIT
     after = "" if query.cursor is None else validation.check_alias("cursor", query.cursor)
     found = await templates.summaries(ctx, request.caller.account_id, after, limit + 1)
-    following = cursors.following([row.alias for row in found], limit=limit)
+    following = cursors.next_cursor([row.alias for row in found], limit=limit)
     return routing.Response(200, TemplatesResponse([_summary(row) for row in found[:limit]], following, request.id))
 
 
@@ -149,7 +149,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def save(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Make a template, or replace the one with this alias."""
+    """Create a template, or replace the one with this alias."""
     body: TemplateRequest = request.body
     saved = await templates.put(
         ctx,
@@ -159,19 +159,19 @@ async def save(ctx: context.Context, request: routing.Request) -> routing.Respon
         text=body.text,
         html=body.html,
     )
-    # RFC 9110 section 9.3.4: 201 when this request made it.
+    # RFC 9110 section 9.3.4: 201 when the request created it.
     status = 201 if saved.created_at == saved.updated_at else 200
     return routing.Response(status, TemplateResponse(_template(saved), request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Forget a template."""
+    """Remove a template."""
     await templates.remove(ctx, request.caller.account_id, request.path["alias"])
     return routing.Response(204)
 
 
 async def preview(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Fill in a template and show it; nothing is sent."""
+    """Render a template without sending it."""
     body: PreviewRequest = request.body
     rendered = await templates.preview(ctx, request.caller.account_id, request.path["alias"], body.variables or {})
     return routing.Response(200, PreviewResponse(rendered.subject, rendered.text, rendered.html, request.id))
@@ -192,7 +192,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/templates/{alias}",
         handler=show,
-        summary="Read a template",
+        summary="Get a template",
         tag="Templates",
         permission=caller.Permission.VIEW,
         responses={200: TemplateResponse},
@@ -202,8 +202,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="PUT",
         path="/v1/templates/{alias}",
         handler=save,
-        summary="Make or replace a template",
-        description="An empty `text` or `html` counts as none. Placeholders are checked now, not when mail is sent.",
+        summary="Create or replace a template",
+        description="An empty `text` or `html` counts as absent. Placeholders are checked when the template is saved.",
         tag="Templates",
         permission=caller.Permission.CHANGE,
         body=TemplateRequest,
@@ -225,8 +225,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="POST",
         path="/v1/templates/{alias}/preview",
         handler=preview,
-        summary="Fill in a template without sending it",
-        description="A placeholder without a value is refused, naming it; a value without a placeholder is ignored.",
+        summary="Render a template without sending it",
+        description="A placeholder without a value is an error; a value without a placeholder is ignored.",
         tag="Templates",
         permission=caller.Permission.VIEW,
         body=PreviewRequest,

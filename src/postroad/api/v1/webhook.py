@@ -1,4 +1,4 @@
-"""`/v1/webhook`: where the account wants to be told what became of its mail, and the log of what it was told."""
+"""`/v1/webhook`: the webhook endpoint of the account, and its delivery log."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def save(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Make the webhook, and show its secret, this once; or replace it."""
+    """Create the webhook and return its secret once, or replace the webhook."""
     body: schemas.WebhookRequest = request.body
     saved = await endpoints.save(
         ctx, request.caller.account_id, url=body.url, wanted=body.events or (), enabled=body.enabled is not False
@@ -35,26 +35,26 @@ async def save(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Forget the webhook."""
+    """Remove the webhook."""
     await endpoints.remove(ctx, request.caller.account_id)
     return routing.Response(204)
 
 
 async def rotate(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Make a new secret and show it, this once."""
+    """Create a new secret and return it once."""
     body: schemas.SecretRotation = request.body
     secret = await endpoints.rotate(ctx, request.caller.account_id, overlap_hours=body.overlap_hours)
     return routing.Response(200, schemas.RotatedSecret(secret, request.id))
 
 
 async def ping(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Send a test event, and show what the receiver said."""
+    """Send a test event and return the result."""
     sent = await webhooks_ping.ping(ctx, request.caller.account_id)
     return routing.Response(200, schemas.WebhookDeliveryResponse(schemas.delivery(sent), request.id))
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A part of the log."""
+    """A page of the delivery log."""
     query: schemas.WebhookDeliveriesQuery = request.query
     found = await delivery_log.part(
         ctx,
@@ -75,13 +75,13 @@ async def show_delivery(ctx: context.Context, request: routing.Request) -> routi
 
 
 async def replay(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Tell an event again."""
+    """Send an event again."""
     again = await delivery_log.replay(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(202, schemas.WebhookDeliveryResponse(schemas.delivery(again), request.id))
 
 
 async def replay_failed(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Tell again what has failed."""
+    """Send failed events again."""
     body: schemas.FailedReplay = request.body
     done = await replays.replay_failed(
         ctx,
@@ -98,7 +98,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/webhook",
         handler=show,
-        summary="Read the webhook",
+        summary="Get the webhook",
         tag="Webhook",
         permission=caller.Permission.VIEW,
         responses={200: schemas.WebhookResponse},
@@ -107,8 +107,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="PUT",
         path="/v1/webhook",
         handler=save,
-        summary="Make or replace the webhook",
-        description="The secret is in the answer that makes the webhook, and can never be read again.",
+        summary="Create or replace the webhook",
+        description="The secret is returned only in the response that creates the webhook.",
         tag="Webhook",
         permission=caller.Permission.CHANGE,
         body=schemas.WebhookRequest,
@@ -125,7 +125,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/webhook",
         handler=remove,
         summary="Remove the webhook",
-        description="What is still to be told, and the log, go with it.",
+        description="Pending deliveries and the delivery log are removed with it.",
         tag="Webhook",
         permission=caller.Permission.CHANGE,
         responses={204: None},
@@ -135,8 +135,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="POST",
         path="/v1/webhook/rotate-secret",
         handler=rotate,
-        summary="Make a new secret for the webhook",
-        description="The secret is in this answer and can never be read again. The body may be left out.",
+        summary="Rotate the webhook secret",
+        description="The new secret is returned only in this response. The body is optional.",
         tag="Webhook",
         permission=caller.Permission.CHANGE,
         body=schemas.SecretRotation,
@@ -150,8 +150,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/webhook/ping",
         handler=ping,
         summary="Send a test event to the webhook",
-        description="One attempt, also to a disabled webhook; "
-        f"at most one in {webhooks_ping.MIN_PING_INTERVAL_SECONDS} seconds.",
+        description="One attempt, even when the webhook is disabled; at most one ping in "
+        f"{webhooks_ping.MIN_PING_INTERVAL_SECONDS} seconds.",
         tag="Webhook",
         permission=caller.Permission.CHANGE,
         responses={200: schemas.WebhookDeliveryResponse},
@@ -171,10 +171,11 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="POST",
         path="/v1/webhook/deliveries/replay",
         handler=replay_failed,
-        summary="Send again what failed in a period",
-        description="The period is that of the events. Each is told again once, as a new delivery with the same bytes "
-        "and on the full schedule: not when a later delivery of it succeeded or is pending, and no test events. At "
-        f"most {replays.MAX_REPLAYED} a call, and one call at a time.",
+        summary="Replay failed deliveries of a period",
+        description="The period selects events by their time. Each event is sent once more as a new "
+        "delivery, with the same "
+        "bytes and the full retry schedule, unless a later delivery of it succeeded or is pending. Test events "
+        f"are not replayed. At most {replays.MAX_REPLAYED} per call, and one call at a time.",
         tag="Webhook",
         permission=caller.Permission.CHANGE,
         body=schemas.FailedReplay,
@@ -186,7 +187,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="GET",
         path="/v1/webhook/deliveries/{id}",
         handler=show_delivery,
-        summary="Read a webhook delivery",
+        summary="Get a webhook delivery",
         tag="Webhook",
         permission=caller.Permission.VIEW,
         responses={200: schemas.WebhookDeliveryResponse},
@@ -196,8 +197,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         method="POST",
         path="/v1/webhook/deliveries/{id}/replay",
         handler=replay,
-        summary="Send a webhook delivery again",
-        description="A new delivery of the same event and the same bytes, on the full schedule.",
+        summary="Replay a webhook delivery",
+        description="Creates a new delivery of the same event with the same bytes and the full retry schedule.",
         tag="Webhook",
         permission=caller.Permission.CHANGE,
         responses={202: schemas.WebhookDeliveryResponse},

@@ -1,6 +1,6 @@
-"""What `/v1/webhook` takes and answers: Structs, and how they are made of rows.
+"""Requests and responses of `/v1/webhook`, and their conversion from rows.
 
-A secret is in the answer to the request that made it, and in no other.
+A secret is returned only by the request that created it.
 """
 
 from typing import Annotated, Final, Literal
@@ -13,7 +13,7 @@ from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import webhook_attempts as stored_attempts
 from postroad.storage import webhooks as stored
 
-# As much of a request's body as the log shows, in bytes.
+# How much of a request body the log shows, in bytes.
 SHOWN_BYTES: Final = 2048
 
 EventName = Literal["email.delivered", "email.bounced", "email.failed"]
@@ -21,14 +21,14 @@ DeliveryEventName = Literal["email.delivered", "email.bounced", "email.failed", 
 Secret = Annotated[
     str,
     msgspec.Meta(
-        description="What signs every request to the URL, `whsec_` included. It can never be read again.",
+        description="The signing secret, including `whsec_`. It is shown only once.",
         extra_json_schema={"pattern": "^whsec_"},
     ),
 ]
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the account is told. `secret_hint` is how its secret ends."""
+    """The webhook endpoint. `secret_hint` is the end of the secret."""
 
     url: str
     events: list[EventName]
@@ -39,39 +39,36 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookResponse(msgspec.Struct, frozen=True):
-    """The account's webhook; null when it has none."""
+    """The account's webhook; null when there is none."""
 
     webhook: Webhook | None
     request_id: str
 
 
 class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the webhook is to be from now on."""
+    """The webhook's settings."""
 
     url: Annotated[
         str,
         msgspec.Meta(
-            description="An `https` URL with a public host, to which events are posted.",
+            description="A public `https` URL to which events are posted.",
             extra_json_schema={"pattern": "^[Hh][Tt][Tt][Pp][Ss]?://", "maxLength": webhook_urls.MAX_CHARACTERS},
         ),
     ]
     events: (
-        Annotated[list[EventName], msgspec.Meta(description="What to tell; everything when it is empty or left out.")]
-        | None
+        Annotated[list[EventName], msgspec.Meta(description="Event types to send; all when empty or absent.")] | None
     ) = None
     enabled: (
         Annotated[
             bool,
-            msgspec.Meta(
-                description="True unless told otherwise. False: nothing new is told, and what is pending is held."
-            ),
+            msgspec.Meta(description="True by default. False: no new events are sent, and pending ones are held."),
         ]
         | None
     ) = None
 
 
 class SavedWebhook(msgspec.Struct, frozen=True, kw_only=True):
-    """The webhook as it is now; with its secret when this request has made it, and only then."""
+    """The webhook, with its secret only when this request created it."""
 
     webhook: Webhook
     secret: Secret | msgspec.UnsetType = msgspec.UNSET
@@ -79,7 +76,7 @@ class SavedWebhook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SecretRotation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the old secret is still good."""
+    """How long the old secret stays valid."""
 
     overlap_hours: (
         Annotated[
@@ -87,7 +84,9 @@ class SecretRotation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             msgspec.Meta(
                 ge=1,
                 le=endpoints.MAX_OVERLAP_HOURS,
-                description="The current secret signs beside the new one for so long; else all old ones stop at once.",
+                description="How long the current secret keeps signing alongside the new one. By default "
+                "all old secrets stop "
+                "at once.",
             ),
         ]
         | None
@@ -102,35 +101,39 @@ class RotatedSecret(msgspec.Struct, frozen=True):
 
 
 class WebhookAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One request to the receiver, and its answer, cut at 2 KB."""
+    """One request to the endpoint and its response, truncated at 2 KB."""
 
     at: times.WireTime
     status_code: int | None
     duration_ms: float
     response_body: str | None
     error: Annotated[
-        str | None, msgspec.Meta(description="A code, a colon, and why it failed, where no status says so.")
+        str | None,
+        msgspec.Meta(description="An error code, a colon and a detail, when no status code explains the failure."),
     ]
 
 
 class WebhookDelivery(msgspec.Struct, frozen=True, kw_only=True):
-    """An event that was told, or is to be, with every attempt."""
+    """A delivery of an event, with every attempt."""
 
     id: str
     event_id: str
     event_type: DeliveryEventName
     message_id: str | None
     recipient_id: str | None
-    replay_of: Annotated[str | None, msgspec.Meta(description="The delivery of which this is a replay.")]
+    replay_of: Annotated[str | None, msgspec.Meta(description="The delivery that this one replays.")]
     url: str
     status: delivery_log.Status
     attempt_count: int
     next_attempt_at: Annotated[
         times.WireTime | None,
-        msgspec.Meta(description="When it is due; null when it is final or held, and while an attempt is under way."),
+        msgspec.Meta(
+            description="Time of the next attempt; null when the delivery is final or held, and while an "
+            "attempt is running."
+        ),
     ]
     created_at: times.WireTime
-    request_body: Annotated[str, msgspec.Meta(description="What is posted, cut at 2 KB.")]
+    request_body: Annotated[str, msgspec.Meta(description="The request body, truncated at 2 KB.")]
     attempts: list[WebhookAttempt]
 
 
@@ -142,19 +145,19 @@ class WebhookDeliveryResponse(msgspec.Struct, frozen=True):
 
 
 class WebhookDeliveriesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the log."""
+    """Filters of the delivery log."""
 
-    message_id: Annotated[str, msgspec.Meta(min_length=1, description="Only deliveries about this message.")] | None = (
+    message_id: Annotated[str, msgspec.Meta(min_length=1, description="Only deliveries for this message.")] | None = (
         None
     )
-    status: Annotated[delivery_log.Status | None, msgspec.Meta(description="Only deliveries in this state.")] = None
+    status: Annotated[delivery_log.Status | None, msgspec.Meta(description="Only deliveries with this status.")] = None
     limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     before: (
         Annotated[
             str,
             msgspec.Meta(
-                description="`next_before` of the part before, or the `id` of its last delivery; absent for the first "
-                "part.",
+                description="`next_before` of the previous page, or the `id` of its last delivery; "
+                "absent for the first page.",
                 extra_json_schema={"pattern": identifiers.pattern(identifiers.WEBHOOK_DELIVERY)},
             ),
         ]
@@ -169,33 +172,35 @@ class WebhookDeliveriesResponse(msgspec.Struct, frozen=True):
     next_before: Annotated[
         str | None,
         msgspec.Meta(
-            description="Asks for older ones as `before`; null when there are none. With a `status` a part may be "
-            "empty and not be the last."
+            description="Pass as `before` for older deliveries; null on the last page. With a `status` "
+            "filter a page may be "
+            "empty without being the last."
         ),
     ]
     request_id: str
 
 
 class FailedReplay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of which time the events are that are to be told again."""
+    """The period of the events to replay."""
 
-    after: Annotated[schemas.Timestamp, msgspec.Meta(description="Events of this time or later, RFC 3339.")]
-    before: Annotated[schemas.Timestamp, msgspec.Meta(description="Events from before this time, RFC 3339.")]
+    after: Annotated[schemas.Timestamp, msgspec.Meta(description="Events at or after this time, RFC 3339.")]
+    before: Annotated[schemas.Timestamp, msgspec.Meta(description="Events before this time, RFC 3339.")]
 
 
 class FailedReplayResponse(msgspec.Struct, frozen=True):
-    """How many events are told again."""
+    """How many events are replayed."""
 
     replayed: int
-    has_more: Annotated[bool, msgspec.Meta(description="True when a part of the period is still to be looked at.")]
+    has_more: Annotated[bool, msgspec.Meta(description="True when the period was not completed in this call.")]
     next_after: Annotated[
-        times.WireTime | None, msgspec.Meta(description="Asks for that part as `after`; null when there is none.")
+        times.WireTime | None,
+        msgspec.Meta(description="Pass as `after` to continue; null when the period is complete."),
     ]
     request_id: str
 
 
 def webhook(row: stored.Webhook) -> Webhook:
-    """The webhook as its account sees it."""
+    """A stored webhook in its public form."""
     return Webhook(
         url=row.url,
         events=msgspec.convert(row.events.split(), list[EventName]),
@@ -207,7 +212,7 @@ def webhook(row: stored.Webhook) -> Webhook:
 
 
 def delivery(entry: delivery_log.Entry) -> WebhookDelivery:
-    """An entry of the log as its account sees it."""
+    """A log entry in its public form."""
     row = entry.delivery
     return WebhookDelivery(
         id=row.id,
@@ -221,7 +226,7 @@ def delivery(entry: delivery_log.Entry) -> WebhookDelivery:
         attempt_count=row.attempt_count,
         next_attempt_at=times.optional_to_wire(entry.next_attempt_at),
         created_at=times.to_wire(row.created_at),
-        # The bytes are UTF-8; only a character that was cut in two is left out.
+        # The bytes are UTF-8; truncation may leave a partial character, which is dropped.
         request_body=row.body[:SHOWN_BYTES].decode(errors="ignore"),
         attempts=[_attempt(attempt) for attempt in entry.attempts],
     )

@@ -1,4 +1,4 @@
-"""The rules of attachments: names that are only names, types that are only types, content that is base64.
+"""Validation of attachments: file names, content types, base64.
 
 An attachment is never opened or unpacked; its bytes pass through.
 """
@@ -26,19 +26,19 @@ class CheckedAttachment(msgspec.Struct, frozen=True):
 
 
 def check(attachments: Sequence[mail.Attachment]) -> tuple[CheckedAttachment, ...]:
-    """The attachments as trusted values."""
+    """The attachments as validated values."""
     if not attachments:
         return ()
     if len(attachments) > limits.ATTACHMENTS:
-        raise errors.InvalidRequest(f"attachments: {len(attachments)} files; at most {limits.ATTACHMENTS}")
+        raise errors.InvalidRequest(f"attachments: {len(attachments)} files; at most {limits.ATTACHMENTS} are allowed")
     if sum(_encoded_length(attachment.content) for attachment in attachments) > limits.MIME_BYTES:
-        raise errors.PayloadTooLarge("attachments: together larger than the 10 MiB that a message may have")
+        raise errors.PayloadTooLarge("attachments: together they exceed the maximum message size of 10 MiB")
     _check_content_ids(attachments)
     return tuple(_check(f"attachments[{index}]", attachment) for index, attachment in enumerate(attachments))
 
 
 def _encoded_length(content: str) -> int:
-    """How long base64 is without its line breaks, which the message does not take over."""
+    """The length of base64 without its line breaks, which the message does not keep."""
     return len(content) - content.count("\n") - content.count("\r")
 
 
@@ -69,5 +69,5 @@ def _check_content_ids(attachments: Sequence[mail.Attachment]) -> None:
             continue
         _check_field(field, builder.check_content_id, content_id)
         if content_id in seen:
-            raise errors.InvalidRequest(f"{field}: {content_id!r} is used twice; each needs its own")
+            raise errors.InvalidRequest(f"{field}: {content_id!r} is used twice; each content_id must be unique")
         seen.add(content_id)

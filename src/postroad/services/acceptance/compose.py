@@ -1,7 +1,7 @@
-"""From a checked send to everything that will be stored of it: MIME, rows and the receipt.
+"""From a validated send request to everything that is stored: MIME, rows and the receipt.
 
-Pure: ids and time are given. The same address in `to` and `cc` stands in both headers and is one recipient; `bcc` is
-in no header at all.
+Pure: ids and time are arguments. An address in both `to` and `cc` is in both headers and is one recipient; `bcc` is in
+no header.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class Content(msgspec.Struct, frozen=True):
-    """Subject and bodies as they will be sent."""
+    """Subject and bodies as they are sent."""
 
     subject: str
     text: str | None
@@ -29,7 +29,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose message it is, its ids, and when it came."""
+    """The account and ids of a message, and when it was accepted."""
 
     message_id: str
     recipient_ids: tuple[str, ...]
@@ -68,10 +68,11 @@ def build_submission(
     body: bytes,
     response: bytes,
 ) -> transaction.Submission:
-    """The rows of a message whose bytes are ready. Raises PayloadTooLarge."""
+    """The rows of a message whose bytes are complete. Raises PayloadTooLarge."""
     if len(body) > limits.MIME_BYTES:
         raise errors.PayloadTooLarge(
-            f"the message has {len(body)} bytes with headers and encoding; at most {limits.MIME_BYTES} (10 MiB)"
+            f"the message has {len(body)} bytes including headers and encoding; at most {limits.MIME_BYTES} (10 "
+            "MiB) are allowed"
         )
     return transaction.Submission(
         message=messages.NewMessage(

@@ -1,8 +1,8 @@
-"""From a finished message that keeps the rules to everything that will be stored of it.
+"""From a validated MIME message to everything that is stored.
 
-Pure: ids and time are given. The message goes on as it came, but for a few fields: the trace is put in front (RFC 5321
-section 4.4), a missing Message-ID or Date is added (RFC 6409 sections 8.2 and 8.3), and what is only for Postroad,
-names those who get a blind copy, or is for other hosts than the sender's to say, is taken out.
+Pure: ids and time are arguments. The message is sent unchanged except for a few fields: a trace field is prepended (RFC
+5321 section 4.4), a missing Message-ID or Date is added (RFC 6409 sections 8.2 and 8.3), and fields that are only for
+Postroad, that name blind copy recipients, or that only receiving hosts may write are removed.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ from postroad.model import receipt, times
 from postroad.protocol.mime import builder, message_parser
 from postroad.services.acceptance import compose, mime_validation, transaction
 
-# The second line is what receiving hosts write. The third would show a sender whom nobody has judged.
+# The second line is written by receiving hosts. The third would show a sender that was not validated.
 DROPPED: Final = frozenset(
     f"bcc idempotency-key {mime_validation.TEMPLATE} {mime_validation.VARIABLES} "
     "return-path authentication-results delivered-to errors-to "
@@ -51,7 +51,7 @@ def _body(checked: mime_validation.CheckedMime, identity: compose.MessageIdentit
 
 
 def _is_missing(checked: mime_validation.CheckedMime, name: str) -> bool:
-    """An empty field says no more than none."""
+    """An empty field counts as missing."""
     return name not in checked.fields or not checked.fields[name][0].value
 
 

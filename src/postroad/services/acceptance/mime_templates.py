@@ -1,8 +1,8 @@
-"""A message over SMTP that asks for a template: its fields as those of a send, its body empty.
+"""A MIME message over SMTP that requests a template: its fields become those of a send request; its body is empty.
 
-Postroad writes such a message itself, as it does for `POST /emails` with a template. The fields that a message is
-built of (date, message id, MIME) are left behind and made anew; From, To, Cc, Reply-To and the custom fields go over
-under the rules that they have there. The envelope says who gets it.
+Postroad composes such a message itself, as it does for `POST /emails` with a template. Date, Message-ID and MIME fields
+are dropped and created anew; From, To, Cc, Reply-To and custom fields are taken over under the rules of a send request.
+The envelope names the recipients.
 """
 
 import binascii
@@ -17,7 +17,7 @@ from postroad.protocol import address
 from postroad.protocol.mime import message_parser
 from postroad.services.acceptance import mime_validation, validation
 
-# Written from the rest of the message, or not for its readers. What else rules.py reserves is refused there.
+# Written anew, or not for readers. Other reserved fields are refused by validation.py.
 _LEFT_BEHIND: Final = frozenset(
     "from sender to cc bcc reply-to subject date message-id return-path received mime-version dkim-signature "
     "idempotency-key".split()
@@ -26,14 +26,14 @@ _LEFT_BEHIND_PREFIXES: Final = ("content-", "x-service-")
 
 
 def check(raw: mime_validation.CheckedMime, template: mime_validation.Template) -> validation.CheckedSend:
-    """The message as a send with that template; raises InvalidRequest."""
+    """The message as a send request with that template. Raises InvalidRequest."""
     if not _is_blank(raw):
         raise errors.InvalidRequest(
-            "X-Service-Template: must not be combined with a body; leave the text of the message empty"
+            "X-Service-Template: cannot be combined with a body; leave the body of the message empty"
         )
     to, cc, reply_to = (_addresses(raw.fields, name) for name in ("to", "cc", "reply-to"))
     if len(reply_to) > 1:
-        raise errors.InvalidRequest(f"Reply-To: {len(reply_to)} addresses; with a template at most one")
+        raise errors.InvalidRequest(f"Reply-To: {len(reply_to)} addresses; at most one is allowed with a template")
     checked = validation.check(
         mail.SendRequest(
             sender=raw.sender.address,
@@ -67,20 +67,20 @@ def _custom(fields: mime_validation.Fields) -> Mapping[str, str]:
 
 
 def _addresses(fields: mime_validation.Fields, name: str) -> tuple[address.Mailbox, ...]:
-    """Postroad writes these fields anew: what it cannot read would be lost."""
+    """The addresses of a field that Postroad writes anew: what cannot be parsed would be lost."""
     return mime_validation.listed(_only(fields[name])) if name in fields else ()
 
 
 def _only(written: Sequence[message_parser.Field]) -> message_parser.Field:
     if len(written) > 1:
         raise errors.InvalidRequest(
-            f"{written[0].name}: the field stands {len(written)} times; with a template each may stand once"
+            f"{written[0].name}: the field occurs {len(written)} times; with a template it may occur once"
         )
     return written[0]
 
 
 def _is_blank(raw: mime_validation.CheckedMime) -> bool:
-    """Whether nobody would miss the body: it is white space, perhaps encoded as one text."""
+    """Whether the body is empty: white space only, possibly encoded as one text part."""
     body = raw.message.body
     if not body.strip():
         return True
@@ -98,6 +98,6 @@ def _is_blank(raw: mime_validation.CheckedMime) -> bool:
 
 
 def _word(fields: mime_validation.Fields, name: str, *, default: str) -> str:
-    """The first word of a field of MIME, in lower case."""
+    """The first word of a MIME field, in lower case."""
     (*_, field) = fields.get(name, (None,))
     return default if field is None else field.value.partition(";")[0].strip().lower()

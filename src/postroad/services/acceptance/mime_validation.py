@@ -1,9 +1,9 @@
-"""The rules of a finished message, as it comes over SMTP (docs/smtp.md).
+"""Validation of a MIME message received over SMTP (docs/smtp.md).
 
-`check` turns a message and its envelope into values that can be trusted, or raises with the name of the field and what
-to do. The envelope alone says who gets the message: To and Cc are shown as they were written and decide nothing. From
-says whose message it is; so there is one From with one address, and a Sender beside it is the same (RFC 5322 section
-3.6.2). What depends on the account (domains, template, credits) is judged later, in submit.py.
+`check` turns a message and its envelope into trusted values, or raises an error that names the field and what to do.
+Only the envelope decides who gets the message: To and Cc are shown as written and decide nothing. From identifies the
+sender, so there is exactly one From with one address, and a Sender must be the same (RFC 5322 section 3.6.2). Rules
+that depend on the account (domain, template, credits) are checked later, in submit.py.
 """
 
 import contextlib
@@ -19,36 +19,36 @@ from postroad.protocol import address, strict_json
 from postroad.protocol.mime import address_lists, encoded_words, header_text, message_parser
 from postroad.services.acceptance import validation
 
-# RFC 5321 section 6.3: so many hosts are not on any honest way.
+# RFC 5321 section 6.3: no legitimate route has this many hops.
 MAX_RECEIVED: Final = 100
 TAG: Final = "x-service-tag"
 TEMPLATE: Final = "x-service-template"
 VARIABLES: Final = "x-service-variables"
-# Readers that meet two of these choose differently (RFC 5322 section 3.6, RFC 2045 section 3).
+# Mail readers that find two of these choose differently (RFC 5322 section 3.6, RFC 2045 section 3).
 ONCE: Final = tuple(
     "to cc reply-to message-id date subject mime-version content-type content-transfer-encoding".split()
 )
 _OURS: Final = "x-service-"
 _KNOWN: Final = (TAG, TEMPLATE, VARIABLES)
-# A subject may carry them in its encoded words; neither a database nor a reader should meet them.
+# A subject may contain them in encoded words; they must reach neither the database nor a reader.
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 Fields = Mapping[str, Sequence[message_parser.Field]]
 
 
 class Template(msgspec.Struct, frozen=True):
-    """The template that a message asks for, and what to fill in."""
+    """The template that a message requests, and its variables."""
 
     alias: str
     variables: Mapping[str, mail.TemplateValue]
 
 
 class CheckedMime(msgspec.Struct, frozen=True, kw_only=True):
-    """A finished message that keeps the rules. `recipients` holds each address of the envelope once.
+    """A validated MIME message. `recipients` has each envelope address once.
 
-    `envelope_domain` is the domain of the envelope sender, None for the null sender. `to`, `cc` and `reply_to` are
-    what the fields say, as far as it can be read. `fields` are the message's, by their names in lower case. `is_utf8`
-    says that only hosts with SMTPUTF8 may be able to take the message.
+    `envelope_domain` is the domain of the envelope sender, None for the null sender. `to`, `cc` and `reply_to` are the
+    fields as far as they can be parsed. `fields` are by lower-case name. `is_utf8`: only hosts with SMTPUTF8 may be
+    able to accept the message.
     """
 
     message: message_parser.Message
@@ -74,7 +74,7 @@ class CheckedMime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check(raw: mail.RawMessage) -> CheckedMime:
-    """The message as trusted values; the first rule it breaks is raised."""
+    """The message as trusted values; raises for the first rule that it breaks."""
     recipients = _recipients(raw.recipients)
     envelope_domain = _mailbox("MAIL FROM", raw.sender).domain if raw.sender else None
     try:
@@ -107,7 +107,7 @@ def check(raw: mail.RawMessage) -> CheckedMime:
 
 
 def text_of(field: message_parser.Field) -> str:
-    """The text of a field, its encoded words read: a mail library may have encoded any value that it found too long."""
+    """The text of a field with its encoded words decoded: mail libraries encode any value that they find too long."""
     return encoded_words.decode(field.value).strip(" \t")
 
 
@@ -132,7 +132,7 @@ def _recipients(texts: tuple[str, ...]) -> tuple[address.Mailbox, ...]:
         unique.setdefault(mailbox.key, mailbox)
     if not 1 <= len(unique) <= limits.UNIQUE_RECIPIENTS:
         raise errors.InvalidRequest(
-            f"RCPT TO: {len(unique)} unique addresses; a message has 1 to {limits.UNIQUE_RECIPIENTS}"
+            f"RCPT TO: {len(unique)} unique addresses; a message must have 1 to {limits.UNIQUE_RECIPIENTS}"
         )
     return tuple(unique.values())
 
@@ -141,7 +141,7 @@ def _refuse_loop(fields: Fields) -> None:
     count = len(fields.get("received", ()))
     if count >= MAX_RECEIVED:
         raise errors.MailLoop(
-            f"Received: {count} fields; the message goes in circles, look for a host that forwards it to itself"
+            f"Received: {count} fields; the message is in a mail loop; find the host that forwards it to itself"
         )
 
 
@@ -150,7 +150,7 @@ def _refuse_unknown(fields: Fields) -> None:
         if name.startswith(_OURS) and name not in _KNOWN:
             written = fields[name][0].name[: header_text.MAX_NAME_CHARACTERS]
             raise errors.InvalidRequest(
-                f"{written}: there is no such field; those that begin with X-Service- are X-Service-Tag, "
+                f"{written}: unknown field; the fields that begin with X-Service- are X-Service-Tag, "
                 "X-Service-Template and X-Service-Variables"
             )
 
@@ -163,27 +163,27 @@ def _refuse_repeated(fields: Fields) -> None:
 
 def _refuse_several(written: Sequence[message_parser.Field]) -> None:
     if len(written) > 1:
-        raise errors.InvalidRequest(f"{written[0].name}: the field stands {len(written)} times; once is enough")
+        raise errors.InvalidRequest(f"{written[0].name}: the field occurs {len(written)} times; send it once")
 
 
 def _sender(fields: Fields) -> address.Mailbox:
     written = fields.get("from")
     if written is None:
-        raise errors.InvalidRequest("From: the field is missing; it says whose message it is")
+        raise errors.InvalidRequest("From: the field is missing; add the sender's address")
     if len(written) > 1:
-        raise errors.Forbidden(f"From: the field stands {len(written)} times; a message needs it once")
+        raise errors.Forbidden(f"From: the field occurs {len(written)} times; send it once")
     mailboxes = listed(written[0], groups=False)
     if len(mailboxes) != 1:
-        raise errors.Forbidden(f"From: has {len(mailboxes)} addresses; a message needs one")
+        raise errors.Forbidden(f"From: {len(mailboxes)} addresses; a message must have exactly one")
     (sender,) = mailboxes
     for field in fields.get("sender", ()):
         if [mailbox.key for mailbox in listed(field, groups=False)] != [sender.key]:
-            raise errors.Forbidden("Sender: is not the address of From; leave the field out")
+            raise errors.Forbidden("Sender: differs from the address in From; leave the field out")
     return sender
 
 
 def listed(field: message_parser.Field, *, groups: bool = True) -> tuple[address.Mailbox, ...]:
-    """The addresses of a field that has to be understood; raises InvalidRequest."""
+    """The addresses of a field that must be parsed. Raises InvalidRequest."""
     try:
         return address_lists.parse_list(field.value, groups=groups)
     except address.AddressError as problem:
@@ -191,7 +191,7 @@ def listed(field: message_parser.Field, *, groups: bool = True) -> tuple[address
 
 
 def _shown(fields: Fields, name: str) -> tuple[address.Mailbox, ...]:
-    """The addresses of a field that decides nothing: one that cannot be read is sent as it is, and shown nowhere."""
+    """The addresses of an informational field; one that cannot be parsed is sent unchanged and not shown."""
     try:
         return address_lists.parse_list(fields[name][0].value) if name in fields else ()
     except address.AddressError:
@@ -199,7 +199,7 @@ def _shown(fields: Fields, name: str) -> tuple[address.Mailbox, ...]:
 
 
 def _only(fields: Fields, name: str) -> message_parser.Field | None:
-    """A field that may stand once, None if it does not stand at all."""
+    """A field that may occur once; None if it is absent."""
     written = fields.get(name)
     if written is None:
         return None
@@ -208,7 +208,7 @@ def _only(fields: Fields, name: str) -> message_parser.Field | None:
 
 
 def _subject(fields: Fields) -> str:
-    """Machines write mail without a subject; it is sent as it is."""
+    """The subject. Programs send mail without one, which is allowed here."""
     field = _only(fields, "subject")
     subject = "" if field is None else _CONTROLS.sub(" ", text_of(field))
     if len(subject) > limits.SUBJECT_CHARACTERS:
@@ -222,7 +222,7 @@ def _key(fields: Fields) -> str | None:
         return None
     key = text_of(field)
     if not 1 <= len(key) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
-        raise errors.InvalidRequest(f"Idempotency-Key: 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
+        raise errors.InvalidRequest(f"Idempotency-Key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
     try:
         header_text.check_value(key)
     except header_text.HeaderError as problem:
@@ -247,21 +247,21 @@ def _variables(field: message_parser.Field) -> Mapping[str, mail.TemplateValue]:
     except strict_json.JsonError as problem:
         raise errors.InvalidRequest(f"X-Service-Variables: {problem}") from None
     if not isinstance(members, dict):
-        raise errors.InvalidRequest('X-Service-Variables: a JSON object is expected, such as {"name": "Ada"}')
+        raise errors.InvalidRequest('X-Service-Variables: expected a JSON object, such as {"name": "Ada"}')
     for name, value in members.items():
-        if not isinstance(value, str | int | float):  # true and false are integers to Python
+        if not isinstance(value, str | int | float):  # bool is a subclass of int
             raise errors.InvalidRequest(
-                f"X-Service-Variables: the value of {name[:40]!r} is neither text nor a number, true or false"
+                f"X-Service-Variables: the value of {name[:40]!r} must be a string, a number, true or false"
             )
     return members
 
 
 def _json(field: message_parser.Field) -> object:
-    """What is JSON already is not decoded: a value that looks like an encoded word could become other members."""
+    """The JSON text. Valid JSON is not decoded: an encoded word in a value could turn into other members."""
     value = field.value
     text = text_of(field)
     if text != value:
         with contextlib.suppress(strict_json.JsonError):
             return strict_json.read(value.encode())
-    # Half of a surrogate pair cannot be encoded; as it stands, it is not UTF-8 and refused as that.
+    # A lone surrogate cannot be encoded; left as it is, it is refused as invalid UTF-8.
     return strict_json.read(text.encode(errors="surrogatepass"))

@@ -1,7 +1,7 @@
-"""The queue's high-water mark: when far more waits than can be delivered soon, it is kinder to say so than to accept.
+"""The queue's high-water mark: submissions are refused while far more is queued than can be delivered soon.
 
-Whether the queue is longer than the mark is looked up aside, every ten seconds at the most and more rarely when the
-look took long, so that a send only reads a flag. The mark is not exact: what arrives between two looks is accepted.
+The queue length is checked in the background, at most every ten seconds and less often when the check is slow, so a
+send only reads a flag. The limit is therefore not exact: what arrives between two checks is accepted.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from postroad import errors
 from postroad.storage import queue, store
 
 REFRESH_SECONDS: Final = 10.0
-# A long queue takes long to count: at the most a twentieth of the time is spent on it.
+# A long queue takes long to count: at most a twentieth of the time is spent on it.
 REST_FACTOR: Final = 20
 RETRY_SECONDS: Final = 30
 
 
 class QueueLimit:
-    """Whether the queue was over its mark when somebody last looked."""
+    """Whether the queue exceeded the limit at the last check."""
 
     def __init__(self, database: store.Store, *, max_recipients: int) -> None:
         self._database = database
@@ -29,18 +29,18 @@ class QueueLimit:
         self._refreshing: asyncio.Task[None] | None = None
 
     def check(self) -> None:
-        """Raise ServiceUnavailable while the queue is over its mark."""
+        """Raise ServiceUnavailable while the queue exceeds the limit."""
         if time.monotonic() >= self._refresh_at and (self._refreshing is None or self._refreshing.done()):
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
         if self._is_over:
             msg = (
-                f"the queue is full: more than {self._max_recipients} recipients wait to be delivered; "
+                f"the queue is full: more than {self._max_recipients} recipients are waiting for delivery; "
                 "nothing was accepted"
             )
             raise errors.ServiceUnavailable(msg, retry_after=RETRY_SECONDS)
 
     async def close(self) -> None:
-        """End a look that is under way."""
+        """Cancel a running check."""
         if self._refreshing is not None:
             self._refreshing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -48,7 +48,7 @@ class QueueLimit:
 
     async def _refresh(self) -> None:
         began = time.monotonic()
-        # A store that is away is told to those who send; here it is no reason to think otherwise of the queue.
+        # An unreachable database is reported to senders anyway; it says nothing about the queue.
         with contextlib.suppress(errors.PostroadError):
             async with self._database.scanning() as tx:
                 self._is_over = await queue.is_longer_than(tx, self._max_recipients)

@@ -1,8 +1,8 @@
-"""Request rates: one token bucket for each SMTP credential, shared by everything that sends with it.
+"""Rate limits: one token bucket per SMTP credential, shared by everything that sends with it.
 
-The buckets that count are in the store (services/acceptance/transaction.py): one for all processes and hosts, and no
-restart fills it. Those of a process are the first sieve, so that a flood costs the store little, and tell callers what
-is left. They learn from each answer of the store how the bucket really is.
+The authoritative buckets are in the database (services/acceptance/transaction.py): one for all processes and hosts, and
+not refilled by a restart. The buckets of a process are a first filter, so that a flood costs the database little, and
+supply the `RateLimit` headers. Each answer of the database corrects them.
 """
 
 import math
@@ -11,12 +11,12 @@ from typing import Final
 from postroad import errors
 from postroad.model import throttle, times
 
-# Buckets that are full again tell nothing and are dropped when this many are kept.
+# Full buckets carry no information and are dropped when this many are kept.
 MAX_BUCKETS: Final = 100_000
 
 
 class Exceeded(errors.RateLimited):
-    """A refusal that knows when the bucket is full again, by this host's clock."""
+    """A rate limit error that knows when the bucket is full again, by this host's clock."""
 
     def __init__(self, message: str, *, retry_after: int, full_at: int) -> None:
         super().__init__(message, retry_after=retry_after)
@@ -24,10 +24,10 @@ class Exceeded(errors.RateLimited):
 
 
 def refusal(policy: throttle.RateLimit, decision: throttle.RateDecision) -> Exceeded:
-    """What a caller is told whose request is one too many."""
+    """The error for a request over the limit."""
     msg = (
-        f"more than {policy.rate} sends a second with this credential; "
-        "wait as Retry-After says and repeat with the same key"
+        f"more than {policy.rate} sends per second with this credential; wait for Retry-After seconds, then retry "
+        "with the same key"
     )
     return Exceeded(msg, retry_after=max(1, math.ceil(decision.wait / times.SECOND)), full_at=decision.full_at)
 
@@ -40,7 +40,7 @@ class RateLimiter:
         self._full_at: dict[str, int] = {}
 
     def take(self, credential_id: str, *, now: int) -> None:
-        """Count one request; raises RateLimited when it is one too many."""
+        """Count one request. Raises RateLimited when it exceeds the limit."""
         decision = throttle.take(self.policy, full_at=self._full_at.get(credential_id, 0), now=now)
         if len(self._full_at) >= MAX_BUCKETS:
             self._full_at = {name: full_at for name, full_at in self._full_at.items() if full_at > now}
@@ -49,11 +49,11 @@ class RateLimiter:
             raise refusal(self.policy, decision)
 
     def learn(self, credential_id: str, full_at: int) -> None:
-        """Take the store's word for a bucket: it knows what others took, and what was asked but never counted."""
+        """Adopt the database's state of a bucket, which includes all processes."""
         self._full_at[credential_id] = full_at
 
     def headers(self, credential_id: str, *, now: int) -> tuple[tuple[str, str], ...]:
-        """The `RateLimit` fields (draft-ietf-httpapi-ratelimit-headers); none for a bucket that nobody has used yet."""
+        """The `RateLimit` fields (draft-ietf-httpapi-ratelimit-headers); none for an unused bucket."""
         if credential_id not in self._full_at:
             return ()
         ahead = min(max(0, self._full_at[credential_id] - now), self.policy.window)

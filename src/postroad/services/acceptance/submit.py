@@ -1,14 +1,13 @@
-"""The only way in for mail.
+"""The entry point for all mail, over HTTP and SMTP.
 
-Every door hands its message here. The order of checks is fixed: the rules of the fields, the idempotency key, the
-account's state, rate, sender domain, warm-up, credits. A key that was used before is answered as it was then, whatever
-the later checks would say today; that is why a refusal first looks for a replay, while a success needs no look-up
-before its transaction.
+Checks run in a fixed order: fields, idempotency key, account state, rate, sender domain, warm-up, credits. A key that
+was used before gets its stored response, whatever the later checks would say now. Therefore an error first looks for a
+replay, while a success needs no look-up before its transaction.
 """
 
 import asyncio
-import dataclasses
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -18,17 +17,17 @@ from postroad.model import caller, identifiers, mail
 from postroad.protocol import address
 from postroad.services import context, templates
 from postroad.services.acceptance import compose, rate_limit, transaction, validation
-from postroad.services.domains import warmup_status
+from postroad.services.domains import registry
 from postroad.storage import accounts, domains, idempotency
 from postroad.storage import templates as stored_templates
 
 T = TypeVar("T")
-# Decoding and encoding this much takes about a millisecond: beyond it, other requests should not wait for it.
+# Decoding and encoding this much takes about a millisecond; more should not delay other requests.
 INLINE_CHARACTERS = 256 * 1024
 
 
 class SubmissionInfo(msgspec.Struct, frozen=True):
-    """What a door knows of a send beside its content. `key` is None only where a door has no key."""
+    """What is known of a submission besides its content. `key` is None where the interface has no idempotency key."""
 
     request_id: str
     source: mail.Source
@@ -36,51 +35,50 @@ class SubmissionInfo(msgspec.Struct, frozen=True):
 
 
 class Draft(Protocol):
-    """A message that keeps the rules of its door, before anything is asked about its account."""
+    """A message that passed the validation of its interface, before the account is checked."""
 
     @property
     def sender(self) -> address.Mailbox:
-        """Whose domain decides whether the account may send it."""
+        """The address whose domain decides whether the account may send the message."""
 
     @property
     def recipient_count(self) -> int:
-        """How many unique recipients it has."""
+        """The number of unique recipients."""
 
     async def compose(self, ctx: context.Context, identity: compose.MessageIdentity) -> transaction.Submission:
-        """Everything that will be stored of it."""
+        """Everything that is stored of the message."""
 
 
 async def submit(
     ctx: context.Context, who: caller.Caller, request: mail.SendRequest, info: SubmissionInfo
 ) -> transaction.Accepted:
-    """Accept a message by its fields: when this returns, it is on disk.
+    """Accept a message given by its fields. When this returns, it is on disk.
 
-    Raises a PostroadError, and then nothing is stored.
+    Raises a PostroadError if nothing was stored.
     """
     large = _characters(request) > INLINE_CHARACTERS
-
-    async def make() -> tuple[Draft, SubmissionInfo]:
-        return FieldsDraft(await run(lambda: validation.check(request), threaded=large), is_large=large), info
-
-    return await submit_draft(ctx, who, make, source=info.source)
+    with count_refusals(ctx, info.source):
+        draft = FieldsDraft(await run(lambda: validation.check(request), threaded=large), is_large=large)
+        return await submit_draft(ctx, who, draft, info)
 
 
-async def submit_draft(
-    ctx: context.Context,
-    who: caller.Caller,
-    make: Callable[[], Awaitable[tuple[Draft, SubmissionInfo]]],
-    *,
-    source: mail.Source,
-) -> transaction.Accepted:
-    """Accept what a door makes of its bytes by its own rules; a refusal is counted by its code, whoever gave it."""
+@contextlib.contextmanager
+def count_refusals(ctx: context.Context, source: mail.Source) -> Iterator[None]:
+    """Count every error of the block by its code."""
     try:
-        draft, info = await make()
-        accepted = await _submit(ctx, who, draft, info)
+        yield
     except errors.PostroadError as refusal:
         ctx.metrics.refused.add(source.value, refusal.code)
         raise
+
+
+async def submit_draft(
+    ctx: context.Context, who: caller.Caller, draft: Draft, info: SubmissionInfo
+) -> transaction.Accepted:
+    """Accept a validated draft; called within `count_refusals`."""
+    accepted = await _submit(ctx, who, draft, info)
     counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
-    counter.add(source.value)
+    counter.add(info.source.value)
     return accepted
 
 
@@ -88,7 +86,7 @@ async def _submit(ctx: context.Context, who: caller.Caller, draft: Draft, info: 
     with _InFlight(ctx.in_flight, info.key):
         try:
             ctx.rate_limiter.take(sending_identity(who), now=ctx.clock())
-            domain = await own_domain(ctx, who.account_id, draft.sender.domain)
+            domain = await registry.sending_domain(ctx, who.account_id, draft.sender.domain)
             ctx.queue_limit.check()
             submission = await draft.compose(ctx, _identity(ctx, who, info, draft, domain))
         except errors.PostroadError as refusal:
@@ -99,7 +97,7 @@ async def _submit(ctx: context.Context, who: caller.Caller, draft: Draft, info: 
 
 
 async def _accept(ctx: context.Context, submission: transaction.Submission) -> transaction.Accepted:
-    """The transaction; what it says of the rate, this process remembers."""
+    """Run the transaction, and update this process's rate bucket from its result."""
     try:
         accepted = await ctx.accept_commits.submit(submission, size=submission.message.size)
     except rate_limit.Exceeded as refusal:
@@ -111,7 +109,7 @@ async def _accept(ctx: context.Context, submission: transaction.Submission) -> t
 
 
 class FieldsDraft(msgspec.Struct, frozen=True):
-    """A message that is given by its fields: Postroad writes its MIME."""
+    """A message given by its fields: Postroad composes its MIME."""
 
     checked: validation.CheckedSend
     is_large: bool
@@ -127,7 +125,7 @@ class FieldsDraft(msgspec.Struct, frozen=True):
         return len(self.checked.recipients)
 
     async def compose(self, ctx: context.Context, identity: compose.MessageIdentity) -> transaction.Submission:
-        """Fill in the template, if there is one, and write the message."""
+        """Render the template, if there is one, and compose the message."""
         checked = self.checked
         content = await _content(ctx, identity.account_id, checked)
         # A template may repeat a value: a small request can become a large message.
@@ -136,7 +134,7 @@ class FieldsDraft(msgspec.Struct, frozen=True):
 
 
 def sending_identity(who: caller.Caller) -> str:
-    """What the caller's idempotency keys and rate belong to; an account without credentials is its own scope."""
+    """What the caller's idempotency keys and rate belong to: the credential, or the account if it has none."""
     return who.credential_id or who.account_id
 
 
@@ -146,12 +144,12 @@ def _characters(request: mail.SendRequest) -> int:
 
 
 async def run(work: Callable[[], T], *, threaded: bool) -> T:
-    """Work that may take long is done in a thread, so that nobody else waits for it."""
+    """Run long work in a thread, so that other requests do not wait for it."""
     return await asyncio.to_thread(work) if threaded else work()
 
 
 class _InFlight:
-    """One request with a key at a time in this process; the accounts' locks keep hosts apart."""
+    """One request per key at a time in this process; account locks separate hosts."""
 
     __slots__ = ("_keys", "_pair")
 
@@ -170,35 +168,14 @@ class _InFlight:
             self._keys.discard(self._pair)
 
 
-async def own_domain(ctx: context.Context, account_id: str, name: str) -> domains.Domain:
-    """The domain, if the account may send from it; Forbidden if it may not."""
-    known = await ctx.access_cache.refresh(ctx.clock())
-    fact = ("domain", account_id, name)
-    domain: domains.Domain | None = known.get(fact)
-    if domain is None:
-        async with ctx.store.reading() as tx:
-            domain = await domains.by_name(tx, account_id, name)
-            owner = await domains.verified_owner(tx, name)
-            is_free = domain is not None and await warmup_status.is_free(ctx, tx, domain)
-        if domain is None:
-            raise errors.Forbidden(f"from: {name} is not a domain of this account; register it first")
-        if owner not in (None, account_id):
-            raise errors.Forbidden(f"from: the domain {name} belongs to another account, which has proven it")
-        # Once through its warm-up a domain is as good as warm, and its mail need not ask again.
-        known[fact] = domain = dataclasses.replace(domain, warm=int(is_free))
-    if domain.verified_at is None and ctx.settings.domains.require_verified:
-        raise errors.Forbidden(f"from: the domain {name} is not verified yet")
-    return domain
-
-
 async def _content(ctx: context.Context, account_id: str, checked: validation.CheckedSend) -> compose.Content:
-    """Subject and bodies, from the request or from its template."""
+    """Subject and bodies, from the request or its template."""
     if checked.template is None:
         return compose.Content(checked.subject or "", checked.text, checked.html)
     async with ctx.store.reading() as tx:
         template = await stored_templates.by_alias(tx, account_id, checked.template)
     if template is None:
-        raise errors.InvalidRequest(f"template: {checked.template!r} is not a template of this account")
+        raise errors.InvalidRequest(f"template: {checked.template!r} does not exist in this account")
     rendered = templates.render(template, checked.variables, subject=checked.subject)
     return compose.Content(rendered.subject, rendered.text, rendered.html)
 
@@ -207,7 +184,7 @@ def _identity(
     ctx: context.Context, who: caller.Caller, info: SubmissionInfo, draft: Draft, domain: domains.Domain
 ) -> compose.MessageIdentity:
     now = ctx.clock()
-    # One microsecond apart: recipient ids sort in the order in which the recipients were written.
+    # One microsecond apart: recipient ids sort in the order of the request.
     recipient_ids = tuple(ctx.new_id(identifiers.RECIPIENT, now=now + index) for index in range(draft.recipient_count))
     return compose.MessageIdentity(
         message_id=ctx.new_id(identifiers.MESSAGE, now=now),
@@ -226,7 +203,7 @@ def _identity(
 async def _replay_or_refuse(
     ctx: context.Context, who: caller.Caller, key: transaction.Key | None, refusal: errors.PostroadError
 ) -> transaction.Accepted:
-    """The answer of an earlier request with this key; else the refusal that comes first in the order of checks."""
+    """The response of an earlier request with this key, or the error that comes first in the order of checks."""
     async with ctx.store.reading() as tx:
         if key is not None:
             used = (await idempotency.find(tx, [key.pair], now=ctx.clock())).get(key.pair)

@@ -1,8 +1,8 @@
-"""The way in for finished messages: the same checks in the same order as for any other (submit.py).
+"""The entry point for MIME messages: the same checks in the same order as in submit.py.
 
-What is theirs is the envelope sender, which has to be of a domain of the account too, and the idempotency key, which
-stands in the message. Two messages are the same if a client that renders one mail twice could have made both, and
-their recipients are the same.
+In addition, the envelope sender must be of a domain of the account, and the idempotency key is a field of the message.
+Two messages are the same if their recipients are the same and a client that renders one message twice could have
+produced both.
 """
 
 import asyncio
@@ -17,16 +17,17 @@ from postroad.protocol import address
 from postroad.protocol.mime import message_parser
 from postroad.services import context
 from postroad.services.acceptance import compose, mime_compose, mime_templates, mime_validation, submit, transaction
+from postroad.services.domains import registry
 
-# Addresses in other scripts, and words to be encoded, take up to fifty microseconds each: so many octets hold enough of
-# them for some milliseconds.
+# Addresses in other scripts and encoded words take up to fifty microseconds each: this many octets hold enough of them
+# for some milliseconds.
 INLINE_UTF8_HEADER_OCTETS: Final = 1024
-# In ASCII, encoded words are what takes longest to read: two milliseconds for so many octets.
+# In ASCII, encoded words are slowest to decode: two milliseconds for this many octets.
 INLINE_HEADER_OCTETS: Final = 16 * 1024
 
 
 class MimeDraft(msgspec.Struct, frozen=True):
-    """A finished message; `fields` is what becomes of one that asks for a template."""
+    """A MIME message. `fields` is the send request that it becomes if it requests a template."""
 
     checked: mime_validation.CheckedMime
     fields: submit.FieldsDraft | None
@@ -34,16 +35,16 @@ class MimeDraft(msgspec.Struct, frozen=True):
 
     @property
     def sender(self) -> address.Mailbox:
-        """The field From."""
+        """The address in From."""
         return self.checked.sender
 
     @property
     def recipient_count(self) -> int:
-        """Those of the envelope."""
+        """The number of envelope recipients."""
         return len(self.checked.recipients)
 
     async def compose(self, ctx: context.Context, identity: compose.MessageIdentity) -> transaction.Submission:
-        """The message as it goes on, or filled in from its template."""
+        """The message as it is sent, or rendered from its template."""
         domain = self.checked.envelope_domain
         if domain not in (None, self.sender.domain):
             await self._check_envelope_domain(ctx, identity.account_id, domain)
@@ -55,10 +56,10 @@ class MimeDraft(msgspec.Struct, frozen=True):
 
     async def _check_envelope_domain(self, ctx: context.Context, account_id: str, domain: str) -> None:
         try:
-            await submit.own_domain(ctx, account_id, domain)
+            await registry.sending_domain(ctx, account_id, domain)
         except errors.Forbidden:
             raise errors.Forbidden(
-                f"MAIL FROM: this account may not send from {domain}; set the envelope sender to an address of "
+                f"MAIL FROM: this account cannot send from {domain}; set the envelope sender to an address at "
                 f"{self.sender.domain}"
             ) from None
 
@@ -66,24 +67,22 @@ class MimeDraft(msgspec.Struct, frozen=True):
 async def submit_mime(
     ctx: context.Context, who: caller.Caller, raw: mail.RawMessage, *, request_id: str
 ) -> transaction.Accepted:
-    """Accept a finished message: when this returns, it is on disk.
+    """Accept a MIME message. When this returns, it is on disk.
 
-    Raises a PostroadError, and then nothing is stored.
+    Raises a PostroadError if nothing was stored.
     """
     scope = submit.sending_identity(who)
-
-    async def make() -> tuple[submit.Draft, submit.SubmissionInfo]:
+    with submit.count_refusals(ctx, mail.Source.SMTP):
         if _is_slow(raw.content):
             draft, key = await asyncio.to_thread(_draft, raw, credential_id=scope, is_slow=True)
         else:
             draft, key = _draft(raw, credential_id=scope, is_slow=False)
-        return draft, submit.SubmissionInfo(request_id=request_id, source=mail.Source.SMTP, key=key)
-
-    return await submit.submit_draft(ctx, who, make, source=mail.Source.SMTP)
+        info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.SMTP, key=key)
+        return await submit.submit_draft(ctx, who, draft, info)
 
 
 def _is_slow(content: bytes) -> bool:
-    """Whether others should not wait for it: it is large, or its header may be full of what has to be converted."""
+    """Whether the message is processed in a thread: it is large, or its header may need much decoding."""
     if len(content) > submit.INLINE_CHARACTERS:
         return True
     head = content[: content.find(b"\r\n\r\n")]

@@ -1,9 +1,9 @@
 """The accepting transaction: key, message, recipients, queue and credits are stored together or not at all.
 
-Works on a batch (see storage/group_commit.py). The accounts are locked first. An idempotency key belongs to a
-credential and so to one account: whoever holds the account's lock sees every key that was used before and knows that
-no other host adds one now. The same lock makes rates and warm-up exact. Then each submission is judged in order,
-against what its forerunners in the batch left over, and all that was accepted is written with one statement a table.
+It works on a batch (storage/group_commit.py). The accounts are locked first. An idempotency key belongs to a credential
+and so to one account: the holder of the account's lock sees every key used before, and no other host can add one. The
+same lock makes rates and warm-up exact. Each submission is then decided in order, against what the earlier ones of the
+batch left, and everything accepted is written with one statement per table.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ KEY_MICROSECONDS = limits.IDEMPOTENCY_KEY_SECONDS * 1_000_000
 
 
 class Key(msgspec.Struct, frozen=True, array_like=True):
-    """An idempotency key within its credential, and the hash of the body it came with."""
+    """An idempotency key of a credential, and the hash of its body."""
 
     credential_id: str
     text: str
@@ -36,41 +36,41 @@ class Key(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Submission(msgspec.Struct, frozen=True, array_like=True):
-    """A message that has passed every check but those that need the account's lock."""
+    """A message that has passed every check except those under the account's lock."""
 
     message: messages.NewMessage
     recipients: Sequence[recipients.NewRecipient]
     ledger_id: str
     key: Key | None
-    # The name of the sender's domain, unless it need not warm up.
+    # The name of the sender domain, if it is in warm-up.
     warmup_domain: str | None = None
 
     @property
     def credential_id(self) -> str:
-        """Whose rate it counts towards."""
+        """The credential whose rate it counts towards."""
         return self.message.credential_id
 
     @property
     def warmup_key(self) -> warmups.Key | None:
-        """Whose warm-up it counts towards."""
+        """The domain whose warm-up it counts towards."""
         return None if self.warmup_domain is None else (self.message.account_id, self.warmup_domain)
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The stored answer; `replayed` when an earlier request had made it."""
+    """The stored response; `replayed` when an earlier request created it."""
 
     message_id: str
     request_id: str
     response: bytes
     replayed: bool
-    # When the credential's bucket is full again, by this host's clock; None when nobody looked. No part of the answer.
+    # When the credential's bucket is full again, by this host's clock; None if unknown. Not part of the response.
     full_at: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """How much may be accepted: requests of a credential, and recipients of a young domain by day."""
+    """Limits: requests per credential, and recipients per day of a domain in warm-up."""
 
     rate: throttle.RateLimit
     warmup_caps: Sequence[int]
@@ -78,13 +78,13 @@ class Policies:
 
 @dataclass(slots=True)
 class BatchState:
-    """What the store knows about a batch, under the locks of its accounts; judging writes on in them."""
+    """The stored state for a batch, under the locks of its accounts; `decide` updates it."""
 
     accounts: Mapping[str, accounts.Account]
     keys: Mapping[idempotency.Pair, idempotency.StoredKey]
     buckets: dict[str, throttle.SharedBucket]
     warmups: dict[warmups.Key, warmup.State]
-    # Credits, less those of the batch; and the batch's own keys.
+    # Credits left after the batch so far, and the batch's own keys.
     credits_left: dict[str, int] = field(init=False)
     claimed: set[idempotency.Pair] = field(default_factory=set)
 
@@ -98,7 +98,7 @@ Decision = idempotency.StoredKey | errors.PostroadError | None
 async def accept(
     tx: store.Transaction, submissions: Sequence[Submission], *, policies: Policies
 ) -> Sequence[Accepted | errors.PostroadError]:
-    """Store a batch; each submission gets its answer or its refusal."""
+    """Store a batch; each submission gets its response or its error."""
     now = max(submission.message.created_at for submission in submissions)
     locked = await accounts.lock(tx, [submission.message.account_id for submission in submissions])
     used = await idempotency.find(tx, [s.key.pair for s in submissions if s.key], now=now)
@@ -119,7 +119,7 @@ async def accept(
 
 
 def decide(submissions: Sequence[Submission], batch: BatchState, *, policies: Policies) -> list[Decision]:
-    """For each submission: the key it replays, why it is refused, or None when it is accepted."""
+    """For each submission: the key it replays, the error, or None when it is accepted."""
     decisions: list[Decision] = []
     for submission in submissions:
         decision = (
@@ -148,14 +148,14 @@ def _check_key(key: Key | None, batch: BatchState) -> Decision:
 
 def _check_account(account: accounts.Account | None) -> Decision:
     if account is None:
-        return errors.Unauthorized("the account of this credential does not exist any more")
+        return errors.Unauthorized("the account of this credential no longer exists")
     if account.status == accounts.SUSPENDED:
         return suspended(account.suspended_reason)
     return None
 
 
 def _check_rate(submission: Submission, batch: BatchState, policy: throttle.RateLimit) -> Decision:
-    """What is taken here stays taken, even if a later check refuses: it is requests that are counted."""
+    """Take from the rate bucket. It stays taken even if a later check fails: the rate limits requests."""
     bucket = batch.buckets.get(submission.credential_id, throttle.SharedBucket())
     decision, after = throttle.take_shared(policy, bucket, now=submission.message.created_at)
     batch.buckets[submission.credential_id] = after
@@ -177,50 +177,50 @@ def _check_credits(submission: Submission, batch: BatchState) -> Decision:
     needed, left = submission.message.recipient_count, batch.credits_left[submission.message.account_id]
     if left < needed:
         return errors.InsufficientCredits(
-            f"the message needs {needed} credits, one for each unique recipient, and {left} are available"
+            f"the message needs {needed} credits, one for each unique recipient, but only {left} are available"
         )
     return None
 
 
 def _count(submission: Submission, batch: BatchState, caps: Sequence[int]) -> None:
-    """What an accepted submission leaves for those after it."""
+    """Subtract an accepted submission from what is left for the next ones."""
     message, key = submission.message, submission.warmup_key
     batch.credits_left[message.account_id] -= message.recipient_count
     if submission.key:
         batch.claimed.add(submission.key.pair)
     if key:
         state = warmup.at(batch.warmups.get(key), now=message.created_at, caps=caps)
-        # A domain that is free stays so: its last day with a cap is all that needs to be known.
+        # A domain past its warm-up stays past it: only its last day with a cap is stored.
         if warmup.cap(state, caps) is not None:
             batch.warmups[key] = warmup.use(state, message.recipient_count)
 
 
 def _over_cap(domain: str, view: warmup.View, message: messages.NewMessage) -> errors.WarmupLimited:
     msg = (
-        f"from: {domain} is new and warms up: {view.used} of today's {view.cap} recipients are used, "
-        f"and the message has {message.recipient_count}; from 00:00 UTC on "
-        f"{'there is no limit' if view.tomorrow is None else f'it may send to {view.tomorrow}'}; "
-        "an operator can mark the domain as warm"
+        f"from: {domain} is new and warms up: {view.used} of today's {view.cap} recipients are used, and this message "
+        f"has {message.recipient_count}; from 00:00 UTC "
+        f"{'there is no limit' if view.tomorrow is None else f'the limit is {view.tomorrow}'}; the operator can "
+        "mark the domain as warm"
     )
     seconds = math.ceil((view.next_at - message.created_at) / times.SECOND)
     return errors.WarmupLimited(msg, retry_after=max(1, seconds))
 
 
 def in_progress() -> errors.IdempotencyInProgress:
-    """The refusal of a key whose first request is still running."""
-    return errors.IdempotencyInProgress("Idempotency-Key: the first request with this key is still running; try again")
+    """The error for a key whose first request is still running."""
+    return errors.IdempotencyInProgress("Idempotency-Key: the first request with this key is still running; retry")
 
 
 def different_body() -> errors.IdempotencyConflict:
-    """The refusal of a key that was used with another body."""
+    """The error for a key that was used with another body."""
     return errors.IdempotencyConflict(
         "Idempotency-Key: this key was used with a different body in the last 24 hours; use a new key"
     )
 
 
 def suspended(reason: str | None) -> errors.AccountSuspended:
-    """The refusal of a suspended account."""
-    return errors.AccountSuspended(f"the account is suspended: {reason or 'ask the operator'}")
+    """The error for a suspended account."""
+    return errors.AccountSuspended(f"the account is suspended: {reason or 'contact the operator'}")
 
 
 async def _write_rates(
@@ -230,7 +230,7 @@ async def _write_rates(
     before: Mapping[str, throttle.SharedBucket],
     after: Mapping[str, throttle.SharedBucket],
 ) -> None:
-    """Only those that changed: a refusal takes nothing."""
+    """Write the buckets that changed: a refused request takes nothing."""
     owners = {submission.credential_id: submission.message.account_id for submission in submissions}
     changed = {
         scope: bucket
@@ -271,7 +271,7 @@ def _reservation(submission: Submission) -> ledger.Entry:
 
 
 def _count_increments(accepted: Sequence[messages.NewMessage]) -> list[hourly_counts.CountIncrement]:
-    """What charts count. A batch is of few accounts and of an hour, mostly."""
+    """The increments of the hourly counts. A batch mostly has few accounts and one hour."""
     recipient_counts: dict[tuple[str, int], list[int]] = {}
     for message in accepted:
         key = message.account_id, hourly_counts.hour_of(message.created_at)
@@ -298,7 +298,7 @@ async def _replay(
 
 
 async def replay(tx: store.Transaction, account_id: str, stored: idempotency.StoredKey) -> Accepted:
-    """The answer that an earlier request with the same key and body got."""
+    """The response that an earlier request with the same key and body got."""
     found = await messages.response(tx, account_id, stored.message_id)
     if found is None:
         msg = f"idempotency key without its message {stored.message_id}"

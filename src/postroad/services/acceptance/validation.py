@@ -1,7 +1,7 @@
-"""The rules of a send, the same for every door (docs/api.md, "Send").
+"""Validation of a send request, the same for every interface (docs/api.md, "Send").
 
-`check` turns a request into values that the composer can trust, or raises InvalidRequest with the name of the field
-and what to do. It needs no store and no clock: what depends on the account (domain, template, credits) is judged
+`check` turns a request into values that the composer can trust, or raises InvalidRequest with the name of the field and
+what to do. It needs no database and no clock: rules that depend on the account (domain, template, credits) are checked
 later, in submit.py.
 """
 
@@ -17,7 +17,7 @@ from postroad.protocol import address
 from postroad.protocol.mime import builder, header_text
 from postroad.services.acceptance import attachment_validation
 
-# Beyond this, a list is a mistake whatever its members are; duplicates within it are fine.
+# A longer list is a mistake whatever its members are; duplicates within the limit are allowed.
 MAX_ADDRESSES: Final = 4 * limits.UNIQUE_RECIPIENTS
 RESERVED_HEADERS: Final = frozenset(
     "from sender to cc bcc subject reply-to date message-id return-path received mime-version dkim-signature "
@@ -29,7 +29,7 @@ SUBJECT_RULE: Final = f"1 to {limits.SUBJECT_CHARACTERS} characters on one line"
 
 
 class CheckedSend(msgspec.Struct, frozen=True):
-    """A send whose every field keeps the rules. `recipients` holds each unique address once, in the order written."""
+    """A validated send request. `recipients` has each unique address once, in the order given."""
 
     sender: address.Mailbox
     to: tuple[address.Mailbox, ...]
@@ -48,10 +48,10 @@ class CheckedSend(msgspec.Struct, frozen=True):
 
 
 def check(request: mail.SendRequest) -> CheckedSend:
-    """The request as trusted values; the first rule it breaks is raised."""
+    """The request as trusted values; raises for the first rule that it breaks."""
     to, cc, bcc = _mailboxes("to", request.to), _mailboxes("cc", request.cc), _mailboxes("bcc", request.bcc)
     if not to:
-        raise errors.InvalidRequest("to: at least one address is needed")
+        raise errors.InvalidRequest("to: at least one address is required")
     _check_content(request)
     if request.subject is not None:
         check_subject(request.subject)
@@ -76,26 +76,28 @@ def check(request: mail.SendRequest) -> CheckedSend:
 
 
 def check_subject(subject: str) -> None:
-    """A subject as it will be sent, after a template has been filled in."""
+    """Validate a subject as it is sent, after rendering a template."""
     if not 1 <= len(subject) <= limits.SUBJECT_CHARACTERS:
         raise errors.InvalidRequest(f"subject: has {len(subject)} characters; {SUBJECT_RULE}")
     _check_line("subject", subject)
 
 
 def check_alias(field: str, alias: str) -> str:
-    """The alias of a template, as a caller gave it."""
+    """Validate the alias of a template."""
     if not is_alias(alias):
-        raise errors.InvalidRequest(f"{field}: 1 to 64 of the characters a-z, 0-9, '_' and '-'")
+        raise errors.InvalidRequest(f"{field}: must be 1 to 64 of the characters a-z, 0-9, '_' and '-'")
     return alias
 
 
 def check_tags(field: str, tags: tuple[str, ...]) -> tuple[str, ...]:
-    """The tags, each once."""
+    """The tags without duplicates."""
     if len(tags) > limits.TAGS:
-        raise errors.InvalidRequest(f"{field}: {len(tags)} tags; at most {limits.TAGS}")
+        raise errors.InvalidRequest(f"{field}: {len(tags)} tags; at most {limits.TAGS} are allowed")
     for index, tag in enumerate(tags):
         if not 1 <= len(tag) <= limits.TAG_CHARACTERS:
-            raise errors.InvalidRequest(f"{field}[{index}]: a tag is 1 to {limits.TAG_CHARACTERS} printable characters")
+            raise errors.InvalidRequest(
+                f"{field}[{index}]: a tag must have 1 to {limits.TAG_CHARACTERS} printable characters"
+            )
         try:
             header_text.check_label(tag)
         except header_text.HeaderError as problem:
@@ -104,12 +106,12 @@ def check_tags(field: str, tags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_alias(text: str) -> bool:
-    """Whether a template could be called so."""
+    """Whether a text is a valid template alias."""
     return _ALIAS.fullmatch(text) is not None
 
 
 def _check_line(field: str, text: str) -> None:
-    """A text that goes into a header."""
+    """Validate a text that goes into a header."""
     try:
         header_text.check_value(text)
     except header_text.HeaderError as problem:
@@ -124,7 +126,7 @@ def _mailbox(field: str, text: str) -> address.Mailbox:
 
 
 def _mailboxes(field: str, texts: tuple[str, ...]) -> tuple[address.Mailbox, ...]:
-    # A list is judged before its members: fifty thousand bad addresses are one mistake.
+    # The length is checked before the members: fifty thousand bad addresses are one mistake.
     if len(texts) > MAX_ADDRESSES:
         raise errors.InvalidRequest(f"{field}: {len(texts)} addresses; {_RECIPIENT_RULE}")
     if len(texts) == 1:
@@ -150,11 +152,13 @@ def _check_content(request: mail.SendRequest) -> None:
     if request.template is not None:
         check_alias("template", request.template)
     if request.template is not None and (request.text or request.html):
-        raise errors.InvalidRequest("template: must not be combined with text or html; leave those out")
+        raise errors.InvalidRequest("template: cannot be combined with text or html; leave those out")
     if request.variables is not None and request.template is None:
         raise errors.InvalidRequest("variables: only allowed with template")
     if request.variables is not None and len(request.variables) > limits.VARIABLES:
-        raise errors.InvalidRequest(f"variables: {len(request.variables)} values; at most {limits.VARIABLES}")
+        raise errors.InvalidRequest(
+            f"variables: {len(request.variables)} values; at most {limits.VARIABLES} are allowed"
+        )
     if not (request.text or request.html or request.attachments or request.template is not None):
         raise errors.InvalidRequest("text: give at least one of text, html, attachments, template")
 
@@ -167,7 +171,7 @@ def _body(field: str, text: str | None) -> str | None:
 
 def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     if len(headers) > limits.CUSTOM_HEADERS:
-        raise errors.InvalidRequest(f"headers: {len(headers)} headers; at most {limits.CUSTOM_HEADERS}")
+        raise errors.InvalidRequest(f"headers: {len(headers)} headers; at most {limits.CUSTOM_HEADERS} are allowed")
     for name, value in headers.items():
         try:
             _check_header(name, value)
@@ -180,7 +184,7 @@ def _check_header(name: str, value: str) -> None:
     header_text.check_name(name)
     header_text.check_value(value)
     if name.lower() in RESERVED_HEADERS or name.lower().startswith(RESERVED_HEADER_PREFIXES):
-        raise header_text.HeaderError("this name is reserved; Postroad writes such headers itself")
+        raise header_text.HeaderError("this name is reserved; Postroad sets this header itself")
     if len(name) + 2 + len(value.encode()) > limits.HEADER_LINE_OCTETS:
         raise header_text.HeaderError(f"longer than {limits.HEADER_LINE_OCTETS} octets with its name")
     builder.check_custom_header(name, value)

@@ -1,6 +1,7 @@
-"""Credits: given by the operator, listed in the ledger.
+"""Credits: added by the operator, listed in the ledger.
 
-Reserving, settling and returning credits belong to the mail that they pay for: see `accepting.py` for the first.
+Reserving, settling and refunding credits belong to the mail that they pay for: see `acceptance/transaction.py` and
+`results/outcomes.py`.
 """
 
 import dataclasses
@@ -14,12 +15,12 @@ from postroad.storage import accounts as stored_accounts
 from postroad.storage import ledger as stored_ledger
 
 NOTE_CHARACTERS: Final = 200
-# JSON numbers are exact up to 2^53 everywhere; no balance may leave that range.
+# JSON numbers are exact up to 2^53; no balance may leave that range.
 MAX_CREDITS: Final = 2**53 - 1
 
 
 async def add(ctx: context.Context, account_id: str, amount: int, note: str | None) -> stored_accounts.Account:
-    """Give credits to an account; balance and ledger change together."""
+    """Add credits to an account; balance and ledger change together."""
     if note is not None:
         labels.check("note", note, limit=NOTE_CHARACTERS)
     if not identifiers.is_identifier(account_id, identifiers.ACCOUNT):
@@ -30,7 +31,7 @@ async def add(ctx: context.Context, account_id: str, amount: int, note: str | No
         if account is None:
             raise accounts.not_found()
         if not 1 <= amount <= MAX_CREDITS - account.available - account.reserved:
-            raise errors.InvalidRequest(f"amount: at least 1, and the balance at most {MAX_CREDITS}")
+            raise errors.InvalidRequest(f"amount: must be at least 1, and the balance at most {MAX_CREDITS}")
         entry_id = ctx.new_id(identifiers.LEDGER, now=now)
         entry = stored_ledger.Entry(entry_id, account_id, stored_ledger.Kind.GRANT, amount, 0, None, note, now)
         await stored_ledger.record(tx, [entry])
@@ -39,7 +40,7 @@ async def add(ctx: context.Context, account_id: str, amount: int, note: str | No
 
 
 async def ledger(ctx: context.Context, account_id: str, before: str | None, limit: int) -> list[stored_ledger.Entry]:
-    """An account's entries, newest first, before one of them; the newest ones come before None."""
+    """A page of ledger entries, newest first, older than `before`; None for the newest."""
     place = cursors.end(identifiers.LEDGER)
     if before is not None:
         place = cursors.check("before", before, identifiers.LEDGER)

@@ -1,7 +1,7 @@
 """The ledger as a CSV file (RFC 4180), oldest first, with the balances after each entry.
 
-A balance is the sum of the entries up to there, so the file agrees with itself, whatever is written meanwhile; the
-ledger has been whole since the account was made.
+A balance is the sum of the entries up to that row, so the file is consistent whatever is written meanwhile; the ledger
+is complete since the account's creation.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -22,12 +22,12 @@ COLUMNS: Final = (
     "note",
     "id",
 )
-# For one look at the store.
+# Rows per query.
 PAGE_ROWS: Final = 1_000
 
 
 async def export(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes, None]:
-    """The whole ledger as a file, in parts; nothing of it is held longer than it takes to write one."""
+    """The whole ledger, streamed."""
     balances = _Balances()
     rows: list[Sequence[str | int]] = [COLUMNS]
     after = ""
@@ -43,7 +43,7 @@ async def export(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes,
 
 
 class _Balances:
-    """What the entries up to one sum to."""
+    """Running sums of the entries."""
 
     def __init__(self) -> None:
         self._available = self._reserved = 0

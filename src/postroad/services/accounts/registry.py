@@ -1,7 +1,7 @@
-"""Accounts: made, found, suspended and resumed. A suspended account reads, but does not send.
+"""Accounts: create, find, suspend and resume. A suspended account can read, but not send.
 
-Whoever may send again after the bounce guard's suspension begins with a clean slate: what was counted before is
-forgotten, so that the next bounce does not suspend the account once more. After an operator's, nothing is forgotten.
+An account that resumes after a suspension by the bounce guard starts with a clean slate: earlier counts are dropped, so
+that the next bounce does not suspend it again. After an operator's suspension the counts stay.
 """
 
 import dataclasses
@@ -13,17 +13,17 @@ from postroad.services import audit_log, context
 from postroad.services.results import bounce_guard as account_guard
 from postroad.storage import access_version, accounts, bounce_guard_days, store
 
-# A sentence for the account's people; it is part of the refusal that a sender sees.
+# A sentence for users; it is part of the error that a sender sees.
 REASON_CHARACTERS = 200
-# For one sweep; each is a transaction. The others go with the next one.
+# Per sweep, each in its own transaction. The rest follows with the next sweep.
 MAX_RESUMED = 1_000
-# `off` where there is no bounce guard, and nothing is counted.
+# `off`: no bounce guard, and nothing is counted.
 State = Literal["ok", "warned", "suspended", "off"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sending:
-    """What the bounce guard has counted in the last days, its thresholds, and how the account stands."""
+    """The bounce guard's counts of the last days, its thresholds, and the account's state."""
 
     state: State
     days: int
@@ -32,7 +32,7 @@ class Sending:
     bounce_percent: float
     complaints: int
     complaint_percent: float
-    least_recipients: int
+    min_recipients: int
     warn_percent: float
     suspend_percent: float
     complaint_warn_percent: float
@@ -40,7 +40,7 @@ class Sending:
 
 
 async def create(ctx: context.Context, name: str) -> accounts.Account:
-    """A new account, active and without credits."""
+    """Create an account, active and without credits."""
     labels.check("name", name)
     now = ctx.clock()
     account_id = ctx.new_id(identifiers.ACCOUNT, now=now)
@@ -62,19 +62,19 @@ async def find(ctx: context.Context, account_id: str) -> accounts.Account:
 
 
 async def by_name(ctx: context.Context, name: str, *, limit: int) -> list[accounts.Account]:
-    """The accounts that people call so; names need not be unique."""
+    """The accounts with this name; names need not be unique."""
     async with ctx.store.scanning() as tx:
         return await accounts.by_name(tx, name, limit=limit)
 
 
 async def page(ctx: context.Context, after: str, limit: int) -> list[accounts.Account]:
-    """Accounts in order of their making, after an id; the first ones come after an empty text."""
+    """A page of accounts, oldest first, after an id; the first page is after an empty text."""
     async with ctx.store.scanning() as tx:
         return await accounts.page(tx, after=after, limit=limit)
 
 
 async def suspend(ctx: context.Context, account_id: str, reason: str) -> accounts.Account:
-    """Stop an account from sending, at once and on every host. Suspended again, it takes the new reason."""
+    """Stop an account from sending, at once and on every host. If it is suspended already, the reason is replaced."""
     labels.check("reason", reason, limit=REASON_CHARACTERS)
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
@@ -92,7 +92,7 @@ async def suspend(ctx: context.Context, account_id: str, reason: str) -> account
 
 
 async def resume(ctx: context.Context, account_id: str) -> accounts.Account:
-    """Let an account send again."""
+    """Allow an account to send again."""
     async with ctx.store.transaction() as tx:
         account = await _locked(tx, account_id)
         await _resume(tx, account)
@@ -105,7 +105,7 @@ async def resume(ctx: context.Context, account_id: str) -> accounts.Account:
 
 
 async def cool_down(ctx: context.Context) -> list[str]:
-    """Let accounts send again that the bounce guard suspended long enough ago; an operator's word stays."""
+    """Resume accounts whose suspension by the bounce guard has lasted long enough. Operators' suspensions stay."""
     hours = ctx.settings.bounce_guard.cooldown_hours
     if not hours:
         return []
@@ -118,7 +118,7 @@ async def cool_down(ctx: context.Context) -> list[str]:
 async def _cool(ctx: context.Context, account_id: str, until: int) -> bool:
     async with ctx.store.transaction() as tx:
         account = await _locked(tx, account_id)
-        # Somebody may have been here since: the time is of the last suspension.
+        # It may have been changed since: the time is that of the last suspension.
         is_due = account.suspended_by == accounts.BOUNCE_GUARD and (account.suspended_at or 0) <= until
         if is_due:
             await _resume(tx, account)
@@ -134,7 +134,7 @@ async def _resume(tx: store.Transaction, account: accounts.Account) -> None:
 
 
 async def sending(ctx: context.Context, account: accounts.Account) -> Sending:
-    """How an account stands with the bounce guard."""
+    """The account's state with the bounce guard."""
     settings = ctx.settings.bounce_guard
     after_day = times.day_of(ctx.clock()) - settings.days
     async with ctx.store.reading() as tx:
@@ -148,7 +148,7 @@ async def sending(ctx: context.Context, account: accounts.Account) -> Sending:
         bounce_percent=bounce_guard.percent(counts.bounces, counts.recipients),
         complaints=counts.complaints,
         complaint_percent=bounce_guard.percent(counts.complaints, counts.recipients),
-        least_recipients=settings.recipients,
+        min_recipients=settings.recipients,
         warn_percent=settings.warn_percent,
         suspend_percent=settings.suspend_percent,
         complaint_warn_percent=settings.complaint_warn_percent,
@@ -161,17 +161,17 @@ def _state(account: accounts.Account, counts: bounce_guard.Counts, guard: bounce
         return "suspended"
     if guard is None:
         return "off"
-    # Days that went by can make a share worse; it is the next result that suspends.
+    # A rate can get worse as days pass; only the next result suspends.
     return "ok" if bounce_guard.assess(counts, guard).level is bounce_guard.Level.OK else "warned"
 
 
 def not_found() -> errors.NotFound:
-    """The refusal of an id that is no account's."""
-    return errors.NotFound("there is no such account")
+    """The error for an unknown account id."""
+    return errors.NotFound("the account does not exist")
 
 
 async def _locked(tx: store.Transaction, account_id: str) -> accounts.Account:
-    """An account whose state is about to change."""
+    """An account, locked for a change of its state."""
     if not identifiers.is_identifier(account_id, identifiers.ACCOUNT):
         raise not_found()
     await access_version.bump(tx)

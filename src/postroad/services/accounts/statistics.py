@@ -1,8 +1,8 @@
-"""What an account's mail has come to: series for charts, who refuses it, what waits and why, and the latest failures.
+"""Statistics of an account: series for charts, results by provider, the queue, and the latest failures.
 
-Nothing here walks over mail. Charts are made of hours that were counted with the mail itself
-(storage/hourly_counts.py), the rest is a look into an index each: so it takes as long with a million messages as with
-ten. All times are UTC, and the last bucket of a series is the current one.
+Nothing here scans mail. Charts use hourly counts recorded with the mail itself (storage/hourly_counts.py); the rest are
+index look-ups: the cost does not grow with the number of messages. All times are UTC; the last bucket is the current
+one.
 """
 
 import hashlib
@@ -20,15 +20,15 @@ from postroad.storage import accounts as stored_accounts
 from postroad.storage import attempts, hourly_counts, provider_queues, queue_views, store, webhook_deliveries, webhooks
 
 LATEST_FAILURES: Final = 10
-# Of fewer results a share says little: one refusal of two is no provider that refuses half of all mail.
+# A rate over fewer results means little: one refusal of two does not mean that a provider refuses half of all mail.
 MIN_RESULTS: Final = 20
-# A page shows no more deliveries than these before somebody scrolls.
+# As many as fit on a page without scrolling.
 PULSE_DELIVERIES: Final = 20
 PULSE_BYTES: Final = 8
 
 
 class Period(StrEnum):
-    """How far back a chart goes."""
+    """The period of a chart."""
 
     DAY = "24h"
     WEEK = "7d"
@@ -37,7 +37,7 @@ class Period(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bucketing:
-    """How a period is cut: so many buckets of so many hours."""
+    """How a period is divided: a number of buckets of some hours each."""
 
     buckets: int
     hours: int
@@ -60,7 +60,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The same by bucket; `starts` is when each begins."""
+    """Counts by bucket; `starts` has the start of each."""
 
     starts: list[int]
     messages: list[int]
@@ -73,7 +73,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What became of mail at one mailbox provider."""
+    """Results at one mailbox provider."""
 
     name: str
     delivered: int
@@ -83,7 +83,7 @@ class Provider:
 
     @property
     def refused(self) -> int:
-        """Recipients that it did not take in the end."""
+        """Recipients that it refused finally."""
         return self.bounced + self.failed
 
     @property
@@ -94,7 +94,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A recipient that was refused for good: in the destination's words, and in plain ones."""
+    """A bounced recipient: the server's reply and an explanation."""
 
     message_id: str
     recipient_id: str
@@ -110,7 +110,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """How an account's mail stands. `before` is as much of the period before; `queued` are recipients on their way."""
+    """The state of an account's mail. `before`: the same part of the previous period; `queued`: waiting recipients."""
 
     period: Period
     now: int
@@ -124,13 +124,13 @@ class Overview:
 
 
 async def overview(ctx: context.Context, account_id: str, period: Period) -> Overview:
-    """How an account's mail stands now, and what it has come to in a period."""
+    """The current state of an account's mail, and the results of a period."""
     now, shape = ctx.clock(), SHAPES[period]
     length = shape.buckets * shape.hours
-    # Buckets begin where hours, quarters of a day and days do, and end with the current one.
+    # Buckets are aligned to hours, quarter days and days, and end with the current one.
     until_hour = (hourly_counts.hour_of(now) // shape.hours + 1) * shape.hours
     from_hour = until_hour - length
-    # The current bucket is not over, so that of the period before counts as far as this one is: to the nearest hour.
+    # The current bucket is incomplete, so the previous period is cut at the same point, to the nearest hour.
     until_before = hourly_counts.hour_of(now + times.HOUR // 2) - length
     async with ctx.store.scanning() as tx:
         account = await stored_accounts.by_id(tx, account_id)
@@ -141,7 +141,7 @@ async def overview(ctx: context.Context, account_id: str, period: Period) -> Ove
             tx, account_id, from_hour=from_hour - length, until_hour=until_before, hours=length
         )
         first = await queue_views.first(tx, account_id)
-        told = (
+        statuses = (
             wait_reasons.worst_statuses(await provider_queues.heard_since(tx, now - inspection.ALIVE_MICROSECONDS))
             if first
             else {}
@@ -154,27 +154,26 @@ async def overview(ctx: context.Context, account_id: str, period: Period) -> Ove
         totals=_total(recent),
         before=_total(before),
         providers=_providers(recent),
-        # Each recipient that is not final holds a credit, and no other does: `postroad audit` proves it.
+        # Each recipient that is not final holds a credit, and no other does: `postroad verify` proves it.
         queued=account.reserved,
-        oldest=inspection.account_entry(ctx, first, told, now=now) if first else None,
+        oldest=inspection.account_entry(ctx, first, statuses, now=now) if first else None,
         failures=[_failure(one) for one in refused],
     )
 
 
 async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
-    """A few bytes that change when mail was accepted, a result was recorded, or a receiver was told.
+    """A short value that changes when mail is accepted, a result is recorded, or a webhook is delivered.
 
-    A result that was recorded an hour late shows in the credits. A receiver that is told something older than its
-    newest deliveries does not show.
+    A result recorded an hour late shows in the credits. A webhook delivery older than the newest ones does not show.
     """
     from_hour = hourly_counts.hour_of(ctx.clock()) - 1
     async with ctx.store.reading() as tx:
         account = await stored_accounts.by_id(tx, account_id)
         counts = await hourly_counts.since(tx, account_id, from_hour=from_hour)
-        told = await _newest_deliveries(tx, account_id)
+        deliveries = await _newest_deliveries(tx, account_id)
     credits = (account.available, account.reserved, account.status) if account else ()
-    # The hour is part of it: what leaves the window must not hide what has come.
-    text = repr((from_hour, credits, tuple(counts), [tuple(one) for one in told]))
+    # The hour is included: what leaves the window must not hide what enters it.
+    text = repr((from_hour, credits, tuple(counts), [tuple(one) for one in deliveries]))
     return hashlib.blake2b(text.encode(), digest_size=PULSE_BYTES).digest()
 
 
@@ -199,7 +198,7 @@ def _total(sums: Sequence[hourly_counts.BucketTotal]) -> Totals:
 def _series(sums: Sequence[hourly_counts.BucketTotal], shape: Bucketing, *, from_hour: int) -> Series:
     by_place: list[list[hourly_counts.BucketTotal]] = [[] for _ in range(shape.buckets)]
     for one in sums:
-        by_place[one.place].append(one)
+        by_place[one.bucket].append(one)
     buckets = [_total(found) for found in by_place]
     return Series(
         starts=[(from_hour + place * shape.hours) * times.HOUR for place in range(shape.buckets)],
@@ -213,9 +212,9 @@ def _series(sums: Sequence[hourly_counts.BucketTotal], shape: Bucketing, *, from
 
 
 def _providers(sums: Sequence[hourly_counts.BucketTotal]) -> list[Provider]:
-    """Who refuses the largest share comes first; those with few results follow, who refuses most of them first.
+    """Highest refusal rate first; then those with few results, most refusals first.
 
-    What was decided without a destination is nobody's.
+    Results that no server decided belong to no provider.
     """
     by_name: dict[str, list[hourly_counts.BucketTotal]] = {}
     for one in sums:

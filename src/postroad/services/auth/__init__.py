@@ -1,1 +1,1 @@
-"""Who may come in: authentication, users, passwords, tokens, sessions, credentials, keys."""
+"""Authentication, users, passwords, tokens, sessions, credentials and API keys."""

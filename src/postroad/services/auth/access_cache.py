@@ -1,9 +1,9 @@
-"""What a process remembers about callers and domains, trusted at most half a second after anything changed.
+"""A per-process cache of callers and domains, valid for at most half a second after any change.
 
-The store counts the changes to everything that decides access. That number is read at most twice a second, by one
-request for all; when it has moved, everything remembered is dropped. So a revocation is felt within a second in every
-process, and the hot path asks the store nothing. A look-up that began before the drop writes into the dropped
-dictionary, where nobody reads it.
+The database counts changes to everything that decides access. The counter is read at most twice a second, by one
+request for all; when it has changed, the whole cache is dropped. A revocation therefore takes effect within a second in
+every process, and the hot path does not query the database. A look-up that began before the drop writes into the
+dropped dictionary, where nobody reads it.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from postroad.services.auth import last_used, login_failures
 from postroad.storage import access_version, store
 
 FRESH_MICROSECONDS: Final = 500_000
-# Some 30 MB of callers. Beyond it everything is dropped: each entry comes back with one look-up.
+# About 30 MB of callers. When full, everything is dropped: each entry returns with one look-up.
 MAX_ENTRIES: Final = 50_000
 KEY_BYTES: Final = 32
 
 
 class AccessCache:
-    """The memory of this process; it also knows who failed lately and which credentials were used."""
+    """The cache of this process; it also holds recent login failures and uses of credentials."""
 
     def __init__(self, database: store.Store) -> None:
         self.login_failures = login_failures.LoginFailures()
@@ -36,15 +36,15 @@ class AccessCache:
         self._version_checks: set[asyncio.Task[None]] = set()
 
     def get_fresh(self, cache_key: Hashable, *, now: int) -> Any | None:  # noqa: ANN401 - facts are of many kinds
-        """A fact that may be trusted now without asking; None when it is not known or the time to ask has come."""
+        """A value that can be trusted now without a query; None when unknown or when the version must be read first."""
         return self._entries.get(cache_key) if self._is_fresh(now) else None
 
     def _is_fresh(self, now: int) -> bool:
-        # A clock that was set back must not make old facts young.
+        # A clock that was set back must not make old entries fresh.
         return self._checked_at is not None and 0 <= now - self._checked_at < FRESH_MICROSECONDS
 
     async def refresh(self, now: int) -> dict[Hashable, Any]:
-        """The facts that may be trusted now; put what you looked up since into the same dictionary."""
+        """The entries that can be trusted now. Put what you look up afterwards into the same dictionary."""
         if not self._is_fresh(now):
             await asyncio.shield(self._version_check or self._start_version_check(now))
         if len(self._entries) > MAX_ENTRIES:
@@ -52,16 +52,16 @@ class AccessCache:
         return self._entries
 
     def invalidate(self) -> None:
-        """After a change that this process has committed: the next recall asks, and joins no question asked before."""
+        """After a change committed by this process: the next `refresh` reads the version, and joins no earlier read."""
         self._entries = {}
         self._version = self._checked_at = self._version_check = None
 
     def digest(self, secret: str) -> bytes:
-        """What stands for a secret in memory: worthless outside this process."""
+        """A digest that stands for a secret in memory; useless outside this process."""
         return hashlib.blake2b(secret.encode(errors="surrogatepass"), key=self._key, digest_size=KEY_BYTES).digest()
 
     async def close(self) -> None:
-        """Finish what runs in the background."""
+        """Finish background work."""
         if self._version_checks:
             await asyncio.wait(self._version_checks)
         await self.last_used.close()
@@ -76,7 +76,7 @@ class AccessCache:
     def _end_version_check(self, question: asyncio.Task[None]) -> None:
         self._version_checks.discard(question)
         if not question.cancelled():
-            # Whoever waited got it; when they all have gone, nobody needs to hear of it.
+            # The waiters got the error; if all have gone, nobody needs it.
             question.exception()
 
     async def _check_version(self, now: int) -> None:
@@ -89,7 +89,7 @@ class AccessCache:
             is_current = self._version_check is question
             if is_current:
                 self._version_check = None
-        if not is_current:  # something was changed here since: this answer may be from before it
+        if not is_current:  # invalidated since: this version may predate the change
             return
         is_late = (loop.time() - started) * 1_000_000 >= FRESH_MICROSECONDS
         if version != self._version or is_late:

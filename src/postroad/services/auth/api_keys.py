@@ -1,6 +1,7 @@
-"""API keys: issued under an SMTP credential, whose idempotency keys and end they share; stored hashed and shown once.
+"""API keys: created under an SMTP credential, stored hashed, shown once.
 
-A key may send; with the extra scope `read` it may also read messages.
+A key shares the idempotency keys of its credential and is revoked with it. A key may send; with the
+scope `read` it may also read messages.
 """
 
 from typing import Final
@@ -24,7 +25,7 @@ async def create(
     name: str,
     scopes: frozenset[caller.Permission],
 ) -> tuple[api_keys.ApiKey, str]:
-    """A new key, under the oldest live credential when none is named, and its secret, which nobody can read again."""
+    """Create a key, under the oldest active credential when none is named; returns its secret, which is shown once."""
     labels.check("name", name)
     _check_scopes(scopes)
     secret = installation_keys.new_api_key()
@@ -49,14 +50,14 @@ async def create(
 async def of_account(
     ctx: context.Context, account_id: str, *, after: str = "", limit: int = api_keys.MAX_ROWS
 ) -> list[api_keys.ApiKey]:
-    """An account's keys, revoked ones too, oldest first; a key ends with its credential."""
+    """A page of an account's keys, including revoked ones, oldest first. A key is revoked with its credential."""
     async with ctx.store.scanning() as tx:
         return await api_keys.of_account(tx, account_id, after=after, limit=limit)
 
 
 async def revoke(ctx: context.Context, account_id: str, key_id: str) -> None:
-    """Stop a key."""
-    unknown = errors.NotFound("there is no such live API key in this account")
+    """Revoke a key."""
+    unknown = errors.NotFound("no such active API key in this account")
     if not identifiers.is_identifier(key_id, identifiers.API_KEY):
         raise unknown
     async with ctx.store.transaction() as tx:
@@ -70,18 +71,18 @@ async def revoke(ctx: context.Context, account_id: str, key_id: str) -> None:
 
 def _check_scopes(scopes: frozenset[caller.Permission]) -> None:
     if caller.Permission.SEND not in scopes or not scopes <= set(SCOPES):
-        raise errors.InvalidRequest("scopes: a key may 'send', and besides it may 'read'")
+        raise errors.InvalidRequest("scopes: must be 'send', or 'send' and 'read'")
 
 
 async def _credential(tx: store.Transaction, account_id: str, credential_id: str | None) -> str:
     if credential_id is None:
         found = await credentials.first_live(tx, account_id)
         if found is None:
-            raise errors.Conflict("credential_id: the account has no live SMTP credential yet; create one first")
+            raise errors.Conflict("credential_id: the account has no active SMTP credential; create one first")
         return found
     credential = None
     if identifiers.is_identifier(credential_id, identifiers.CREDENTIAL):
         credential = await credentials.by_id(tx, account_id, credential_id)
     if credential is None or credential.revoked_at is not None:
-        raise errors.NotFound("credential_id: there is no such live SMTP credential in this account")
+        raise errors.NotFound("credential_id: no such active SMTP credential in this account")
     return credential.id

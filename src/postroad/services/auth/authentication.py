@@ -1,8 +1,7 @@
-"""Who calls and what they may do; and log-in, log-out and a change of password for people.
+"""Authentication and permissions of callers; login, logout and password changes of users.
 
-A caller that was recognised is remembered under a digest of what it presented, so the hot path costs a dictionary
-look-up. The memory lets go of everything within half a second of any change, so a revocation reaches every process
-within one.
+An authenticated caller is cached under a digest of its credential, so the hot path costs a dictionary look-up. The
+cache is invalidated within half a second of any change, so a revocation reaches every process within one.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ _HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' w
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A person who is logged in, with the token that proves it. `expires_at` is in microseconds."""
+    """A logged-in user with the token. `expires_at` is in microseconds."""
 
     token: str = field(repr=False)
     expires_at: int
@@ -32,7 +31,7 @@ class Session:
 
 
 async def authenticate(ctx: context.Context, authorization_field: str | None, *, client_address: str) -> caller.Caller:
-    """The caller behind an `Authorization` field."""
+    """The caller of an `Authorization` header."""
     if authorization_field is None:
         raise errors.Unauthorized(f"Authorization: missing; {_HOW_TO}")
     fact = ("caller", ctx.access_cache.digest(authorization_field))
@@ -45,10 +44,10 @@ async def authenticate(ctx: context.Context, authorization_field: str | None, *,
 async def authenticate_password(
     ctx: context.Context, username: str, password: str, *, client_address: str
 ) -> caller.Caller:
-    """The caller behind a username and a password, for doors that are given them without a field around them.
+    """The caller with this username and password, for interfaces without an `Authorization` header.
 
-    Failures are counted with those of the other doors. While they are slowed nothing is checked, so the answer is
-    RateLimited: a password that was not looked at must not be called wrong.
+    Failures count together with those over HTTP. While throttled, no password is checked, so the error is RateLimited:
+    a password that was not checked must not be called wrong.
     """
     fact = ("pair", username, ctx.access_cache.digest(password))
     known: schemes.AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
@@ -59,17 +58,17 @@ async def authenticate_password(
             known = await _look_up(ctx, presented, fact=fact, client_address=client_address)
         except errors.Unauthorized:
             if seconds:
-                msg = f"too many failed attempts to log in; try again in {seconds} seconds"
+                msg = f"too many failed login attempts; try again in {seconds} seconds"
                 raise errors.RateLimited(msg, retry_after=seconds) from None
-            msg = "the username or the password is wrong, or the credential is revoked"
+            msg = "wrong username or password, or the credential is revoked"
             raise errors.Unauthorized(msg) from None
     return _admit(ctx, known)
 
 
 async def renew(ctx: context.Context, who: caller.Caller) -> caller.Caller:
-    """The caller of a session that stays open, as long as its credential lives; no password is needed again."""
+    """The caller of an open session, as long as its credential is active; needs no password."""
     if who.credential_id is None:
-        raise errors.Unauthorized("log in with a username and a password")
+        raise errors.Unauthorized("log in with a username and password")
     used = (last_used.CREDENTIAL, who.credential_id)
     known: schemes.AuthenticatedCaller | None = ctx.access_cache.get_fresh(used, now=ctx.clock())
     if known is None:
@@ -98,14 +97,14 @@ async def _look_up(
     fact: Hashable,
     client_address: str,
 ) -> schemes.AuthenticatedCaller:
-    """Who presents this, from memory that was refreshed or from the store."""
+    """The caller of a credential, from the refreshed cache or the database."""
     schemes.refuse_malformed(presented)
     facts = await ctx.access_cache.refresh(ctx.clock())
     known: schemes.AuthenticatedCaller | None = facts.get(fact)
     if known is None:
         known = await schemes.authenticate(ctx, presented, client_address=client_address)
         if await ctx.access_cache.refresh(ctx.clock()) is not facts:
-            # Checking a password takes its time: what was read before it may have been taken back since.
+            # A password check takes time: what was read before it may have been revoked since.
             return await schemes.authenticate(ctx, presented, client_address=client_address)
         facts[fact] = known
     return known
@@ -121,11 +120,11 @@ def _admit(ctx: context.Context, known: schemes.AuthenticatedCaller) -> caller.C
 
 
 def require(who: caller.Caller, permission: caller.Permission) -> None:
-    """Refuse a caller without this right: a wrong kind of credential is unauthorized, too small a role forbidden."""
+    """Refuse a caller without this permission: unauthorized by kind of credential, forbidden by role."""
     if permission in who.permissions:
         return
     if who.scheme is caller.Scheme.TOKEN:
-        raise errors.Forbidden("your role in this account may look, but not do this")
+        raise errors.Forbidden("your role in this account does not permit this; ask an owner")
     if permission not in caller.PASSWORD_PERMISSIONS:
         raise _needs_token()
     raise errors.Unauthorized(
@@ -135,12 +134,12 @@ def require(who: caller.Caller, permission: caller.Permission) -> None:
 
 
 async def log_in(ctx: context.Context, email: str, password: str, *, client_address: str) -> Session:
-    """Open a session for a person. An unknown email and a wrong password are answered alike, and take as long."""
+    """Start a session for a user. An unknown email and a wrong password get the same response in the same time."""
     passwords.refuse_impossible("password", password)
     name = account_users.email_key(email)
     async with ctx.store.reading() as tx:
         found = await users.by_email(tx, name) if name is not None else None
-    # Who was invited has no password before they have chosen one.
+    # An invited user has no password yet.
     user = found if found is not None and found.disabled_at is None and found.joined_at is not None else None
     is_right = await password_checks.check_user_password(
         ctx,
@@ -150,17 +149,17 @@ async def log_in(ctx: context.Context, email: str, password: str, *, client_addr
         client_address=client_address,
     )
     if user is None or not is_right:
-        raise errors.Unauthorized("the email or the password is wrong")
+        raise errors.Unauthorized("wrong email or password")
     await _record_login(ctx, user)
     return await issue_token(ctx, user)
 
 
 async def issue_token(ctx: context.Context, user: users.User) -> Session:
-    """A new token for a person, whose password was checked by whoever calls this."""
+    """A new token for a user, whose password the caller has checked."""
     async with ctx.store.reading() as tx:
         account = await accounts.by_id(tx, user.account_id)
     if account is None:
-        raise errors.NotFound("there is no such account")
+        raise errors.NotFound("the account does not exist")
     now = ctx.clock()
     claims = tokens.claims_for(
         user,
@@ -172,22 +171,22 @@ async def issue_token(ctx: context.Context, user: users.User) -> Session:
 
 
 async def _record_login(ctx: context.Context, user: users.User) -> None:
-    """Remember when somebody logged in. Who only wants to look may do so while the store takes nothing."""
+    """Record the time of a login. Logging in to read works while the database is read-only."""
     with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
         async with ctx.store.transaction() as tx:
             await users.note_login(tx, user.id, now=ctx.clock())
 
 
 async def issue_api_token(ctx: context.Context, user: users.User) -> Session:
-    """A new token for a person who is logged in, to use elsewhere; the journal tells of it."""
+    """A new API token for a logged-in user; it is recorded in the audit log."""
     session = await issue_token(ctx, user)
     async with ctx.store.transaction() as tx:
-        await audit_log.write(ctx, tx, user.account_id, "person.token_made", user.email)
+        await audit_log.write(ctx, tx, user.account_id, "user.token_made", user.email)
     return session
 
 
 async def log_out(ctx: context.Context, who: caller.Caller) -> None:
-    """Take the caller's token back, in every process."""
+    """Revoke the caller's token in every process."""
     if who.token_id is None or who.expires_at is None:
         raise _needs_token()
     async with ctx.store.transaction() as tx:
@@ -199,7 +198,7 @@ async def log_out(ctx: context.Context, who: caller.Caller) -> None:
 async def change_password(
     ctx: context.Context, who: caller.Caller, *, current_password: str, new_password: str, client_address: str
 ) -> Session:
-    """Give a person a new password. Every token that they had is dead; the session returned is the one that lives."""
+    """Change a user's password. All earlier tokens are revoked; the returned session is new."""
     passwords.refuse_impossible("current_password", current_password)
     passwords.check_new("new_password", new_password)
     user, _ = await me(ctx, who)
@@ -222,13 +221,13 @@ async def change_password(
         if not replaced or changed is None:
             raise errors.Conflict("current_password: was changed by another request at the same time")
         await password_links.remove(tx, user.id)
-        await audit_log.write(ctx, tx, user.account_id, "person.password_changed", user.email)
+        await audit_log.write(ctx, tx, user.account_id, "user.password_changed", user.email)
     ctx.access_cache.invalidate()
     return await issue_token(ctx, changed)
 
 
 async def me(ctx: context.Context, who: caller.Caller) -> tuple[users.User, accounts.Account]:
-    """The person behind a token, and their account."""
+    """The user and the account of a token."""
     async with ctx.store.reading() as tx:
         user = await users.by_id(tx, who.user_id) if who.user_id is not None else None
         account = await accounts.by_id(tx, who.account_id)
@@ -238,4 +237,4 @@ async def me(ctx: context.Context, who: caller.Caller) -> tuple[users.User, acco
 
 
 def _needs_token() -> errors.Unauthorized:
-    return errors.Unauthorized("Authorization: this needs a token from /v1/auth/login, sent as 'Bearer'")
+    return errors.Unauthorized("Authorization: requires a login token from /v1/auth/login, sent as 'Bearer'")

@@ -1,7 +1,7 @@
 """SMTP credentials: username and password are generated, and the password is shown once.
 
-A revoked credential stops at once on every host, and the API keys under it stop with it. It stays in the list, so that
-people can see what there was, but it is gone from its own address: it cannot be found or revoked again.
+A revoked credential stops working at once on every host, together with its API keys. It stays in the list for
+reference, but can no longer be read or revoked by id.
 """
 
 from typing import Final
@@ -13,12 +13,12 @@ from postroad.services.auth import installation_keys
 from postroad.storage import access_version, credentials
 
 USERNAME_PREFIX: Final = "smtp_"
-# 16 characters of 36 are 82 bits: no two usernames ever meet. It is not a secret.
+# 16 characters of 36 are 82 bits: usernames never collide. It is not a secret.
 USERNAME_CHARACTERS: Final = 16
 
 
 async def create(ctx: context.Context, account_id: str, name: str) -> tuple[credentials.Credential, str]:
-    """A new credential and its password, which nobody can read again."""
+    """Create a credential; returns its password, which is shown once."""
     labels.check("name", name)
     secret = installation_keys.random_text(installation_keys.SECRET_CHARACTERS)
     password = secret + installation_keys.checksum(secret)
@@ -35,7 +35,7 @@ async def create(ctx: context.Context, account_id: str, name: str) -> tuple[cred
         revoked_at=None,
     )
     async with ctx.store.transaction() as tx:
-        # The first credential is the scope of the account's tokens: whoever remembers that there is none looks again.
+        # The first credential is the sending identity of the account's tokens: a cached "none" must be dropped.
         await access_version.bump(tx)
         await credentials.insert(tx, credential)
         await audit_log.write(ctx, tx, account_id, "credential.created", name, credential.username)
@@ -46,13 +46,13 @@ async def create(ctx: context.Context, account_id: str, name: str) -> tuple[cred
 async def of_account(
     ctx: context.Context, account_id: str, *, after: str = "", limit: int = credentials.MAX_ROWS
 ) -> list[credentials.Credential]:
-    """An account's credentials, revoked ones too, oldest first."""
+    """A page of an account's credentials, including revoked ones, oldest first."""
     async with ctx.store.scanning() as tx:
         return await credentials.of_account(tx, account_id, after=after, limit=limit)
 
 
 async def find(ctx: context.Context, account_id: str, credential_id: str) -> credentials.Credential:
-    """One live credential of an account."""
+    """One active credential of an account."""
     _check_id(credential_id)
     async with ctx.store.reading() as tx:
         credential = await credentials.by_id(tx, account_id, credential_id)
@@ -62,7 +62,7 @@ async def find(ctx: context.Context, account_id: str, credential_id: str) -> cre
 
 
 async def revoke(ctx: context.Context, account_id: str, credential_id: str) -> None:
-    """Stop a credential and the API keys under it."""
+    """Revoke a credential and its API keys."""
     _check_id(credential_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
@@ -79,4 +79,4 @@ def _check_id(credential_id: str) -> None:
 
 
 def _not_found() -> errors.NotFound:
-    return errors.NotFound("there is no such live SMTP credential in this account")
+    return errors.NotFound("no such active SMTP credential in this account")

@@ -1,7 +1,7 @@
-"""Secrets that the store keeps and that must be read again: encrypted and authenticated (AES-256-GCM, RFC 5116).
+"""Encryption of stored secrets that must be read again (AES-256-GCM, RFC 5116).
 
-What a secret belongs to is authenticated with it: a sealed secret that is moved to another row does not open. A nonce
-is 96 random bits; a key may seal some four billion secrets before two of them could share one.
+The owner is authenticated data: a ciphertext moved to another row does not decrypt. The nonce is 96 random bits; a key
+may encrypt some four billion secrets before two could share one.
 """
 
 from typing import Final
@@ -14,22 +14,22 @@ NONCE_BYTES: Final = 12
 
 
 class DecryptionError(Exception):
-    """The secret was sealed with another installation's key, for another owner, or has been changed."""
+    """The secret was encrypted with another key or for another owner, or was modified."""
 
 
 def encrypt(key: bytes, secret: bytes, *, owner: str, nonce: bytes) -> bytes:
-    """What is stored of a secret. The nonce must be random and never used before."""
+    """The ciphertext to store. The nonce must be random and never reused."""
     return VERSION + nonce + aead.AESGCM(key).encrypt(nonce, secret, owner.encode())
 
 
 def decrypt(key: bytes, sealed: bytes, *, owner: str) -> bytes:
-    """The secret that was sealed for this owner."""
+    """The secret that was encrypted for this owner."""
     version, nonce, rest = sealed[:1], sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
     if version != VERSION or len(nonce) < NONCE_BYTES:
-        raise DecryptionError(f"the secret of {owner} is not sealed in a way that this version knows")
+        raise DecryptionError(f"the secret of {owner} has an encryption format that this version does not support")
     try:
         return aead.AESGCM(key).decrypt(nonce, rest, owner.encode())
     except exceptions.InvalidTag:
         raise DecryptionError(
-            f"the secret of {owner} does not open with this installation's key; was security.secret_key changed?"
+            f"the secret of {owner} cannot be decrypted with this installation's key; was security.secret_key changed?"
         ) from None

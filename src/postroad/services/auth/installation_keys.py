@@ -1,7 +1,7 @@
-"""Everything random and everything derived from the installation's key.
+"""Random secrets, and the keys derived from the installation's secret key.
 
-One key is kept by the operator; each use gets its own key from it (HKDF, RFC 5869), so that no use can betray
-another. API keys and passwords end in a checksum: a mistyped one is refused without asking the store.
+The operator keeps one key; each use derives its own from it (HKDF, RFC 5869), so that a leak of one does not affect
+another. API keys and passwords end in a checksum: a mistyped one is refused without a query.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 API_KEY_PREFIX: Final = "pr_live_"
-# 30 characters of 62 are 178 bits: beyond guessing, so a plain SHA-256 may stand for an API key.
+# 30 characters of 62 are 178 bits: unguessable, so an API key can be stored as plain SHA-256.
 SECRET_CHARACTERS: Final = 30
 CHECKSUM_CHARACTERS: Final = 6
 DERIVED_BYTES: Final = 32
@@ -23,7 +23,7 @@ DERIVED_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys derived from the installation's key; they never show in a log."""
+    """Keys derived from the installation's key; their repr hides them."""
 
     token: bytes = field(repr=False)
     session: bytes = field(repr=False)
@@ -46,7 +46,7 @@ def _derive(installation_key: bytes, purpose: bytes) -> bytes:
 
 
 def random_text(length: int) -> str:
-    """Letters and digits beyond guessing."""
+    """Random letters and digits."""
     return "".join(secrets.choice(ALPHABET) for _ in range(length))
 
 
@@ -57,7 +57,7 @@ def new_api_key() -> str:
 
 
 def is_api_key(text: str) -> bool:
-    """Whether the text can be an API key at all."""
+    """Whether the text is a well-formed API key."""
     length = len(API_KEY_PREFIX) + SECRET_CHARACTERS + CHECKSUM_CHARACTERS
     if len(text) != length or not text.isascii() or not text.startswith(API_KEY_PREFIX):
         return False
@@ -65,12 +65,12 @@ def is_api_key(text: str) -> bool:
 
 
 def hash_api_key(text: str) -> bytes:
-    """What is stored of an API key."""
+    """The stored hash of an API key."""
     return hashlib.sha256(text.encode()).digest()
 
 
 def checksum(text: str) -> str:
-    """Six characters that catch a mistyped or cut secret."""
+    """Six characters that detect a mistyped or truncated secret."""
     number, characters = zlib.crc32(text.encode()), []
     for _ in range(CHECKSUM_CHARACTERS):
         number, digit = divmod(number, len(ALPHABET))

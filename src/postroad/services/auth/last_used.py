@@ -1,7 +1,7 @@
-"""Remembers when credentials and API keys were last used, at most once a minute for each, and never on a request's way.
+"""Records when credentials and API keys were last used, at most once a minute each and never in a request's path.
 
-A use is noted in memory; a task in the background writes what was gathered. It is a courtesy to people who tidy up
-their keys: a note that cannot be written is dropped, and whatever was noted in the last second before a crash is lost.
+A use is noted in memory; a background task writes the collected ones. The data is informational: a note that cannot be
+written is dropped, and the last second before a crash is lost.
 """
 
 import asyncio
@@ -12,16 +12,16 @@ from postroad import errors
 from postroad.storage import api_keys, credentials, store
 
 MIN_INTERVAL_MICROSECONDS: Final = 60_000_000
-# Gathers the uses of many callers into one transaction, and keeps it out of the way of the send that caused it.
+# Collects the uses of many callers into one transaction, out of the way of the send that caused them.
 FLUSH_DELAY_SECONDS: Final = 1.0
-# One short transaction: these many updates take some milliseconds.
+# One short transaction: this many updates take some milliseconds.
 MAX_BATCH_ROWS: Final = 256
 MAX_NOTED: Final = 50_000
 
 CREDENTIAL: Final = "credential"
 API_KEY: Final = "api_key"
 _TOUCH: Final = {CREDENTIAL: credentials.touch, API_KEY: api_keys.touch}
-# Which kind of secret, and its id.
+# The kind of secret, and its id.
 UsedSecret = tuple[str, str]
 
 
@@ -36,7 +36,7 @@ class LastUsedRecorder:
         self._closing = asyncio.Event()
 
     def note(self, used: UsedSecret, *, now: int) -> None:
-        """A secret was used; cheap enough for every request."""
+        """Note a use; cheap enough for every request."""
         noted_at = self._noted_at.get(used)
         if noted_at is not None and 0 <= now - noted_at < MIN_INTERVAL_MICROSECONDS:
             return
@@ -50,17 +50,17 @@ class LastUsedRecorder:
             self._writer.add_done_callback(self._end_writer)
 
     async def flush(self) -> None:
-        """Write what waits. A store that cannot take it now never gets it."""
+        """Write the collected uses. If the database refuses them, they are dropped."""
         while self._waiting:
             batch = [self._waiting.popitem() for _ in range(min(MAX_BATCH_ROWS, len(self._waiting)))]
             with contextlib.suppress(errors.PostroadError):
                 async with self._database.transaction() as tx:
-                    # In one order everywhere, so that two hosts that write the same rows wait instead of dead-locking.
+                    # In one order everywhere, so that two hosts that write the same rows wait instead of deadlocking.
                     for (kind, used_id), now in sorted(batch):
                         await _TOUCH[kind](tx, used_id, now=now)
 
     async def close(self) -> None:
-        """Write at once what waits."""
+        """Write the collected uses now."""
         self._closing.set()
         if self._writer is not None:
             await asyncio.wait([self._writer])

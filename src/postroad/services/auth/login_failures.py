@@ -1,8 +1,7 @@
-"""Counts failed attempts to prove an identity, in this process, by the rules of `model/login_throttle.py`.
+"""Counts failed logins in this process, by the rules of `model/login_throttle.py`.
 
 Each attempt counts twice: for the name as tried from the client's network, and for that network. It is counted before
-it is checked, so that attempts made all at once are slowed like attempts made one by one, and taken off again when it
-proves right.
+it is checked, so that parallel attempts are throttled like sequential ones, and is withdrawn when it succeeds.
 """
 
 import math
@@ -11,7 +10,7 @@ from typing import Final
 
 from postroad.model import login_throttle, times
 
-# Some 5 MB. The counter that rested longest goes first; one client alone cannot push it out, for it is slowed before.
+# About 5 MB. The least recently used counter is evicted; one client alone cannot cause it, for it is throttled before.
 MAX_COUNTERS: Final = 20_000
 
 Counter = tuple[str, str | None]
@@ -41,13 +40,13 @@ class LoginFailures:
             self._clear_at[counter] = login_throttle.count(policy, clear_at=clear_at, now=now)
 
     def withdraw(self, client_address: str, name: str) -> None:
-        """Take off an attempt that was counted but never checked."""
+        """Withdraw an attempt that was counted but never checked."""
         for counter, policy in _counters(client_address, name):
             if counter in self._clear_at:
                 self._clear_at[counter] = login_throttle.withdraw(policy, clear_at=self._clear_at[counter])
 
     def reset(self, client_address: str, name: str) -> None:
-        """After a success: forget the name's failures. The network keeps those of its other names."""
+        """After a success: clear the name's failures. The network keeps those of its other names."""
         self.withdraw(client_address, name)
         self._clear_at.pop((login_throttle.network_of(client_address), name), None)
 

@@ -1,9 +1,9 @@
-"""The one way to check a password that somebody presents, whichever door it came through.
+"""The only way to check a presented password, for every interface.
 
-Every check counts as a failure until it proves right, so that a hundred guesses at once are slowed like a hundred in a
-row. A pair that is being checked already is waited for and not counted again: an application that starts with many
-connections is no attacker. A name that nobody has is treated the same in all of this, so neither the answer nor its
-time tells whether it exists.
+Every check counts as a failure until it succeeds, so that a hundred parallel guesses are throttled like a hundred
+sequential ones. A pair that is already being checked is awaited and not counted again: an application that opens many
+connections is not an attacker. Unknown names are treated the same, so neither the response nor its timing reveals
+whether a name exists.
 """
 
 from postroad import errors
@@ -13,22 +13,22 @@ from postroad.services import context
 async def check_user_password(
     ctx: context.Context, name: str, password: str, *, password_hash: str | None, client_address: str
 ) -> bool:
-    """Whether a person's password is right. While the name or the network is slowed, RateLimited says until when.
+    """Whether a user's password is right. Raises RateLimited while the name or the network is throttled.
 
-    People choose their passwords, so a remembered proof must not help here: anyone could try passwords without end.
+    Users choose their passwords, so a cached success must not bypass the throttle: anyone could guess without limit.
     """
     seconds = ctx.access_cache.login_failures.wait(client_address, name, now=ctx.clock())
     if seconds:
-        raise errors.RateLimited("too many failed attempts; wait as Retry-After says", retry_after=seconds)
+        raise errors.RateLimited("too many failed attempts; wait for Retry-After seconds", retry_after=seconds)
     return await _check(ctx, name, password, password_hash=password_hash, client_address=client_address)
 
 
 async def check_credential_password(
     ctx: context.Context, name: str, password: str, *, password_hash: str | None, client_address: str
 ) -> bool:
-    """Whether a credential's password is right. While slowed, only one that has been right before still is.
+    """Whether a credential's password is right. While throttled, only one that was right before still is.
 
-    These passwords are generated and beyond guessing; a remembered one keeps an application going while others fail.
+    These passwords are generated and unguessable; the cached success keeps an application working while others fail.
     """
     target = password_hash or ctx.passwords.dummy_hash(name)
     if ctx.passwords.is_proven(password, target):

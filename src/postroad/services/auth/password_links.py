@@ -1,8 +1,8 @@
-"""Links by which a person chooses a password: for who was invited, and for who has forgotten theirs.
+"""Links for setting a password: for invited users, and for users who forgot theirs.
 
-A link works once and for a time. Its token is beyond guessing, and the store has only its hash. A newer link, a new
-password and a lock-out make it worthless. Unknown, used and expired links are refused with one text. The address is
-made from the configuration and never from what a request says of its host.
+A link works once, for a limited time. Its token is unguessable, and the database has only its hash. A newer link, a new
+password or disabling the user invalidates it. Unknown, used and expired links get the same error. The address comes
+from the configuration, never from a request's Host.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from postroad.services import audit_log, context
 from postroad.services.auth import installation_keys, passwords
 from postroad.storage import access_version, password_links, store, users
 
-# A weekend may lie between an invitation and its answer; who asks for a new password waits for it.
+# A weekend may lie between an invitation and its use; who asks for a new password waits for it.
 INVITATION_HOURS: Final = 72
 RESET_HOURS: Final = 24
 # 43 characters of 62 are 256 bits.
@@ -25,14 +25,14 @@ TOKEN_CHARACTERS: Final = 43
 
 @dataclass(frozen=True, slots=True)
 class NewLink:
-    """A new link's token, which nobody can read again, and until when it works."""
+    """A new link's token, which is shown once, and when it expires."""
 
     token: str = field(repr=False)
     expires_at: int
 
 
 async def create(ctx: context.Context, tx: store.Transaction, user: users.User) -> NewLink:
-    """A link for a person, instead of those that they had."""
+    """Create a link for a user, replacing earlier ones."""
     hours = INVITATION_HOURS if user.joined_at is None else RESET_HOURS
     made = NewLink(installation_keys.random_text(TOKEN_CHARACTERS), ctx.clock() + hours * times.HOUR)
     link = password_links.Link(_hash(made.token), user.account_id, user.id, made.expires_at)
@@ -41,24 +41,24 @@ async def create(ctx: context.Context, tx: store.Transaction, user: users.User) 
 
 
 async def find_user(ctx: context.Context, token: str) -> users.User:
-    """Whose password a link is for."""
+    """The user that a link belongs to."""
     _refuse_impossible(token)
     async with ctx.store.reading() as tx:
         return await _person(ctx, tx, await password_links.find(tx, _hash(token)))
 
 
 async def redeem(ctx: context.Context, token: str, *, password: str) -> users.User:
-    """Give the person of a link the password they chose. Everything they were logged in with ends."""
+    """Set the password that the user of a link chose. All their sessions end."""
     passwords.check_new("password", password)
-    # A hash costs time, which is for those alone who have a link.
+    # Hashing costs time: only a valid link gets that far.
     await find_user(ctx, token)
     password_hash = await ctx.passwords.hash(password)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
-        user = await _person(ctx, tx, await password_links.take(tx, _hash(token)))
+        user = await _person(ctx, tx, await password_links.consume(tx, _hash(token)))
         await users.set_password(tx, user.id, password_hash=password_hash, now=ctx.clock())
         await password_links.remove(tx, user.id)
-        action = "person.joined" if user.joined_at is None else "person.password_changed"
+        action = "user.joined" if user.joined_at is None else "user.password_changed"
         await audit_log.write(_acting(ctx, user), tx, user.account_id, action, user.email)
         changed = await users.by_id(tx, user.id)
     ctx.access_cache.invalidate()
@@ -66,7 +66,7 @@ async def redeem(ctx: context.Context, token: str, *, password: str) -> users.Us
 
 
 def url(settings: config.Settings, token: str) -> str:
-    """The address of a link, for whoever shows it."""
+    """The URL of a link."""
     base = settings.http.base_url or f"http://{settings.http.listen}"
     return f"{base.rstrip('/')}/password/{token}"
 
@@ -79,7 +79,7 @@ async def _person(ctx: context.Context, tx: store.Transaction, link: password_li
 
 
 def _acting(ctx: context.Context, user: users.User) -> context.Context:
-    """Whoever has the link acts as its person."""
+    """The holder of the link acts as its user."""
     return dataclasses.replace(ctx, actor=dataclasses.replace(ctx.actor, kind=actors.Kind.PERSON, user_id=user.id))
 
 
@@ -93,4 +93,4 @@ def _hash(token: str) -> bytes:
 
 
 def _not_found() -> errors.NotFound:
-    return errors.NotFound("this link does not work, or not any more; ask an owner of your account for a new one")
+    return errors.NotFound("this link is invalid or has expired; ask an owner of your account for a new one")

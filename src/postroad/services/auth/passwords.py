@@ -1,9 +1,9 @@
 """Passwords: hashed with Argon2id (RFC 9106) in a few threads, behind a bounded queue.
 
-Argon2 is slow on purpose, so it never runs twice for the same secret while it matters: a right (password, hash) pair is
-remembered as a keyed digest that means nothing outside this process, and a pair that is being checked is not checked a
-second time beside it. The proof is for the pair: a changed password has another hash, and no proof. A name that nobody
-has gets a hash that nothing matches, so that it costs the same time and takes the same way as a real one.
+Argon2 is slow on purpose, so work is not repeated: a correct (password, hash) pair is cached as a keyed digest that is
+meaningless outside this process, and a pair being checked is not checked in parallel. The cache entry is for the pair:
+a changed password has another hash and no entry. An unknown name gets a hash that nothing matches, so that it takes the
+same time and path as a real one.
 """
 
 import asyncio
@@ -24,45 +24,45 @@ from postroad import errors
 T = TypeVar("T")
 
 MIN_CHARACTERS: Final = 8
-# At most 1,024 octets of UTF-8: longer than any passphrase, short enough to cost nothing before it is refused.
+# At most 1,024 octets of UTF-8: longer than any passphrase, short enough to refuse cheaply.
 MAX_CHARACTERS: Final = 256
 
-# OWASP's least for Argon2id: 19 MiB, two passes, one lane. Some 20 ms of one core.
+# The OWASP minimum for Argon2id: 19 MiB, two passes, parallelism 1. About 20 ms of one core.
 MEMORY_KIBIBYTES: Final = 19 * 1024
 PASSES: Final = 2
-LANES: Final = 1
+PARALLELISM: Final = 1
 HASH_BYTES: Final = 32
 SALT_BYTES: Final = 16
 
-# With two threads the last in the queue waits some three seconds, which a person who logs in still does.
+# With two threads the last in the queue waits about three seconds, which is acceptable for a login.
 MAX_WAITING: Final = 256
 PROOF_SECONDS: Final = 600.0
 MAX_PROOFS: Final = 50_000
 
 
 def refuse_impossible(field: str, password: str) -> None:
-    """Refuse a text that can be no password of ours, before anything is spent on it."""
+    """Refuse a text that cannot be a password, before any work."""
     if len(password) > MAX_CHARACTERS:
         raise errors.InvalidRequest(f"{field}: at most {MAX_CHARACTERS} characters")
     if not _is_text(password):
-        raise errors.InvalidRequest(f"{field}: may not contain the character NUL or half a surrogate pair")
+        raise errors.InvalidRequest(f"{field}: must not contain NUL or an unpaired surrogate")
 
 
 def check_new(field: str, password: str) -> None:
-    """The rules for a password that a person chooses."""
+    """The rules for a password that a user chooses."""
     refuse_impossible(field, password)
     if len(password) < MIN_CHARACTERS:
         raise errors.InvalidRequest(f"{field}: at least {MIN_CHARACTERS} characters")
 
 
 class Passwords:
-    """The hasher of this process, and the proofs it has given."""
+    """The hasher of this process, and its cache of correct pairs."""
 
     def __init__(self, threads: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._hasher = argon2.PasswordHasher(
             time_cost=PASSES,
             memory_cost=MEMORY_KIBIBYTES,
-            parallelism=LANES,
+            parallelism=PARALLELISM,
             hash_len=HASH_BYTES,
             salt_len=SALT_BYTES,
         )
@@ -72,15 +72,15 @@ class Passwords:
         self._waiting = 0
         self._is_closed = False
         self._checks: dict[bytes, asyncio.Future[bool]] = {}
-        # Digests of right pairs and until when they are trusted, the one that was used last at the end.
+        # Digests of correct pairs and their expiry, most recently used last.
         self._proofs: dict[bytes, float] = {}
 
     async def hash(self, password: str) -> str:
-        """What is stored of a password."""
+        """The stored hash of a password."""
         return await asyncio.shield(self._start(functools.partial(self._hasher.hash, _octets(password))))
 
     async def verify(self, password: str, password_hash: str | None) -> bool:
-        """Whether the password belongs to the hash; without a hash the answer is no, after the same time."""
+        """Whether the password matches the hash; without a hash it is False, after the same time."""
         if len(password) > MAX_CHARACTERS or not _is_text(password):
             return False
         target = self.dummy_hash("") if password_hash is None else password_hash
@@ -95,29 +95,29 @@ class Passwords:
         return await asyncio.shield(check)
 
     def is_proven(self, password: str, password_hash: str) -> bool:
-        """Whether the pair has proven right lately."""
+        """Whether the pair was verified recently."""
         return _is_text(password) and self._is_proven(self._digest(password, password_hash))
 
     def is_in_progress(self, password: str, password_hash: str) -> bool:
-        """Whether the pair is being checked at this moment."""
+        """Whether the pair is being checked at the moment."""
         return _is_text(password) and self._digest(password, password_hash) in self._checks
 
     def dummy_hash(self, name: str) -> str:
-        """A hash for a name that nobody has: always the same for one name, and matched by nothing."""
+        """A hash for an unknown name: constant for a name, and matched by nothing."""
         octets = hashlib.blake2b(
             name.encode(errors="replace"), key=self._key, digest_size=SALT_BYTES + HASH_BYTES
         ).digest()
         salt, tag = _unpadded(octets[:SALT_BYTES]), _unpadded(octets[SALT_BYTES:])
-        return f"$argon2id$v=19$m={MEMORY_KIBIBYTES},t={PASSES},p={LANES}${salt}${tag}"
+        return f"$argon2id$v=19$m={MEMORY_KIBIBYTES},t={PASSES},p={PARALLELISM}${salt}${tag}"
 
     def close(self) -> None:
-        """Stop the threads; checks that have not begun never will."""
+        """Stop the threads; queued checks never run."""
         self._is_closed = True
         self._threads.shutdown(cancel_futures=True)
 
     def _start(self, work: Callable[[], T]) -> asyncio.Future[T]:
         if self._is_closed or self._waiting >= MAX_WAITING:
-            raise errors.ServiceUnavailable("too many password checks are waiting; try again", retry_after=1)
+            raise errors.ServiceUnavailable("too many password checks in progress; try again", retry_after=1)
         job = asyncio.get_running_loop().run_in_executor(self._threads, work)
         self._waiting += 1
         job.add_done_callback(self._end_job)
@@ -157,7 +157,7 @@ def _matches(hasher: argon2.PasswordHasher, password_hash: str, octets: bytes) -
 
 
 def _octets(password: str) -> bytes:
-    """The password in normal form C (RFC 8265 section 4.2.2): keyboards differ in how they write an é."""
+    """The password in Unicode normal form C (RFC 8265 section 4.2.2): keyboards differ in how they encode an é."""
     return unicodedata.normalize("NFC", password).encode()
 
 

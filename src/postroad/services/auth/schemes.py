@@ -1,7 +1,7 @@
-"""From what a caller presents to who it is: one function for each of the three schemes (docs/api.md, "Who you are").
+"""From a presented credential to a caller: one function for each of the three schemes (docs/api.md, "Authentication").
 
-Each reads the store once and trusts nothing else: a token's role is taken from the store, a scope that keys cannot have
-is ignored. A password, a key and a token are each refused with one text, whatever was wrong with them.
+Each reads the database once and trusts nothing else: a token's role comes from the database, and a scope that keys
+cannot have is ignored. All failures of a password, a key or a token get the same message.
 """
 
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ from postroad.services import context
 from postroad.services.auth import installation_keys, last_used, password_checks, tokens
 from postroad.storage import api_keys, credentials, users
 
-# Generated usernames are much shorter; what is longer or unprintable is nobody's, and not for the store to see.
+# Generated usernames are much shorter; a longer or unprintable one is unknown without a query.
 USERNAME_CHARACTERS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedCaller:
-    """A caller, and the secret whose use is to be noted."""
+    """A caller, and the secret whose use is recorded."""
 
     caller: caller.Caller
     used: last_used.UsedSecret | None = None
 
 
 def refuse_malformed(presented: authorization.Basic | authorization.Bearer) -> None:
-    """Refuse what cannot be a credential of ours, before the store is asked anything."""
+    """Refuse a malformed credential without a query."""
     match presented:
         case authorization.Bearer(token) if token.startswith(installation_keys.API_KEY_PREFIX):
             if not installation_keys.is_api_key(token):
-                raise errors.Unauthorized("Authorization: the API key is mistyped or cut off; its checksum is wrong")
+                raise errors.Unauthorized("Authorization: the API key is mistyped or truncated; its checksum is wrong")
         case authorization.Basic(username) if len(username) > USERNAME_CHARACTERS or not username.isprintable():
             raise _wrong_password()
 
@@ -39,7 +39,7 @@ def refuse_malformed(presented: authorization.Basic | authorization.Bearer) -> N
 async def authenticate(
     ctx: context.Context, presented: authorization.Basic | authorization.Bearer, *, client_address: str
 ) -> AuthenticatedCaller:
-    """Who presents this, or Unauthorized."""
+    """The caller, or Unauthorized."""
     match presented:
         case authorization.Basic():
             return await _by_password(ctx, presented, client_address=client_address)
@@ -74,7 +74,7 @@ async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
     if key is None or key.revoked_at is not None:
         raise errors.Unauthorized("Authorization: the API key is unknown or revoked")
     words = key.scopes.split()
-    # A key never has more rights than the SMTP credential that it was issued under.
+    # A key never has more permissions than its SMTP credential.
     permissions = frozenset(permission for permission in caller.PASSWORD_PERMISSIONS if permission.value in words)
     who = caller.Caller(key.account_id, key.credential_id, caller.Scheme.API_KEY, permissions)
     return AuthenticatedCaller(who, (last_used.API_KEY, key.id))
@@ -85,7 +85,7 @@ async def _by_token(ctx: context.Context, token: str) -> AuthenticatedCaller:
 
 
 async def by_claims(ctx: context.Context, claims: tokens.Claims) -> AuthenticatedCaller:
-    """The person whom the claims of a token name that is ours, if it was not taken back."""
+    """The user of a token's claims, if the token was not revoked."""
     async with ctx.store.reading() as tx:
         user = await users.by_id(tx, claims.sub)
         is_revoked = await users.is_token_revoked(tx, claims.jti)
@@ -108,8 +108,8 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
 
 
 def _wrong_password() -> errors.Unauthorized:
-    # While slowed, the right password is refused too; whoever mistyped it and then mended it has to learn why.
+    # While throttled, the right password is refused too; whoever corrected it has to learn why.
     return errors.Unauthorized(
-        "Authorization: the username or the password is wrong, or the credential is revoked; "
-        "after several failures, also wait a minute"
+        "Authorization: wrong username or password, or the credential is revoked; after several failures, also "
+        "wait a minute"
     )

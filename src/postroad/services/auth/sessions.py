@@ -1,9 +1,8 @@
-"""Sessions of people who use a browser: a token in a cookie, and the word that proves that a form is ours.
+"""Browser sessions: a token in a cookie, and the CSRF token of forms.
 
-The token is made like those of the API, with a key of its own, so that neither can be used in the other's place. It
-lives for `dashboard.session_hours` and is made anew while somebody is busy, under the same id and until
-`dashboard.session_days` after the log-in. What ends a person's tokens ends their sessions as well: a new password, a
-lock-out, a log-out.
+The session token is made like an API token, with a key of its own, so that neither can replace the other. It is valid
+for `dashboard.session_hours` and renewed while in use, with the same id and at most for `dashboard.session_days` after
+the login. What revokes a user's tokens also ends their sessions: a new password, disabling, a logout.
 """
 
 import hashlib
@@ -19,36 +18,36 @@ from postroad.services.auth import schemes, tokens
 from postroad.storage import access_version, users
 
 HOUR_SECONDS = 3_600
-# A session is made anew when it has lost this part of its time: not with every request.
+# A session is renewed when it has used this part of its time, not with every request.
 RENEWED_PARTS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a cookie holds, and the claims in it."""
+    """A cookie's token, and its claims."""
 
     token: str = field(repr=False)
     claims: tokens.Claims
 
 
 async def log_in(ctx: context.Context, email: str, password: str, *, client_address: str) -> Session:
-    """Open a session for a person, as a log-in to the API would."""
+    """Start a session, as a login to the API does."""
     known = await services_authentication.log_in(ctx, email, password, client_address=client_address)
     return begin(ctx, known.user)
 
 
 def begin(ctx: context.Context, user: users.User) -> Session:
-    """A new session for a person who has proven who they are."""
+    """A new session for an authenticated user."""
     now = ctx.clock()
     token_id = ctx.new_id(identifiers.TOKEN, now=now)
     return _signed(ctx, tokens.claims_for(user, now=now, seconds=_idle_seconds(ctx), token_id=token_id))
 
 
 async def authenticate(ctx: context.Context, token: str) -> tuple[caller.Caller, Session]:
-    """Who holds a session; Unauthorized when it is over."""
+    """The caller of a session; Unauthorized when it has ended."""
     claims = tokens.read(token, ctx.keys.session, now=ctx.clock())
     facts = await ctx.access_cache.refresh(ctx.clock())
-    # All that was read, so that nothing but what was judged is remembered.
+    # All claims, so that only what was checked is cached.
     fact = ("session", claims)
     known: schemes.AuthenticatedCaller | None = facts.get(fact)
     if known is None:
@@ -57,7 +56,7 @@ async def authenticate(ctx: context.Context, token: str) -> tuple[caller.Caller,
 
 
 def renewed(ctx: context.Context, session: Session) -> Session | None:
-    """The session with more time, when it has lost some and may have more."""
+    """The session with more time, when it is due for renewal and may have more."""
     claims, now = session.claims, ctx.clock() // times.SECOND
     until = min(now + _idle_seconds(ctx), _last_second(ctx, claims))
     if until - claims.exp < _idle_seconds(ctx) // RENEWED_PARTS:
@@ -66,7 +65,7 @@ def renewed(ctx: context.Context, session: Session) -> Session | None:
 
 
 async def end(ctx: context.Context, who: caller.Caller, session: Session) -> None:
-    """Take a session back, in every process, whichever of its tokens somebody still has."""
+    """End a session in every process, whichever of its tokens is presented."""
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         over = _last_second(ctx, session.claims) * times.SECOND
@@ -75,12 +74,12 @@ async def end(ctx: context.Context, who: caller.Caller, session: Session) -> Non
 
 
 def csrf_token(ctx: context.Context, session: Session) -> str:
-    """What every form of a session carries; nobody else can know it."""
+    """The CSRF token of a session; nobody else can compute it."""
     return hmac.new(ctx.keys.session, b"form " + session.claims.jti.encode(), hashlib.sha256).hexdigest()
 
 
 def is_csrf_token(ctx: context.Context, session: Session, given: str) -> bool:
-    """Whether a form is one of this session's own."""
+    """Whether a form belongs to this session."""
     return hmac.compare_digest(csrf_token(ctx, session).encode(), given.encode())
 
 

@@ -1,10 +1,9 @@
-"""Tokens of people who logged in: JSON Web Tokens (RFC 7519), signed with HS256 and a key of their own.
+"""Login tokens: JSON Web Tokens (RFC 7519), signed with HS256 and a key of their own.
 
-Only that algorithm is accepted and only our own key is tried; whatever a token's header says about keys is not read,
-and one that calls an extension critical is refused (RFC 7515 section 4.1.11). `epoch` is the person's
-`tokens_valid_from` as it was at the log-in: a token of another epoch is dead. That is exact however far apart the
-clocks of two hosts are, and it also kills a token that was issued for an old password while the password was being
-changed.
+Only this algorithm and key are accepted; key hints in a token's header are not read, and critical extensions are
+refused (RFC 7515 section 4.1.11). `epoch` is the user's `tokens_valid_from` at the login: a token of another epoch is
+revoked. This is exact however far the clocks of two hosts differ, and also revokes a token issued for the old password
+while the password was being changed.
 """
 
 from typing import Final
@@ -17,16 +16,16 @@ from postroad.model import identifiers, times
 from postroad.storage import users
 
 ALGORITHM: Final = "HS256"
-# How far the clocks of two hosts may be apart.
+# The maximum clock difference of two hosts.
 SKEW_SECONDS: Final = 60
-# The end of the year 9999, the last that a calendar here can show.
+# The end of the year 9999, the last that datetime can represent.
 LAST_SECOND: Final = 253_402_300_799
-# Times are judged by the clock of the context, and their types by `Claims`: exactly, where PyJWT would convert.
+# Times are checked with the clock of the context, and types by `Claims`: strictly, where PyJWT would convert.
 _OPTIONS: Final = jwt.types.Options(verify_exp=False, verify_iat=False, verify_nbf=False)
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What a token says. `role` is for the holder to read; what counts is the role in the store."""
+    """The claims of a token. `role` is informational; the role in the database counts."""
 
     sub: str
     acc: str
@@ -44,7 +43,7 @@ class Claims(msgspec.Struct, frozen=True):
 
 
 def claims_for(user: users.User, *, now: int, seconds: int, token_id: str) -> Claims:
-    """What a new token of a person says."""
+    """The claims of a new token for a user."""
     issued = now // times.SECOND
     return Claims(
         sub=user.id,
@@ -65,13 +64,13 @@ def sign(claims: Claims, key: bytes) -> str:
 
 
 def read(text: str, key: bytes, *, now: int) -> Claims:
-    """The claims of a token that is ours and valid now by itself; whether it was taken back is for the store to say."""
+    """The claims of a valid token of ours; whether it was revoked is for the database to say."""
     try:
         token = jwt.decode_complete(text, key, algorithms=[ALGORITHM], options=_OPTIONS)
         claims = msgspec.convert(token["payload"], Claims)
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
         raise refusal() from None
-    # We name no issuer and no audience: a token that does was meant for someone else.
+    # We set no issuer and no audience: a token that has them is meant for someone else.
     if "crit" in token["header"] or token["payload"].keys() & {"iss", "aud"}:
         raise refusal()
     second = now // times.SECOND
@@ -86,5 +85,5 @@ def read(text: str, key: bytes, *, now: int) -> Claims:
 
 
 def refusal() -> errors.Unauthorized:
-    """The one answer to every token that is not valid."""
-    return errors.Unauthorized("Authorization: the token is not valid, or not valid any more; log in again")
+    """The error for every invalid token."""
+    return errors.Unauthorized("Authorization: the token is invalid or has expired; log in again")

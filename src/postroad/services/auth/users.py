@@ -1,8 +1,8 @@
-"""People of an account: invited or made, listed, given a role or a password, locked out, let in again and removed.
+"""Users of an account: invite, create, list, change, disable and remove.
 
-A changed password, a lock-out and a removal end every session of that person, in every process, within one second.
-Whoever changes people holds the account's row, so that of two owners who remove each other one stays: an account keeps
-an owner who can log in. Only an operator may lock that one out.
+A changed password, disabling and removal end every session of the user in every process within one second. Changes to
+users lock the account's row, so that two owners who remove each other cannot both succeed: an account keeps an owner
+who can log in. Only an operator can disable that one.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ MAX_USERS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class NewInvitation:
-    """Somebody new, and the token of the link by which they choose their password."""
+    """A new user, and the token of the link for setting the password."""
 
     user: users.User
     link_token: str = field(repr=False)
@@ -34,7 +34,7 @@ class NewInvitation:
 
 
 def email_key(email: str) -> str | None:
-    """By what a person is found: the same for every way of writing the address, None when it is no address."""
+    """The look-up key of an email: the same for every spelling, None when it is not an address."""
     try:
         return address.parse(email).key
     except address.AddressError:
@@ -44,7 +44,7 @@ def email_key(email: str) -> str | None:
 async def create(
     ctx: context.Context, account_id: str, *, email: str, password: str | None, role: caller.Role
 ) -> tuple[users.User, str]:
-    """A new person and the password, which is generated when none is given."""
+    """Create a user; the password is generated when none is given."""
     if password is not None:
         passwords.check_new("password", password)
     chosen = installation_keys.random_text(GENERATED_CHARACTERS) if password is None else password
@@ -53,30 +53,30 @@ async def create(
     user = dataclasses.replace(user, joined_at=user.created_at)
     async with ctx.store.transaction() as tx:
         await _insert(tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
-        await audit_log.write(ctx, tx, account_id, "person.created", user.email, f"as {role}")
+        await audit_log.write(ctx, tx, account_id, "user.created", user.email, f"as {role}")
     return user, chosen
 
 
 async def invite(ctx: context.Context, account_id: str, *, email: str, role: caller.Role) -> NewInvitation:
-    """A new person whose password nobody knows, and a link by which they choose one."""
+    """Create a user without a password, and a link for setting one."""
     mailbox = _plain_address(email)
     unmatched = ctx.passwords.dummy_hash(installation_keys.random_text(GENERATED_CHARACTERS))
     user = _new(ctx, account_id, mailbox, role=role, password_hash=unmatched)
     async with ctx.store.transaction() as tx:
         await _insert(tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
         made = await password_links.create(ctx, tx, user)
-        await audit_log.write(ctx, tx, account_id, "person.invited", user.email, f"as {role}")
+        await audit_log.write(ctx, tx, account_id, "user.invited", user.email, f"as {role}")
     return NewInvitation(user, made.token, made.expires_at)
 
 
 async def of_account(ctx: context.Context, account_id: str) -> list[users.User]:
-    """The people of an account, in the order of their making."""
+    """The users of an account, oldest first."""
     async with ctx.store.scanning() as tx:
         return await users.of_account(tx, account_id)
 
 
 async def find(ctx: context.Context, account_id: str, user_id: str) -> users.User:
-    """One person of an account."""
+    """One user of an account."""
     async with ctx.store.reading() as tx:
         user = await users.by_id(tx, user_id) if identifiers.is_identifier(user_id, identifiers.USER) else None
     if user is None or user.account_id != account_id:
@@ -85,7 +85,7 @@ async def find(ctx: context.Context, account_id: str, user_id: str) -> users.Use
 
 
 async def by_email(ctx: context.Context, email: str) -> users.User | None:
-    """Who logs in with this address, in whichever account; for operators."""
+    """The user with this email, in any account; for operators."""
     key = email_key(email)
     if key is None:
         return None
@@ -94,7 +94,7 @@ async def by_email(ctx: context.Context, email: str) -> users.User | None:
 
 
 async def set_password(ctx: context.Context, account_id: str, user_id: str, *, password: str) -> users.User:
-    """Give a person a new password without asking for the old one; for operators."""
+    """Set a user's password without the old one; for operators."""
     passwords.check_new("password", password)
     user = await find(ctx, account_id, user_id)
     password_hash = await ctx.passwords.hash(password)
@@ -103,37 +103,37 @@ async def set_password(ctx: context.Context, account_id: str, user_id: str, *, p
         if not await users.set_password(tx, user.id, password_hash=password_hash, now=ctx.clock()):
             raise _not_found()
         await stored_links.remove(tx, user.id)
-        await audit_log.write(ctx, tx, account_id, "person.password_changed", user.email)
+        await audit_log.write(ctx, tx, account_id, "user.password_changed", user.email)
     ctx.access_cache.invalidate()
     return await find(ctx, account_id, user_id)
 
 
 async def create_password_link(ctx: context.Context, account_id: str, user_id: str) -> password_links.NewLink:
-    """A link by which a person chooses a new password; the one before it does not work any more."""
+    """Create a link for setting a new password; earlier links stop working."""
     async with ctx.store.transaction() as tx:
         user = _member(await _lock_members(ctx, tx, account_id), user_id)
         if user.disabled_at is not None:
-            raise errors.Conflict("this person is locked out; let them in again first")
+            raise errors.Conflict("this user is disabled; enable the user first")
         if user.id == ctx.actor.user_id:
-            # Who holds a session need not know the password: a link would let them change it.
-            raise errors.Conflict("for yourself, change the password in your profile")
+            # A stolen session must not suffice to change the password: a link would allow it.
+            raise errors.Conflict("to change your own password, use your profile")
         made = await password_links.create(ctx, tx, user)
-        await audit_log.write(ctx, tx, account_id, "person.password_link_made", user.email)
+        await audit_log.write(ctx, tx, account_id, "user.password_link_made", user.email)
     return made
 
 
 async def change_role(ctx: context.Context, account_id: str, user_id: str, *, role: caller.Role) -> users.User:
-    """Give a person another role. It counts from their next request on."""
+    """Change a user's role, from their next request on."""
     return await change(ctx, account_id, user_id, role=role)
 
 
 async def disable(ctx: context.Context, account_id: str, user_id: str) -> users.User:
-    """Lock a person out."""
+    """Disable a user."""
     return await change(ctx, account_id, user_id, enabled=False)
 
 
 async def enable(ctx: context.Context, account_id: str, user_id: str) -> users.User:
-    """Let a person log in again; sessions from before stay dead."""
+    """Enable a user; earlier sessions stay revoked."""
     return await change(ctx, account_id, user_id, enabled=True)
 
 
@@ -145,7 +145,7 @@ async def change(
     role: caller.Role | None = None,
     enabled: bool | None = None,
 ) -> users.User:
-    """Change the role of a person, whether they may log in, or both at once. What is so already stays as it is."""
+    """Change a user's role, whether they are enabled, or both. Values that are the same already have no effect."""
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         members = await _lock_members(ctx, tx, account_id)
@@ -159,14 +159,14 @@ async def change(
 
 
 async def remove(ctx: context.Context, account_id: str, user_id: str) -> users.User:
-    """Forget a person. What the journal says of them stays."""
+    """Remove a user. Audit log entries stay."""
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
         members = await _lock_members(ctx, tx, account_id)
         user = _member(members, user_id)
         _refuse_last_owner(members, user)
-        # Before they are gone: who leaves by themselves has a name.
-        await audit_log.write(ctx, tx, account_id, "person.removed", user.email)
+        # Before the removal: users who remove themselves need a name in the log.
+        await audit_log.write(ctx, tx, account_id, "user.removed", user.email)
         await stored_links.remove(tx, user.id)
         await users.remove(tx, user.id)
     ctx.access_cache.invalidate()
@@ -178,7 +178,7 @@ async def _set_role(
 ) -> None:
     _refuse_last_owner(members, user)
     await users.set_role(tx, user.id, role)
-    await audit_log.write(ctx, tx, user.account_id, "person.role_changed", user.email, f"{user.role} to {role}")
+    await audit_log.write(ctx, tx, user.account_id, "user.role_changed", user.email, f"{user.role} to {role}")
 
 
 async def _set_enabled(
@@ -189,7 +189,7 @@ async def _set_enabled(
     now = ctx.clock()
     await users.set_disabled(tx, user.id, disabled_at=None if enabled else now, now=now)
     await stored_links.remove(tx, user.id)
-    await audit_log.write(ctx, tx, user.account_id, "person.enabled" if enabled else "person.disabled", user.email)
+    await audit_log.write(ctx, tx, user.account_id, "user.enabled" if enabled else "user.disabled", user.email)
 
 
 def _new(
@@ -212,23 +212,23 @@ async def _insert(
     tx: store.Transaction, user: users.User, mailbox: address.Mailbox, *, members: Sequence[users.User]
 ) -> None:
     if len(members) >= MAX_USERS:
-        raise errors.Conflict(f"an account has at most {MAX_USERS} people; remove somebody first")
+        raise errors.Conflict(f"an account can have at most {MAX_USERS} users; remove one first")
     if not await users.insert(tx, user, email_key=mailbox.key):
-        raise errors.Conflict("email: somebody logs in with this address already")
+        raise errors.Conflict("email: this address already belongs to a user")
 
 
 async def _lock_members(ctx: context.Context, tx: store.Transaction, account_id: str) -> list[users.User]:
-    """The people of an account, whom nobody else changes before the transaction ends.
+    """The users of an account, locked until the transaction ends.
 
-    A person who acts was an owner when the request came in; another owner may have been quicker.
+    The acting user was an owner when the request arrived; another owner may have changed that since.
     """
     if account_id not in await accounts.lock(tx, [account_id]):
-        raise errors.NotFound("there is no such account")
+        raise errors.NotFound("the account does not exist")
     members = await users.of_account(tx, account_id)
     if ctx.actor.kind is actors.Kind.PERSON and not any(
         one.id == ctx.actor.user_id and one.role == caller.Role.OWNER and one.disabled_at is None for one in members
     ):
-        raise errors.Forbidden("only an owner of this account may do this")
+        raise errors.Forbidden("only an owner of this account can do this")
     return members
 
 
@@ -240,10 +240,10 @@ def _member(members: Sequence[users.User], user_id: str) -> users.User:
 
 
 def _refuse_last_owner(members: Sequence[users.User], user: users.User) -> None:
-    """Refuse to take away the only owner who can log in."""
+    """Refuse to remove, disable or demote the only active owner."""
     able = [one.id for one in members if one.role == caller.Role.OWNER and _can_log_in(one)]
     if able == [user.id]:
-        raise errors.Conflict("this is the last owner who can log in; make somebody else an owner first")
+        raise errors.Conflict("this is the last active owner; make another user an owner first")
 
 
 def _can_log_in(user: users.User) -> bool:
@@ -256,9 +256,9 @@ def _plain_address(email: str) -> address.Mailbox:
     except address.AddressError as problem:
         raise errors.InvalidRequest(f"email: {problem}") from None
     if mailbox.display_name is not None or mailbox.written != mailbox.written.strip(" "):
-        raise errors.InvalidRequest("email: the address alone, without a name")
+        raise errors.InvalidRequest("email: give the address alone, without a name")
     return mailbox
 
 
 def _not_found() -> errors.NotFound:
-    return errors.NotFound("there is no such person in this account")
+    return errors.NotFound("no such user in this account")

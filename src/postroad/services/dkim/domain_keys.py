@@ -1,9 +1,9 @@
-"""The keys that sign for sender domains (RFC 6376): made when first needed, stored sealed, published by the owner.
+"""DKIM keys of sender domains (RFC 6376): created when first needed, stored encrypted, published by the owner.
 
-A key is needed when the domain's record is shown or its first message is signed. RSA of 2048 bits is what every
-receiver takes (RFC 8301 section 3.2). Making one takes a quarter of a second of a core, in a thread; only then is the
-store asked for a transaction, in which the first of several makers wins. Every key has a selector of its own, so that a
-record that was published for another key never meets a signature of this one.
+A key is needed when the domain's record is shown or its first message is signed. Every receiver supports 2048-bit RSA
+(RFC 8301 section 3.2). Generating one takes a quarter of a second in a thread; the transaction begins only afterwards,
+and the first of several creators wins. Every key has its own selector, so that a record published for another key never
+meets a signature of this one.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ from postroad.storage import access_version, dkim_keys, domains
 
 KEY_BITS: Final = 2048
 PUBLIC_EXPONENT: Final = 65_537
-# 40 random bits in 8 letters and digits: a domain has few keys in its life, and two never meet.
+# 40 random bits in 8 letters and digits: a domain has few keys, which never collide.
 SELECTOR_BYTES: Final = 5
 SELECTOR_PREFIX: Final = "pr"
 
 
 @dataclass(frozen=True, slots=True)
 class DkimRecord:
-    """What has to stand in the DNS of a domain for its signatures to count."""
+    """The DNS record that verifies a domain's signatures."""
 
     selector: str
     name: str
@@ -40,19 +40,19 @@ class DkimRecord:
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A key ready for use: PKCS #1 in DER, as every signer takes it."""
+    """A key ready for use: PKCS #1 in DER."""
 
     selector: str
     private_key: bytes = field(repr=False)
 
 
 async def record(ctx: context.Context, domain: domains.Domain) -> DkimRecord:
-    """The record to publish for a domain; its key is made when there is none yet."""
+    """The record to publish for a domain; creates its key if there is none."""
     return _record(domain, await _key(ctx, domain))
 
 
 async def existing_records(ctx: context.Context, listed: Sequence[domains.Domain]) -> dict[str, DkimRecord]:
-    """The records of an account's domains, listed by id, that have a key already, by the domain's id."""
+    """The records of those domains of an account, given by id, that have a key, by domain id."""
     if not listed:
         return {}
     async with ctx.store.scanning() as tx:
@@ -61,7 +61,7 @@ async def existing_records(ctx: context.Context, listed: Sequence[domains.Domain
 
 
 async def signing_key(ctx: context.Context, account_id: str, name: str) -> SigningKey | None:
-    """The key that signs for a domain, made when there is none yet; None when the account has no such domain."""
+    """The signing key of a domain, created if there is none; None when the account has no such domain."""
     async with ctx.store.reading() as tx:
         domain = await domains.by_name(tx, account_id, name)
     if domain is None:
@@ -92,9 +92,9 @@ async def _make(ctx: context.Context, domain: domains.Domain) -> dkim_keys.DkimK
         created_at=ctx.clock(),
     )
     async with ctx.store.transaction() as tx:
-        await access_version.bump(tx)  # whoever holds this row sees every key and every domain that others have written
+        await access_version.bump(tx)  # the holder of this row sees every key and every domain written by others
         if await domains.by_id(tx, domain.account_id, domain.id) is None:
-            raise errors.NotFound("there is no such domain in this account")
+            raise errors.NotFound("no such domain in this account")
         found = await dkim_keys.newest(tx, domain.account_id, domain.id)
         if found is None:
             await dkim_keys.insert(tx, made)

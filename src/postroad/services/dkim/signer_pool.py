@@ -1,8 +1,8 @@
-"""Signatures by processes of their own (`signer_worker.py`), over pipes, without ever blocking the event loop.
+"""A pool of signing processes (`signer_worker.py`) behind pipes, without ever blocking the event loop.
 
-Requests of one turn of the loop go to a worker in one write. A worker has a few requests at a time, enough to keep it
-busy while answers travel; the others wait here, where any worker can take them. Workers are started when first needed.
-One that ends is replaced, and what it had is asked again. One that says nothing for long is ended and counts as such.
+Requests of one loop iteration go to a worker in one write. A worker holds a few requests, enough to stay busy while
+responses travel; the others wait here for any worker. Workers start when first needed. One that exits is replaced and
+its requests are sent again. One that is silent for too long is killed and treated the same.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from typing import Final, cast
 from postroad.concurrency import lru
 from postroad.services.dkim import domain_keys, signer_worker
 
-# A worker needs 0.4 to 2 ms for one: so many bridge the time until the loop comes round, also on a quick machine, of
-# which a quarter as many left 4 % more idle. None waits long behind others.
+# A worker needs 0.4 to 2 ms for one: this many cover a loop iteration, even on a fast machine; a quarter as many left 4
+# % more idle time.
 WINDOW: Final = 4 * signer_worker.BATCH_SIZE
-# Some 1 KB each, in each worker.
+# About 1 KB each, in each worker.
 MAX_KEYS: Final = 1_000
-# A key or digest whose worker ends this often is not tried again.
+# A key or digest whose worker exits this often is not tried again.
 MAX_TRIES: Final = 3
-# The queue in front (see `signing.py`) is worked off in less; then the message has to come again later.
+# The queue in front (`signing.py`) is processed in less; after that the message has to be retried later.
 ANSWER_SECONDS: Final = 60.0
 # A window of signatures takes 70 ms. A worker that is silent for this long hangs, however busy the machine is.
 SILENT_SECONDS: Final = 20.0
@@ -31,12 +31,12 @@ _STDIN: Final = 0
 
 
 class SigningFailed(Exception):
-    """There is no signature for this key now; the message says why."""
+    """No signature is available for this key now; the message says why."""
 
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A digest that waits for its signature."""
+    """A digest waiting for its signature."""
 
     key: domain_keys.SigningKey
     digest: bytes
@@ -46,7 +46,7 @@ class _Request:
 
 
 class _Worker(asyncio.SubprocessProtocol):
-    """One process: what it has been asked, in order, and the keys it knows."""
+    """One process: its requests in order, and the keys it knows."""
 
     def __init__(self, owner: "SignerPool") -> None:
         loop = asyncio.get_running_loop()
@@ -64,7 +64,7 @@ class _Worker(asyncio.SubprocessProtocol):
         self._transport = cast("asyncio.SubprocessTransport", transport)
 
     def ask(self, requests: Sequence[_Request]) -> None:
-        """Send requests, each after its key if the worker does not have that."""
+        """Send requests, each preceded by its key if the worker does not have it."""
         if not self.pending:
             self.heard_at = self._clock()
         frames = []
@@ -103,16 +103,16 @@ class _Worker(asyncio.SubprocessProtocol):
         self.ended.set_result(None)
 
     def is_hung(self) -> bool:
-        """Whether it has said nothing for so long that it must hang."""
+        """Whether it has been silent for so long that it must hang."""
         return self._clock() - self.heard_at > SILENT_SECONDS
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill it now."""
         if self._transport is not None and self._transport.get_returncode() is None:
             self._transport.kill()
 
     async def end(self) -> None:
-        """Let it finish by itself, or else end it."""
+        """Let it finish, or kill it."""
         self._input().close()
         try:
             async with asyncio.timeout(END_SECONDS):
@@ -122,16 +122,16 @@ class _Worker(asyncio.SubprocessProtocol):
             await self.ended
 
     def _input(self) -> asyncio.WriteTransport:
-        assert self._transport is not None  # noqa: S101 - it is asked only after it was connected
+        assert self._transport is not None  # noqa: S101 - called only after it was connected
         return cast("asyncio.WriteTransport", self._transport.get_pipe_transport(_STDIN))
 
 
 class SignerPool:
-    """The workers, and what waits for them."""
+    """The workers, and the requests waiting for them."""
 
     def __init__(self, workers: int, *, program: str = signer_worker.__file__) -> None:
         self._max_workers = workers
-        # -P: no folder of this program stands before the library.
+        # -P: no directory of this program precedes the library.
         self._command = (sys.executable, "-P", program)
         self._waiting: deque[_Request] = deque()
         self._workers: set[_Worker] = set()
@@ -142,7 +142,7 @@ class SignerPool:
     async def sign(self, key: domain_keys.SigningKey, digest: bytes) -> bytes:
         """The signature, or SigningFailed."""
         if self._is_closed:
-            raise SigningFailed("the signers have stopped")
+            raise SigningFailed("the signing processes have stopped")
         loop = asyncio.get_running_loop()
         request = _Request(key, digest, loop.create_future())
         self._waiting.append(request)
@@ -156,7 +156,7 @@ class SignerPool:
             overdue.cancel()
 
     def dispatch(self) -> None:
-        """Give what waits to the workers that have room, and start those that are missing."""
+        """Send waiting requests to workers with room, and start missing workers."""
         self._is_dispatch_scheduled = False
         if not self._waiting or self._is_closed:
             return
@@ -177,19 +177,19 @@ class SignerPool:
                 worker.ask(requests)
 
     def on_worker_exit(self, worker: _Worker) -> None:
-        """A worker has ended: what it had is first in line again, unless that happened too often."""
+        """A worker has exited: its requests go first again, unless that happened too often."""
         self._workers.discard(worker)
         lost = list(worker.pending)
         worker.pending.clear()
         self._waiting.extendleft(reversed(lost))
-        # One that never worked says nothing about what it had, and much about the next one.
+        # One that never worked says nothing about its requests, but much about the next one.
         self._count_tries(lost if worker.has_answered else list(self._waiting))
         self.dispatch()
 
     async def close(self) -> None:
-        """End the workers, after what they have been asked."""
+        """Stop the workers after their current requests."""
         self._is_closed = True
-        _fail(self._waiting, "the signers have stopped")
+        _fail(self._waiting, "the signing processes have stopped")
         self._waiting.clear()
         if self._starts:
             await asyncio.wait(self._starts)
@@ -203,7 +203,7 @@ class SignerPool:
                 *self._command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                stderr=None,  # what a worker has to say when it breaks stands beside the log
+                stderr=None,  # stderr of a crashing worker goes beside the log
             )
         except OSError:
             self._count_tries(list(self._waiting))
@@ -219,7 +219,7 @@ class SignerPool:
         for request in requests:
             request.tries += 1
         hopeless = [request for request in requests if request.tries >= MAX_TRIES or self._is_closed]
-        _fail(hopeless, "the signers ended before they answered")
+        _fail(hopeless, "the signing processes ended before they responded")
         self._waiting = deque(request for request in self._waiting if not request.answer.done())
 
 
@@ -235,10 +235,10 @@ def _answer(request: _Request, signature: bytes) -> None:
 
 
 def _time_out(request: _Request) -> None:
-    """It has waited too long; a worker that has been silent meanwhile hangs."""
+    """The request has waited too long; a worker that was silent meanwhile hangs."""
     if request.worker is not None and request.worker.is_hung():
         request.worker.kill()
-    _fail([request], f"the signers did not answer within {ANSWER_SECONDS:.0f} seconds")
+    _fail([request], f"the signing processes did not respond within {ANSWER_SECONDS:.0f} seconds")
 
 
 def _fail(requests: Iterable[_Request], why: str) -> None:

@@ -1,9 +1,8 @@
-"""A process that does nothing but RSA signatures (PKCS #1 v1.5 with SHA-256), for `signer_processes.py`.
+"""A process that only computes RSA signatures (PKCS #1 v1.5 with SHA-256), for `signer_pool.py`.
 
-It is started with a pipe at either end. Keys and digests come in on one, signatures go out on the other in the same
-order; keys come by no other way. The file is run by its path and imports nothing of the house. The process is nice to
-the rest of the system, and it ends when its input ends: with its parent, however that goes. Signals for the whole
-group are not for it.
+It has a pipe at either end. Keys and digests arrive on one, signatures leave on the other in the same order; keys
+arrive in no other way. The file is run by its path and imports nothing of the package. The process has a low priority,
+ends when its input ends, and ignores signals to the process group.
 """
 
 import functools
@@ -14,16 +13,16 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-# What is asked, for which slot of the table of keys, and how many octets follow.
+# The kind of request, its slot in the key table, and how many octets follow.
 REQUEST: Final = struct.Struct(">BHH")
 KEY: Final = 1
 DIGEST: Final = 2
-# How many octets of a signature follow; none when the key is of no use.
+# How many octets of a signature follow; none when the key is unusable.
 ANSWER: Final = struct.Struct(">H")
-# Signatures can wait a moment longer than those who knock at the doors.
+# Signatures can wait a moment longer than incoming connections.
 NICENESS: Final = 5
-# Each write wakes the parent, which sends more while the rest of what it sent is being signed. It stays below the 4,096
-# octets that a pipe takes in one piece.
+# Each write wakes the parent, which sends more while the rest is being signed. It stays below the 4,096 octets that a
+# pipe writes atomically.
 BATCH_SIZE: Final = 8
 READ_BYTES: Final = 65_536
 
@@ -31,7 +30,7 @@ Signer = Callable[[bytes], bytes]
 
 
 def serve(read: Callable[[], bytes], write: Callable[[bytes], object]) -> None:
-    """Answer until the input ends; a few signatures go in one write while there are more to do."""
+    """Respond until the input ends; a few signatures share one write while more are pending."""
     signers: dict[int, Signer] = {}
     received = b""
     while chunk := read():
@@ -56,7 +55,7 @@ def serve(read: Callable[[], bytes], write: Callable[[bytes], object]) -> None:
 
 
 def load_or_null(private_key: bytes) -> Signer:
-    """A key that cannot be loaded signs nothing; that is said to those who want it, and disturbs no one else."""
+    """The key, or None if it cannot be loaded: only its own requests fail."""
     try:
         return load(private_key)
     except RuntimeError:  # AWS-LC has no other
@@ -64,8 +63,8 @@ def load_or_null(private_key: bytes) -> Signer:
 
 
 def load(private_key: bytes) -> Signer:
-    """A key (PKCS #1 in DER) for AWS-LC, which proves its parts first and lets no other thread run while it signs."""
-    # Here, because the service imports this file too, and need not spend 80 ms and 7 MB on what it never calls.
+    """Load a key (PKCS #1 in DER) with AWS-LC, which validates it first and holds the GIL while it signs."""
+    # Imported here because the service imports this file too, and need not spend 80 ms and 7 MB on it.
     import awscrt.crypto  # noqa: PLC0415
 
     key = awscrt.crypto.RSA.new_private_key_from_der_data(private_key)
@@ -79,7 +78,7 @@ def load(private_key: bytes) -> Signer:
 
 
 def main() -> None:
-    """Serve the process that started this one."""
+    """Serve the parent process."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     os.nice(NICENESS)

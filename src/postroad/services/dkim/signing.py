@@ -1,8 +1,8 @@
-"""DKIM signatures for the mail that leaves: each message is signed once, however many destinations it goes to.
+"""DKIM signatures of outgoing mail: each message is signed once, however many destinations it has.
 
-The key is remembered like every fact that decides access (`memory.py`): within a second of its domain's removal
-nothing is signed with it any more. Signatures are kept for the recipients and attempts that follow; a message that
-comes back after its signature has gone gets a new one, which is as good.
+The key is cached like every fact that decides access (`access_cache.py`): within a second of the domain's removal
+nothing is signed with it. Signatures are kept for the following recipients and attempts; a message whose signature was
+evicted gets a new one, which is equally valid.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ from postroad.protocol import dkim
 from postroad.services import context
 from postroad.services.dkim import domain_keys, signer_pool
 
-# Some 20 MB: the mail of the last minute or so at full speed.
+# About 20 MB: the mail of the last minute or so at full speed.
 MAX_SIGNATURES: Final = 20_000
-# The slowest signers work this off within the time that a request may take.
+# The slowest signers process this within the time that a request may take.
 MAX_WAITING: Final = 10_000
-# Reading more than this would hold up the event loop for more than a millisecond.
+# Hashing more than this would block the event loop for more than a millisecond.
 LARGE_BYTES: Final = 128 * 1024
 
 
 class DkimSigner:
-    """The signer of this process; there is none where `delivery.sign` is false."""
+    """The signer of this process; absent where `delivery.sign` is false."""
 
     def __init__(self, ctx: context.Context) -> None:
         delivery = ctx.settings.delivery
@@ -34,14 +34,15 @@ class DkimSigner:
         self._flights = single_flight.SingleFlight(MAX_WAITING, what="signatures")
 
     async def signature(self, account_id: str, domain: str, message_id: str, content: bytes) -> bytes:
-        """The header field to put in front of a message; nothing when the account has no such domain, or not any more.
+        """The DKIM-Signature field to prepend to a message; empty when the account no longer has the domain.
 
-        Raises SealBroken when the key does not open, SigningFailed when the signers fail, and the store's errors.
+        Raises DecryptionError when the key cannot be decrypted, SigningFailed when the signers fail, and database
+        errors.
         """
         key = await self._key(account_id, domain)
         if key is None:
             return b""
-        # With the key's name: a domain that was removed and registered again signs anew.
+        # With the key's selector: a domain that was removed and added again signs anew.
         name = (key.selector, message_id)
         known = self._signatures.get(name)
         if known is not None:
@@ -49,7 +50,7 @@ class DkimSigner:
         return await self._flights.join(("message", *name), functools.partial(self._sign, name, key, domain, content))
 
     async def close(self) -> None:
-        """Finish what is under way, and stop the signers."""
+        """Finish work in progress, and stop the signers."""
         await self._flights.close()
         await self._signers.close()
 
@@ -66,7 +67,7 @@ class DkimSigner:
                 facts[fact] = key
             return key
 
-        # Only with those who trust the same facts: a look-up from before a change must not be believed after it.
+        # Shared only by those who trust the same cache: a look-up from before a change must not be used after it.
         return await self._flights.join((id(facts), *fact), look_up)
 
     async def _sign(self, name: tuple[str, str], key: domain_keys.SigningKey, domain: str, content: bytes) -> bytes:

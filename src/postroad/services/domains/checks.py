@@ -1,8 +1,8 @@
-"""Checking a sender domain: DNS is asked about each of its records, and what it says is kept and has consequences.
+"""DNS checks of a sender domain: each of its records is queried, and the results are stored and applied.
 
-The key in DNS proves the domain; when it stays away for days, the proof is taken back. No transaction is open while DNS
-is asked. Callers may have a domain checked at once, but not again and again, and few at a time: each check is a dozen
-questions to name servers that they choose, which may let them wait.
+The DKIM record verifies the domain; when it stays missing for days, the verification is revoked. No transaction is open
+during queries. Users may check a domain immediately, but not repeatedly and few at a time: each check is a dozen
+queries to name servers that they choose, which may be slow.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from postroad.services.domains import registry as services_domains
 from postroad.storage import domain_checks, domains
 
 MIN_CHECK_INTERVAL_SECONDS: Final = 10
-CHECKS: Final = quota.Quota("checks of domains", per_account=2, per_process=20, retry_seconds=5)
+CHECKS: Final = quota.Quota("domain checks", per_account=2, per_process=20, retry_seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordStatus:
-    """A record as people see it: what it should say, and what DNS last said of it."""
+    """A record, its expected value and the result of the last check."""
 
     record: domain_records.Record
     value: str | None
@@ -36,20 +36,20 @@ class RecordStatus:
 
     @property
     def required(self) -> bool:
-        """Whether mail suffers without it."""
+        """Whether mail delivery depends on it."""
         return self.record.purpose in domain_records.REQUIRED
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A domain after a check, and what changed by it."""
+    """A domain after a check, and what the check changed."""
 
     domain: domains.Domain
     change: domain_verification.Change
 
 
 async def records(ctx: context.Context, domain: domains.Domain) -> list[RecordStatus]:
-    """The records of a domain, with what DNS last said of them."""
+    """The records of a domain with the results of the last check."""
     service = await ctx.dns.service()
     wanted = await _wanted(ctx, domain, service)
     async with ctx.store.reading() as tx:
@@ -58,21 +58,21 @@ async def records(ctx: context.Context, domain: domains.Domain) -> list[RecordSt
 
 
 async def check_now(ctx: context.Context, account_id: str, domain_id: str) -> CheckResult:
-    """Check a domain while the caller waits; refused when somebody did a moment ago, on whatever host.
+    """Check a domain while the caller waits; refused when it was checked a moment ago, on any host.
 
-    Removing a domain forgets when it was checked; what this process remembers by its name outlives that.
+    Removing a domain deletes its check time; this process's memory by name outlives that.
     """
     domain = await services_domains.find(ctx, account_id, domain_id)
     with quota.acquire(ctx, CHECKS, account_id):
         now, name = ctx.clock(), (account_id, domain.name)
         asked_at = ctx.dns.check_requested_at.get(name)
-        # One from the future says that the clock was set back.
+        # A time in the future means that the clock was set back.
         if asked_at is not None and now - MIN_CHECK_INTERVAL_SECONDS * times.SECOND < asked_at <= now:
             raise _too_soon(asked_at, now)
         async with ctx.store.transaction() as tx:
             asked_before = now - MIN_CHECK_INTERVAL_SECONDS * times.SECOND
-            if not await domains.mark_asked(tx, account_id, domain_id, now=now, not_since=asked_before):
-                raise _too_soon(await domains.asked_at(tx, account_id, domain_id) or now, now)
+            if not await domains.mark_check_requested(tx, account_id, domain_id, now=now, not_since=asked_before):
+                raise _too_soon(await domains.check_requested_at(tx, account_id, domain_id) or now, now)
         ctx.dns.check_requested_at.put(name, now)
         return await check(ctx, domain)
 
@@ -86,7 +86,7 @@ def _too_soon(asked_at: int, now: int) -> errors.RateLimited:
 
 
 async def check(ctx: context.Context, domain: domains.Domain) -> CheckResult:
-    """Ask DNS about every record of a domain. Raises NotFound when the domain was removed meanwhile."""
+    """Query every record of a domain. Raises NotFound when the domain was removed meanwhile."""
     wanted = await _wanted(ctx, domain, await ctx.dns.service())
     findings = await asyncio.gather(*(ctx.dns.check(record, domain=domain.name) for record in wanted))
     found = dict(zip((record.purpose for record in wanted), findings, strict=True))
@@ -121,7 +121,7 @@ async def _conclude(
     )
     place = (domain.account_id, domain.id)
     async with ctx.store.transaction() as tx:
-        if await domains.checked(tx, *place, check_at=check_at, failing_since=domain.failing_since):
+        if await domains.record_check(tx, *place, check_at=check_at, failing_since=domain.failing_since):
             await domain_checks.put(tx, [_row(place, purpose, finding, now) for purpose, finding in found.items()])
     return CheckResult(dataclasses.replace(domain, check_at=check_at), change)
 
@@ -129,7 +129,7 @@ async def _conclude(
 async def _apply_change(
     ctx: context.Context, domain: domains.Domain, change: domain_verification.Change, now: int
 ) -> tuple[domains.Domain, domain_verification.Change]:
-    """Do what follows for the proof; the domain as it is then."""
+    """Apply the result to the verification; returns the updated domain."""
     match change:
         case domain_verification.Change.VERIFIED:
             domain = await services_domains.verify(ctx, domain.account_id, domain.id, by=domains.DNS)

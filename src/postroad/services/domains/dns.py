@@ -1,8 +1,8 @@
-"""What DNS says of the records of sender domains, and what this installation wants them to say.
+"""Queries for the DNS records of sender domains, and the values that this installation expects.
 
-Each record is asked for on its own: one that is slow or broken keeps no other from being judged. Time, the number of
-questions and what is read of an answer are bounded, because the zones are strangers'. The time of a look begins when it
-has its place among those of the process: that others have to be waited for is no fault of the zone.
+Each record is queried on its own: a slow or broken one does not affect the others. Time, the number of queries and the
+size of answers are bounded, because the zones are untrusted. A look-up's time begins when it gets its slot: waiting for
+others is not the zone's fault.
 """
 
 import asyncio
@@ -15,27 +15,27 @@ from postroad.network import hostname, resolver
 from postroad.protocol.dns import dmarc_record, spf_record
 from postroad.services.domains import spf
 
-# For one record, with all that it includes, from its first question on; callers wait for it.
+# For one record with all its includes, from its first query on; callers wait for it.
 CHECK_SECONDS: Final = 7.0
 QUERY_SECONDS: Final = 4.0
 TRY_SECONDS: Final = 1.5
-# Over all checks of a process: name servers limit what one client asks. The watch has 40 looks under way at the most,
-# and callers 80: who waits for a place waits for one look before.
+# Over all checks of a process: name servers rate-limit clients. The monitor has at most 40 look-ups in progress, and
+# callers 80: a look-up waits for at most one other.
 MAX_CONCURRENT_CHECKS: Final = 60
-# A host has addresses of two kinds; everything else is asked one by one.
+# A host has addresses of two kinds; everything else is queried one by one.
 MAX_CONCURRENT_QUERIES: Final = 2 * MAX_CONCURRENT_CHECKS
-# Far more than callers can have checked in the seconds for which it matters.
+# Far more than callers can check within the interval that matters.
 MAX_REMEMBERED_CHECKS: Final = 10_000
-# The system may ask DNS for its own name; without an answer by then it has none.
+# The system may query DNS for its own name; without an answer by then it has none.
 NAME_SECONDS: Final = 1.0
-# What systems call themselves that have no name: RFC 6762, RFC 6761, and the habits of home networks and clouds.
+# Host names of systems without a public name: RFC 6762, RFC 6761, and conventions of home networks and clouds.
 NOT_PUBLIC: Final = (".arpa", ".local", ".localdomain", ".localhost", ".internal", ".lan", ".home")
-# A domain has one SPF record; of one with a hundred, these show what is wrong.
+# A domain has one SPF record; of a hundred, these show what is wrong.
 MAX_FOUND: Final = 5
 
 
 class DomainDns:
-    """Asks about records; one for a process."""
+    """Queries records; one instance per process."""
 
     def __init__(self, settings: config.Settings) -> None:
         _refuse_impossible(settings.domains.spf)
@@ -48,11 +48,11 @@ class DomainDns:
         )
         self._free = asyncio.Semaphore(MAX_CONCURRENT_CHECKS)
         self._service: domain_records.Service | None = None
-        # When callers last had a domain checked, by account and name.
+        # The last check by callers, by account and name.
         self.check_requested_at: lru.LruCache[tuple[str, str], int] = lru.LruCache(MAX_REMEMBERED_CHECKS)
 
     async def service(self) -> domain_records.Service:
-        """What records say of this installation; found out once."""
+        """This installation's expected values; determined once."""
         if self._service is None:
             delivery = self._settings.delivery
             self._service = domain_records.service(
@@ -65,7 +65,7 @@ class DomainDns:
         return self._service
 
     async def check(self, record: domain_records.Record, *, domain: str) -> domain_records.Finding:
-        """Ask for one record of a domain and judge it; whatever happens is a finding."""
+        """Query one record of a domain and evaluate it; every result is a finding."""
         if record.value is None:
             return domain_records.not_configured(record)
         async with self._free:
@@ -121,9 +121,9 @@ class DomainDns:
             return domain_records.no_answer(record, answer.detail)
         found = tuple(text for text in answer.records if spf_record.is_spf(text))
         if not found:
-            return domain_records.Finding(domain_records.RecordState.MISSING, "there is no SPF record; add it")
+            return domain_records.Finding(domain_records.RecordState.MISSING, "no SPF record found; add it")
         if len(found) > 1:
-            return _wrong(found, "there is more than one SPF record; receivers then accept none: merge them")
+            return _wrong(found, "more than one SPF record found, which receivers treat as invalid; merge them")
         shown = domain_records.quoted(found[0])
         try:
             parsed = spf_record.parse(found[0])
@@ -140,13 +140,13 @@ class DomainDns:
 
 
 def _wrong(found: tuple[str, ...], sentence: str) -> domain_records.Finding:
-    """What cannot be written into a zone file is not kept: there is nothing in it to merge."""
+    """The expected value of a wrong record; one that cannot be written into a zone file is not merged."""
     kept = [text for text in found if text.isprintable() and len(text) <= spf_record.MAX_CHARACTERS]
     return domain_records.Finding(domain_records.RecordState.WRONG, sentence, tuple(kept[:MAX_FOUND]))
 
 
 def _place(text: str) -> str:
-    """Before what ends the record: nothing after it is read."""
+    """The position before the terms that end a record: nothing after them is evaluated."""
     for word in text.split():
         if word.lower().lstrip("+-~?") == "all" or word.lower().startswith("redirect="):
             return f" before {domain_records.quoted(word)}"
@@ -154,18 +154,20 @@ def _place(text: str) -> str:
 
 
 def _refuse_impossible(terms: str) -> None:
-    """What customers are told to publish has to be what receivers can read."""
+    """Check at start-up that the record customers are told to publish is valid."""
     for word in terms.split():
         try:
             term = spf_record.parse_term(word)
         except spf_record.SpfError as problem:
             raise config.ConfigError(f"domains.spf: {problem}; write for example include:spf.example.net") from None
         if term.qualifier != spf_record.PASS or term.name == "all":
-            raise config.ConfigError(f"domains.spf: {word!r} does not allow this service; write what customers add")
+            raise config.ConfigError(
+                f"domains.spf: {word!r} does not permit this service to send; write what customers add"
+            )
 
 
 async def _system_name() -> str:
-    """The system's name as far as it can be one in public DNS; the settings may say another."""
+    """The system's name if it can be one in public DNS; the settings may override it."""
     try:
         async with asyncio.timeout(NAME_SECONDS):
             name = await hostname.name()

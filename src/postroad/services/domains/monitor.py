@@ -1,7 +1,7 @@
-"""The watch over sender domains: those that are due are checked again, a bounded number at a time.
+"""The monitor of sender domains: due domains are checked again, a bounded number at a time.
 
 A domain is claimed by moving its next check ahead, so hosts share the work and one that dies loses none. A round may be
-cut off at any moment. What DNS says changes nothing at once except for the better: see `model/domain_verification.py`.
+cancelled at any moment. Only improvements take effect at once: see `model/domain_verification.py`.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from postroad.services.domains import checks as domain_checks
 from postroad.storage import domains
 from postroad.telemetry import logs
 
-# Each has four looks at DNS, and waits for a name server, not for this host. There are more looks for callers, who
-# wait for them: see `domain_dns.LOOKS_AT_ONCE`.
+# Each has four look-ups and waits for name servers, not for this host. Callers have look-ups of their own: see
+# `dns.py`.
 BATCH_SIZE: Final = 10
-# For one round; what is not reached is due in the next one. A batch that has begun takes seconds.
+# For one round; the rest is due in the next one. A batch that has begun takes seconds.
 ROUND_SECONDS: Final = 30.0
 # Far longer than a check takes.
 CLAIM_DURATION: Final = 10 * 60 * times.SECOND
@@ -30,7 +30,7 @@ EVENTS: Final = {
 
 
 async def check_due(ctx: context.Context, *, log: logs.Logger) -> int:
-    """Check what is due, until nothing is or the round is long enough; how many were checked."""
+    """Check due domains until none is left or the round's time is over; returns how many were checked."""
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + ROUND_SECONDS
     total = 0
@@ -46,16 +46,16 @@ async def check_due(ctx: context.Context, *, log: logs.Logger) -> int:
 
 
 async def _check(ctx: context.Context, domain: domains.Domain, log: logs.Logger) -> None:
-    """One domain; its trouble is not that of its neighbours, and it is due again when the claim ends."""
+    """Check one domain. A failure does not affect the others, and the domain is due again when the claim expires."""
     try:
         checked = await domain_checks.check(ctx, domain)
     except errors.NotFound:
         return  # removed meanwhile
     except errors.PostroadError as trouble:
-        log.warning("domain_not_checked", domain=domain.name, account_id=domain.account_id, error=trouble.message)
+        log.warning("domain_check_failed", domain=domain.name, account_id=domain.account_id, error=trouble.message)
         return
     except Exception:
-        log.exception("domain_not_checked", domain=domain.name, account_id=domain.account_id)
+        log.exception("domain_check_failed", domain=domain.name, account_id=domain.account_id)
         return
     if checked.change in EVENTS:
         log.info(EVENTS[checked.change], domain=domain.name, account_id=domain.account_id, domain_id=domain.id)

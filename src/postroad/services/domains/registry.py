@@ -1,7 +1,7 @@
-"""Sender domains: registered by many accounts, proven by one.
+"""Sender domains: several accounts may register a name, one can verify it.
 
-Names are kept in lower case and A-labels, as the address parser writes them, so that a sender's domain is compared byte
-by byte. Every change takes the access version's row first: that keeps two accounts from proving one name at one moment.
+Names are kept in lower case with A-labels, as the address parser writes them, so that domains compare byte by byte.
+Every change first locks the access version's row, so that two accounts cannot verify one name at the same moment.
 """
 
 import dataclasses
@@ -11,14 +11,15 @@ from postroad import errors
 from postroad.model import identifiers, times
 from postroad.protocol import address
 from postroad.services import audit_log, context
+from postroad.services.domains import warmup_status
 from postroad.storage import access_version, dkim_keys, domain_checks, domains, store, warmups
 
-# What the journal says of whose word it is.
-VERIFIED_BY: Final = {domains.OPERATOR: "by the operator's word", domains.DNS: "by its DKIM record in DNS"}
+# How the audit log describes who verified a domain.
+VERIFIED_BY: Final = {domains.OPERATOR: "by the operator", domains.DNS: "by its DKIM record in DNS"}
 
 
 async def add(ctx: context.Context, account_id: str, name: str, *, verified: bool) -> domains.Domain:
-    """Register a domain for an account; an operator may vouch for it."""
+    """Register a domain for an account; an operator may verify it at once."""
     normal = _parse(name)
     now = ctx.clock()
     domain = domains.Domain(
@@ -33,7 +34,7 @@ async def add(ctx: context.Context, account_id: str, name: str, *, verified: boo
         await access_version.bump(tx)
         await _refuse_verified_elsewhere(tx, account_id, normal)
         if not await domains.insert(tx, domain):
-            raise errors.Conflict(f"name: {normal} is a domain of this account already")
+            raise errors.Conflict(f"name: {normal} is already registered by this account")
         await audit_log.write(
             ctx, tx, account_id, "domain.added", normal, VERIFIED_BY[domains.OPERATOR] if verified else ""
         )
@@ -57,25 +58,25 @@ async def find(ctx: context.Context, account_id: str, domain_id: str) -> domains
 
 
 async def by_name(ctx: context.Context, account_id: str, name: str) -> domains.Domain:
-    """One domain of an account by its name, however it is written."""
+    """One domain of an account by its name, in any spelling."""
     normal = _parse(name)
     async with ctx.store.reading() as tx:
         domain = await domains.by_name(tx, account_id, normal)
     if domain is None:
-        raise errors.NotFound(f"the account has no domain {normal}")
+        raise errors.NotFound(f"{normal} is not registered by this account")
     return domain
 
 
 async def verified_owner(ctx: context.Context, name: str) -> str | None:
-    """The account that has proven a name, however it is written. For operators: accounts are not told of each other."""
+    """The account that has verified a name. For operators: accounts do not learn of each other."""
     async with ctx.store.reading() as tx:
         return await domains.verified_owner(tx, _parse(name))
 
 
 async def verify(ctx: context.Context, account_id: str, domain_id: str, *, by: str) -> domains.Domain:
-    """Mark a domain as proven, by an operator's word or by DNS; one that is proven already stays as it is.
+    """Mark a domain as verified by the operator or by DNS; a verified domain stays as it is.
 
-    Only an operator's word stands in for that of DNS, which is then not needed any more.
+    Verification by the operator replaces that by DNS, which is then no longer needed.
     """
     _check_id(domain_id)
     now = ctx.clock()
@@ -92,7 +93,7 @@ async def verify(ctx: context.Context, account_id: str, domain_id: str, *, by: s
 
 
 async def unverify(ctx: context.Context, account_id: str, domain_id: str, *, failing_before: int) -> bool:
-    """Take back what DNS has proven and denies since before that time; False when it is not so any more."""
+    """Revoke a verification whose DNS record has been missing for too long; False when that has changed."""
     _check_id(domain_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
@@ -106,8 +107,29 @@ async def unverify(ctx: context.Context, account_id: str, domain_id: str, *, fai
     return is_changed
 
 
+async def sending_domain(ctx: context.Context, account_id: str, name: str) -> domains.Domain:
+    """The domain, if the account may send from it; otherwise raises Forbidden."""
+    known = await ctx.access_cache.refresh(ctx.clock())
+    fact = ("domain", account_id, name)
+    domain: domains.Domain | None = known.get(fact)
+    if domain is None:
+        async with ctx.store.reading() as tx:
+            domain = await domains.by_name(tx, account_id, name)
+            owner = await domains.verified_owner(tx, name)
+            is_free = domain is not None and await warmup_status.is_free(ctx, tx, domain)
+        if domain is None:
+            raise errors.Forbidden(f"from: {name} is not a domain of this account; add the domain first")
+        if owner not in (None, account_id):
+            raise errors.Forbidden(f"from: {name} is verified by another account; it cannot be used here")
+        # A domain that has completed its warm-up counts as warm, and its mail skips the check.
+        known[fact] = domain = dataclasses.replace(domain, warm=int(is_free))
+    if domain.verified_at is None and ctx.settings.domains.require_verified:
+        raise errors.Forbidden(f"from: {name} is not verified yet; publish its DKIM record, then check the domain")
+    return domain
+
+
 async def set_warm(ctx: context.Context, account_id: str, domain_id: str, *, warm: bool) -> domains.Domain:
-    """Say that a domain needs no warm-up, or that it does: then it goes on where it was."""
+    """Exempt a domain from warm-up, or end the exemption: warm-up then continues where it was."""
     _check_id(domain_id)
     async with ctx.store.transaction() as tx:
         await access_version.bump(tx)
@@ -119,9 +141,9 @@ async def set_warm(ctx: context.Context, account_id: str, domain_id: str, *, war
 
 
 async def remove(ctx: context.Context, account_id: str, domain_id: str) -> None:
-    """Forget a domain and its keys: nothing can be sent from it any more. Accepted mail is delivered, unsigned.
+    """Remove a domain and its keys: it can no longer be used to send. Accepted mail is delivered unsigned.
 
-    What it has sent today stays known: adding it again gives no second day.
+    Today's volume is kept: adding the domain again does not reset it.
     """
     _check_id(domain_id)
     today = times.day_of(ctx.clock())
@@ -153,7 +175,7 @@ async def _existing(tx: store.Transaction, account_id: str, domain_id: str) -> d
 async def _refuse_verified_elsewhere(tx: store.Transaction, account_id: str, name: str) -> None:
     owner = await domains.verified_owner(tx, name)
     if owner not in (None, account_id):
-        raise errors.Conflict(f"name: {name} is proven by another account")
+        raise errors.Conflict(f"name: {name} is verified by another account")
 
 
 def _check_id(domain_id: str) -> None:
@@ -162,4 +184,4 @@ def _check_id(domain_id: str) -> None:
 
 
 def _not_found() -> errors.NotFound:
-    return errors.NotFound("there is no such domain in this account")
+    return errors.NotFound("no such domain in this account")

@@ -1,8 +1,8 @@
-"""Whether an SPF record allows what it should, as receivers find out: term by term, into what it includes.
+"""Evaluates whether an SPF record permits the expected senders, as receivers do: term by term, with includes.
 
-A host that it names is allowed with its addresses, under whatever name they are wanted. Receivers ask DNS at most ten
-times for one message and then refuse the whole record (RFC 7208 section 4.6.4). The same bound ends loops here. A
-record that includes a broken one is broken itself (section 5.2).
+A host that the record names is permitted by its addresses, whatever its name. Receivers make at most ten DNS look-ups
+per message and then reject the whole record (RFC 7208 section 4.6.4). The same bound ends loops here. A record that
+includes an invalid one is invalid itself (section 5.2).
 """
 
 from collections.abc import Sequence
@@ -11,26 +11,26 @@ from typing import Final
 from postroad.network import resolver
 from postroad.protocol.dns import spf_record
 
-# A domain with macros depends on the message; it is counted, and taken for somebody else's.
+# A domain with macros depends on the message; it is counted, and treated as not ours.
 _MACRO: Final = "%"
-# A host that sends mail has a few.
+# A sending host has a few.
 MAX_ADDRESSES: Final = 10
-# Receivers look at no more mail hosts of one `mx` (section 4.6.4).
+# Receivers look up no more mail hosts of one `mx` (section 4.6.4).
 MAX_MAIL_HOSTS: Final = 10
-# Over a whole search: records name a few. Those beyond are taken for somebody else's.
+# For a whole evaluation: records name a few. Those beyond are treated as not ours.
 MAX_HOSTS: Final = 20
 
 
 class PermError(Exception):
-    """Receivers refuse the record; the message says why."""
+    """Receivers reject the record; the message says why."""
 
 
 class TempError(Exception):
-    """DNS did not answer a question that matters; the message is its name and the trouble."""
+    """DNS did not answer a necessary query; the message has the name and the error."""
 
 
 class Search:
-    """The search for wanted terms in one domain's record; what DNS said is kept for the next term."""
+    """Looks for expected terms in one domain's record; DNS answers are kept for the next term."""
 
     def __init__(self, dns: resolver.Resolver) -> None:
         self._dns = dns
@@ -42,7 +42,7 @@ class Search:
     async def missing(
         self, domain: str, record: spf_record.Record, wanted: Sequence[spf_record.Term]
     ) -> list[spf_record.Term]:
-        """The wanted terms that the domain's record does not allow. Raises Broken and NotAnswered."""
+        """The expected terms that the domain's record does not permit. Raises PermError and TempError."""
         return [term for term in wanted if not await self._allows_it(domain, record, term)]
 
     async def _allows_it(self, domain: str, record: spf_record.Record, wanted: spf_record.Term) -> bool:
@@ -51,7 +51,7 @@ class Search:
         return await self._by_addresses(domain, record, wanted)
 
     async def _by_addresses(self, domain: str, record: spf_record.Record, wanted: spf_record.Term) -> bool:
-        """Who allows every address of a host allows the host."""
+        """A record that permits every address of a host permits the host."""
         if wanted.name != "a":
             return False
         answer = await self._dns.addresses(wanted.value or domain)
@@ -77,7 +77,7 @@ class Search:
             if term.qualifier == spf_record.PASS:
                 return True
             if at_top and term.name != "all":
-                raise PermError(f"{term.written} forbids this service; write it without the sign in front")
+                raise PermError(f"{term.written} excludes this service; write it without the qualifier in front")
             return False
         if record.redirect is None or _MACRO in record.redirect:
             return False
@@ -112,7 +112,7 @@ class Search:
                 raise TempError(f"{domain}: {answer.detail}")
             if len(answer.records) > MAX_MAIL_HOSTS:
                 raise PermError(
-                    f"{domain} has more than {MAX_MAIL_HOSTS} mail hosts; receivers give up then (RFC 7208)"
+                    f"{domain} has more than {MAX_MAIL_HOSTS} mail hosts, the limit of receivers (RFC 7208)"
                 )
             self._mail_hosts[domain] = tuple(mx.host for mx in answer.records if mx.host)
         return self._mail_hosts[domain]
@@ -131,8 +131,8 @@ class Search:
         self._lookups += 1
         if self._lookups > spf_record.MAX_LOOKUPS:
             raise PermError(
-                f"receivers give up after {spf_record.MAX_LOOKUPS} look-ups (RFC 7208), and this record needs more "
-                "before it comes to this service; take some include:, a or mx away"
+                f"the record needs more than {spf_record.MAX_LOOKUPS} DNS look-ups (RFC 7208) before it reaches "
+                "this service; remove some include:, a or mx terms"
             )
 
     async def _record(self, domain: str, written: str) -> spf_record.Record:
@@ -144,10 +144,10 @@ class Search:
         found = [text for text in answer.records if spf_record.is_spf(text)]
         if len(found) != 1:
             count = "no SPF record" if not found else f"{len(found)} SPF records"
-            raise PermError(f"{written} is broken, and with it all of this record: {domain} has {count}")
+            raise PermError(f"{written} is invalid, which makes this whole record invalid: {domain} has {count}")
         try:
             record = spf_record.parse(found[0])
         except spf_record.SpfError as problem:
-            raise PermError(f"{written} is broken, and with it all of this record: {problem}") from None
+            raise PermError(f"{written} is invalid, which makes this whole record invalid: {problem}") from None
         self._records[domain] = record
         return record

@@ -1,4 +1,4 @@
-"""How the warm-up of a sender domain stands, for whoever asks; the accepting transaction keeps it."""
+"""The warm-up status of a sender domain for display; the accepting transaction enforces it."""
 
 from postroad.model import warmup
 from postroad.services import context
@@ -6,7 +6,7 @@ from postroad.storage import domains, store, warmups
 
 
 async def view(ctx: context.Context, domain: domains.Domain) -> warmup.View | None:
-    """Today's use and cap, and tomorrow's cap as things stand; None where no warm-up applies."""
+    """Today's use and cap, and tomorrow's expected cap; None where no warm-up applies."""
     if domain.warm or not ctx.settings.warmup.enabled:
         return None
     async with ctx.store.reading() as tx:
@@ -15,7 +15,7 @@ async def view(ctx: context.Context, domain: domains.Domain) -> warmup.View | No
 
 
 async def calendar(ctx: context.Context, domain: domains.Domain) -> list[warmup.Day] | None:
-    """The steps of the schedule, done, today's and ahead; None where no warm-up applies (any more)."""
+    """The steps of the schedule: done, today's and future; None where no warm-up applies."""
     if domain.warm or not ctx.settings.warmup.enabled:
         return None
     async with ctx.store.reading() as tx:
@@ -24,7 +24,7 @@ async def calendar(ctx: context.Context, domain: domains.Domain) -> list[warmup.
 
 
 async def is_free(ctx: context.Context, tx: store.Transaction, domain: domains.Domain) -> bool:
-    """Whether a domain needs no warm-up (any more)."""
+    """Whether a domain needs no warm-up."""
     if domain.warm or not ctx.settings.warmup.enabled:
         return True
     return warmup.cap(await _state(ctx, tx, domain), ctx.settings.warmup.recipients_per_day) is None

@@ -1,1 +1,1 @@
-"""Background upkeep: cleanup, retention, gauges, and the consistency check."""
+"""Background maintenance: cleanup, retention, gauges, and the consistency check."""

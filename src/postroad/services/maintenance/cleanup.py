@@ -1,4 +1,4 @@
-"""Sweeping: what has expired is forgotten, a bounded number of rows at a time, so that mail never waits for it long."""
+"""Cleanup: expired rows are deleted in bounded batches, so that mail never waits for it long."""
 
 import dataclasses
 import functools
@@ -25,23 +25,23 @@ from postroad.storage import (
     webhooks,
 )
 
-# A bound for one sweep: ten million rows. What is left over goes with the next one.
+# A bound for one sweep: ten million rows. The rest follows with the next one.
 MAX_BATCHES: Final = 10_000
-# A worker repeats what it says of its pools twice a minute; what is older is of one that died.
+# Workers report their provider queues twice a minute; older reports are from workers that died.
 PROVIDER_QUEUE_MICROSECONDS: Final = 10 * 60 * times.SECOND
-# The longest period of charts and the one before it are 60 days, today's included.
+# Charts show at most 30 days and the 30 days before, today included.
 HOURLY_COUNTS_HOURS: Final = 62 * 24
-# Endpoints that were removed, for one sweep: each is a transaction or more.
+# Removed endpoints per sweep: each takes one transaction or more.
 MAX_REMOVED_ENDPOINTS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """How many rows a sweep removed, and the accounts that may send again."""
+    """How many rows a sweep deleted, and the accounts that may send again."""
 
     idempotency_keys: int
     tokens: int
-    pools: int
+    provider_queues: int
     webhook_deliveries: int
     webhook_secrets: int
     rates: int
@@ -51,13 +51,13 @@ class SweepResult:
     password_links: int = 0
     bodies: int = 0
     messages: int = 0
-    # There is old mail that this sweep had no time for.
+    # Old mail is left that this sweep had no time for.
     has_more: bool = False
     resumed: tuple[str, ...] = ()
 
 
 async def sweep(ctx: context.Context) -> SweepResult:
-    """Forget all that has expired; let those send again who have been suspended long enough."""
+    """Delete everything that has expired, and resume accounts whose suspension has ended."""
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
         forgotten = await provider_queues.sweep(tx, before=now - PROVIDER_QUEUE_MICROSECONDS)
@@ -66,7 +66,7 @@ async def sweep(ctx: context.Context) -> SweepResult:
         resumed=tuple(await accounts.cool_down(ctx)),
         idempotency_keys=await _in_batches(ctx, lambda tx: idempotency.sweep(tx, now=now), rows=idempotency.SWEEP_ROWS),
         tokens=await _in_batches(ctx, lambda tx: users.sweep_tokens(tx, now=now), rows=users.SWEEP_ROWS),
-        pools=forgotten,
+        provider_queues=forgotten,
         webhook_deliveries=await _sweep_log(ctx, before=now - delivery_log.LOG_SECONDS * times.SECOND),
         webhook_secrets=secrets,
         rates=await _in_batches(
@@ -84,14 +84,15 @@ async def sweep(ctx: context.Context) -> SweepResult:
         ),
         audit_log=await _in_batches(
             ctx,
-            lambda tx: storage_audit_log.sweep(tx, before=now - ctx.settings.dashboard.journal_days * times.DAY),
+            lambda tx: storage_audit_log.sweep(tx, before=now - ctx.settings.dashboard.audit_log_days * times.DAY),
             rows=storage_audit_log.SWEEP_ROWS,
         ),
         password_links=await _in_batches(
             ctx, lambda tx: password_links.sweep(tx, now=now), rows=password_links.SWEEP_ROWS
         ),
     )
-    # The longest work comes last, after the keys that stand for messages. Bodies go before the rest of their messages.
+    # The longest work comes last, after the idempotency keys that refer to messages. Bodies are deleted before their
+    # messages.
     bodies = await retention.remove_bodies(ctx, now=now)
     mail = await retention.remove_messages(ctx, now=now)
     has_more = bodies.has_more or mail.has_more
@@ -99,15 +100,17 @@ async def sweep(ctx: context.Context) -> SweepResult:
 
 
 async def _sweep_log(ctx: context.Context, *, before: int) -> int:
-    """Deliveries that ended, those that could not be told in all the time, and all of removed endpoints.
+    """Delete finished deliveries, deliveries that could not be made, and everything of removed endpoints.
 
-    The schedule takes a day. What is left after a week waits for an endpoint that is disabled, or behind more than its
-    receiver will ever take.
+    The schedule takes a day. What is left after a week belongs to a disabled endpoint, or to a backlog that its
+    endpoint will never work off.
     """
     rows = webhook_deliveries.SWEEP_ROWS
     place = cursors.at(identifiers.WEBHOOK_DELIVERY, before)
     ended = await _in_batches(ctx, lambda tx: webhook_deliveries.sweep(tx, ended_before=before), rows=rows)
-    untold = await _in_batches(ctx, lambda tx: webhook_deliveries.sweep_untold(tx, created_before=place), rows=rows)
+    untold = await _in_batches(
+        ctx, lambda tx: webhook_deliveries.sweep_undelivered(tx, created_before=place), rows=rows
+    )
     async with ctx.store.reading() as tx:
         gone = await webhooks.removed(tx, limit=MAX_REMOVED_ENDPOINTS)
     removed = [await _in_batches(ctx, functools.partial(_sweep_removed, endpoint), rows=rows) for endpoint in gone]
@@ -122,13 +125,13 @@ async def _sweep_removed(endpoint: webhooks.RemovedEndpoint, tx: store.Transacti
 
 
 async def _sweep_days(ctx: context.Context, tx: store.Transaction) -> int:
-    """Days that the bounce guard does not look at any more."""
+    """Delete days that the bounce guard no longer counts."""
     today = times.day_of(ctx.clock())
     return await storage_bounce_guard_days.sweep(tx, until_day=today - ctx.settings.bounce_guard.days)
 
 
 async def _in_batches(ctx: context.Context, work: Callable[[store.Transaction], Awaitable[int]], *, rows: int) -> int:
-    """Each batch is a transaction of its own, and whoever waits for the store comes in between."""
+    """Run batches, each in its own transaction, so that others get the database in between."""
     total = 0
     for _ in range(MAX_BATCHES):
         async with ctx.store.transaction() as tx:

@@ -1,4 +1,4 @@
-"""The audit: proves over the whole store that the books are right, and says what is off."""
+"""The consistency check: proves that ledger, counts and statuses of the whole database agree, and lists violations."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ from postroad.storage import consistency
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How much there is, and everything that is off."""
+    """What was examined, and every violation."""
 
     counts: consistency.Counts
     findings: list[consistency.Finding]
 
 
 async def run(ctx: context.Context) -> Report:
-    """Audit one consistent view of the store, while the service goes on."""
+    """Check one consistent snapshot of the database while the service runs."""
     async with ctx.store.scanning() as tx:
         return Report(await consistency.counts(tx), await consistency.findings(tx))

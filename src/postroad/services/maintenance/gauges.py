@@ -1,8 +1,8 @@
-"""What the store knows and metrics show: how much waits, for how long, and which pools hold mail back.
+"""Gauges read from the database: queue lengths, ages, and provider queues that hold mail back.
 
-Read when somebody asks, and at the most every ten seconds. The look walks through all that waits, mail and webhooks:
-after a long one it rests twenty times as long, so that a queue of millions costs the store a twentieth of its time at
-the most.
+They are read on request, at most every ten seconds. A read scans everything that waits, mail and webhooks: it is
+followed by a pause of twenty times its duration, so that a queue of millions costs the database at most a twentieth of
+its time.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postroad import errors
-from postroad.model import times
+from postroad.model import providers, times
 from postroad.services import context
 from postroad.services.queue import inspection
 from postroad.storage import provider_queues, queue_views, webhook_views
@@ -20,24 +20,24 @@ from postroad.telemetry import metrics
 
 MIN_REFRESH_SECONDS: Final = 10.0
 REST_FACTOR: Final = 20
-# Shorter than the ten seconds that Prometheus waits for an answer.
+# Shorter than the ten seconds after which Prometheus times out.
 TIMEOUT_SECONDS: Final = 5.0
 
 
 class Gauges:
-    """The last look at the store. One that fails leaves the numbers out, and says so by `postroad_store_up`."""
+    """The last values. A failed read leaves them out and sets `postroad_store_up` to 0."""
 
     def __init__(self) -> None:
         self._valid_until = float("-inf")
         self._turn = asyncio.Lock()
 
     async def text(self, ctx: context.Context) -> bytes:
-        """What Prometheus reads: these, and everything that was counted."""
+        """The metrics text: these gauges and all counters."""
         await self.refresh(ctx)
         return ctx.metrics.render()
 
     async def refresh(self, ctx: context.Context) -> None:
-        """Look, unless the last look is good enough."""
+        """Read the gauges, unless the last values are recent enough."""
         async with self._turn:
             began = time.monotonic()
             if began < self._valid_until:
@@ -54,8 +54,8 @@ class Gauges:
 
 
 def _gauges(shown: metrics.Metrics) -> Sequence[metrics.Gauge]:
-    """Those that the store knows."""
-    mail = (shown.queue, shown.oldest, shown.overdue, shown.pools)
+    """The gauges from the database."""
+    mail = (shown.queue, shown.oldest, shown.overdue, shown.provider_queues)
     return (*mail, shown.webhook_backlog, shown.webhook_overdue)
 
 
@@ -63,15 +63,15 @@ async def _refresh(ctx: context.Context) -> None:
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         counts = await queue_views.counts(tx, queue_views.Filter())
-        told = await provider_queues.heard_since(tx, now - inspection.ALIVE_MICROSECONDS)
+        statuses = await provider_queues.heard_since(tx, now - inspection.ALIVE_MICROSECONDS)
         events = await webhook_views.counts(tx)
     shown, ready = ctx.metrics, counts.get(queue_views.READY)
     shown.queue.replace({(state,): counts[state].recipients if state in counts else 0 for state in queue_views.STATES})
     oldest = min((count.queued_at for count in counts.values()), default=now)
     shown.oldest.replace({(): max(0, now - oldest) / times.SECOND})
     shown.overdue.replace({(): max(0, now - ready.due_at) / times.SECOND if ready else 0})
-    closed = collections.Counter((metrics.provider_label(pool.name), pool.state) for pool in told)
-    shown.pools.replace({labels: float(number) for labels, number in closed.items()})
+    closed = collections.Counter((providers.label_of(pool.name), pool.state) for pool in statuses)
+    shown.provider_queues.replace({labels: float(number) for labels, number in closed.items()})
     _show_webhooks(shown, events, now=now)
     shown.store_up.replace({(): 1})
 

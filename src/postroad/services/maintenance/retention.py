@@ -1,8 +1,8 @@
-"""Retention: how long mail is kept after its final result, and the removal of what is older.
+"""Retention: how long mail is kept after its final result, and the removal of older mail.
 
-The content of a message goes first, the message with its recipients and attempts later. Mail that is not final is
-never removed, and neither is the ledger. The work is done in small transactions with rests between them (`pacing.py`).
-What one sweep does not reach goes with the next one.
+The content of a message is removed first, the message with its recipients and attempts later. Mail that is not final
+and the ledger are never removed. The work is done in small transactions with pauses between them
+(`throttled_batches.py`). What one sweep does not reach follows with the next one.
 """
 
 import asyncio
@@ -15,26 +15,26 @@ from postroad.services import context
 from postroad.services.maintenance import throttled_batches
 from postroad.storage import retention, store
 
-# For bodies and for messages, each. A sweep has 15 seconds for everything.
+# For bodies and for messages, each. A sweep has 15 seconds in total.
 MAX_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class RemovalResult:
-    """How many messages were touched, and whether there may be more, for which there was no time."""
+    """How many messages were affected, and whether more may be left."""
 
     count: int
     has_more: bool
 
 
 async def remove_bodies(ctx: context.Context, *, now: int) -> RemovalResult:
-    """Remove the contents that are kept no longer, as far as the time goes."""
+    """Remove expired contents, as far as the time permits."""
     before = now - ctx.settings.retention.body_days * times.DAY
     return await _in_batches(ctx, lambda tx: retention.remove_bodies(tx, ended_before=before))
 
 
 async def remove_messages(ctx: context.Context, *, now: int) -> RemovalResult:
-    """The same for messages, with everything that belongs to them."""
+    """Remove expired messages with everything that belongs to them."""
     before = now - ctx.settings.retention.message_days * times.DAY
     return await _in_batches(ctx, lambda tx: retention.remove_messages(tx, ended_before=before))
 

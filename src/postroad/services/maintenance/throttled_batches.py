@@ -1,6 +1,6 @@
-"""Long work on the store, in small transactions.
+"""Long database work in small transactions.
 
-After each one the store is left alone for as long as it took, so that mail keeps at least half of it.
+Each is followed by a pause of the same duration, so that mail keeps at least half of the database's capacity.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ from postroad.services import context
 from postroad.storage import store
 
 Result = TypeVar("Result")
-# A transaction that took longer has waited for somebody else's.
+# A transaction that took longer was waiting for another one.
 MAX_PAUSE_SECONDS: Final = 1.0
 
 
 async def run_batch(ctx: context.Context, work: Callable[[store.Transaction], Awaitable[Result]]) -> Result:
-    """One transaction of many, and the rest after it."""
+    """Run one transaction of many, then pause."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with ctx.store.transaction() as tx:

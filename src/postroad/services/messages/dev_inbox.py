@@ -1,7 +1,7 @@
-"""The inbox of `postroad dev`: what the mailbox simulator has taken, in memory, for people and tests to look at.
+"""The inbox of `postroad dev`: messages received by the mailbox simulator, in memory.
 
-It is bounded twice, by messages and by octets; the oldest go first. It belongs to the process and to nobody else: every
-account of the installation sees all of it, and it is empty after a start.
+It is bounded by messages and by octets; the oldest are dropped first. It belongs to the process: every account of the
+installation sees all of it, and it is empty after a restart.
 """
 
 import email.errors
@@ -17,19 +17,19 @@ from postroad.protocol import address
 from postroad.protocol.smtp import values
 
 ID_PREFIX: Final = "inb_"
-# Where a receiver of webhooks is always there, in development; the API has it, the dashboard offers it.
+# The built-in webhook endpoint for development; the API serves it, the dashboard offers it.
 WEBHOOK_PATH: Final = "/v1/inbox/webhook"
 MAX_MESSAGES: Final = 500
 MAX_OCTETS: Final = 256 * 1024 * 1024
 
 _SUBJECT = re.compile(rb"^subject[ \t]*:([^\r\n]*(?:\r\n[ \t][^\r\n]*)*)", re.IGNORECASE | re.MULTILINE)
-# A subject that nobody would read to its end; the raw message has all of it.
+# Longer subjects are cut; the raw message has all of it.
 SUBJECT_OCTETS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedMessage:
-    """A message that was delivered. `received_at` is in microseconds."""
+    """A delivered message. `received_at` is in microseconds."""
 
     id: str
     received_at: int
@@ -58,7 +58,7 @@ class Inbox:
         self._octets = 0
 
     def add(self, transaction: values.MailTransaction) -> CapturedMessage:
-        """Put a message in; the oldest make room for it."""
+        """Add a message; the oldest make room for it."""
         now = self._clock()
         content = b"".join(transaction.content)
         received = CapturedMessage(
@@ -77,7 +77,7 @@ class Inbox:
         return received
 
     def newest_first(self, *, to: str | None = None) -> list[CapturedMessage]:
-        """All messages, or those to one envelope recipient, in whatever case."""
+        """All messages, or those to one envelope recipient, case-insensitive."""
         newest = reversed(self._messages.values())
         if to is None:
             return list(newest)
@@ -89,16 +89,16 @@ class Inbox:
         try:
             return self._messages[message_id]
         except KeyError:
-            raise errors.NotFound("there is no such message in the inbox") from None
+            raise errors.NotFound("no such message in the inbox") from None
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all messages."""
         self._messages.clear()
         self._octets = 0
 
 
 def subject(content: bytes) -> str:
-    """The subject of a message for people: unfolded and decoded, and as it stands where that fails."""
+    """The subject, unfolded and decoded; unchanged where decoding fails."""
     head, _, _ = content.partition(b"\r\n\r\n")
     found = _SUBJECT.search(head)
     if found is None:
@@ -108,5 +108,5 @@ def subject(content: bytes) -> str:
         decoded = str(email.header.make_header(email.header.decode_header(text)))
     except (ValueError, LookupError, email.errors.MessageError):
         return text
-    # Some character sets can say what Unicode cannot.
+    # Some character sets can represent what Unicode cannot.
     return decoded.encode("utf-8", "replace").decode("utf-8")

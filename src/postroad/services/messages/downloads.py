@@ -1,9 +1,9 @@
-"""Downloads: a file on its way to whoever asked for it, in parts, as fast as they are taken.
+"""Downloads: a file streamed to its caller.
 
-A place is held from before the file is read from the store until the last part is taken. So whoever asks for much and
-reads nothing makes the process hold as many files as there are places, and not as many as there are connections. What
-is small is handed over whole. A caller that does not read at all is the listener's to end (`write_seconds`); one that
-reads a little now and then is ended here.
+A slot is held from before the file is read until the last part is sent. A caller that requests much and reads nothing
+makes the process hold as many files as there are slots, not as many as there are connections. Small files are sent
+whole. The listener disconnects a caller that does not read at all (`write_seconds`); one that reads very slowly is
+ended here.
 """
 
 import contextlib
@@ -19,19 +19,19 @@ from postroad.services.messages import previews
 Parts = AsyncGenerator[bytes, None]
 Read = Callable[[], Awaitable[previews.Download]]
 
-# A file has 10 MiB at the most, and is held while somebody saves it.
+# A file has at most 10 MiB, and is held while it is downloaded.
 DOWNLOADS: Final = quota.Quota("downloads", per_account=8, per_process=32, retry_seconds=5)
-# No more than a page of ours may have.
+# No larger than our own pages may be.
 SMALL_OCTETS: Final = 256 * 1024
-# What a connection holds beside it is about as much again.
+# A connection's buffers hold about as much again.
 PART_OCTETS: Final = 64 * 1024
-# 10 MiB at 140 kbit/s, which is slower than any line that people save files over.
+# 10 MiB at 140 kbit/s, slower than any usual connection.
 MAX_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class StartedDownload:
-    """A file that is being handed over; in parts, none of them empty, unless it is small."""
+    """A download in progress, in non-empty parts unless it is small."""
 
     filename: str
     content_type: str
@@ -40,7 +40,7 @@ class StartedDownload:
 
 
 async def begin(ctx: context.Context, account_id: str, read: Read, *, seconds: float = MAX_SECONDS) -> StartedDownload:
-    """Read a file and hand it over. RateLimited when there is no place; whatever `read` refuses is refused."""
+    """Read a file and stream it. Raises RateLimited when no slot is free, and whatever `read` raises."""
     end = time.monotonic() + seconds
     with contextlib.ExitStack() as place:
         place.enter_context(quota.acquire(ctx, DOWNLOADS, account_id))
@@ -49,7 +49,7 @@ async def begin(ctx: context.Context, account_id: str, read: Read, *, seconds: f
         if size <= SMALL_OCTETS:
             return StartedDownload(file.filename, file.content_type, size, file.body)
         parts = _parts(file.body, place=place.pop_all(), end=end)
-        # Only what has begun can be closed: from here on the place is theirs to give back.
+        # Only a started generator can be closed: from here on it releases the slot.
         await anext(parts)
         return StartedDownload(file.filename, file.content_type, size, parts)
 
@@ -59,7 +59,5 @@ async def _parts(body: bytes, *, place: contextlib.ExitStack, end: float) -> Par
         yield b""  # to `begin` alone
         for at in range(0, len(body), PART_OCTETS):
             if time.monotonic() >= end:
-                raise errors.ServiceUnavailable(
-                    "this download was taken too slowly", retry_after=DOWNLOADS.retry_seconds
-                )
+                raise errors.ServiceUnavailable("the download was read too slowly", retry_after=DOWNLOADS.retry_seconds)
             yield body[at : at + PART_OCTETS]

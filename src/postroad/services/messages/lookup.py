@@ -1,7 +1,7 @@
-"""Messages as their account sees them: one with its recipients, details and bytes, the list, and the search.
+"""Messages of an account: details, raw content, list and search.
 
-A part of a list is found by looking at `EXAMINED` entries of the most telling index at most, whatever is asked for. So
-a part can have few messages, or none, and still a cursor: the list goes on from there.
+A page is found by examining at most `EXAMINED` entries of the most selective index, whatever the filters. A page can
+therefore have few messages, or none, and still have a cursor to continue from.
 """
 
 import dataclasses
@@ -14,16 +14,17 @@ from postroad import errors
 from postroad.model import cursors, identifiers, labels, limits, mail, receipt, search_query
 from postroad.protocol import address
 from postroad.services import context
-from postroad.storage import async_bounces, attempts, messages, recipients, store
+from postroad.storage import async_bounces as stored_async_bounces
+from postroad.storage import attempts, messages, recipients, store
 
-# At worst about 60 ms of work on SQLite and 110 ms on PostgreSQL: when all of them lie far apart, and none fits.
+# At worst about 60 ms of work on SQLite and 110 ms on PostgreSQL: when all are far apart and none matches.
 MAX_EXAMINED: Final = 10_000
 _RECEIPT: Final = msgspec.json.Decoder(receipt.Receipt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What a list shows; None filters nothing. Times are microseconds: from `after` on, and before `before`."""
+    """Filters of a list; None does not filter. Times are microseconds: from `after` on, and before `before`."""
 
     status: mail.MessageStatus | None = None
     source: mail.Source | None = None
@@ -38,17 +39,17 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list, newest first; `next_cursor` is None at its end."""
+    """A page of a list, newest first; `next_cursor` is None at the end."""
 
     messages: list[messages.Message]
     next_cursor: str | None
-    # When the oldest message was accepted that was looked at; None when no bound was met.
+    # When the oldest examined message was accepted; None when no bound was met.
     searched_back_to: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPage(Page):
-    """A part of what a query finds, and the address of each message's first recipient, by the message's id."""
+    """A page of search results, and the address of each message's first recipient by message id."""
 
     query: search_query.Query
     first_recipients: dict[str, str]
@@ -56,44 +57,44 @@ class SearchPage(Page):
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """A message with its recipients, what its sender was told, each attempt, and the reports that came back later."""
+    """A message with its recipients, receipt, attempts, and reports that arrived later."""
 
     message: messages.Message
     recipients: list[recipients.Recipient]
     receipt: receipt.Receipt
     attempts: list[attempts.Attempt]
-    late_bounces: list[async_bounces.LateBounce]
+    async_bounces: list[stored_async_bounces.AsyncBounce]
 
 
 async def find(
     ctx: context.Context, account_id: str, message_id: str
 ) -> tuple[messages.Message, list[recipients.Recipient]]:
-    """One message of an account and its recipients; one of another account does not exist."""
+    """One message of an account and its recipients; a message of another account does not exist."""
     _check_id(message_id)
     async with ctx.store.reading() as tx:
         return await _find(tx, account_id, message_id)
 
 
 async def details(ctx: context.Context, account_id: str, message_id: str) -> Details:
-    """One message of an account with everything that is known of it but its bytes."""
+    """One message with everything but its content."""
     _check_id(message_id)
     async with ctx.store.reading() as tx:
         message, reached = await _find(tx, account_id, message_id)
         stored = await messages.response(tx, account_id, message_id)
         tried = await attempts.of_message(tx, account_id, message_id)
-        reported = await async_bounces.of_message(tx, account_id, message_id)
+        reported = await stored_async_bounces.of_message(tx, account_id, message_id)
     if stored is None:
         raise _not_found()
     return Details(message, reached, _RECEIPT.decode(stored[0]), tried, reported)
 
 
 async def raw(ctx: context.Context, account_id: str, message_id: str) -> bytes:
-    """The MIME of one message of an account, as it is sent."""
+    """The MIME of one message, as it is sent."""
     _check_id(message_id)
     async with ctx.store.scanning() as tx:
         body = await messages.body(tx, account_id, message_id)
     if body is None:
-        raise errors.NotFound("there is no such message in this account, or its body is not kept any more")
+        raise errors.NotFound("no such message in this account, or its content is no longer retained")
     return body
 
 
@@ -106,13 +107,13 @@ async def page(
     cursor: str | None,
     examined: int = MAX_EXAMINED,
 ) -> Page:
-    """An account's messages, newest first, behind a cursor."""
+    """A page of an account's messages, newest first, after a cursor."""
     chosen = _chosen(filters, cursor)
     async with ctx.store.scanning() as tx:
         reach = await messages.plan_scan(tx, account_id, chosen, limit=examined)
         within = chosen if reach.floor is None else dataclasses.replace(chosen, after=reach.floor)
         found = await messages.page(tx, account_id, within, limit=limit + 1, index=reach.index)
-    following = cursors.following([message.id for message in found], limit=limit)
+    following = cursors.next_cursor([message.id for message in found], limit=limit)
     if following is not None or reach.floor is None:
         return Page(found[:limit], following, None)
     return Page(found, reach.floor, cursors.time_of(reach.floor, identifiers.MESSAGE))
@@ -121,7 +122,7 @@ async def page(
 async def search(
     ctx: context.Context, account_id: str, text: str, *, limit: int, cursor: str | None, examined: int = MAX_EXAMINED
 ) -> SearchPage:
-    """What the text of a search box finds among an account's messages; `queries.QueryError` points at a mistake."""
+    """A page of search results; `search_query.QueryError` points at a mistake in the text."""
     query = search_query.parse(text)
     filters = _filters(query, now=ctx.clock())
     part = await page(ctx, account_id, filters, limit=limit, cursor=cursor, examined=examined)
@@ -140,7 +141,7 @@ def _filters(query: search_query.Query, *, now: int) -> Filters:
         after=None if query.after is None else search_query.moment(query.after, now=now),
         before=None if query.before is None else search_query.moment(query.before, now=now),
         message_id=query.id,
-        # The longest is in the fewest subjects, so the others are seldom looked for.
+        # The longest term is in the fewest subjects, so the others are rarely checked.
         words=tuple(sorted(query.words, key=len, reverse=True)),
     )
 
@@ -153,7 +154,7 @@ def _chosen(filters: Filters, cursor: str | None) -> messages.Filter:
     if cursor is not None:
         before = min(before, cursors.check("cursor", cursor, identifiers.MESSAGE))
     if filters.message_id is not None:
-        # A list of one: from this id on, and before whatever could follow it.
+        # A list of one: from this id on, and before any that could follow it.
         after, before = max(after, filters.message_id), min(before, cursors.end(filters.message_id))
     if filters.tag is not None:
         labels.check("tag", filters.tag, limit=limits.TAG_CHARACTERS)
@@ -193,4 +194,4 @@ def _check_id(message_id: str) -> None:
 
 
 def _not_found() -> errors.NotFound:
-    return errors.NotFound("there is no such message in this account")
+    return errors.NotFound("no such message in this account")

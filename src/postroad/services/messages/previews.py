@@ -1,9 +1,9 @@
-"""What people see of a message: its header, its text, its HTML in a frame, its files, and its bytes.
+"""What a preview shows of a message: header, text, HTML in a frame, attachments, source.
 
-Everything in it is hostile, and every function here takes whatever bytes there are. HTML is shown by three guards
-together: the frame's `sandbox` attribute (without a single `allow-`), `DOCUMENT_HEADERS` on the answer that fills the
-frame, which sandbox it again when somebody opens its address alone, and `html_document`, which leaves out what those
-two cannot stop. Files are never shown, only saved: `download_headers` and a type that no browser opens.
+All content is treated as hostile, and every function accepts any bytes. HTML is shown behind three protections: the
+frame's `sandbox` attribute (without any `allow-`), `DOCUMENT_HEADERS` on the response that fills the frame, which
+sandbox it also when it is opened directly, and `html_document`, which removes what those two cannot stop. Attachments
+are never shown, only saved: `download_headers` and a type that no browser opens.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from postroad.services.messages import lookup as messages
 TEXT_CHARACTERS: Final = 512 * 1024
 SOURCE_OCTETS: Final = 256 * 1024
 IMAGE_OCTETS: Final = 2 * 1024 * 1024
-# Of all places together where images stand: one image in a thousand places counts a thousand times.
+# Over all references to images: one image in a thousand places counts a thousand times.
 IMAGES_OCTETS: Final = 8 * 1024 * 1024
-# Reading more than this could be felt by others who wait for the event loop.
+# Parsing more than this could delay others on the event loop.
 LARGE_OCTETS: Final = 64 * 1024
 
 POLICY: Final = (
@@ -40,7 +40,7 @@ DOCUMENT_HEADERS: Final = (
 DOWNLOAD_TYPE: Final = "application/octet-stream"
 DOWNLOAD_POLICY: Final = "sandbox; default-src 'none'; frame-ancestors 'none'"
 
-# By what they begin with: what a part says of its own type is a stranger's word.
+# By their first bytes: the declared type of a part is not trusted.
 _IMAGES: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -48,7 +48,7 @@ _IMAGES: Final = (
     (b"GIF89a", "image/gif"),
 )
 _EXTENSIONS: Final = {kind: extension for extension, kind in content_types.TYPES.items()} | {"message/rfc822": "eml"}
-# The pictures of control characters begin at U+2400; C1 and marks that turn the direction of text have none.
+# The symbols for control characters begin at U+2400; C1 and bidirectional controls have none.
 _PICTURES: Final = (
     {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n"}
     | {0x7F: "\u2421"}
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A part that is not shown as text. `inline`: it belongs into the text, such as an image."""
+    """A part that is not shown as text. `inline`: it belongs to the text, such as an image."""
 
     index: int
     filename: str
@@ -72,7 +72,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """A message for people. `truncated`: something is left out, because it was beyond a bound."""
+    """A message for display. `truncated`: something exceeded a limit and is left out."""
 
     headers: tuple[tuple[str, str], ...]
     text: str | None
@@ -94,32 +94,32 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The beginning of a message as it is sent, for people; `cut` when there is more."""
+    """The beginning of the raw message as text; `cut` when there is more."""
 
     text: str
     cut: bool
 
 
 async def of_message(ctx: context.Context, account_id: str, message_id: str) -> Preview:
-    """What is in a message of an account; NotFound as `messages.raw` says it."""
+    """The preview of a message of an account; NotFound as in `lookup.raw`."""
     raw = await messages.raw(ctx, account_id, message_id)
     return await _in_thread(lambda: of_bytes(raw), octets=len(raw))
 
 
 async def document(ctx: context.Context, account_id: str, message_id: str) -> bytes:
-    """The HTML of a message of an account, for the frame."""
+    """The HTML of a message, for the frame."""
     raw = await messages.raw(ctx, account_id, message_id)
     return await _in_thread(lambda: html_document(of_bytes(raw)), octets=len(raw))
 
 
 async def attachment(ctx: context.Context, account_id: str, message_id: str, index: int) -> Download:
-    """A part of a message of an account, by its index in the preview."""
+    """A part of a message, by its index in the preview."""
     raw = await messages.raw(ctx, account_id, message_id)
     return await _in_thread(lambda: attachment_of(raw, index), octets=len(raw))
 
 
 def of_bytes(raw: bytes) -> Preview:
-    """What is in a message."""
+    """The preview of raw bytes."""
     reading = preview_parser.read(raw)
     plain, markup = _shown_part(reading, "text/plain"), _shown_part(reading, "text/html")
     text, text_cut = _text(reading, plain)
@@ -136,13 +136,13 @@ def of_bytes(raw: bytes) -> Preview:
 
 
 def html_document(preview: Preview) -> bytes:
-    """The HTML to put into the sandboxed frame, with the message's own images; to be sent with `DOCUMENT_HEADERS`."""
+    """The HTML for the sandboxed frame, with the message's own images; to be sent with `DOCUMENT_HEADERS`."""
     images = _Images(preview.reading)
     return html_preview.render(preview.html or "", images.uri).encode("utf-8", "replace")
 
 
 async def of_html(html: str) -> bytes:
-    """HTML that is no message yet, for the frame, as far as anybody reads it; to be sent with `DOCUMENT_HEADERS`."""
+    """HTML that is not in a message, for the frame, up to the limit; to be sent with `DOCUMENT_HEADERS`."""
     shown = html[:TEXT_CHARACTERS]
     return await _in_thread(lambda: html_preview.render(shown, _no_image).encode("utf-8", "replace"), octets=len(shown))
 
@@ -151,13 +151,13 @@ def attachment_of(raw: bytes, index: int) -> Download:
     """A part of a message, by its index in the preview."""
     reading = preview_parser.read(raw)
     if not 0 <= index < len(reading.parts):
-        raise errors.NotFound("there is no such attachment in this message")
+        raise errors.NotFound("no such attachment in this message")
     part = reading.parts[index]
     return Download(_filename(part), DOWNLOAD_TYPE, reading.body(part))
 
 
 def download_headers(filename: str) -> tuple[tuple[str, str], ...]:
-    """What makes a browser save an answer under a harmless name, and show nothing of it; all answers are `nosniff`."""
+    """Headers that make a browser save a response under a safe name; all responses are `nosniff`."""
     return (
         ("Content-Disposition", download_names.content_disposition(filename)),
         ("Content-Security-Policy", DOWNLOAD_POLICY),
@@ -166,13 +166,13 @@ def download_headers(filename: str) -> tuple[tuple[str, str], ...]:
 
 
 def source_text(raw: bytes) -> Source:
-    """The beginning of the bytes as text; what is not UTF-8 is replaced, and control characters become pictures."""
+    """The beginning of the bytes as text; invalid UTF-8 is replaced, and control characters become symbols."""
     text = raw[:SOURCE_OCTETS].decode("utf-8", "replace").replace("\r\n", "\n")
     return Source(text.translate(_PICTURES), len(raw) > SOURCE_OCTETS)
 
 
 class _Images:
-    """The images of a message as data URIs, as long as there is room for more."""
+    """The images of a message as data URIs, up to the limit."""
 
     def __init__(self, reading: preview_parser.ParsedMessage) -> None:
         self._reading = reading
@@ -195,7 +195,7 @@ def _no_image(content_id: str) -> None:
 
 
 def _data_uri(octets: bytes) -> str:
-    """Nothing for what is not an image of a kind that every browser shows safely."""
+    """A data URI; empty for what is not an image that every browser shows safely."""
     kind = next((kind for magic, kind in _IMAGES if octets.startswith(magic)), None)
     if octets[:4] == b"RIFF" and octets[8:12] == b"WEBP":
         kind = "image/webp"
@@ -203,7 +203,7 @@ def _data_uri(octets: bytes) -> str:
 
 
 def _shown_part(reading: preview_parser.ParsedMessage, content_type: str) -> preview_parser.Part | None:
-    """The first part of a type that is no file."""
+    """The first part of a type that is not an attachment."""
     for part in reading.parts:
         if part.content_type == content_type and part.disposition != "attachment" and part.filename is None:
             return part

@@ -1,1 +1,1 @@
-"""The queue as operators see it: what waits, why, and what to do about it."""
+"""The queue for operators and accounts: what waits and why, retry and cancel."""

@@ -1,4 +1,4 @@
-"""Why a recipient is where it is, in one sentence for people. Pure: the facts come from `queues`."""
+"""The state of a recipient in one sentence for people. Pure: the facts come from `inspection`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,78 +6,78 @@ from typing import Final
 from postroad.model import durations, mail, times
 from postroad.storage import provider_queues, queue_views, recipients
 
-# What a destination says may be long, and of several lines; this much shows what it is about.
+# A reply may be long and have several lines; this much shows what it is about.
 RESPONSE_CHARACTERS: Final = 200
-# The worst of what the workers say about a pool is what an operator looks for.
+# The worst status that a worker reports is the one an operator looks for.
 _SEVERITY: Final = {"slowed": 0, "paused": 1, "blocked": 2}
 _STATE_LABELS: Final = {"slowed": "slowed down", "paused": "paused", "blocked": "blocked"}
 
 
-def worst_statuses(told: list[provider_queues.Pool]) -> Mapping[str, provider_queues.Pool]:
-    """For each pool what its worst worker says of it."""
-    return {pool.name: pool for pool in sorted(told, key=lambda pool: _SEVERITY[pool.state])}
+def worst_statuses(reported: list[provider_queues.Status]) -> Mapping[str, provider_queues.Status]:
+    """The worst reported status of each provider queue."""
+    return {status.name: status for status in sorted(reported, key=lambda status: _SEVERITY[status.state])}
 
 
-def why(row: queue_views.QueuedRecipient, pool: provider_queues.Pool | None, *, now: int) -> str:
-    """Why a recipient in the queue has not gone yet; `pool` is how its pool stands, when it is not simply open."""
+def why(row: queue_views.QueuedRecipient, status: provider_queues.Status | None, *, now: int) -> str:
+    """Why a queued recipient is not delivered yet; `status` is set when its provider queue is not open."""
     if row.state == queue_views.SENDING:
         return _sending(row, now=now)
     if row.state == queue_views.WAITING:
         after = last_response(row.last_smtp_code, row.last_smtp_response)
-        text = f"next attempt at {times.to_wire(row.due_at)}, the {durations.ordinal(row.attempt_count + 1)}"
-        return f"{text}, after: {after}" if after else text
-    if pool is None:
-        return _ready(pool)
-    until = "" if pool.state == "slowed" else f" until {times.to_wire(pool.until)}"
-    reason = f": {shortened(pool.reason)}" if pool.reason else ""
-    return f"{_ready(pool)}{until}{reason}"
+        text = f"{durations.ordinal(row.attempt_count + 1)} attempt at {times.to_wire(row.due_at)}"
+        return f"{text}; deferred: {after}" if after else text
+    if status is None:
+        return _ready(status)
+    until = "" if status.state == "slowed" else f" until {times.to_wire(status.until)}"
+    reason = f": {shortened(status.reason)}" if status.reason else ""
+    return f"{_ready(status)}{until}{reason}"
 
 
-def explain_to_account(row: queue_views.QueuedRecipient, pool: provider_queues.Pool | None, *, now: int) -> str:
-    """The same for people of the account: no worker's name, and no words that a destination said of others' mail.
+def explain_to_account(row: queue_views.QueuedRecipient, status: provider_queues.Status | None, *, now: int) -> str:
+    """The same for the account's users: without worker names and without replies to other accounts' mail.
 
-    It names no time: `due_at` is the next attempt's, and pages show it in the time of whoever reads.
+    It names no time: `due_at` is the next attempt, and pages show it in the reader's time zone.
     """
     if row.state == queue_views.SENDING:
-        return "was being sent when its worker stopped; others take it over" if row.due_at <= now else "being sent now"
+        return "worker stopped while sending; another one takes over" if row.due_at <= now else "being sent"
     if row.state == queue_views.WAITING:
         after = last_response(row.last_smtp_code, row.last_smtp_response)
-        return f"put off after: {after}" if after else "waits for its next attempt"
-    return _ready(pool)
+        return f"deferred: {after}" if after else "waiting for the next attempt"
+    return _ready(status)
 
 
 def explain_final(recipient: recipients.Recipient) -> str:
-    """What became of a recipient that is final."""
-    words = last_response(recipient.last_smtp_code, recipient.last_smtp_response)
+    """The result of a final recipient."""
+    response = last_response(recipient.last_smtp_code, recipient.last_smtp_response)
     ended = recipient.delivered_at or recipient.bounced_at
     when = f" at {times.to_wire(ended)}" if ended else ""
     if recipient.status not in mail.FINAL:
-        return "not final, and yet not in the queue; run 'postroad audit'"
-    return f"{recipient.status}{when}: {words}" if words else f"{recipient.status}{when}"
+        return "not final, but not in the queue; run 'postroad verify'"
+    return f"{recipient.status}{when}: {response}" if response else f"{recipient.status}{when}"
 
 
 def last_response(code: int | None, response: str | None) -> str:
-    """The last reply or trouble in one line."""
-    words = shortened(response or "")
-    return words if code is None or words.startswith(str(code)) else f"{code} {words}".rstrip()
+    """The last reply, or the detail of the last failure, in one line."""
+    text = shortened(response or "")
+    return text if code is None or text.startswith(str(code)) else f"{code} {text}".rstrip()
 
 
 def shortened(text: str) -> str:
-    """A text of any length as one line; what a terminal would obey is made visible."""
+    """A text of any length as one line, with control characters replaced."""
     words = " ".join(text[: 10 * RESPONSE_CHARACTERS].split())
     line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in words)
     return line if len(line) <= RESPONSE_CHARACTERS else f"{line[: RESPONSE_CHARACTERS - 1]}…"
 
 
-def _ready(pool: provider_queues.Pool | None) -> str:
-    if pool is None:
-        return "ready; a worker takes it as soon as its destination has room"
-    return f"ready, but the pool {pool.name} is {_STATE_LABELS[pool.state]}"
+def _ready(status: provider_queues.Status | None) -> str:
+    if status is None:
+        return "ready; waiting for a free worker"
+    return f"ready; the provider queue {status.name} is {_STATE_LABELS[status.state]}"
 
 
 def _sending(row: queue_views.QueuedRecipient, *, now: int) -> str:
-    # The last part of a worker's name is chance, and tells apart what people need not tell apart.
+    # The last part of a worker's name is random and of no use to people.
     worker = (row.worker or "").rpartition(":")[0]
     if row.due_at <= now:
-        return f"held by {worker}, which was last heard of before {times.to_wire(row.due_at)}; others take it over"
-    return f"being sent by {worker}, which holds it until {times.to_wire(row.due_at)} at least"
+        return f"the lease of {worker} expired at {times.to_wire(row.due_at)}; another worker takes over"
+    return f"being sent by {worker} (lease until {times.to_wire(row.due_at)})"

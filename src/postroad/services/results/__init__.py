@@ -1,1 +1,1 @@
-"""What becomes of a recipient: outcomes of attempts, asynchronous bounces, complaints, and the bounce guard."""
+"""Results of recipients: outcomes of attempts, asynchronous bounces, complaints, and the bounce guard."""

@@ -1,12 +1,12 @@
-"""Late bounces: what comes back to a return path after a host had taken the message.
+"""Asynchronous bounces: reports that arrive at a return path after a server had accepted the message.
 
-A report is matched to its message by the token that it was sent to, and to a recipient by the address that it names. A
-failure is written down beside the recipient, once however often it is told; the recipient's own state stays, because
-final is final. An address that does not exist is put onto the suppression list. Everything else is told to the caller,
-who may log it, and kept nowhere: delays, successes, reports about others, mail that is no report.
+A report is matched to its message by the token in the address it was sent to, and to a recipient by the address it
+names. A failure is recorded with the recipient, once however often it is reported; the recipient's status stays,
+because final is final. An address that does not exist is suppressed. Everything else (delays, successes, unknown
+recipients, mail that is no report) is returned to the caller for logging and not stored.
 
-Whoever got a message knows its token, and can claim this of all its recipients. So the bounce guard counts one late
-bounce for a message, ever, and none of an address that is on the list already.
+Anyone who got a message knows its token and can claim a bounce for all its recipients. So the bounce guard counts at
+most one asynchronous bounce per message, and none for an address that is already suppressed.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ from postroad.protocol.reports import dsn
 from postroad.protocol.smtp import values
 from postroad.services import context
 from postroad.services.results import bounce_guard as account_guard
-from postroad.storage import accounts, async_bounces, store, suppressions
+from postroad.storage import accounts, async_bounces, messages, store, suppressions
 
-# Whoever got a message knows its token: nobody may fill the store with ever new reports about it.
+# Anyone who got a message knows its token: they must not be able to fill the database with reports about it.
 MAX_PER_RECIPIENT: Final = 10
 
 
 class ReportResult(StrEnum):
-    """What became of one outcome of a report."""
+    """The result of one outcome of a report."""
 
     RECORDED = "recorded"
     REPEATED = "repeated"
@@ -41,7 +41,7 @@ class ReportResult(StrEnum):
 
 
 class Handled(msgspec.Struct, frozen=True):
-    """An outcome of a report and what became of it; of one that was recorded, the judgement too.
+    """An outcome of a report and its result, with the disposition if it was recorded.
 
     `is_gone`: the report says that this very address does not exist.
     """
@@ -54,23 +54,23 @@ class Handled(msgspec.Struct, frozen=True):
 
 
 class ProcessedReport(msgspec.Struct, frozen=True):
-    """What became of each outcome of a report, and what the bounce guard did."""
+    """The results of a report's outcomes, and the bounce guard's actions."""
 
     handled: Sequence[Handled]
     notices: Sequence[account_guard.Notice] = ()
 
 
-# A failure as it is told: of whom, with which status, in which words.
-_Told = tuple[str, str, str]
+# A reported failure: recipient, status and diagnostic text.
+_Recorded = tuple[str, str, str]
 
 
 async def receive(ctx: context.Context, message_id: str, content: bytes) -> ProcessedReport:
-    """Read mail that came to a message's return path. What has to be kept is on disk when this returns."""
+    """Process mail to a message's return path. What has to be kept is on disk when this returns."""
     outcomes = dsn.read(content)
     if not any(outcome.action is dsn.Action.FAILED for outcome in outcomes):
         return ProcessedReport([Handled(ReportResult.NOT_A_FAILURE, outcome) for outcome in outcomes])
     async with ctx.store.scanning() as tx:
-        account_id = await async_bounces.account_of(tx, message_id)
+        account_id = await messages.account_of(tx, message_id)
     if account_id is None:
         return ProcessedReport([Handled(ReportResult.UNKNOWN_MESSAGE, outcome) for outcome in outcomes])
     async with ctx.store.transaction() as tx:
@@ -86,20 +86,20 @@ async def _record(
     message_id: str,
 ) -> ProcessedReport:
     now = ctx.clock()
-    # Reports about one message wait for each other here, and those who count for each other too.
+    # Reports about one message serialise here, and so do those that count.
     locked = await accounts.lock(tx, [account_id])
     addressees = await async_bounces.addressees(tx, account_id, message_id)
     known = await async_bounces.of_message(tx, account_id, message_id)
     handled = _handle_all(outcomes, addressees, [(b.recipient_id, b.status, b.response) for b in known])
-    # A row is known by its time, so no two of a message have the same.
+    # A row is identified by its time, so no two of a message share one.
     begin = max([now, *(bounce.received_at + 1 for bounce in known)])
-    bounces: list[async_bounces.LateBounce] = []
+    bounces: list[async_bounces.AsyncBounce] = []
     gone: list[suppressions.Suppression] = []
     for each in handled:
         if each.recipient and each.disposition:
             who, outcome, disposition = each.recipient, each.outcome, each.disposition
-            told = (outcome.action, _status(outcome), disposition.fault or "", outcome.words)
-            bounces.append(async_bounces.LateBounce(account_id, message_id, who.id, begin + len(bounces), *told))
+            details = (outcome.action, _status(outcome), disposition.fault or "", outcome.words)
+            bounces.append(async_bounces.AsyncBounce(account_id, message_id, who.id, begin + len(bounces), *details))
             if each.is_gone and ctx.settings.delivery.suppress:
                 why = (suppressions.Source.LATE_BOUNCE, outcome.words or disposition.reason)
                 gone.append(
@@ -116,9 +116,9 @@ async def _record(
 
 
 async def _is_news(
-    tx: store.Transaction, handled: Sequence[Handled], known: Sequence[async_bounces.LateBounce], *, account_id: str
+    tx: store.Transaction, handled: Sequence[Handled], known: Sequence[async_bounces.AsyncBounce], *, account_id: str
 ) -> bool:
-    """Whether the message bounces late for the first time, and at an address that nobody had given up before."""
+    """Whether this is the message's first asynchronous bounce, and at an address not suppressed before."""
     if any(bounce.fault == bounces_disposition.Fault.ADDRESS for bounce in known):
         return False
     gone = [each.recipient for each in handled if each.is_gone and each.recipient]
@@ -127,19 +127,21 @@ async def _is_news(
 
 
 def _handle_all(
-    outcomes: Sequence[dsn.RecipientReport], addressees: Sequence[async_bounces.ReportedRecipient], told: list[_Told]
+    outcomes: Sequence[dsn.RecipientReport],
+    addressees: Sequence[async_bounces.ReportedRecipient],
+    recorded: list[_Recorded],
 ) -> list[Handled]:
     handled = []
     for outcome in outcomes:
-        each = _handle(outcome, _find(addressees, outcome), told)
+        each = _handle(outcome, _find(addressees, outcome), recorded)
         if each.recipient and each.result is ReportResult.RECORDED:
-            told.append((each.recipient.id, _status(outcome), outcome.words))
+            recorded.append((each.recipient.id, _status(outcome), outcome.words))
         handled.append(each)
     return handled
 
 
 def _handle(
-    outcome: dsn.RecipientReport, recipient: async_bounces.ReportedRecipient | None, told: Sequence[_Told]
+    outcome: dsn.RecipientReport, recipient: async_bounces.ReportedRecipient | None, recorded: Sequence[_Recorded]
 ) -> Handled:
     if outcome.action is not dsn.Action.FAILED:
         return Handled(ReportResult.NOT_A_FAILURE, outcome, recipient)
@@ -147,12 +149,12 @@ def _handle(
         return Handled(ReportResult.UNKNOWN_RECIPIENT, outcome)
     if recipient.status not in mail.FINAL:
         return Handled(ReportResult.NOT_FINAL, outcome, recipient)
-    if (recipient.id, _status(outcome), outcome.words) in told:
+    if (recipient.id, _status(outcome), outcome.words) in recorded:
         return Handled(ReportResult.REPEATED, outcome, recipient)
-    if sum(recipient_id == recipient.id for recipient_id, _, _ in told) >= MAX_PER_RECIPIENT:
+    if sum(recipient_id == recipient.id for recipient_id, _, _ in recorded) >= MAX_PER_RECIPIENT:
         return Handled(ReportResult.TOO_MANY, outcome, recipient)
     disposition = bounces_disposition.classify(values.RecipientResult(values.Stage.CONTENT, outcome.reply))
-    # The address may be a list or be forwarded: that one behind it does not exist says nothing of itself.
+    # The address may be a list or be forwarded: a missing one behind it says nothing about itself.
     is_itself = address.key_of(outcome.final_recipient) in {"", recipient.email_key}
     is_gone = (
         disposition.verdict is bounces_disposition.Verdict.BOUNCED
@@ -165,7 +167,7 @@ def _handle(
 def _find(
     addressees: Sequence[async_bounces.ReportedRecipient], outcome: dsn.RecipientReport
 ) -> async_bounces.ReportedRecipient | None:
-    """Whom a report means; one that names nobody can only mean the only one."""
+    """The recipient that a report means; a report without a name can only mean an only recipient."""
     named = [address.key_of(text) for text in (outcome.final_recipient, outcome.original_recipient) if text]
     for key in named:
         for recipient in addressees:

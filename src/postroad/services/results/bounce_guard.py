@@ -1,8 +1,8 @@
-"""The bounce guard at work: counts what became of an account's mail, warns it, and stops it from sending.
+"""The bounce guard: counts the results of an account's mail, warns the account, and suspends it.
 
-Whoever writes a result counts it in the same transaction, under the account's lock. So every process and host counts as
-one, a result counts once, and an account that is over the limit has its next mail refused, wherever it comes in. What
-is queued already is still delivered. An account that is suspended, by whomever, stays as it is.
+Results are counted in the transaction that records them, under the account's lock. So all processes and hosts count
+together, a result counts once, and the next mail of an account over the limit is refused on every interface. Mail
+already queued is still delivered. A suspended account stays as it is.
 """
 
 import os
@@ -17,28 +17,28 @@ from postroad.model import actors, bounce_guard, identifiers, times
 from postroad.storage import accounts, audit_log, bounce_guard_days, store
 from postroad.telemetry import logs, metrics
 
-# What the log says.
+# Log messages.
 EVENTS: Final = {bounce_guard.Level.WARNED: "account_warned", bounce_guard.Level.SUSPENDED: "account_suspended"}
 
 
 class AccountCounts(msgspec.Struct, frozen=True):
-    """What is to be counted for an account."""
+    """What to count for an account."""
 
     account_id: str
     counts: bounce_guard.Counts
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """An account that was warned or suspended just now, and the counts of the last days that made it so."""
+    """An account that was just warned or suspended, and the counts behind it."""
 
     account_id: str
     level: bounce_guard.Level
-    cause: bounce_guard.Cause
+    trigger: bounce_guard.Trigger
     counts: bounce_guard.Counts
 
 
 def rules_of(settings: sections.BounceGuard) -> bounce_guard.Rules | None:
-    """The rules of an installation; None when it has no guard."""
+    """The rules of an installation; None without a guard."""
     if not settings.enabled:
         return None
     return bounce_guard.Rules(
@@ -62,9 +62,9 @@ async def count(
     now: int,
     entropy: Callable[[int], bytes] = os.urandom,
 ) -> list[Notice]:
-    """Count, and judge the accounts that may stand worse than before; all of them must be locked.
+    """Count, and evaluate the accounts whose rates may have got worse; all must be locked.
 
-    A warning is told when its threshold is crossed, and once more on each day that brings more of it.
+    A warning is logged when its threshold is crossed, and again on each day with more of the same.
     """
     if guard is None or not counted:
         return []
@@ -84,20 +84,20 @@ async def count(
         is_first = added[account_id].has_faults and not today[account_id].minus(added[account_id]).has_faults
         before = bounce_guard.HEALTHY if is_first else bounce_guard.assess(counts.minus(added[account_id]), guard)
         assessment = bounce_guard.assess(counts, guard)
-        if assessment.cause is None or (assessment.level is bounce_guard.Level.WARNED and before == assessment):
+        if assessment.trigger is None or (assessment.level is bounce_guard.Level.WARNED and before == assessment):
             continue
         if assessment.level is bounce_guard.Level.SUSPENDED:
-            reason = bounce_guard.reason(assessment.cause, counts)
+            reason = bounce_guard.reason(assessment.trigger, counts)
             await accounts.suspend(tx, account_id, reason=reason, by=accounts.BOUNCE_GUARD, now=now)
             await audit_log.insert(
                 tx, _entry(locked[account_id], reason, now=now, entropy=entropy(identifiers.ENTROPY_BYTES))
             )
-        notices.append(Notice(account_id, assessment.level, assessment.cause, counts))
+        notices.append(Notice(account_id, assessment.level, assessment.trigger, counts))
     return notices
 
 
 def _entry(account: accounts.Account, reason: str, *, now: int, entropy: bytes) -> audit_log.Entry:
-    """What the journal says of a suspension: results are recorded without a context, which would know who acts."""
+    """The audit log entry of a suspension: results are recorded without a context, which would know the actor."""
     return audit_log.Entry(
         account_id=account.id,
         id=identifiers.make(identifiers.AUDIT_ENTRY, now=now, entropy=entropy),
@@ -114,13 +114,13 @@ def _entry(account: accounts.Account, reason: str, *, now: int, entropy: bytes) 
 
 
 def report_notices(notices: Sequence[Notice], *, log: logs.Logger, counted: metrics.Metrics) -> None:
-    """Tell the operator, after the commit."""
+    """Log the notices, after the commit."""
     for notice in notices:
-        counted.guard.add(notice.level, notice.cause)
+        counted.guard.add(notice.level, notice.trigger)
         log.warning(
             EVENTS[notice.level],
             account_id=notice.account_id,
-            cause=notice.cause,
+            cause=notice.trigger,
             recipients=notice.counts.recipients,
             bounces=notice.counts.bounces,
             complaints=notice.counts.complaints,
@@ -128,16 +128,16 @@ def report_notices(notices: Sequence[Notice], *, log: logs.Logger, counted: metr
 
 
 def _may_be_worse(today: bounce_guard.Counts, added: bounce_guard.Counts, guard: bounce_guard.Rules) -> bool:
-    """Whether the last days have to be looked at.
+    """Whether the last days have to be evaluated.
 
-    A share grows with faults, or when a good day leaves the window, or begins to count when there are enough
-    recipients. The last two show while today has few. Later, more mail without faults only makes it smaller.
+    A rate grows with faults, or when a good day leaves the window, or begins to count when there are enough recipients.
+    The last two occur while today's count is small. Later, more mail without faults only lowers the rate.
     """
     return today.has_faults or today.recipients - added.recipients < guard.recipients
 
 
 def _exact(percent: float) -> Fraction:
-    """The number as it was written: 0.3 is three tenths, and not the nearest that a float can hold."""
+    """The number as written: 0.3 is three tenths, not the nearest float."""
     return Fraction(str(percent))
 
 

@@ -1,14 +1,13 @@
-"""Complaints: somebody has told their mailbox provider that a message was unwanted, and the provider tells us.
+"""Complaints: a mailbox provider reports that its user marked a message as unwanted (RFC 5965).
 
-The message is found by its token, which nobody can invent: in the envelope sender that the report names, in the return
-path of the message that came back, or in the address that the report was sent to. The recipient is the one that the
-report names; where the provider hides it, the only one. A complaint is written down beside the recipient once, and puts
-the address onto the suppression list, whatever `delivery.suppress` says of addresses that do not exist: whoever
-complains gets no more mail. Whatever reason the list had before gives way, so that no account can lift it by itself.
-Reports of other types, such as `not-spam`, are kept nowhere.
+The message is found by its signed token: in the envelope sender that the report names, in the return path of the
+returned message, or in the address that the report was sent to. The recipient is the one that the report names or, if
+the provider hides it, the only one. A complaint is recorded once with the recipient and suppresses the address,
+whatever `delivery.suppress` says, replacing any earlier reason, so that the account cannot lift it. Reports of other
+types, such as `not-spam`, are not stored.
 
-Whoever got a message knows its token, and can name the others. So the bounce guard counts one complaint for a message,
-ever, and one for an address as long as the list knows it.
+Anyone who got a message knows its token and can name the other recipients. So the bounce guard counts at most one
+complaint per message, and one per address while it is suppressed.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,20 +21,20 @@ from postroad.protocol import address
 from postroad.protocol.reports import arf
 from postroad.services import context, return_path
 from postroad.services.results import bounce_guard as account_guard
-from postroad.storage import accounts, async_bounces, store, suppressions
+from postroad.storage import accounts, async_bounces, messages, store, suppressions
 
-# The local part of the address that providers send reports to, at the domain of return paths.
+# The local part of the address for reports, at the domain of return paths.
 LOCAL_PART: Final = "complaints"
-# The `action` of a complaint in the log of late reports.
+# The `action` of a complaint among the reports of a recipient.
 ACTION: Final = "complaint"
-# What a person has said (RFC 5965 section 7.3): it is spam, or it is a fraud.
+# Complaints (RFC 5965 section 7.3): spam or fraud.
 KINDS: Final = frozenset({"abuse", "fraud"})
-# What was given up may have arrived: the answer to its content may have been lost.
+# A failed recipient may have got the message: the reply to its content may have been lost.
 ARRIVED: Final = frozenset({mail.RecipientStatus.DELIVERED, mail.RecipientStatus.FAILED})
 
 
 class ReportResult(StrEnum):
-    """What became of a report, or of one recipient that it names."""
+    """The result of a report, or of one recipient that it names."""
 
     RECORDED = "recorded"
     REPEATED = "repeated"
@@ -46,7 +45,7 @@ class ReportResult(StrEnum):
 
 
 class Handled(msgspec.Struct, frozen=True):
-    """What became of a complaint, of whom it was, and of which message."""
+    """A complaint's result, its recipient and its message."""
 
     result: ReportResult
     message_id: str | None = None
@@ -54,7 +53,7 @@ class Handled(msgspec.Struct, frozen=True):
 
 
 class ProcessedReport(msgspec.Struct, frozen=True):
-    """What became of each complaint of a report, and what the bounce guard did."""
+    """The results of a report's complaints, and the bounce guard's actions."""
 
     handled: Sequence[Handled]
     notices: Sequence[account_guard.Notice] = ()
@@ -67,14 +66,14 @@ def is_ours(ctx: context.Context, recipient: str) -> bool:
 
 
 async def receive(ctx: context.Context, report: arf.FeedbackReport, *, sent_to: str) -> ProcessedReport:
-    """Take a report that came to this address. What has to be kept is on disk when this returns."""
+    """Process a report sent to this address. What has to be kept is on disk when this returns."""
     message_id = _message_id(ctx, [*report.senders, sent_to])
     if report.kind not in KINDS:
         return ProcessedReport([Handled(ReportResult.NOT_A_COMPLAINT, message_id)])
     if message_id is None:
         return ProcessedReport([Handled(ReportResult.UNKNOWN_MESSAGE)])
     async with ctx.store.scanning() as tx:
-        account_id = await async_bounces.account_of(tx, message_id)
+        account_id = await messages.account_of(tx, message_id)
     if account_id is None:
         return ProcessedReport([Handled(ReportResult.UNKNOWN_MESSAGE, message_id)])
     async with ctx.store.transaction() as tx:
@@ -97,21 +96,23 @@ async def _record(
     locked = await accounts.lock(tx, [account_id])
     addressees = await async_bounces.addressees(tx, account_id, message_id)
     known = await async_bounces.of_message(tx, account_id, message_id)
-    told = {bounce.recipient_id for bounce in known if bounce.action == ACTION}
-    results = [(who, _result(who, told)) for who in _find(addressees, report.recipients)]
+    complained = {bounce.recipient_id for bounce in known if bounce.action == ACTION}
+    results = [(who, _result(who, complained)) for who in _find(addressees, report.recipients)]
     complaining = [who for who, result in results if who and result is ReportResult.RECORDED]
     now, words = ctx.clock(), f"feedback report: {report.kind}"
-    # A row is known by its time, so no two of a message have the same.
+    # A row is identified by its time, so no two of a message share one.
     begin = max([now, *(bounce.received_at + 1 for bounce in known)])
     kept = [
-        async_bounces.LateBounce(account_id, message_id, who.id, begin + place, ACTION, "", "", words)
+        async_bounces.AsyncBounce(account_id, message_id, who.id, begin + place, ACTION, "", "", words)
         for place, who in enumerate(complaining)
     ]
     await async_bounces.insert(tx, kept)
     why = (suppressions.Source.COMPLAINT, words, None, message_id, now)
     is_news = await _suppress(tx, [suppressions.Suppression(account_id, who.email_key, *why) for who in complaining])
     counted = (
-        [account_guard.AccountCounts(account_id, bounce_guard.Counts(complaints=1))] if is_news and not told else []
+        [account_guard.AccountCounts(account_id, bounce_guard.Counts(complaints=1))]
+        if is_news and not complained
+        else []
     )
     guard = account_guard.rules_of(ctx.settings.bounce_guard)
     notices = await account_guard.count(tx, guard, counted, locked=locked, now=now)
@@ -119,7 +120,7 @@ async def _record(
 
 
 async def _suppress(tx: store.Transaction, wanted: Sequence[suppressions.Suppression]) -> bool:
-    """Put addresses onto the list as complaints, and say whether any was not there as one before."""
+    """Suppress addresses as complaints; returns whether any was not suppressed as one before."""
     found = await suppressions.find(tx, [(each.account_id, each.email_key) for each in wanted])
     for account_id, email_key in sorted(found):
         if found[account_id, email_key].source != suppressions.Source.COMPLAINT:
@@ -130,7 +131,7 @@ async def _suppress(tx: store.Transaction, wanted: Sequence[suppressions.Suppres
 def _find(
     addressees: Sequence[async_bounces.ReportedRecipient], named: Sequence[str]
 ) -> Sequence[async_bounces.ReportedRecipient | None]:
-    """Whom a report means: those that it names, as far as they are the message's; else the only one there is."""
+    """The recipients that a report means: those it names in the message, or the only one."""
     by_key = {recipient.email_key: recipient for recipient in addressees}
     found = [by_key[key] for key in dict.fromkeys(map(address.key_of, named)) if key in by_key]
     if found:
@@ -138,9 +139,9 @@ def _find(
     return addressees if len(addressees) == 1 else [None]
 
 
-def _result(who: async_bounces.ReportedRecipient | None, told: Collection[str]) -> ReportResult:
+def _result(who: async_bounces.ReportedRecipient | None, complained: Collection[str]) -> ReportResult:
     if who is None:
         return ReportResult.UNKNOWN_RECIPIENT
     if who.status not in ARRIVED:
         return ReportResult.NOT_DELIVERED
-    return ReportResult.REPEATED if who.id in told else ReportResult.RECORDED
+    return ReportResult.REPEATED if who.id in complained else ReportResult.RECORDED

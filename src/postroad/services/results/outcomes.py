@@ -1,11 +1,12 @@
 """The only way to record a result: recipient, queue, attempt log, credits, message and event change together.
 
-Works on a batch (see storage/group_commit.py). The accounts are locked first, as when mail is accepted: whoever holds
-them sees every result that was recorded before, so the last recipient of a message finishes it, on one host or on many.
-A final state never changes, and only who holds the lease can postpone. A result that comes after another one was
-recorded, or a wish to try again from a worker that lost its lease, is kept in the attempt log and changes nothing else.
-So the same results can be told twice, when it is not known whether the first time was recorded. The bounce guard counts
-recipients whose end an attempt has brought; what was decided without one says nothing about the account's list.
+It works on a batch (storage/group_commit.py). The accounts are locked first, as when mail is accepted: the holder sees
+every earlier result, so the last recipient of a message finishes it, on one host or on many.
+
+A final status never changes, and only the holder of the lease can defer. A result after a final one, or a retry from a
+worker that lost its lease, is kept in the attempt log and changes nothing else. So a batch can be recorded twice when
+it is unknown whether the first time succeeded. The bounce guard counts recipients that an attempt made final; a
+decision without an attempt says nothing about the account's list.
 """
 
 import collections
@@ -14,14 +15,13 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import bounce_guard, mail, status_rules
+from postroad.model import bounce_guard, mail, providers, status_rules
 from postroad.model.bounces import disposition
 from postroad.services.results import bounce_guard as account_guard
 from postroad.services.webhooks import outbox as webhook_outbox
 from postroad.storage import accounts, attempts, hourly_counts, ledger, messages, queue, recipients, store, suppressions
-from postroad.telemetry import metrics
 
-# What a recipient shows of the destination's words; the attempt log keeps more.
+# How much of a server's reply a recipient shows; the attempt log keeps more.
 RESPONSE_CHARACTERS: Final = 1_000
 
 STATUS: Final = {
@@ -33,9 +33,9 @@ STATUS: Final = {
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one recipient. `attempt` is None when it was decided without one.
+    """The result of one recipient. `attempt` is None when it was decided without one.
 
-    `recipient_count` is the message's, or 0 when nobody has looked.
+    `recipient_count` is the message's, or 0 when unknown.
     """
 
     key: queue.Key
@@ -53,12 +53,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> mail.RecipientStatus:
-        """What the recipient's status becomes."""
+        """The recipient's new status."""
         return STATUS[self.verdict]
 
 
 class RecordResult(msgspec.Struct, frozen=True):
-    """What else came of recording: how many events receivers are to be told, and what the bounce guard did."""
+    """Side effects of recording: how many webhook events were written, and the bounce guard's actions."""
 
     events: int
     notices: tuple[account_guard.Notice, ...] = ()
@@ -71,9 +71,9 @@ async def record(
     outbox: webhook_outbox.Outbox,
     guard: bounce_guard.Rules | None = None,
 ) -> Sequence[RecordResult]:
-    """Store the outcomes of several transactions with destinations.
+    """Store the outcomes of several mail transactions.
 
-    Each answer has the events that all of them made. What the guard did is in the first one, so that it is told once.
+    Each result has the events of all of them. The guard's actions are in the first one, so that they are reported once.
     """
     outcomes = {outcome.key: outcome for batch in batches for outcome in batch}
     locked = await accounts.lock(tx, {key[0] for key in outcomes})
@@ -112,7 +112,7 @@ def _recipient_update(outcome: Outcome) -> recipients.RecipientUpdate:
 
 async def _defer(tx: store.Transaction, outcomes: Mapping[queue.Key, Outcome]) -> list[Outcome]:
     """Set the times of next attempts; returns the outcomes whose worker held the lease."""
-    by_worker: dict[str, list[tuple[queue.Key, int]]] = {}  # a batch is one worker's, except in tests
+    by_worker: dict[str, list[tuple[queue.Key, int]]] = {}  # a batch belongs to one worker, except in tests
     for outcome in outcomes.values():
         if outcome.next_attempt_at is not None:
             by_worker.setdefault(outcome.worker, []).append((outcome.key, outcome.next_attempt_at))
@@ -123,7 +123,7 @@ async def _defer(tx: store.Transaction, outcomes: Mapping[queue.Key, Outcome]) -
 
 
 def _entries(finished: Sequence[Outcome]) -> list[ledger.Entry]:
-    """One entry for each message and kind: recipients of one message often end together."""
+    """One ledger entry per message and kind: recipients of one message often end together."""
     counts: dict[tuple[str, str, bool], list[Outcome]] = {}
     for outcome in finished:
         returned = outcome.verdict is disposition.Verdict.BOUNCED
@@ -144,7 +144,7 @@ def _entries(finished: Sequence[Outcome]) -> list[ledger.Entry]:
 
 
 async def _finish_messages(tx: store.Transaction, finished: Sequence[Outcome]) -> None:
-    """Messages whose last recipient has ended. One with a single recipient needs no counting."""
+    """Messages whose last recipient is final. One with a single recipient needs no count."""
     lone = [_tally(outcome) for outcome in finished if outcome.recipient_count == 1]
     several = {outcome.key[:2] for outcome in finished if outcome.recipient_count != 1}
     counted = await recipients.tally(tx, sorted(several)) if several else []
@@ -170,19 +170,19 @@ def _tally(outcome: Outcome) -> recipients.Tally:
 
 
 def _counted(outcome: Outcome) -> account_guard.AccountCounts:
-    """Only an address that does not exist counts as a bounce: other refusals may be anybody's fault."""
+    """The bounce guard's counts. Only an address that does not exist is a bounce: other refusals may have any cause."""
     fault = outcome.attempt.fault if outcome.attempt else None
     is_gone = outcome.verdict is disposition.Verdict.BOUNCED and fault == disposition.Fault.ADDRESS
     return account_guard.AccountCounts(outcome.key[0], bounce_guard.Counts(recipients=1, bounces=int(is_gone)))
 
 
 def _count_increments(recorded: Sequence[Outcome]) -> list[hourly_counts.CountIncrement]:
-    """What charts count: results by the provider that gave them. What no destination has decided has none."""
+    """The increments of the hourly counts, by provider. A decision without a server has none."""
     counts = collections.Counter(
         (
             outcome.key[0],
             hourly_counts.hour_of(outcome.at),
-            outcome.attempt.pool if outcome.attempt else "",
+            outcome.attempt.provider_queue if outcome.attempt else "",
             outcome.verdict,
         )
         for outcome in recorded
@@ -191,10 +191,10 @@ def _count_increments(recorded: Sequence[Outcome]) -> list[hourly_counts.CountIn
         hourly_counts.CountIncrement(
             account_id=account_id,
             hour=hour,
-            provider=metrics.provider_label(pool) if pool else "",
+            provider=providers.label_of(provider_queue) if provider_queue else "",
             **{STATUS[verdict].value: count},
         )
-        for (account_id, hour, pool, verdict), count in counts.items()
+        for (account_id, hour, provider_queue, verdict), count in counts.items()
     ]
 
 

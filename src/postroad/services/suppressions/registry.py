@@ -1,7 +1,7 @@
-"""The list of addresses that an account's mail is not sent to, for those who look after it.
+"""The suppression list of an account: addresses that get no mail.
 
-Refusals put addresses onto it (`outcomes.py`, `late_bounces.py`). People take one off when its mailbox is back, and put
-one on that shall get nothing. Every claim looks at the list, so a change counts from the next attempt on.
+Bounces and complaints add addresses (`results/`). Users add and remove them as well. Every claim checks the list, so a
+change takes effect with the next attempt.
 """
 
 from typing import Final
@@ -12,20 +12,20 @@ from postroad.protocol import address
 from postroad.services import audit_log, context
 from postroad.storage import suppressions
 
-# A sentence; senders read it in the response of the recipient.
+# A sentence; senders read it in the recipient's response.
 REASON_CHARACTERS: Final = 200
 
 
 async def page(
     ctx: context.Context, account_id: str, *, after: str, limit: int, source: str | None = None
 ) -> list[suppressions.Suppression]:
-    """A part of the list in the order of the addresses, behind one of them; the first begins behind nothing."""
+    """A page of the list in alphabetical order, after an address; the first page is after an empty text."""
     async with ctx.store.scanning() as tx:
         return await suppressions.of_account(tx, account_id, after=after, limit=limit, source=source)
 
 
 async def find(ctx: context.Context, account_id: str, email: str) -> suppressions.Suppression:
-    """One address of the list, however it is written."""
+    """One address of the list, in any spelling."""
     place = (account_id, _known_key(email))
     async with ctx.store.reading() as tx:
         found = await suppressions.find(tx, [place])
@@ -37,7 +37,7 @@ async def find(ctx: context.Context, account_id: str, email: str) -> suppression
 async def add(
     ctx: context.Context, account_id: str, email: str, *, reason: str, source: suppressions.Source
 ) -> tuple[suppressions.Suppression, bool]:
-    """Put an address onto the list, and say whether it is new. One that was there stays, with its first reason."""
+    """Add an address; returns whether it is new. An address on the list keeps its first reason."""
     labels.check("reason", reason, limit=REASON_CHARACTERS)
     place = (account_id, _key(email))
     wanted = suppressions.Suppression(*place, source, reason, None, None, ctx.clock())
@@ -49,12 +49,12 @@ async def add(
 
 
 async def remove(ctx: context.Context, account_id: str, email: str, *, is_operator: bool = False) -> str:
-    """Take an address off the list; returns it as the list had it. A complaint is lifted by an operator only."""
+    """Remove an address; returns it as stored. Only an operator can remove a complaint."""
     place = (account_id, _known_key(email))
     async with ctx.store.transaction() as tx:
         found = (await suppressions.find(tx, [place])).get(place)
         if found and found.source == suppressions.Source.COMPLAINT and not is_operator:
-            raise errors.Conflict("email: its owner has complained about your mail; ask the operator to take it off")
+            raise errors.Conflict("email: the recipient complained about your mail; ask the operator to remove it")
         if not await suppressions.remove(tx, *place):
             raise _not_found()
         await audit_log.write(ctx, tx, account_id, "suppression.removed", place[1])
@@ -69,7 +69,7 @@ def _key(email: str) -> str:
 
 
 def _known_key(email: str) -> str:
-    """What is no address is on no list."""
+    """The look-up key; what is not an address is on no list."""
     try:
         return address.parse(email).key
     except address.AddressError:

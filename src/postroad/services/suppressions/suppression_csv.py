@@ -1,10 +1,9 @@
-"""The suppression list as a CSV file (RFC 4180): written page by page, and read as a whole before a row is stored.
+"""The suppression list as a CSV file (RFC 4180): streamed on export, read as a whole before a row is stored on import.
 
-A file is read when its first line names the columns, one of them `email`, or when it is a bare list of addresses. What
-is wrong is told by its line, and then nothing of the file is stored. An export can be imported again.
-
-Cells that a spreadsheet would run have an apostrophe before them (`csv_cells.py`). It is taken off again in files with
-all the columns of an export, and in no other: there an apostrophe is part of the address.
+A file has a header line that names the columns, one of them `email`, or is a plain list of addresses. Errors name their
+line, and then nothing of the file is stored. An export can be imported again. Cells that a spreadsheet would evaluate
+get an apostrophe in front (`csv_rows.py`). It is removed again in files with all columns of an export and in no other:
+there an apostrophe is part of the address.
 """
 
 import asyncio
@@ -30,15 +29,15 @@ from postroad.storage import suppressions as stored
 COLUMNS: Final = ("email", "source", "reason", "smtp_code", "message_id", "created_at")
 MAX_BYTES: Final = 10 * 1024 * 1024
 MAX_ROWS: Final = 100_000
-# A destination's reply has at most 2,000 characters, and may have come with an export.
+# A server's reply has at most 2,000 characters, and may be in an export.
 REASON_CHARACTERS: Final = 4_000
 NO_REASON: Final = "imported"
 # Enough to see what is wrong with a file.
 SHOWN_PROBLEMS: Final = 5
-# For one look at the store, and for one transaction, which everybody who writes waits for.
+# For one query, and for one transaction, which all writers wait for.
 PAGE_ROWS: Final = 1_000
 BATCH_ROWS: Final = 500
-# A file of a hundred thousand rows keeps a processor for seconds, and half of the store for longer.
+# A file of a hundred thousand rows uses a core for seconds, and half of the database for longer.
 IMPORTS: Final = quota.Quota("imports", per_account=1, per_process=2, retry_seconds=5)
 
 # The number of a line, and its cells.
@@ -49,27 +48,27 @@ _UNSEEN: Final = re.compile(f"[{header_text.UNSEEN}]")
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """How long a file may be; all of it is held in memory."""
+    """How large a file may be; all of it is held in memory."""
 
     max_rows: int
     max_bytes: int
 
 
 CALLER_LIMITS: Final = FileLimits(MAX_ROWS, MAX_BYTES)
-# Operators have a process of their own for it.
+# Operators import in a process of their own.
 OPERATOR_LIMITS: Final = FileLimits(10 * MAX_ROWS, 10 * MAX_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How many rows of a file put an address onto the list, and how many named one that was there already."""
+    """How many rows added an address, and how many named one that was on the list already."""
 
     added: int
-    already: int
+    unchanged: int
 
 
 async def export(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes, None]:
-    """The whole list as a file, in parts; nothing of it is held longer than it takes to write one."""
+    """The whole list, streamed."""
     page = await suppressions.page(ctx, account_id, after="", limit=PAGE_ROWS)
     yield csv_rows.lines([COLUMNS, *map(_cells, page)])
     while len(page) == PAGE_ROWS:
@@ -81,9 +80,9 @@ async def export(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes,
 async def import_csv(
     ctx: context.Context, account_id: str, content: bytes, *, limits: FileLimits = CALLER_LIMITS
 ) -> Imported:
-    """Put the addresses of a file onto the list. Nothing is stored when anything is wrong with it.
+    """Import the addresses of a file. Nothing is stored when anything in it is invalid.
 
-    The rows go down in small transactions. After a failure of the store the same file can be imported again.
+    The rows are written in small transactions. After a database failure the same file can be imported again.
     """
     with quota.acquire(ctx, IMPORTS, account_id):
         reasons, rows = await asyncio.to_thread(_read, content, limits)
@@ -94,17 +93,21 @@ async def import_csv(
                 stored.Suppression(account_id, key, stored.Source.IMPORT, reason, None, None, now)
                 for key, reason in wanted[first : first + BATCH_ROWS]
             ]
-            # It is told with the first part: whatever happens to the others, somebody has brought the file.
-            told = len(wanted) if first == 0 else None
-            added += len(await throttled_batches.run_batch(ctx, functools.partial(_store, ctx, batch=batch, told=told)))
+            # The first part writes the audit log entry: whatever happens to the others, the import has begun.
+            audited_rows = len(wanted) if first == 0 else None
+            added += len(
+                await throttled_batches.run_batch(
+                    ctx, functools.partial(_store, ctx, batch=batch, audited_rows=audited_rows)
+                )
+            )
     return Imported(added, rows - added)
 
 
 async def _store(
-    ctx: context.Context, tx: store.Transaction, *, batch: Sequence[stored.Suppression], told: int | None
+    ctx: context.Context, tx: store.Transaction, *, batch: Sequence[stored.Suppression], audited_rows: int | None
 ) -> Sequence[stored.SuppressionKey]:
-    if told is not None:
-        subject = "1 address" if told == 1 else f"{told} addresses"
+    if audited_rows is not None:
+        subject = "1 address" if audited_rows == 1 else f"{audited_rows} addresses"
         await audit_log.write(ctx, tx, batch[0].account_id, "suppression.imported", subject)
     return await stored.add(tx, batch)
 
@@ -115,7 +118,7 @@ def _cells(one: stored.Suppression) -> tuple[str, ...]:
 
 
 def _read(content: bytes, limits: FileLimits) -> tuple[dict[str, str], int]:
-    """The reason for each address, the first one that was given, and the number of rows."""
+    """The first reason for each address, and the number of rows."""
     columns, rows = _table(_rows(_decode(content, limits)))
     reasons: dict[str, str] = {}
     problems: list[str] = []
@@ -123,7 +126,7 @@ def _read(content: bytes, limits: FileLimits) -> tuple[dict[str, str], int]:
     for line, row in rows:
         count += 1
         if count > limits.max_rows:
-            raise errors.InvalidRequest(f"body: at most {limits.max_rows} addresses at once; split the file")
+            raise errors.InvalidRequest(f"body: at most {limits.max_rows} addresses per import; split the file")
         try:
             key, reason = _entry(columns, row)
         except ValueError as problem:
@@ -148,18 +151,18 @@ def _decode(content: bytes, limits: FileLimits) -> str:
 
 
 def _rows(text: str) -> Iterator[Row]:
-    """The rows that are not empty, each with the number of its last line."""
+    """The non-empty rows, each with the number of its last line."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for row in reader:
             if any(cell.strip() for cell in row):
                 yield reader.line_num, row
     except csv.Error:
-        raise errors.InvalidRequest(f"line {reader.line_num}: the quotes do not match, or a cell is too long") from None
+        raise errors.InvalidRequest(f"line {reader.line_num}: unbalanced quotes, or a cell is too long") from None
 
 
 def _table(rows: Iterator[Row]) -> tuple[Sequence[str], Iterator[Row]]:
-    """The names of the columns, and the rows under them; a bare list of addresses has one column and no names."""
+    """The column names, and the rows; a plain list of addresses has one column without a name."""
     first = next(rows, None)
     if first is None:
         raise errors.InvalidRequest("body: the file is empty")
@@ -170,23 +173,23 @@ def _table(rows: Iterator[Row]) -> tuple[Sequence[str], Iterator[Row]]:
     if len(row) == 1 and "@" in row[0]:
         return ("email",), itertools.chain([first], rows)
     raise errors.InvalidRequest(
-        f"line {line}: name the columns here, with commas between them and one of them email; "
-        "or send one address a line and nothing else"
+        f"line {line}: must name the columns, separated by commas and including email; or send one address per "
+        "line and nothing else"
     )
 
 
 def _checked(line: int, names: Sequence[str]) -> Sequence[str]:
     for name in names:
         if name not in COLUMNS:
-            raise errors.InvalidRequest(f"line {line}: the column {name[:64]!r} is unknown; use {', '.join(COLUMNS)}")
+            raise errors.InvalidRequest(f"line {line}: unknown column {name[:64]!r}; use {', '.join(COLUMNS)}")
         if names.count(name) > 1:
-            raise errors.InvalidRequest(f"line {line}: the column {name} is there twice")
+            raise errors.InvalidRequest(f"line {line}: the column {name} occurs twice")
     return names
 
 
 def _entry(columns: Sequence[str], row: Sequence[str]) -> tuple[str, str]:
     if len(row) != len(columns):
-        raise ValueError(f"{len(row)} cells instead of {len(columns)}")
+        raise ValueError(f"{len(row)} cells, expected {len(columns)}")
     is_export = len(columns) == len(COLUMNS)
     cells = dict(zip(columns, map(csv_rows.plain, row) if is_export else row, strict=True))
     reason = _UNSEEN.sub(" ", cells.get("reason", "")).strip()

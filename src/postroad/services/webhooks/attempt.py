@@ -1,7 +1,7 @@
-"""One attempt to tell a receiver something, whoever asks for it: signed at its moment, sent through the guard, timed.
+"""One webhook delivery attempt: signed now, sent through the SSRF guard, timed.
 
-The body is sent and signed as the bytes that it is. The signature's time comes from the context's clock; how long the
-attempt took is measured on one that nobody sets.
+The body is sent and signed as the stored bytes. The signature's time comes from the context's clock; the duration is
+measured on a monotonic clock.
 """
 
 import time
@@ -20,7 +20,7 @@ USER_AGENT: Final = "Service-Webhook/1.0"
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """What came of an attempt. It began at a time of the context's clock and took so many microseconds."""
+    """The result of an attempt, its start on the context's clock, and its duration in microseconds."""
 
     started_at: int
     duration: int
@@ -28,7 +28,7 @@ class AttemptResult:
 
 
 async def attempt(ctx: context.Context, *, url: str, secrets: Sequence[str], body: bytes) -> AttemptResult:
-    """Sign with these secrets, the newest first, and send."""
+    """Sign with these secrets, newest first, and send."""
     started_at, began = ctx.clock(), time.monotonic_ns()
     signature = webhook_signature.header(secrets, body, timestamp=started_at // times.SECOND)
     headers = (
@@ -41,7 +41,7 @@ async def attempt(ctx: context.Context, *, url: str, secrets: Sequence[str], bod
 
 
 def attempt_row(key: webhook_deliveries.Key, number: int, attempted: AttemptResult) -> webhook_attempts.Attempt:
-    """The attempt as the log of a delivery keeps it."""
+    """The attempt as the delivery log stores it."""
     account_id, webhook_id, delivery_id = key
     response = attempted.response
     return webhook_attempts.Attempt(

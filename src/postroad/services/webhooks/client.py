@@ -1,9 +1,9 @@
-"""The guard between customers' URLs and the network: what may be saved, and one POST to where it leads now.
+"""The SSRF guard between customers' URLs and the network: which URLs may be saved, and one POST to an endpoint.
 
-A host is resolved anew for an attempt, all its addresses are judged, and the connection goes to one of those that were
-judged, over a kept connection too. One forbidden address among several blocks the attempt: half of a name's truth may
-be a trick. Nothing follows a redirect, nothing asks the environment for a proxy, and five seconds are for everything
-together. What comes back, whatever the receiver does, is an `Answer`.
+A host is resolved for each attempt, all its addresses are checked, and the connection goes to one of the checked
+addresses, also over a kept connection. One forbidden address among several blocks the attempt, which defeats DNS
+rebinding. Redirects are not followed, proxies of the environment are not used, and five seconds are the limit for
+everything together. The result is always a `WebhookResponse`.
 """
 
 import asyncio
@@ -24,18 +24,19 @@ from postroad.network import hostname, http_client, resolver
 
 ATTEMPT_SECONDS: Final = 5.0
 BODY_BYTES: Final = 2048
-# A part of the attempt, or of a customer's patience with a form.
+# Part of an attempt, or of the wait for a form.
 QUERY_SECONDS: Final = 3.0
 TRY_SECONDS: Final = 1.0
-# A burst of events asks once, and a changed record is felt with the next retry. One without a lifetime is never kept.
+# A burst of events queries once, and a changed record takes effect with the next retry. A record with TTL 0 is never
+# kept.
 FRESH_SECONDS: Final = 1.0
-# Some 2 MB of either.
+# About 2 MB of either.
 MAX_HOSTS: Final = 5_000
 MAX_URLS: Final = 5_000
-# More would not be reached in the time, and the next must still have some of it.
+# More would not be reached in time, and the next must still have some of it.
 MAX_ADDRESSES: Final = 3
 CONNECT_SECONDS: Final = 1.5
-# The system may ask DNS for its own name; without an answer by then it has none.
+# The system may query DNS for its own name; without an answer by then it has none.
 NAME_SECONDS: Final = 1.0
 LOOPBACK: Final = ("127.0.0.1", "::1")
 
@@ -43,7 +44,7 @@ Made = TypeVar("Made")
 
 
 class FailureCode(StrEnum):
-    """Why an attempt failed when a status does not say it."""
+    """Why an attempt failed when no status code says so."""
 
     BLOCKED_DESTINATION = "blocked_destination"
     DNS_FAILURE = "dns_failure"
@@ -57,7 +58,7 @@ class FailureCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WebhookResponse:
-    """What came of an attempt. The body is text of at most `BODY_BYTES`; `error` is a code, a colon and a sentence."""
+    """The result of an attempt. The body is text of at most `BODY_BYTES`; `error` is a code, a colon and a sentence."""
 
     status_code: int | None = None
     body: str | None = None
@@ -71,7 +72,7 @@ class WebhookResponse:
 
 @dataclass(frozen=True, slots=True)
 class _UrlGuard:
-    """The rules of this installation, and its memory of URLs that they accept."""
+    """The URL rules of this installation, and a cache of accepted URLs."""
 
     rules: model.UrlRules
     read: Callable[[str], model.WebhookUrl]
@@ -79,7 +80,7 @@ class _UrlGuard:
 
 @dataclass(frozen=True, slots=True)
 class _ResolvedHost:
-    """Where a host leads; when it must not be gone to, `obstacle` says why."""
+    """The addresses of a host; `obstacle` says why it must not be contacted."""
 
     addresses: tuple[str, ...]
     valid_until: float
@@ -95,19 +96,19 @@ class WebhookClient:
             settings.delivery.resolvers,
             try_seconds=TRY_SECONDS,
             query_seconds=QUERY_SECONDS,
-            # Two for each attempt, so that name servers that are silent keep nobody else's attempt waiting.
+            # Two per attempt, so that silent name servers delay no other attempt.
             max_concurrent=2 * webhooks.connections,
         )
         self._client = http_client.Client(idle_seconds=webhooks.idle_seconds, max_idle=webhooks.connections)
         self._found: ttl_cache.TtlCache[_ResolvedHost] = ttl_cache.TtlCache(max_entries=MAX_HOSTS, clock=time.monotonic)
         self._guard = _Lazy(lambda: _guard(settings))
-        # Reading the authorities takes milliseconds: in a thread, and only when somebody is told something.
+        # Reading the CA certificates takes milliseconds: in a thread, and only when first needed.
         self._tls = _Lazy(lambda: asyncio.to_thread(http_client.client_context, webhooks.ca_file))
 
     async def check(self, url: str, *, is_enabled: bool = True) -> str:
-        """The URL to save, in its normal form. Raises InvalidRequest; a host that does not resolve yet is fine.
+        """The normalised URL to save. Raises InvalidRequest; a host that does not resolve yet is accepted.
 
-        Where the host of one that is not used leads does not matter: who disables a webhook must not be refused.
+        The host of a disabled webhook is not resolved: disabling must always be possible.
         """
         receiver = model.parse(url, (await self._guard.get()).rules)
         if receiver.literal is None and is_enabled:
@@ -115,7 +116,7 @@ class WebhookClient:
                 async with asyncio.timeout(QUERY_SECONDS):
                     _refuse_blocked(await self._look_up(receiver.host))
             except TimeoutError:
-                pass  # every attempt asks again
+                pass  # every attempt checks again
         return receiver.url
 
     async def post(self, url: str, body: bytes, headers: Sequence[tuple[str, str]]) -> WebhookResponse:
@@ -127,7 +128,7 @@ class WebhookClient:
             return failure(FailureCode.TIMEOUT, f"no complete response within {ATTEMPT_SECONDS:g} seconds")
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Close open connections."""
         await self._found.close()
         await self._client.close()
 
@@ -153,7 +154,7 @@ class WebhookClient:
     async def _exchange(
         self, receiver: model.WebhookUrl, addresses: Sequence[str], request: bytes
     ) -> http_client.Response:
-        """The response of the first address that can be reached."""
+        """The response of the first reachable address."""
         try:
             tls = await self._tls.get() if receiver.scheme == "https" else None
         except OSError:
@@ -163,7 +164,7 @@ class WebhookClient:
         troubles = []
         for address in addresses:
             place = http_client.Peer(host=receiver.host, address=address, port=receiver.port, tls=tls)
-            # The last one may take what is left of the attempt's time.
+            # The last one may use the rest of the attempt's time.
             connect_timeout = CONNECT_SECONDS if address != addresses[-1] else None
             try:
                 return await self._client.exchange(place, request, max_body=BODY_BYTES, connect_seconds=connect_timeout)
@@ -187,7 +188,7 @@ class WebhookClient:
 
 
 class _Lazy(Generic[Made]):
-    """What is made when it is first needed."""
+    """A value created when it is first needed."""
 
     def __init__(self, make: Callable[[], Awaitable[Made]]) -> None:
         self._make = make
@@ -195,7 +196,7 @@ class _Lazy(Generic[Made]):
         self._making = asyncio.Lock()
 
     async def get(self) -> Made:
-        """The one that was made."""
+        """The value."""
         if not self._made:
             async with self._making:
                 if not self._made:
@@ -239,15 +240,15 @@ def _refusal(host: str, answer: resolver.Answer[str], rules: model.UrlRules) -> 
     for address in answer.records:
         kind = model.why_blocked(address, host, rules)
         if kind is not None:
-            # Which one is not said: a customer who may ask for any name should not learn the addresses of inside.
-            return FailureCode.BLOCKED_DESTINATION, f"{host} leads to {kind}"
+            # The address is not named: a customer could probe names for internal addresses.
+            return FailureCode.BLOCKED_DESTINATION, f"{host} resolves to {kind}"
     return None
 
 
 def _refuse_blocked(found: _ResolvedHost) -> None:
     code, sentence = found.refusal or (None, "")
     if code is FailureCode.BLOCKED_DESTINATION:
-        raise errors.InvalidRequest(f"url: {sentence}; webhooks go to public addresses only")
+        raise errors.InvalidRequest(f"url: {sentence}; webhooks are sent to public addresses only")
 
 
 def _request(receiver: model.WebhookUrl, body: bytes, headers: Sequence[tuple[str, str]]) -> bytes:
@@ -263,13 +264,15 @@ def _request(receiver: model.WebhookUrl, body: bytes, headers: Sequence[tuple[st
 def _answer(response: http_client.Response) -> WebhookResponse:
     error = None
     if 300 <= response.status <= 399:  # noqa: PLR2004 - redirections, RFC 9110 section 15.4
-        error = f"{FailureCode.REDIRECT_NOT_FOLLOWED}: the receiver answered {response.status}; save the final URL"
+        error = (
+            f"{FailureCode.REDIRECT_NOT_FOLLOWED}: the endpoint responded with {response.status}; save the final URL"
+        )
     return WebhookResponse(response.status, _text(response), error)
 
 
 def _text(response: http_client.Response) -> str:
-    """The body as text that every store and every reader takes, not longer than `BODY_BYTES`."""
-    # Where the body was cut inside a character, that one is left away.
+    """The body as storable text of at most `BODY_BYTES`."""
+    # A character cut at the end is dropped.
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(response.body, not response.is_truncated)
     text = text.replace("\x00", "\ufffd")  # PostgreSQL has no NUL in a text
     return text.encode()[:BODY_BYTES].decode(errors="ignore")

@@ -1,7 +1,6 @@
-"""What an account's receiver was told, or is to be: the log of 7 days, and telling something again.
+"""The webhook delivery log of the last 7 days, and replays.
 
-An entry is kept for so long after it has ended. The log belongs to the endpoint: when that is removed, it is gone at
-once.
+An entry is kept for this time after it ended. The log belongs to the endpoint and is removed with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from postroad.storage import store, webhook_attempts, webhook_deliveries
 from postroad.storage import webhooks as stored
 
 LOG_SECONDS: Final = 7 * 24 * 3600
-# For one part of those that succeeded or are pending: some ten milliseconds of looking.
+# Per page, for deliveries that succeeded or are pending: about ten milliseconds of scanning.
 MAX_SCANNED_ROWS: Final = 5_000
 
 Status = Literal["pending", "succeeded", "failed"]
@@ -30,7 +29,7 @@ _STATUSES: Final[Mapping[str, Status]] = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A delivery with its attempts, and when the next one is due; None when there is none to wait for."""
+    """A delivery with its attempts, and when the next one is due; None when there is none."""
 
     delivery: webhook_deliveries.Delivery
     attempts: Sequence[webhook_attempts.Attempt]
@@ -38,13 +37,13 @@ class Entry:
 
     @property
     def status(self) -> Status:
-        """How far it is, as its account sees it."""
+        """The status of the delivery."""
         return _STATUSES[self.delivery.state]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of the log, and the place before which the next one begins; None when there is none."""
+    """A page of the log, and the `before` of the next page; None at the end."""
 
     entries: list[Entry]
     next_before: str | None
@@ -52,7 +51,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is to be in a part."""
+    """The filters of a page."""
 
     message_id: str | None
     status: Status | None
@@ -70,7 +69,7 @@ async def page(
     before: str | None = None,
     limit: int,
 ) -> list[Entry]:
-    """The entries of a part of the log; who goes on to the next part asks for `part`, which tells where it begins."""
+    """The entries of a page; use `part` to continue with the next page."""
     return (await part(ctx, account_id, message_id=message_id, status=status, before=before, limit=limit)).entries
 
 
@@ -83,10 +82,10 @@ async def part(
     before: str | None = None,
     limit: int,
 ) -> Page:
-    """Entries of the log, newest first: those about one message, of one status, or behind an entry, as they are named.
+    """A page of the log, newest first, filtered by message, status and `before`.
 
-    Those that failed have an index. For another status at most `WALKED_ROWS` entries are looked at, so a part may be
-    shorter than `limit`, or empty, and not be the last.
+    Failed deliveries have an index. For another status at most `WALKED_ROWS` entries are examined, so a page may be
+    shorter than `limit`, or empty, without being the last.
     """
     place = cursors.end(identifiers.WEBHOOK_DELIVERY)
     if before is not None:
@@ -121,11 +120,11 @@ async def find(ctx: context.Context, account_id: str, delivery_id: str) -> Entry
 
 
 async def replay(ctx: context.Context, account_id: str, delivery_id: str) -> Entry:
-    """Tell the same event again, with the same bytes and on the full schedule, whatever came of it before."""
+    """Send the same event again, with the same bytes and the full schedule, whatever its result was."""
     if not identifiers.is_identifier(delivery_id, identifiers.WEBHOOK_DELIVERY):
         raise _not_found()
     async with ctx.store.transaction() as tx:
-        # An endpoint that is held neither goes nor is disabled before the new delivery is written.
+        # A locked endpoint is neither removed nor disabled before the new delivery is written.
         webhook = await endpoints.find_locked(tx, account_id)
         now = ctx.clock()
         if webhook is None:
@@ -146,7 +145,7 @@ async def replay(ctx: context.Context, account_id: str, delivery_id: str) -> Ent
 def new_replay(
     ctx: context.Context, old: webhook_deliveries.Delivery, webhook: stored.Webhook, *, now: int
 ) -> webhook_deliveries.Delivery:
-    """A new delivery of the same event and bytes, to where the endpoint is now."""
+    """A new delivery of the same event and bytes, to the current URL."""
     return webhook_deliveries.Delivery(
         account_id=old.account_id,
         webhook_id=webhook.id,
@@ -166,7 +165,7 @@ def new_replay(
 async def _choose(
     tx: store.Transaction, webhook: stored.Webhook, wanted: _Wanted
 ) -> tuple[list[webhook_deliveries.Delivery], str | None]:
-    """The deliveries of a part, and the place before which the next part begins."""
+    """The deliveries of a page, and the `before` of the next page."""
     names = (webhook.account_id, webhook.id)
     before, ended_after, limit = wanted.before, wanted.ended_after, wanted.limit + 1
     down_to = None
@@ -191,7 +190,7 @@ async def _choose(
             status=wanted.status,
             limit=limit,
         )
-    following = cursors.following([one.id for one in found], limit=wanted.limit)
+    following = cursors.next_cursor([one.id for one in found], limit=wanted.limit)
     return found[: wanted.limit], following or down_to
 
 
@@ -206,7 +205,7 @@ async def _entries(
 
 
 def _next_attempt_at(delivery: webhook_deliveries.Delivery, webhook: stored.Webhook, *, now: int) -> int | None:
-    """When a delivery is due: never when it has ended or is held, and unknown while an attempt is under way."""
+    """When a delivery is due: None when it is final or held, and while an attempt is running."""
     if delivery.ended_at is not None or not webhook.enabled:
         return None
     if delivery.state == webhook_deliveries.State.READY:
@@ -215,14 +214,14 @@ def _next_attempt_at(delivery: webhook_deliveries.Delivery, webhook: stored.Webh
 
 
 def log_start(now: int) -> int:
-    """What ended by then is not shown any more, whether it was swept or not."""
+    """Entries that ended before this are not shown, whether they were deleted yet or not."""
     return now - LOG_SECONDS * times.SECOND
 
 
 def disabled() -> errors.Conflict:
-    """Nothing is told to an endpoint that is disabled, so nothing can be told again."""
+    """The error for a disabled endpoint: it gets no deliveries, so nothing can be replayed."""
     return errors.Conflict("the webhook is disabled; enable it and try again")
 
 
 def _not_found() -> errors.NotFound:
-    return errors.NotFound("there is no such webhook delivery in this account")
+    return errors.NotFound("no such webhook delivery in this account")

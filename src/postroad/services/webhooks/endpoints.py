@@ -1,8 +1,8 @@
-"""An account's webhook endpoint: where it wants to be told what became of its mail, and the secret that signs it.
+"""An account's webhook endpoint and its signing secrets.
 
-There is one for each account. Whoever changes it holds the account's row, as does whoever records results, so an event
-is written for the endpoint as it is at that moment. A secret is shown when it is made and never again. The URL is
-checked before the transaction, because that asks DNS.
+There is one per account. Changes lock the account's row, as recording results does, so an event is written for the
+endpoint as it is at that moment. A secret is shown once, when it is created. The URL is checked before the transaction,
+because that queries DNS.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ async def find(ctx: context.Context, account_id: str) -> webhooks.Webhook | None
 async def save(
     ctx: context.Context, account_id: str, *, url: str, wanted: Sequence[str] = (), enabled: bool = True
 ) -> SavedEndpoint:
-    """Make the account's endpoint, or replace what it says. Without events it gets all of them."""
+    """Create or replace the account's endpoint. Without events it gets all of them."""
     names = _events(wanted)
     checked = await ctx.webhook_client.check(url, is_enabled=enabled)
     async with ctx.store.transaction() as tx:
@@ -54,13 +54,13 @@ async def save(
             saved = SavedEndpoint(webhook)
         detail = names if enabled else "disabled"
         await audit_log.write(ctx, tx, account_id, "webhook.saved", host(checked), detail)
-    # What was held while it was disabled can go now.
+    # Deliveries held while it was disabled can be sent now.
     ctx.webhook_wakeup.set()
     return saved
 
 
 async def remove(ctx: context.Context, account_id: str) -> None:
-    """Forget the endpoint with its secrets, what is still to be told, and the log."""
+    """Remove the endpoint with its secrets, pending deliveries and log."""
     async with ctx.store.transaction() as tx:
         existing = await lock(tx, account_id)
         await webhooks.remove(tx, existing.id, now=ctx.clock())
@@ -68,7 +68,7 @@ async def remove(ctx: context.Context, account_id: str) -> None:
 
 
 async def rotate(ctx: context.Context, account_id: str, *, overlap_hours: int | None = None) -> str:
-    """A new secret. The old ones stop at once, or else the current one signs beside it for so many hours more."""
+    """Create a new secret. The old ones stop at once, or the current one keeps signing for `overlap_hours`."""
     if overlap_hours is not None and not 1 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise errors.InvalidRequest(f"overlap_hours: must be 1 to {MAX_OVERLAP_HOURS}")
     async with ctx.store.transaction() as tx:
@@ -80,21 +80,21 @@ async def rotate(ctx: context.Context, account_id: str, *, overlap_hours: int | 
         else:
             _refuse_too_many(good)
             await webhooks.retire_secret(tx, existing.id, expires_at=now + overlap_hours * times.HOUR)
-        # Above all that the endpoint ever had, those that are over and not swept yet included: it is the newest.
+        # Above all that the endpoint ever had, including expired ones not deleted yet: it is the newest.
         version = 1 + max(secret.version for secret in good)
-        overlap = "" if overlap_hours is None else f"the old one is good for {overlap_hours} more hours"
+        overlap = "" if overlap_hours is None else f"the old one is valid for {overlap_hours} more hours"
         await audit_log.write(ctx, tx, account_id, "webhook.secret_rotated", host(existing.url), overlap)
         return await _add_secret(ctx, tx, existing, version=version, now=now)
 
 
 async def find_locked(tx: store.Transaction, account_id: str) -> webhooks.Webhook | None:
-    """The account's endpoint, which nobody else changes before the transaction ends."""
+    """The account's endpoint, locked until the transaction ends."""
     await accounts.lock(tx, [account_id])
     return await webhooks.of_account(tx, account_id)
 
 
 async def lock(tx: store.Transaction, account_id: str) -> webhooks.Webhook:
-    """The same, where there has to be one."""
+    """The same, where an endpoint must exist."""
     webhook = await find_locked(tx, account_id)
     if webhook is None:
         raise errors.NotFound("this account has no webhook")
@@ -102,15 +102,15 @@ async def lock(tx: store.Transaction, account_id: str) -> webhooks.Webhook:
 
 
 def host(url: str) -> str:
-    """What the journal says of a URL: its path and its query may be secrets of the receiver."""
+    """The host of a URL for the audit log: its path and query may be secrets of the endpoint."""
     try:
         return parse.urlsplit(url).hostname or ""
-    except ValueError:  # the rules were others when it was saved
+    except ValueError:  # the rules were different when it was saved
         return ""
 
 
 def _events(wanted: Sequence[str]) -> str:
-    """The names as they are stored: each once, in the order in which they are documented."""
+    """The event names as stored: each once, in documented order."""
     for place, name in enumerate(wanted):
         if name not in events.SUBSCRIBABLE:
             raise errors.InvalidRequest(f"events[{place}]: must be one of {', '.join(events.SUBSCRIBABLE)}")
@@ -153,11 +153,11 @@ async def _add_secret(
 
 
 def _refuse_too_many(good: Sequence[webhooks.Secret]) -> None:
-    """The current secret is about to be one more of the old ones."""
+    """Refuse one more old secret than allowed."""
     if len(good) <= MAX_OLD_SECRETS:
         return
     first = min(secret.expires_at for secret in good if secret.expires_at is not None)
     raise errors.Conflict(
-        f"overlap_hours: {MAX_OLD_SECRETS} old secrets are good beside the current one, the first of them until "
-        f"{times.to_wire(first)}; wait for that, or rotate without an overlap, which ends them all"
+        f"overlap_hours: {MAX_OLD_SECRETS} old secrets are still valid, the first of them until "
+        f"{times.to_wire(first)}; wait until then, or rotate without an overlap, which ends them all"
     )

@@ -1,7 +1,7 @@
-"""The outbox: an event for each recipient that has become final, written in the transaction that makes it final.
+"""The outbox: an event for each final recipient, written in the transaction that makes it final.
 
-So there is an event exactly when there is a result, whatever dies in between, and only for an account whose endpoint is
-enabled and subscribed at that moment. The engine in `webhooks/` does the telling.
+So there is an event exactly when there is a result, whatever crashes in between, and only for an account whose endpoint
+is enabled and subscribed at that moment. The engine in `webhooks/` delivers it.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from postroad.storage import messages, queue, store, webhook_deliveries, webhook
 
 
 class FinalOutcome(Protocol):
-    """What an event needs to know of an outcome."""
+    """What an event contains of an outcome."""
 
     @property
     def key(self) -> queue.Key:
@@ -22,19 +22,19 @@ class FinalOutcome(Protocol):
 
     @property
     def status(self) -> mail.RecipientStatus:
-        """How it ended."""
+        """The final status."""
 
     @property
     def smtp_code(self) -> int | None:
-        """The destination's code."""
+        """The server's SMTP code."""
 
     @property
     def response(self) -> str:
-        """The destination's words."""
+        """The server's reply."""
 
     @property
     def at(self) -> int:
-        """When."""
+        """When it became final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Outbox:
     entropy: Callable[[int], bytes]
 
     async def write(self, tx: store.Transaction, ended: Sequence[FinalOutcome]) -> int:
-        """Write what receivers are to be told, and return how much that is. The accounts must be locked."""
+        """Write events and return their number. The accounts must be locked."""
         endpoints = await webhooks.enabled_of(tx, {outcome.key[0] for outcome in ended}) if ended else {}
         wanted = [
             (outcome, endpoint)
@@ -56,7 +56,7 @@ class Outbox:
         ]
         if not wanted:
             return 0
-        about = await messages.about(tx, [outcome.key for outcome, _ in wanted])
+        about = await messages.event_details(tx, [outcome.key for outcome, _ in wanted])
         deliveries = [self._delivery(outcome, endpoint, about[outcome.key]) for outcome, endpoint in wanted]
         await webhook_deliveries.insert(tx, deliveries)
         return len(deliveries)

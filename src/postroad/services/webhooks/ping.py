@@ -1,7 +1,7 @@
-"""Pinging: a test event to the account's receiver, sent once while the caller waits.
+"""Ping: a test event to the account's endpoint, sent once while the caller waits.
 
-Whatever the receiver says is an answer, and goes into the log. No transaction is open while it is asked. Between two
-pings some time has to pass, over all hosts: a ping is a request to elsewhere that a caller causes at will.
+Every response is a result and goes into the log. No transaction is open during the request. Pings have a minimum
+interval over all hosts, because a caller can trigger requests to other hosts with them.
 """
 
 import math
@@ -19,7 +19,7 @@ MIN_PING_INTERVAL_SECONDS: Final = 15
 
 
 async def ping(ctx: context.Context, account_id: str) -> delivery_log.Entry:
-    """Send a test event, once and now, whether the endpoint is enabled or not; the log keeps what came of it."""
+    """Send a test event once, whether the endpoint is enabled or not; the result is logged."""
     webhook, secrets, now = await _begin(ctx, account_id)
     event_id = ctx.new_id(identifiers.EVENT, now=now)
     body = events.ping(event_id, created_at=now)
@@ -46,7 +46,7 @@ async def ping(ctx: context.Context, account_id: str) -> delivery_log.Entry:
 
 
 async def _begin(ctx: context.Context, account_id: str) -> tuple[stored.Webhook, list[str], int]:
-    """Whom to ask, with which secrets, from when on; refused when the last ping was a moment ago, on whatever host."""
+    """The endpoint, its secrets and the start time; refused when the last ping was a moment ago, on any host."""
     async with ctx.store.transaction() as tx:
         webhook = await endpoints.lock(tx, account_id)
         now = ctx.clock()
@@ -55,7 +55,7 @@ async def _begin(ctx: context.Context, account_id: str) -> tuple[stored.Webhook,
         ):
             left = MIN_PING_INTERVAL_SECONDS + ((await stored.pinged_at(tx, account_id) or now) - now) / times.SECOND
             raise errors.RateLimited(
-                f"there was a ping a moment ago; wait {MIN_PING_INTERVAL_SECONDS} seconds between them",
+                f"a ping was sent a moment ago; wait {MIN_PING_INTERVAL_SECONDS} seconds between pings",
                 retry_after=max(1, math.ceil(left)),
             )
         sealed = await stored.secrets(tx, [webhook.id], now=now)
@@ -68,7 +68,7 @@ async def _store(
 ) -> None:
     async with ctx.store.transaction() as tx:
         webhook = await endpoints.find_locked(tx, delivery.account_id)
-        # One that was removed while its receiver was asked has no log any more.
+        # An endpoint removed during the request has no log any more.
         if webhook is not None and webhook.id == delivery.webhook_id:
             await webhook_deliveries.insert(tx, [delivery])
             await webhook_attempts.insert(tx, [attempt])

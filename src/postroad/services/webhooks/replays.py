@@ -1,9 +1,9 @@
-"""Telling again what failed: every event of a period that its receiver was not told, some at a time.
+"""Replay of failed events: every event of a period that its endpoint did not receive, in batches.
 
-The period is that of the events: a receiver was away from one hour to another, and gets what it has missed. An event is
-told again once: not when another delivery of it was taken or is under way, and not for each of its failures. Each batch
-is a transaction of its own, in which the endpoint has to be there and enabled, so that results go on being recorded
-meanwhile. A call has an end; the next one goes on where it stopped.
+The period is that of the events: an endpoint that was down for some hours gets what it missed. An event is replayed
+once: not when another delivery of it succeeded or is pending, and not for each of its failures. Each batch is its own
+transaction, in which the endpoint must exist and be enabled, so that results are recorded meanwhile. A call is bounded;
+the next one continues where it stopped.
 """
 
 import functools
@@ -18,39 +18,39 @@ from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage import store, webhook_deliveries
 
 BATCH: Final = 500
-# As many as a receiver takes in some minutes.
+# As many as an endpoint accepts in some minutes.
 MAX_REPLAYED: Final = 10_000
-# What was replayed before is passed over, but looked at: a few seconds of that, with the rests between.
+# Events replayed before are skipped, but examined: a few seconds of that, with the pauses between.
 MAX_BATCHES: Final = 60
 REPLAYS: Final = quota.Quota("replays", per_account=1, per_process=4, retry_seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How many events are told again, and from which time on to ask for more; None when the period is done."""
+    """How many events are replayed, and where to continue; None when the period is complete."""
 
     count: int
     next_after: int | None
 
     @property
     def has_more(self) -> bool:
-        """Whether the period has a part that was not looked at."""
+        """Whether part of the period was not examined."""
         return self.next_after is not None
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a batch has done: how many replays, and the last delivery that it looked at; None at the end."""
+    """A batch's result: how many replays, and the last delivery examined; None at the end."""
 
     count: int
     place: str | None
 
 
 async def replay_failed(ctx: context.Context, account_id: str, *, after: int, before: int) -> Replayed:
-    """Tell again what was made from one time on and before another, and has failed."""
+    """Replay failed events created from one time on and before another."""
     if after >= before:
         raise errors.InvalidRequest("before: must be later than after")
-    # What is made from now on is not looked at: there are the replays themselves.
+    # Events created from now on are excluded: they include the replays themselves.
     until = cursors.at(identifiers.WEBHOOK_DELIVERY, min(before, ctx.clock()))
     place, count = cursors.at(identifiers.WEBHOOK_DELIVERY, after), 0
     period = f"from {times.to_wire(_created_at(place))} to {times.to_wire(_created_at(until))}"

@@ -1,7 +1,7 @@
-"""The secrets that sign webhooks: random, shown once, and stored sealed for the endpoint that they belong to.
+"""Webhook signing secrets: random, shown once, and stored encrypted for their endpoint.
 
-They have to be read again for every signature, so they are encrypted and not hashed. Opening one takes microseconds;
-nothing opened is kept.
+Every signature needs the secret, so it is encrypted and not hashed. Decryption takes microseconds; nothing decrypted is
+kept.
 """
 
 from typing import Final
@@ -23,18 +23,18 @@ def new() -> str:
 
 
 def hint(secret: str) -> str:
-    """What may be shown of a secret for ever."""
+    """The part of a secret that may always be shown."""
     return f"{PREFIX}…{secret[-HINT_CHARACTERS:]}"
 
 
 def encrypt(ctx: context.Context, secret: str, *, webhook_id: str) -> bytes:
-    """What is stored of a secret."""
+    """The ciphertext of a secret."""
     nonce = ctx.entropy(encryption.NONCE_BYTES)
     return encryption.encrypt(ctx.keys.encryption, secret.encode(), owner=_owner(webhook_id), nonce=nonce)
 
 
 def decrypt(ctx: context.Context, row: webhooks.Secret) -> str:
-    """The secret in a row."""
+    """The secret of a row."""
     return encryption.decrypt(ctx.keys.encryption, row.secret, owner=_owner(row.webhook_id)).decode()
 
 

@@ -1,1 +1,1 @@
-"""What frontends and the writer process say to each other."""
+"""The protocol between frontends and the writer process."""

@@ -1,9 +1,9 @@
-"""What a door in a process of its own says to the keeper, the one process that writes, and what it hears.
+"""The messages between a frontend and the writer process, and the frontend's side of them.
 
-SQLite has one writer, and processes that take turns at its lock lose more than their cores bring. So a door reads,
-checks and composes, and hands the finished submission over; the keeper gathers those of all doors into its commits. An
-answer means what it means in one process: the message is on disk. When the keeper has gone, nobody knows what became of
-the submissions that it had: they are refused in the words that ask for a retry with the same key.
+SQLite has one writer, and processes that take turns at its lock lose more than their cores gain. So a frontend reads,
+validates and composes, and hands the finished submission over; the writer batches those of all frontends into its
+commits. A reply means the same as within one process: the message is on disk. When the writer dies, the result of its
+submissions is unknown: they fail with an error that asks for a retry with the same key.
 """
 
 import asyncio
@@ -20,67 +20,67 @@ from postroad.services.acceptance import rate_limit, transaction
 from postroad.storage import group_commit, store
 from postroad.telemetry import metrics
 
-# What a door has handed over and not heard of, as content. It is in the memory of both processes, and on its way; this
-# much is a good commit already, of 40 messages of 100 KB.
+# Content handed over and not answered yet. It is in the memory of both processes; this much is a good commit already,
+# of 40 messages of 100 KB.
 MAX_BYTES_IN_FLIGHT: Final = 4 * 1024 * 1024
 MAX_BYTES_WAITING: Final = group_commit.MAX_BYTES * group_commit.WAITING_BATCHES
-# A keeper refuses what its store does not take in time. One that says nothing for so much longer hangs.
+# A writer refuses what its database does not accept in time. One that is silent for this much longer hangs.
 WRITER_TIMEOUT_SECONDS: Final = 20.0
 TIMEOUT_CHECK_SECONDS: Final = 1.0
 
 
 class WireMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """One thing that is said."""
+    """One message on the channel."""
 
 
 class Submit(WireMessage, frozen=True):
-    """A door hands a submission over."""
+    """A frontend hands a submission over."""
 
     number: int
     submission: transaction.Submission
 
 
 class Probe(WireMessage, frozen=True):
-    """A door wants to know whether mail can be written now."""
+    """A frontend asks whether mail can be written now."""
 
     number: int
 
 
 class MetricsRequest(WireMessage, frozen=True):
-    """A door wants to show what all processes have counted."""
+    """A frontend asks for the metrics of all processes."""
 
     number: int
 
 
 class MetricsSnapshot(WireMessage, frozen=True):
-    """What a door has counted since it began."""
+    """A frontend's own metrics since it started."""
 
     counts: metrics.Snapshot
 
 
 class Wakeup(WireMessage, frozen=True):
-    """A door has queued mail by another way, or events."""
+    """A frontend has queued mail or events in another way."""
 
     mail: bool
     events: bool
 
 
 class Ready(WireMessage, frozen=True):
-    """A door listens."""
+    """A frontend is listening."""
 
 
 class StartFailed(WireMessage, frozen=True):
-    """A door cannot start."""
+    """A frontend cannot start."""
 
     reason: str
 
 
 class StoreReady(WireMessage, frozen=True):
-    """The store is there: a door may open it too."""
+    """The database is ready: a frontend may open it too."""
 
 
 class Stop(WireMessage, frozen=True):
-    """A door is to stop, in order."""
+    """A frontend must stop gracefully."""
 
 
 class SubmitOk(WireMessage, frozen=True):
@@ -97,20 +97,20 @@ class ProbeOk(WireMessage, frozen=True):
 
 
 class Rejected(WireMessage, frozen=True):
-    """A submission is not, or mail cannot be written, and why."""
+    """A submission was refused, or mail cannot be written, and why."""
 
     number: int
     kind: str
     message: str
     retry_after: int | None = None
-    # When the bucket is full again, for a rate that was exceeded.
+    # When the bucket is full again, for an exceeded rate.
     full_at: int | None = None
-    # What the store said, for the log of the door.
+    # The database error, for the frontend's log.
     cause: str | None = None
 
 
 class MetricsReply(WireMessage, frozen=True):
-    """What all processes have counted, as text."""
+    """The metrics of all processes as text."""
 
     number: int
     text: bytes
@@ -125,11 +125,11 @@ decode_from_writer: Final = msgspec.msgpack.Decoder(list[FromWriter]).decode
 
 
 class WriterError(Exception):
-    """The cause of a refusal, as the keeper knew it."""
+    """The cause of a refusal, as the writer knew it."""
 
 
 def rejection_of(number: int, refusal: errors.PostroadError) -> Rejected:
-    """A refusal, to be said."""
+    """An error as a message."""
     cause = refusal.__cause__
     return Rejected(
         number,
@@ -142,7 +142,7 @@ def rejection_of(number: int, refusal: errors.PostroadError) -> Rejected:
 
 
 def error_from(reply: Rejected) -> errors.PostroadError:
-    """A refusal, as it was when the keeper raised it."""
+    """The error that the writer raised."""
     if reply.full_at is not None and reply.retry_after is not None:
         return rate_limit.Exceeded(reply.message, retry_after=reply.retry_after, full_at=reply.full_at)
     kind: type[errors.PostroadError] = getattr(errors, reply.kind)
@@ -153,20 +153,20 @@ def error_from(reply: Rejected) -> errors.PostroadError:
 
 
 class Channel:
-    """One end of the line between a door and the keeper; what is said in one turn of the loop goes out together."""
+    """One end of the channel between a frontend and the writer; messages of one loop iteration are sent together."""
 
     def __init__(self, link: framing.FrameProtocol) -> None:
         self._link = link
         self._unsent: list[WireMessage] = []
 
     def send(self, message: WireMessage) -> None:
-        """Say something, at the end of this turn of the loop."""
+        """Send a message at the end of this loop iteration."""
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._flush)
         self._unsent.append(message)
 
     def close(self) -> None:
-        """Hang up, when everything is said."""
+        """Close after everything is sent."""
         self._flush()
         self._link.close()
 
@@ -178,7 +178,7 @@ class Channel:
 
 @dataclass(slots=True)
 class _Call:
-    """A submission whose answer somebody waits for, since when, and since when the keeper has it."""
+    """A submission waiting for its reply, since when, and since when the writer has it."""
 
     submission: transaction.Submission
     size: int
@@ -187,7 +187,7 @@ class _Call:
 
 
 class RemoteCommits:
-    """Accepting, as a door without a writer has it: the same calls as a GroupCommit, answered by the keeper."""
+    """The accept path of a frontend: the interface of GroupCommit, served by the writer."""
 
     def __init__(self, line: Channel, *, max_waiting: int, wait_seconds: float) -> None:
         self._channel = line
@@ -207,7 +207,7 @@ class RemoteCommits:
         return await self.start(item, size=size)
 
     def start(self, item: transaction.Submission, *, size: int = 0) -> asyncio.Future[transaction.Accepted]:
-        """The same for whoever does not wait."""
+        """The same without waiting."""
         if self._is_over:
             raise group_commit.stopping()
         is_long = len(self._waiting) + len(self._in_flight) >= self._max_waiting
@@ -223,7 +223,7 @@ class RemoteCommits:
         return call.answer
 
     async def recover(self, _write: Callable[[store.Transaction], Awaitable[None]]) -> None:
-        """Let the keeper say whether it can write, and try if its last transaction failed: the store is its own."""
+        """Let the writer say whether it can write, and test it if its last transaction failed."""
         if self._is_over:
             raise group_commit.stopping()
         self._last_number += 1
@@ -236,17 +236,17 @@ class RemoteCommits:
             del self._probes[number]
 
     def on_reply(self, reply: SubmitOk | ProbeOk | Rejected) -> None:
-        """Pass on what became of a submission, or of a probe."""
+        """Resolve a submission or a probe."""
         refusal = error_from(reply) if isinstance(reply, Rejected) else None
         if (probe := self._probes.get(reply.number)) is not None:
             _answer(probe, refusal)
-        elif (call := self._in_flight.pop(reply.number, None)) is not None:  # else it was given up
+        elif (call := self._in_flight.pop(reply.number, None)) is not None:  # else it was cancelled
             self._bytes_in_flight -= call.size
             self._send_waiting()
             _answer(call.answer, refusal or (reply.answer if isinstance(reply, SubmitOk) else None))
 
     def on_writer_gone(self) -> None:
-        """The keeper has gone."""
+        """The writer has gone."""
         self._is_over = True
         left: list[asyncio.Future[Any]] = [call.answer for call in (*self._in_flight.values(), *self._waiting)]
         left += self._probes.values()
@@ -257,7 +257,7 @@ class RemoteCommits:
             _answer(one, group_commit.stopping())
 
     async def close(self) -> None:
-        """Take no more, and wait until everything is answered."""
+        """Accept no more, and wait until everything is answered."""
         self._is_over = True
         if left := [call.answer for call in (*self._in_flight.values(), *self._waiting)]:
             await asyncio.wait(left)
@@ -284,7 +284,7 @@ class RemoteCommits:
         return call
 
     def _check_timeouts(self) -> None:
-        """Refuse what has waited too long; all are in order, those that the keeper has and those that it has not."""
+        """Refuse what has waited too long; both queues are in order."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         while self._waiting and self._waiting[0].since + self._wait_seconds <= now:
@@ -300,7 +300,7 @@ class RemoteCommits:
 
 
 def _answer(waiting: asyncio.Future[Any], answer: object) -> None:
-    if waiting.done():  # whoever waited has gone
+    if waiting.done():  # the waiter has gone
         return
     if isinstance(answer, Exception):
         waiting.set_exception(answer)
@@ -309,5 +309,5 @@ def _answer(waiting: asyncio.Future[Any], answer: object) -> None:
 
 
 def _writer_timeout() -> errors.ServiceUnavailable:
-    """Nobody knows what became of it: the keeper may write it yet."""
-    return errors.ServiceUnavailable("the store does not answer; try again with the same key", retry_after=5)
+    """The result is unknown: the writer may still write it."""
+    return errors.ServiceUnavailable("the database did not respond; retry with the same key", retry_after=5)

@@ -1,4 +1,4 @@
-"""`/v1/test-email`: a message with fixed words, for a person who wants to see mail arrive."""
+"""`/v1/test-email`: send a fixed test message."""
 
 from typing import Annotated
 
@@ -8,34 +8,34 @@ from postroad import errors
 from postroad.api import email_schemas
 from postroad.model import caller, receipt
 from postroad.services import context
-from postroad.services.acceptance import test_message
+from postroad.services.acceptance import send_test
 from postroad.web import routing
 
 
 class TestEmail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """To whom the test goes, and perhaps from which address."""
+    """The recipient of the test message, and optionally its sender."""
 
-    to: Annotated[email_schemas.Address, msgspec.Meta(description="One address; best your own.")]
+    to: Annotated[email_schemas.Address, msgspec.Meta(description="The recipient, ideally your own address.")]
     sender: (
         Annotated[
             email_schemas.Address,
-            msgspec.Meta(description="An address at a domain of the account; without it hello@ the first one."),
+            msgspec.Meta(description="An address at a domain of the account; by default `hello@` the first domain."),
         ]
         | None
     ) = msgspec.field(name="from", default=None)
 
 
 async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Send the test message; the answer leaves after it is on disk."""
+    """Send the test message. The response is sent after the message is on disk."""
     if request.caller.scheme is not caller.Scheme.TOKEN:
-        raise errors.Unauthorized("Authorization: a test email needs a login token; programs send with POST /emails")
+        raise errors.Unauthorized("Authorization: a test email requires a login token; programs send with POST /emails")
     body: TestEmail = request.body
     sender = body.sender
     if sender is None:
-        sender = await test_message.default_sender(ctx, request.caller.account_id)
+        sender = await send_test.default_sender(ctx, request.caller.account_id)
     if sender is None:
-        raise errors.Conflict("from: no domain of this account may send yet; add one, and prove it where that is asked")
-    accepted = await test_message.send_test(ctx, request.caller, sender=sender, to=body.to, request_id=request.id)
+        raise errors.Conflict("from: no domain of this account can send yet; add a domain and verify it")
+    accepted = await send_test.send(ctx, request.caller, sender=sender, to=body.to, request_id=request.id)
     return routing.Response(202, accepted.response)
 
 
@@ -45,8 +45,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         path="/v1/test-email",
         handler=send,
         summary="Send a test email",
-        description="A message with fixed words, and the source `test`. It goes the way of all mail and costs a credit "
-        "like any other.",
+        description="Sends a fixed message with the source `test`. It is delivered and charged like any other message.",
         tag="Messages",
         permission=caller.Permission.SEND,
         body=TestEmail,

@@ -5,7 +5,7 @@ import pytest
 
 from postroad import config, errors
 from postroad.services import context, templates
-from postroad.services.acceptance import test_message
+from postroad.services.acceptance import send_test
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import registry as domains
 from postroad.services.messages import lookup as messages
@@ -17,7 +17,7 @@ REQUEST = "req_" + "1" * 28
 
 
 async def send(ctx: context.Context, account_id: str, *, sender: str = "hello@example.com") -> dict[str, object]:
-    accepted = await test_message.send_test(
+    accepted = await send_test.send(
         ctx, accepted_mail.caller_of(account_id), sender=sender, to="ada@example.net", request_id=REQUEST
     )
     receipt: dict[str, object] = msgspec.json.decode(accepted.response)
@@ -34,7 +34,7 @@ async def test_a_test_email_is_a_message_like_any_other_but_for_its_source(
     assert (receipt["to"], receipt["credits_reserved"]) == (["ada@example.net"], 1)
     assert ctx.mail_wakeup.is_set()
     found, reached = await messages.find(ctx, account.id, str(receipt["id"]))
-    assert (found.source, found.status, found.subject) == ("test", "queued", test_message.SUBJECT)
+    assert (found.source, found.status, found.subject) == ("test", "queued", send_test.SUBJECT)
     assert [one.email for one in reached] == ["ada@example.net"]
     assert (await accounts.find(ctx, account.id)).available == 1
 
@@ -47,7 +47,7 @@ async def test_its_words_say_who_sent_it_and_when_as_text_and_as_html(
     assert raw.count("Postroad sent you this test email on 2027-01-15 at 08:00 UTC") == 2
     assert "Content-Type: text/plain" in raw
     assert "Content-Type: text/html" in raw
-    assert "{" not in test_message.HTML.format(subject="", day="", time="")
+    assert "{" not in send_test.HTML.format(subject="", day="", time="")
 
 
 async def test_a_template_is_tried_out_as_it_was_filled_in(
@@ -55,7 +55,7 @@ async def test_a_template_is_tried_out_as_it_was_filled_in(
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id, amount=1)
     content = templates.Rendered("Hello Ada", "Dear Ada", "<p>Dear Ada</p>")
-    accepted = await test_message.send_rendered(
+    accepted = await send_test.send_rendered(
         ctx,
         accepted_mail.caller_of(account.id),
         content,
@@ -93,17 +93,17 @@ async def test_it_is_refused_by_the_rules_of_all_mail(ctx: context.Context, acco
 async def test_the_usual_sender_is_of_the_first_domain_that_may_send(
     ctx: context.Context, account: stored_accounts.Account, clock: Clock
 ) -> None:
-    assert await test_message.default_sender(ctx, account.id) is None
+    assert await send_test.default_sender(ctx, account.id) is None
     other = await accounts.create(ctx, "Other")
     for name in ("taken.example", "young.example", "old.example"):
         await domains.add(ctx, account.id, name, verified=name == "old.example")
         clock.pass_seconds(1)
     await domains.add(ctx, other.id, "taken.example", verified=True)
-    assert await test_message.default_sender(ctx, account.id) == "hello@old.example"
+    assert await send_test.default_sender(ctx, account.id) == "hello@old.example"
     proven = await domains.by_name(ctx, account.id, "old.example")
     await domains.remove(ctx, account.id, proven.id)
     unproven = None if ctx.settings.domains.require_verified else "hello@young.example"
-    assert await test_message.default_sender(ctx, account.id) == unproven
+    assert await send_test.default_sender(ctx, account.id) == unproven
 
 
 @pytest.mark.parametrize("required", [True, False])
@@ -115,7 +115,7 @@ async def test_a_domain_that_is_not_proven_sends_where_nobody_asks_for_proof(
         account = await accounts.create(ctx, "Shop")
         await domains.add(ctx, account.id, "young.example", verified=False)
         expected = None if required else "hello@young.example"
-        assert await test_message.default_sender(ctx, account.id) == expected
+        assert await send_test.default_sender(ctx, account.id) == expected
 
 
 async def test_senders_are_one_of_each_domain_that_may_send_up_to_a_number(
@@ -125,5 +125,5 @@ async def test_senders_are_one_of_each_domain_that_may_send_up_to_a_number(
         await domains.add(ctx, account.id, name, verified=name != "young.example")
         clock.pass_seconds(1)
     proven = [f"hello@{name}.example" for name in ("first", "second", "third")]
-    assert (await test_message.senders(ctx, account.id, limit=10))[:3] == proven
-    assert await test_message.senders(ctx, account.id, limit=2) == proven[:2]
+    assert (await send_test.senders(ctx, account.id, limit=10))[:3] == proven
+    assert await send_test.senders(ctx, account.id, limit=2) == proven[:2]

@@ -39,13 +39,13 @@ async def test_the_sender_may_be_chosen_and_has_to_be_the_accounts_own(
     for domain in ("theirs.example", "nobody.example"):
         refused = await mine.owner.post(PATH, json={"to": "ada@example.net", "from": f"shop@{domain}"})
         assert check_refusal(refused, 403, "forbidden") == (
-            f"from: {domain} is not a domain of this account; register it first"
+            f"from: {domain} is not a domain of this account; add the domain first"
         )
 
 
 async def test_an_account_without_a_domain_is_told_to_add_one(mine: AccountClients) -> None:
     sentence = check_refusal(await mine.owner.post(PATH, json={"to": "ada@example.net"}), 409, "conflict")
-    assert sentence.startswith("from: no domain of this account may send yet; add one")
+    assert sentence.startswith("from: no domain of this account can send yet; add a domain")
 
 
 async def test_no_credits_no_test(ctx: context.Context, mine: AccountClients) -> None:

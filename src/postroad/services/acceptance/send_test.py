@@ -1,7 +1,7 @@
-"""Trying it out: one message that a person sends to see mail arrive, from a domain of their account.
+"""The test message: a fixed message from a domain of the account, sent to see mail arrive.
 
-It goes the way of all mail, by the same rules and for a credit; only its source says that it is a test. Its words are
-fixed, unless somebody tries out a template.
+It is accepted and charged like any other message; its source marks it as a test. Its text is fixed, unless it tests a
+template.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from postroad.services.acceptance import submit, transaction
 from postroad.services.domains import registry as domains
 
 SENDER: Final = "hello"
-# Whoever has more domains than this knows from which to send.
+# An account with more domains than this chooses its sender itself.
 MAX_DOMAINS: Final = 100
 SUBJECT: Final = "It works: your test email from Postroad"
 
@@ -23,13 +23,13 @@ Hello!
 
 Postroad sent you this test email on {day} at {time} UTC. If you can read it, mail from your account arrives.
 
-What to look at next:
+Next steps:
 
-- The message's page shows every attempt: which server took it, with which reply, and how long that took.
-- Set a webhook, and your application is told what became of each message.
-- Make an API key or an SMTP credential, and send from your application.
+- The message's page shows every delivery attempt: the server, its reply and the time it took.
+- Set up a webhook to notify your application of delivery results.
+- Create an API key or an SMTP credential, and send from your application.
 
-Nobody needs to reply to this.
+You do not need to reply to this email.
 """
 HTML: Final = """\
 <!doctype html>
@@ -39,54 +39,54 @@ HTML: Final = """\
 <div style="max-width:560px;margin:0 auto">
 <h1 style="font-size:22px">It works.</h1>
 <p>Postroad sent you this test email on {day} at {time} UTC. If you can read it, mail from your account arrives.</p>
-<p><strong>What to look at next:</strong></p>
+<p><strong>Next steps:</strong></p>
 <ul>
-<li>The message's page shows every attempt: which server took it, with which reply, and how long that took.</li>
-<li>Set a webhook, and your application is told what became of each message.</li>
-<li>Make an API key or an SMTP credential, and send from your application.</li>
+<li>The message's page shows every delivery attempt: the server, its reply and the time it took.</li>
+<li>Set up a webhook to notify your application of delivery results.</li>
+<li>Create an API key or an SMTP credential, and send from your application.</li>
 </ul>
-<p style="color:#5b6675">Nobody needs to reply to this.</p>
+<p style="color:#5b6675">You do not need to reply to this email.</p>
 </div>
 </body>
 </html>
 """
 
 
-async def send_test(
+async def send(
     ctx: context.Context, who: caller.Caller, *, sender: str, to: str, request_id: str
 ) -> transaction.Accepted:
-    """Send the test message; refused like any other, by the same rules."""
+    """Send the test message, under the same rules as any other message."""
     return await _send(ctx, who, _message(sender=sender, to=to, now=ctx.clock()), request_id=request_id)
 
 
 async def send_rendered(
     ctx: context.Context, who: caller.Caller, content: templates.Rendered, *, sender: str, to: str, request_id: str
 ) -> transaction.Accepted:
-    """Send what a template has become, so that somebody sees it in a mailbox."""
+    """Send a rendered template, to see it in a mailbox."""
     request = mail.SendRequest(sender=sender, to=(to,), subject=content.subject, text=content.text, html=content.html)
     return await _send(ctx, who, request, request_id=request_id)
 
 
 async def default_sender(ctx: context.Context, account_id: str) -> str | None:
-    """An address from which the account may send, of its first domain that may; those that are proven come first."""
+    """A sender address at the account's first domain that can send, verified domains first."""
     return next(iter(await senders(ctx, account_id, limit=1)), None)
 
 
 async def senders(ctx: context.Context, account_id: str, *, limit: int) -> list[str]:
-    """Addresses from which the account may send, one of each domain; of those that are proven first."""
+    """Sender addresses, one per domain that can send, verified domains first."""
     known = await domains.of_account(ctx, account_id, limit=MAX_DOMAINS)
     found: list[str] = []
     for domain in sorted(known, key=lambda domain: domain.verified_at is None):
         if len(found) < limit:
             with contextlib.suppress(errors.Forbidden):
-                found.append(f"{SENDER}@{(await submit.own_domain(ctx, account_id, domain.name)).name}")
+                found.append(f"{SENDER}@{(await domains.sending_domain(ctx, account_id, domain.name)).name}")
     return found
 
 
 async def _send(
     ctx: context.Context, who: caller.Caller, request: mail.SendRequest, *, request_id: str
 ) -> transaction.Accepted:
-    # Without an idempotency key: whoever asks twice wants two.
+    # No idempotency key: two requests mean two messages.
     info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.TEST, key=None)
     return await submit.submit(ctx, who, request, info)
 
