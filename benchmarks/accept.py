@@ -55,7 +55,7 @@ class Bench:
             target = self._requests(service, run="measured")
             with measure.Window(processes, seconds=self._options.seconds + http.EDGE_SECONDS) as window:
                 sent = http.send(target, seconds=self._options.seconds)
-            stored, findings = service.audit()
+            stored, findings = service.verify()
         accepted = warm_up.sent - warm_up.failed + sent.sent - sent.failed
         problems = [*_differences(answered=accepted, stored=stored), *findings]
         if warm_up.failed or sent.failed:

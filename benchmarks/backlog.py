@@ -1,7 +1,7 @@
 """Mail that lies in the store: rows that an account of its own has queued, for later or for now.
 
 They are written straight into the tables, as the service would have written them, with their reservations in the
-ledger, so that `postroad audit` finds nothing wrong with them. A backlog waits: messages of fifty recipients at a
+ledger, so that `postroad verify` finds nothing wrong with them. A backlog waits: messages of fifty recipients at a
 thousand domains, due long after the benchmark has ended. A pile is ready: messages of one recipient, to be delivered
 as soon as somebody does.
 """
@@ -57,7 +57,7 @@ FROM addressed;
 INSERT INTO recipients (account_id, message_id, id, email, email_key, domain, status, billing_status, attempt_count)
 SELECT '{account}', message_id, recipient_id, email, email, domain, 'queued', 'reserved', 0 FROM waiting_recipients;
 
-INSERT INTO queue (account_id, message_id, recipient_id, lane, email, email_key, size, attempt_count, lost_leases,
+INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases,
     ready, queued_at, due_at)
 SELECT '{account}', message_id, recipient_id, domain || ' {account}', email, email, {size}, 0, 0, {ready}, {now},
     {due_at}

@@ -2,7 +2,7 @@
 
 For each length of the queue, from nothing to a million recipients that are due next week, a store is filled, and two
 rates are measured on it: messages a second from the POST to the destination, all roles in one service, and then those
-accepted for good while nobody delivers. What is asked for is that the longest queue leaves nine tenths of the rate of
+durably accepted without delivery. What is asked for is that the longest queue leaves nine tenths of the rate of
 the empty one. Rounds alternate between the lengths, each on a new store. After each round the books are compared: every
 message arrived once and is recorded, every accepted one is stored, and what waited still waits.
 """
@@ -97,11 +97,11 @@ class Bench:
     def _accepting_round(self, name: str, contender: deliveries.OnPostroad) -> figures.Round:
         seconds = self._options.seconds
         http.send(contender.target("accepts-warm-up"), seconds=WARM_UP_SECONDS, expect=202)
-        before = contender.service.audit()[0]
+        before = contender.service.verify()[0]
         os.sync()
         with measure.Window(contender.processes(), seconds=seconds + http.EDGE_SECONDS) as window:
             sent = http.send(contender.target("accepted"), seconds=seconds)
-        stored, findings = contender.service.audit()
+        stored, findings = contender.service.verify()
         problems = list(findings)
         if stored - before != sent.sent or sent.failed:
             problems.append(f"{sent.sent} messages were sent, {sent.failed} not accepted, {stored - before} stored")

@@ -1,8 +1,8 @@
-"""The benchmarks in the order in which they run and in which RESULTS.md tells of them.
+"""The benchmarks, in the order in which they run and appear in RESULTS.md.
 
-Each is a module of its own (`python -m benchmarks.NAME`) that writes NAME.json. `whole` are its options in a whole run,
-chosen so that all of them together take well under an hour on two cores. `quick` are those with which it ends within a
-minute or so: enough to see that everything works, and too little to believe the figures.
+Each is a module (`python -m benchmarks.NAME`) that writes NAME.json. `whole` has the options of a full run; all full
+runs together take less than an hour on two cores. `quick` has the options of a run of about a minute, which only shows
+that the benchmark works.
 """
 
 import dataclasses
@@ -12,9 +12,9 @@ from benchmarks import sheets
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chapter:
-    """A benchmark: what runs it alone, what it measures, for a reader in a hurry, and how its result is read.
+    """A benchmark: its make target, a summary, and how its result is read.
 
-    `goal` is for a page whose result has none: what was to be judged and was not. Some benchmarks have no goal.
+    `goal` is shown if the result has none. Some benchmarks have no goal.
     """
 
     name: str
@@ -30,8 +30,8 @@ ALL = (
     Chapter(
         name="accept",
         target="make bench-accept",
-        about="How many messages of 5 KB are accepted for good in a second over HTTP. An answer counts when the "
-        "message is on disk, and nothing is delivered meanwhile. Postfix and Haraka take the same content over SMTP.",
+        about="Messages of 5 KB durably accepted per second over HTTP. A response counts when the message is on "
+        "disk; nothing is delivered meanwhile. Postfix and Haraka accept the same content over SMTP.",
         quick=("--rounds", "1", "--seconds", "2", "--warm-up", "1"),
         whole=("--rounds", "6", "--seconds", "5", "--warm-up", "2"),
         goal="at least 3 times Postfix",
@@ -39,8 +39,8 @@ ALL = (
     Chapter(
         name="submission",
         target="make bench-submission",
-        about="The same over SMTP: how many messages of 5 KB get their 250 in a second, over sessions that are kept "
-        "and over one connection for each. Postroad's clients log in, those of the others need not.",
+        about="The same over SMTP: messages of 5 KB acknowledged with 250 per second, over persistent sessions and "
+        "with one connection per message. Clients of Postroad authenticate; those of the others do not.",
         quick=("--rounds", "1", "--seconds", "2", "--peers", "sqlite", "postgresql", "postfix", "haraka"),
         whole=("--rounds", "2"),
         goal="at least 4 times Postfix",
@@ -48,8 +48,8 @@ ALL = (
     Chapter(
         name="deliver",
         target="make bench-deliver",
-        about="How many messages a second come through, from the client's send until the destination has them and the "
-        "store knows it: 5 KB and 100 KB, unsigned and signed by DKIM.",
+        about="Messages per second from the send request until the destination has accepted them and the result is "
+        "stored: 5 KB and 100 KB, unsigned and signed with DKIM.",
         quick=("--rounds", "1", "--messages", "1000", "--warm-up", "200", "--large-messages", "200"),
         whole=("--rounds", "2", "--messages", "10000"),
         goal="at least 5 times Postfix, and 4 times when signed",
@@ -57,8 +57,8 @@ ALL = (
     Chapter(
         name="backlog_growth",
         target="make bench-backlog",
-        about="Whether mail that waits in the queue slows the mail that does not: the rates with nothing, ten "
-        "thousand, a hundred thousand and a million recipients waiting.",
+        about="Whether queued mail slows down new mail: the rates with 0, 10,000, 100,000 and 1,000,000 recipients "
+        "waiting for a later attempt.",
         quick=("--rounds", "1", "--messages", "1000", "--warm-up", "200", "--seconds", "2", "--waiting", "0", "10000"),
         whole=("--rounds", "2"),
         goal="at least 90 % of the rate of an empty queue",
@@ -67,17 +67,17 @@ ALL = (
     Chapter(
         name="destinations",
         target="make bench-destinations",
-        about="What one dead destination costs forty healthy ones: the rate of the healthy ones without it, and beside "
-        "a host that refuses connections or never says a word.",
+        about="How much one failing destination slows down forty healthy ones: their rate alone, and beside a host "
+        "that refuses connections or never replies.",
         quick=("--rounds", "1", "--messages", "100", "--warm-up", "500"),
         whole=("--rounds", "2"),
-        goal="at least 95 % of the rate without a dead one",
+        goal="at least 95 % of the rate without a failing one",
     ),
     Chapter(
         name="webhooks",
         target="make bench-webhooks",
-        about="How many events a second are told to webhook receivers, each by a signed POST over TLS, and what one "
-        "receiver that never answers costs the others.",
+        about="Webhooks sent per second, each a signed POST over TLS, and how much one endpoint that never answers "
+        "slows down the others.",
         quick=("--rounds", "1", "--events", "5000", "--warm-up", "1000"),
         whole=("--rounds", "2"),
         goal="at least 95 % of the rate without one that hangs",
@@ -85,25 +85,25 @@ ALL = (
     Chapter(
         name="memory",
         target="make bench-memory",
-        about="How much memory 64 messages of 10 MiB take that are sent at the same time to a service with all "
-        "roles. A sender that is told to try again later does so; every message must arrive whole.",
+        about="Peak memory of a service with all roles while 64 messages of 10 MiB are sent concurrently. Senders "
+        "retry when asked to; every message must arrive complete.",
         quick=("--rounds", "1", "--messages", "8"),
         whole=("--rounds", "2"),
         goal="at most 1000 MB",
         read=sheets.of_large_messages,
     ),
     Chapter(
-        name="reading",
-        target="make bench-reading",
-        about="How many times a second `GET /emails/{id}` is answered, alone and while sends come in.",
+        name="read",
+        target="make bench-read",
+        about="Responses to `GET /emails/{id}` per second, alone and while messages are accepted.",
         quick=("--rounds", "1", "--seconds", "2", "--warm-up", "1", "--messages", "2000"),
         whole=("--rounds", "2"),
     ),
     Chapter(
         name="dashboard",
         target="make bench-dashboard",
-        about="How long people wait for a page of the dashboard when their account has a million messages: the time "
-        "at the server, for every list and every kind of search.",
+        about="Response time of the dashboard for an account with a million messages: the time at the server, for "
+        "every list and every kind of search.",
         quick=("--peers", "sqlite", "--messages", "50000", "--times", "5"),
         whole=("--times", "10"),
         goal="at most 300 ms",
@@ -112,8 +112,7 @@ ALL = (
     Chapter(
         name="costs",
         target="make bench-costs",
-        about="What a message costs the service, phase by phase, from samples of its stack: where the next person who "
-        "wants it quicker should look first.",
+        about="CPU time per message by phase, from samples of the stack, to find the best candidates for optimisation.",
         quick=("--rounds", "1", "--messages", "1000", "--warm-up", "200"),
         whole=("--rounds", "1"),
         read=sheets.of_costs,

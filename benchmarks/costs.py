@@ -57,7 +57,7 @@ class Place:
 @contextlib.contextmanager
 def _accepting(place: Place) -> typing.Iterator[tuple[postroad.Postroad, Send]]:
     with postroad.running(
-        place.folder / "service", database_url=place.store.url, program=place.program, doors=1
+        place.folder / "service", database_url=place.store.url, program=place.program, frontends=1
     ) as service:
         contender = place.contender(service)
 
@@ -85,7 +85,7 @@ def _submitting(place: Place) -> typing.Iterator[tuple[postroad.Postroad, Send]]
         work=postroad.SmtpSubmission(smtp_port=port),
         prepare=lambda configuration: logins.append(smtp_sessions.Login(*postroad.create_login(configuration))),
         program=place.program,
-        doors=1,
+        frontends=1,
     ) as service:
         yield (
             service,
@@ -109,7 +109,7 @@ def _delivering(place: Place, *, sign: bool) -> typing.Iterator[tuple[postroad.P
             database_url=place.store.url,
             work=postroad.Relay(next_hop_port=sink.port, sign=sign),
             program=place.program,
-            doors=1,
+            frontends=1,
         ) as service,
     ):
         contender = place.contender(service)
@@ -154,7 +154,7 @@ def measure_round(path: str, folder: pathlib.Path, *, options: argparse.Namespac
             sent = send("measured", options.messages)
         main_thread = measure.main_thread_cpu_seconds(pid) - thread
         seen = stacks.read(samples, begin=size, end=samples.stat().st_size)
-        stored, findings = service.audit()
+        stored, findings = service.verify()
     spent = window.cost().cpu_seconds
     return Round(
         messages=sent.sent,

@@ -43,7 +43,7 @@ PAGES = (
     ("webhook", "/webhook"),
     ("suppressions", "/suppressions"),
     ("credits", "/credits"),
-    ("journal", "/journal"),
+    ("audit-log", "/audit-log"),
 )
 # What is typed into the search box. The worst are those whose words are common alone and never meet.
 SEARCHES = (

@@ -109,7 +109,7 @@ class OnPostroad:
         """See Contender."""
         recorded = self.store.ask("SELECT COUNT(*) FROM recipients WHERE status = 'delivered'")
         queued = self.store.ask("SELECT COUNT(*) FROM queue")
-        stored, findings = self.service.audit()
+        stored, findings = self.service.verify()
         return [
             *_difference("are recorded as delivered", found=recorded, expected=delivered),
             *_difference("wait in the queue", found=queued, expected=self.waiting),

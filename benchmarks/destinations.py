@@ -1,9 +1,9 @@
 """`make bench-destinations`: what a destination that is dead costs those that are not.
 
-A pile of mail for forty domains lies in the store; each domain has an MX host of its own, found by DNS. One
-`postroad serve --role delivery`, with its default pools, delivers it. The clock runs from the end of the warm-up until
-every message is at its host *and* recorded as delivered. Then the same with a forty-first domain that has as many
-messages as ten of the others, and whose host refuses connections, or accepts them and never says a word; only the mail
+The store has a backlog of mail for forty domains; each domain has an MX host of its own, found by DNS. One
+`postroad serve --role delivery`, with its default provider limits, delivers it. The clock runs from the end of the
+warm-up until every message is at its host *and* recorded as delivered. Then the same with a forty-first domain that has
+as many messages as ten of the others, and whose host refuses connections, or accepts them and never replies; only mail
 of the forty is counted. Rounds alternate between the variants, each on a new store. After each round the books are
 compared: every host got each of its messages once, and the store knows it.
 """
@@ -23,8 +23,8 @@ from benchmarks.peers import mail_hosts, postgres, postroad, smtp_sink, stores
 
 # What must be left of the rate of the healthy ones.
 GOAL_PERCENT = 95.0
-# Their pools open 10 connections each. All of the 500 that a service may have would be in use with fifty: the two that
-# a hanging host holds would be missing to one of the others, whose mail would end later than that of the rest.
+# Each provider queue opens 10 connections. Fifty of them would use all 500 that a service may have: one domain would
+# lack the two connections of the hanging host, and its mail would finish later than that of the rest.
 DOMAINS = 40
 POLL_SECONDS = 0.05
 # Nothing arrives for this long: something waits for its next attempt.
@@ -78,7 +78,7 @@ class DeliveryRound:
 
     def unfinished(self) -> int:
         """How much of theirs is not recorded; asked when all is there, because it costs the store."""
-        return self.store.ask(f"SELECT COUNT(*) FROM queue WHERE lane NOT LIKE '{mail_hosts.DEAD_DOMAIN} %'")  # noqa: S608
+        return self.store.ask(f"SELECT COUNT(*) FROM queue WHERE queue_key NOT LIKE '{mail_hosts.DEAD_DOMAIN} %'")  # noqa: S608
 
     def wait(self, *, arrived: int) -> None:
         """Wait until so much has arrived, and when it is all, until it is recorded."""
@@ -103,7 +103,7 @@ class DeliveryRound:
         delivered = self.store.ask("SELECT COUNT(*) FROM recipients WHERE status = 'delivered'")
         if delivered != self.total:
             found.append(f"{delivered} messages are recorded as delivered, but {self.total} should")
-        return [*found, *self.service.audit()[1]]
+        return [*found, *self.service.verify()[1]]
 
 
 class Bench:
@@ -228,9 +228,10 @@ def _description(options: argparse.Namespace) -> str:
     return (
         f"Messages a second from a pile in the store, {options.messages:,} of 5 KB for each of {options.domains} "
         "domains, in turns, to their hosts: an MX host name and an address on loopback for each, looked up in DNS, and "
-        "an smtp-sink behind each. One process with the role delivery and its default pools, unsigned. Beside a dead "
-        f"one: another domain has as many messages as {mail_hosts.DEAD_TURNS} of them, mixed with theirs, and its host "
-        "refuses connections, or accepts them and never says a word; rate and costs are those of the others' messages. "
+        "an smtp-sink behind each. One process with the role delivery and the default provider limits, unsigned. "
+        f"Beside a dead one: another domain has as many messages as {mail_hosts.DEAD_TURNS} of them, interleaved, "
+        "and its host refuses connections, or accepts them and never replies; rate and costs are those of the other "
+        "messages. "
         f"Medians of {options.rounds} alternating rounds, each on a new store; the first {options.warm_up:,} messages "
         "of a round warm up. Memory is the peak of the service and its store, shared pages counted once."
     )

@@ -2,7 +2,7 @@
 
 Written straight into the tables, as the service would have written them: messages with bodies, tags and recipients,
 attempts, the ledger, the hours of the charts, what the bounce guard counts, suppressed addresses, a week of webhook
-deliveries, a journal. The newest messages are still queued. Nothing is left to chance: a message's number decides all.
+deliveries, an audit log. The newest messages are still queued. Nothing is random: a message's number decides all.
 """
 
 import dataclasses
@@ -102,8 +102,8 @@ SELECT '{account}', message_id, recipient_id, email, email, domain, status,
     CASE status WHEN 'delivered' THEN created_at + 2000000 END, CASE status WHEN 'bounced' THEN created_at + 2000000 END
 FROM receivers;
 
-INSERT INTO attempts (account_id, message_id, recipient_id, started_at, duration, pool, host, address, tls, stage,
-    verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt)
+INSERT INTO attempts (account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address, tls,
+    stage, verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt)
 SELECT '{account}', message_id, recipient_id, created_at + 1000000, 350000, provider, 'mx.' || domain, '192.0.2.25',
     'TLSv1.3', CASE status WHEN 'delivered' THEN 'content' ELSE 'recipient' END,
     CASE status WHEN 'deferred' THEN 'retry' ELSE status END,
@@ -114,7 +114,7 @@ SELECT '{account}', message_id, recipient_id, created_at + 1000000, 350000, prov
     CASE status WHEN 'delivered' THEN 'OK' WHEN 'bounced' THEN 'no such user' ELSE 'try again later' END, 0
 FROM receivers WHERE status <> 'queued';
 
-INSERT INTO queue (account_id, message_id, recipient_id, lane, email, email_key, size, attempt_count, lost_leases,
+INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases,
     ready, queued_at, due_at)
 SELECT '{account}', message_id, recipient_id, domain || ' {account}', email, email, {size},
     CASE status WHEN 'deferred' THEN 1 ELSE 0 END, 0, 0, created_at, {now} + {day}
@@ -133,15 +133,15 @@ UPDATE accounts SET
     reserved = (SELECT COUNT(*) FROM receivers WHERE status IN ('queued', 'deferred'))
 WHERE id = '{account}';
 
-INSERT INTO traffic_hours (account_id, hour, provider, messages, recipients, delivered, bounced, failed, deferred)
+INSERT INTO hourly_counts (account_id, hour, provider, messages, recipients, delivered, bounced, failed, deferred)
 SELECT '{account}', created_at / {hour}, '', COUNT(*), SUM(each), 0, 0, 0, 0 FROM mail GROUP BY created_at / {hour};
-INSERT INTO traffic_hours (account_id, hour, provider, messages, recipients, delivered, bounced, failed, deferred)
+INSERT INTO hourly_counts (account_id, hour, provider, messages, recipients, delivered, bounced, failed, deferred)
 SELECT '{account}', created_at / {hour}, provider, 0, 0, SUM(CASE status WHEN 'delivered' THEN 1 ELSE 0 END),
     SUM(CASE status WHEN 'bounced' THEN 1 ELSE 0 END), SUM(CASE status WHEN 'failed' THEN 1 ELSE 0 END),
     SUM(CASE status WHEN 'deferred' THEN 1 ELSE 0 END)
 FROM receivers WHERE status <> 'queued' GROUP BY created_at / {hour}, provider;
 
-INSERT INTO sending_days (account_id, day, recipients, bounces, complaints)
+INSERT INTO bounce_guard_days (account_id, day, recipients, bounces, complaints)
 SELECT '{account}', created_at / {day}, COUNT(*), SUM(CASE status WHEN 'bounced' THEN 1 ELSE 0 END), 0
 FROM receivers WHERE status NOT IN ('queued', 'deferred') GROUP BY created_at / {day};
 
@@ -167,7 +167,7 @@ INSERT INTO webhook_attempts (account_id, webhook_id, delivery_id, number, start
 SELECT account_id, webhook_id, id, 1, created_at, 120000, CASE state WHEN 'failed' THEN 500 ELSE 200 END, 'ok', NULL
 FROM webhook_deliveries WHERE webhook_id = '{webhook}';
 
-INSERT INTO journal (account_id, id, actor_kind, user_id, actor, action, subject, detail, request_id, client_address,
+INSERT INTO audit_log (account_id, id, actor_kind, user_id, actor, action, subject, detail, request_id, client_address,
     created_at)
 SELECT '{account}', 'jrn_' || substr(message_id, 4), 'operator', NULL, '', 'template.changed', 'receipt', '', '', '',
     created_at

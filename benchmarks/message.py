@@ -1,8 +1,8 @@
 """The message that every peer is given: 2.5 KB of text and 2.5 KB of HTML, as a receipt or a notice has them.
 
 Whoever asks for more gets parts of another size, such as those of a long newsletter.
-One content, two forms: the JSON body of `POST /emails` for the HTTP door and the MIME message (RFC 5322, RFC 2046)
-for an SMTP door. `SERIAL` marks where the HTTP injector writes the number of the message, always twelve digits, so
+One content, two forms: the JSON body of `POST /emails` for HTTP and the MIME message (RFC 5322, RFC 2046)
+for SMTP. `SERIAL` marks where the HTTP injector writes the number of the message, always twelve digits, so
 that the length of a request never changes and no two recipients are equal.
 """
 
@@ -70,7 +70,7 @@ def as_json(content: Content, *, part_bytes: int = PART_BYTES) -> bytes:
 
 
 def as_mime(content: Content, *, part_bytes: int = PART_BYTES) -> bytes:
-    """The same message for an SMTP door, lines ended by LF alone: `smtp-source -F` writes the CRLF itself."""
+    """The same message for SMTP, lines ended by LF alone: `smtp-source -F` writes the CRLF itself."""
     mime = email.message.EmailMessage(policy=email.policy.SMTP.clone(linesep="\n"))
     mime["From"] = f"Postroad Orders <{SENDER}>"
     mime["To"] = f"customer@{RECIPIENT_DOMAIN}"

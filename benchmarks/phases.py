@@ -53,7 +53,7 @@ OF_FILE: typing.Mapping[str, str] = {
     "api/": "parse",
     "web/request_reader.py": "parse",
     "protocol/mime/message_parser.py": "parse",
-    "services/submit": "validate",
+    "services/acceptance/submit": "validate",
     "services/acceptance/validation.py": "validate",
     "services/acceptance/attachment_validation.py": "validate",
     "services/acceptance/mime_validation.py": "validate",

@@ -1,4 +1,4 @@
-"""`make bench-reading`: how many messages a second can be read back, alone and while mail comes in.
+"""`make bench-read`: how many messages a second can be read back, alone and while mail comes in.
 
 An account has 10,000 messages of a month. 64 kept connections ask for them by `GET /emails/{id}`, in random order, as
 fast as they are answered; then again while others send at half the rate at which the service accepts, which is found
@@ -78,7 +78,7 @@ class Bench:
 
     def _beside_sends(self, name: str, reading: ReadRound, *, rate: float) -> figures.Round:
         seconds = self._options.seconds
-        stored = reading.service.audit()[0]
+        stored = reading.service.verify()[0]
         with concurrent.futures.ThreadPoolExecutor(1) as beside:
             target = reading.sends("beside")
             sending = beside.submit(http.send, target, seconds=seconds + 2 * MARGIN_SECONDS, rate=rate)
@@ -87,7 +87,7 @@ class Bench:
                 read = http.send(reading.reads, seconds=seconds)
             sent = sending.result()
         problems = _refusals(read, what="reads") + _refusals(sent, what="sends")
-        added = reading.service.audit()[0] - stored
+        added = reading.service.verify()[0] - stored
         if added != sent.sent:
             problems.append(f"{sent.sent} messages were sent, but {added} are stored")
         print(
@@ -150,7 +150,7 @@ def main() -> int:
         return 2
     with session.work_folder(options.folder) as folder:
         result = _run(options, folder=folder, gaps=session.in_memory(folder))
-    return session.finish(result, folder=options.results, name="reading")
+    return session.finish(result, folder=options.results, name="read")
 
 
 def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) -> report.Report:
@@ -201,7 +201,7 @@ def _description(options: argparse.Namespace) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = session.parser("reading", "GET /emails/{id} under load.", peers=PEERS)
+    parser = session.parser("read", "GET /emails/{id} under load.", peers=PEERS)
     parser.add_argument("--messages", type=int, default=10_000, help="messages of the account (10000)")
     parser.add_argument("--seconds", type=float, default=10, help="reading time of a round (10)")
     parser.add_argument("--warm-up", type=float, default=3, help="time before it, and to find the rate of accepts (3)")

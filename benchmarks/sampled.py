@@ -1,4 +1,4 @@
-"""`python -m benchmarks.sampled FILE serve …`: what `postroad serve …` does, while somebody looks at its stack.
+"""`python -m benchmarks.sampled FILE serve …`: what `postroad serve …` does, while its stack is sampled.
 
 A timer of the kernel counts the CPU time of the main thread, where the event loop is; time that it waits does not
 count, nor does the thread that commits. Whenever the time has come, one line goes into FILE: the functions on the

@@ -1,4 +1,4 @@
-"""What all benchmarks do around their rounds: a folder on a real disk, the judgement of the ratios, the result."""
+"""What all benchmarks do around their rounds: a folder on a real disk, the check of the goals, the result."""
 
 import argparse
 import contextlib

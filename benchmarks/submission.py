@@ -103,7 +103,7 @@ class Bench:
             processes = {"service": service.pids} | ({"store": (store_pid,)} if store_pid is not None else {})
             send = self._clients(variant, port=port, login=logins[0])
             sent, window, answered = self._sent(send, processes)
-            stored, findings = service.audit()
+            stored, findings = service.verify()
         return _figures(variant, sent=sent, window=window, problems=[*_differences(answered, stored), *findings])
 
     def _mail_server_round(self, variant: Variant) -> figures.Round:

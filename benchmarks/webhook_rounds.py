@@ -1,6 +1,6 @@
-"""Wait until receivers have been told everything and the service knows it; then compare their books with its own.
+"""Waits until all webhooks are delivered and recorded, then compares the counts of the endpoints and the store.
 
-The receiver's counts are read often, because that costs nothing; the store is asked only at the end.
+The counts of the endpoints are polled, because that is cheap; the store is queried only at the end.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ STALL_SECONDS = 30.0
 class WebhookRound:
     """A round that is going on: the pile of `each` events for every endpoint, of which the first ones are `healthy`.
 
-    When one is `hanging`, it is the last, and nobody waits for what it is to be told.
+    If one is `hanging`, it is the last, and its events are not waited for.
     """
 
     healthy: int
@@ -33,15 +33,15 @@ class WebhookRound:
 
     @property
     def total(self) -> int:
-        """How much the healthy endpoints get together."""
+        """The number of events for healthy endpoints."""
         return self.each * self.healthy
 
-    def told(self) -> int:
-        """How much they have got."""
+    def delivered(self) -> int:
+        """The number of events they have received."""
         return sum(self.sink.events()[: self.healthy])
 
     def unfinished(self) -> int:
-        """How much the service has not recorded as told; asked when all is there, because it costs the store."""
+        """The number of deliveries not recorded as final; queried only at the end, because it loads the store."""
         last = self.pile.ids[-1] if self.hanging else ""
         counted = (
             f"(SELECT COUNT(*) FROM webhook_deliveries WHERE state = '{state}' AND webhook_id <> '{last}')"  # noqa: S608
@@ -49,16 +49,16 @@ class WebhookRound:
         )
         return self.store.ask(f"SELECT {' + '.join(counted)}")
 
-    def wait(self, *, told: int) -> None:
-        """Wait until so much is told, and when it is all, until it is recorded."""
+    def wait(self, *, delivered: int) -> None:
+        """Wait until this many events are delivered, and for all of them, until they are recorded."""
         seen, give_up_at = -1, time.monotonic() + STALL_SECONDS
-        while (count := self.told()) < told or (told == self.total and self.unfinished()):
+        while (count := self.delivered()) < delivered or (delivered == self.total and self.unfinished()):
             if count > seen:
                 seen, give_up_at = count, time.monotonic() + STALL_SECONDS
             if time.monotonic() > give_up_at:
                 raise TimeoutError(
-                    f"{count} of {told} events have arrived, {self.unfinished()} are not finished, and nothing has "
-                    f"moved for {STALL_SECONDS:.0f} s"
+                    f"{count} of {delivered} events delivered, {self.unfinished()} not final, and no progress "
+                    f"for {STALL_SECONDS:.0f} s"
                 )
             time.sleep(POLL_SECONDS)
 
@@ -95,7 +95,7 @@ class WebhookRound:
 def signature_differences(
     samples: typing.Sequence[webhook_server.Sample], *, secrets: typing.Sequence[str]
 ) -> list[str]:
-    """What a receiver would have refused; that no request was kept is a difference too."""
+    """Signatures that an endpoint would have rejected; having no samples is a difference too."""
     refusals = (
         webhook_signature.why_refused(one.signature, one.body, secret=secrets[one.endpoint], now=one.at)
         for one in samples

@@ -1,7 +1,7 @@
-"""`make bench-webhooks`: how many events a second are told to receivers, and what one that hangs costs the others.
+"""`make bench-webhooks`: webhooks sent per second, and how much one hanging endpoint slows down the others.
 
-A pile of events for ten accounts lies in the store. One `postroad serve --role webhooks` tells them, signed and over
-TLS, to a receiver of ten endpoints. The clock runs from the end of the warm-up until the last event was received *and*
+The store has a backlog of events for ten accounts. One `postroad serve --role webhooks` sends them, signed and over
+TLS, to a process with ten endpoints. The clock runs from the end of the warm-up until the last event was received *and*
 is recorded as such. With ten healthy endpoints that is the rate. Then nine are measured alone, and beside a tenth that
 accepts, reads and never answers; only what the nine get is counted. Rounds alternate between the variants, each on a
 new store. After each round the books are compared: every healthy endpoint got every event once, the store knows it,
@@ -80,24 +80,24 @@ class Bench:
 
     def measure(self, variant: Variant) -> figures.Round:
         """One round, on a quiet disk."""
-        with webhook_sink.running(self._folder / "receiver", endpoints=ENDPOINTS) as sink:
-            with self._telling(variant, sink) as (service, telling):
-                telling.wait(told=self._options.warm_up)
+        with webhook_sink.running(self._folder / "endpoints", endpoints=ENDPOINTS) as sink:
+            with self._round(variant, sink) as (service, ongoing):
+                ongoing.wait(delivered=self._options.warm_up)
                 processes = {"service": service.pids, "sink": (sink.pid,)}
-                processes |= {"store": (telling.store.pid,)} if telling.store.pid is not None else {}
+                processes |= {"store": (ongoing.store.pid,)} if ongoing.store.pid is not None else {}
                 with measure.Window(processes) as window:
-                    before, began = telling.told(), time.monotonic()
-                    telling.wait(told=telling.total)
+                    before, began = ongoing.delivered(), time.monotonic()
+                    ongoing.wait(delivered=ongoing.total)
                     seconds = time.monotonic() - began
-                if before >= telling.total:
-                    raise RuntimeError("everything was told before the clock ran; more --events are needed")
-                latency = telling.latency()
-                problems = [*telling.differences(), *service.audit()[1]]
+                if before >= ongoing.total:
+                    raise RuntimeError("all events were delivered before the clock started; use more --events")
+                latency = ongoing.latency()
+                problems = [*ongoing.differences(), *service.verify()[1]]
                 print(f"{variant.name}: {sink.connections()} connections for {sum(sink.events()):,} requests")
-            problems += webhook_rounds.signature_differences(sink.stop(), secrets=telling.pile.secrets)
-        rate = (telling.total - before) / seconds
-        told = injection.Injection(
-            sent=telling.total - before,
+            problems += webhook_rounds.signature_differences(sink.stop(), secrets=ongoing.pile.secrets)
+        rate = (ongoing.total - before) / seconds
+        sent = injection.Injection(
+            sent=ongoing.total - before,
             failed=0,
             accepts_per_second=rate,
             seconds=seconds,
@@ -107,14 +107,14 @@ class Bench:
         return figures.of_round(
             variant.name,
             messages_per_second=rate,
-            sent=told,
+            sent=sent,
             cost=window.cost(),
             cores=os.cpu_count() or 1,
             problems=problems,
         )
 
     @contextlib.contextmanager
-    def _telling(
+    def _round(
         self, variant: Variant, sink: webhook_sink.Sink
     ) -> typing.Iterator[tuple[postroad.Postroad, webhook_rounds.WebhookRound]]:
         folder, each = self._folder / "service", self._options.events // ENDPOINTS
@@ -174,7 +174,7 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
     rounds = [one for _, one in ended]
     summaries = figures.summarise(rounds, reference="")
     return report.Report(
-        title="From the store to the receivers",
+        title="Webhooks",
         description=_description(options),
         facts=facts,
         summaries=summaries,
@@ -219,9 +219,9 @@ def _memory(rounds: typing.Sequence[figures.Round]) -> typing.Iterator[str]:
 
 def _description(options: argparse.Namespace) -> str:
     return (
-        f"Events a second from a pile of {options.events:,} in the store, over {ENDPOINTS} accounts with an endpoint "
-        "each, to a receiver on loopback: one POST over TLS for each event, signed, the answer read and recorded. One "
-        "process with the role webhooks and its default settings; one process with all endpoints, which counts and "
+        f"Webhooks per second from a backlog of {options.events:,} events in the store, over {ENDPOINTS} accounts with "
+        "an endpoint each, to a server on loopback: one signed POST over TLS for each event, its response recorded. "
+        "One process with the role webhooks and its default settings; one process with all endpoints, which counts and "
         f"answers. {ENDPOINTS - 1} endpoints: the tenth has no events. One that hangs: the tenth has as many as the "
         "others, accepts, reads and never answers; rate and costs are those of the others' events. Each endpoint has a "
         "host name of its own, looked up in DNS; at one address: all share one, as those at a service that takes "

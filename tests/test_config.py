@@ -99,7 +99,7 @@ def test_variables_that_are_not_settings_are_left_alone(name: str) -> None:
         ("[htpp]\nlisten = 'a:1'", "htpp: unknown section"),
         ("[http]\nlissten = 'a:1'", "http.lissten: unknown setting"),
         ("listen = 'a:1'", "listen: unknown section"),
-        ("http = 3", "http: a section, not a setting"),
+        ("http = 3", "http: is a section, not a setting"),
         ("[http]\ngrace_seconds = 'ten'", "http.grace_seconds: expected `int`, got `str`"),
         ("[http]\ngrace_seconds = '10'", "http.grace_seconds: expected `int`, got `str`"),
         ("[http]\ngrace_seconds = true", "http.grace_seconds: expected `int`, got `bool`"),
@@ -116,9 +116,9 @@ def test_variables_that_are_not_settings_are_left_alone(name: str) -> None:
         ("[http]\nlisten = ':8025'", "http.listen: ':8025' is not an address"),
         ("[http]\nlisten = '::1:8025'", "http.listen: '::1:8025' is not an address"),
         ("[http]\nlisten = '[::1'", "http.listen: '[::1' is not an address"),
-        ("[http]\nbase_url = 'mail.example.com'", "http.base_url: 'mail.example.com' is not an address"),
-        ("[http]\nbase_url = 'https://mail.example.com/'", "http.base_url: 'https://mail.example.com/' is not an"),
-        ("[http]\nbase_url = 'https://[mail'", "http.base_url: 'https://[mail' is not an address"),
+        ("[http]\nbase_url = 'mail.example.com'", "http.base_url: 'mail.example.com' is not a URL"),
+        ("[http]\nbase_url = 'https://mail.example.com/'", "http.base_url: 'https://mail.example.com/' is not a URL"),
+        ("[http]\nbase_url = 'https://[mail'", "http.base_url: 'https://[mail' is not a URL"),
         (
             "[security]\nsecret_key = 'a'\nsecret_key_file = 'b'",
             "security: secret_key and secret_key_file are both set",
@@ -162,24 +162,25 @@ def test_a_list_from_the_environment_is_separated_by_commas_and_takes_the_type_o
 
 
 def test_a_pool_keeps_what_is_not_mentioned_whoever_mentions_it(tmp_path: Path) -> None:
-    file = written(tmp_path, "[pools]\ngoogle = { connections = 1 }\n[pools.yahoo]\nmessages_per_second = 2\n")
-    environment = {"POSTROAD_POOLS__GOOGLE": "{ messages_per_second = 3 }"}
-    pools = load(file, environment=environment, overrides={"pools": {"google": {"messages_per_connection": 4}}}).pools
-    assert pools.google == config.Pool(connections=1, messages_per_second=3, messages_per_connection=4)
-    assert pools.yahoo == config.Pool(connections=10, messages_per_second=2, messages_per_connection=20)
-    assert pools.others == load().pools.others
+    file = written(tmp_path, "[providers]\ngoogle = { connections = 1 }\n[providers.yahoo]\nmessages_per_second = 2\n")
+    environment = {"POSTROAD_PROVIDERS__GOOGLE": "{ messages_per_second = 3 }"}
+    overrides = {"providers": {"google": {"messages_per_connection": 4}}}
+    providers = load(file, environment=environment, overrides=overrides).providers
+    assert providers.google == config.Provider(connections=1, messages_per_second=3, messages_per_connection=4)
+    assert providers.yahoo == config.Provider(connections=10, messages_per_second=2, messages_per_connection=20)
+    assert providers.others == load().providers.others
 
 
 @pytest.mark.parametrize(
     "name, value, sentence",
     [
-        ("POOLS__GOOGLE", "5", "pools.google: expected `object`, got `int`"),
-        ("POOLS__GOOGLE", "many", "pools.google: 'many' is not a table; write it as in the file"),
-        ("POOLS__GOOGLE", "{ connections = 0 }", "pools.google.connections: expected `int` >= 1"),
-        ("POOLS__GOOGLE", "{ speed = 1 }", "pools.google: object contains unknown field `speed`"),
-        ("POOLS__LYCOS", "{ connections = 1 }", "pools.lycos: unknown setting (in environment); known are google"),
+        ("PROVIDERS__GOOGLE", "5", "providers.google: expected `object`, got `int`"),
+        ("PROVIDERS__GOOGLE", "many", "providers.google: 'many' is not a table; write it as in a file"),
+        ("PROVIDERS__GOOGLE", "{ connections = 0 }", "providers.google.connections: expected `int` >= 1"),
+        ("PROVIDERS__GOOGLE", "{ speed = 1 }", "providers.google: object contains unknown field `speed`"),
+        ("PROVIDERS__LYCOS", "{ connections = 1 }", "providers.lycos: unknown setting (in environment); known: "),
         ("DELIVERY__RETRY_SECONDS", "5,soon", "delivery.retry_seconds: 'soon' is not a whole number"),
-        ("DELIVERY__RETRY_SECONDS", "", "delivery.retry_seconds: empty; give at least one delay, in seconds"),
+        ("DELIVERY__RETRY_SECONDS", "", "delivery.retry_seconds: empty; set at least one delay in seconds"),
         ("DELIVERY__RETRY_SECONDS", "0", "delivery.retry_seconds[0]: expected `int` >= 1"),
         ("DELIVERY__RETRY_SECONDS", ",".join(["1"] * 101), "delivery.retry_seconds: expected `array` of length <= 100"),
         ("DELIVERY__TLS", "sometimes", "delivery.tls: 'sometimes' is not one of opportunistic, required, off"),
@@ -189,11 +190,11 @@ def test_a_pool_keeps_what_is_not_mentioned_whoever_mentions_it(tmp_path: Path) 
         ("DELIVERY__LEASE_SECONDS", "9", "delivery.lease_seconds: expected `int` >= 10"),
         ("DELIVERY__LEASE_SECONDS", "3601", "delivery.lease_seconds: expected `int` <= 3600"),
         ("DELIVERY__SMARTHOST", "relay.example.com", "delivery.smarthost: 'relay.example.com' is not an address"),
-        ("DELIVERY__SMARTHOST", "relay.example.com:0", "delivery.smarthost: nobody can be reached at port 0"),
+        ("DELIVERY__SMARTHOST", "relay.example.com:0", "delivery.smarthost: port 0 is not a valid destination"),
         ("DELIVERY__RESOLVERS", "dns.example.com:53", "delivery.resolvers: 'dns.example.com' is not an IP address"),
         ("DELIVERY__RESOLVERS", "dns.example.com", "delivery.resolvers: 'dns.example.com' is not an address"),
         ("DELIVERY__RESOLVERS", "192.0.2.1:99999", "delivery.resolvers: '192.0.2.1:99999' has no port"),
-        ("DELIVERY__RESOLVERS", "192.0.2.1:0", "delivery.resolvers: nobody can be reached at port 0"),
+        ("DELIVERY__RESOLVERS", "192.0.2.1:0", "delivery.resolvers: port 0 is not a valid destination"),
         ("DELIVERY__SOURCE_ADDRESSES", "192.0.2.1,eth0", "delivery.source_addresses: 'eth0' is not an IP address"),
         ("DELIVERY__HOSTNAME", "my host", "delivery.hostname: 'my host' is not a host name"),
         ("DELIVERY__RETURN_PATH_DOMAIN", "@example.com", "delivery.return_path_domain: '@example.com' is not a host"),
@@ -212,25 +213,29 @@ def test_an_impossible_setting_of_delivery_is_refused_with_its_name(name: str, v
     [
         ("submission", {"listen": "587"}, "submission.listen: '587' is not an address"),
         ("submission", {"tls_listen": "465"}, "submission.tls_listen: '465' is not an address"),
-        ("submission", {"listen": "[::]:587"}, "submission.listen: nobody could log in there; give tls_certificate"),
-        ("submission", {"tls_certificate": "a.pem"}, "submission: tls_certificate and tls_key belong together"),
-        ("submission", {"tls_key": "a.pem"}, "submission: tls_certificate and tls_key belong together"),
+        (
+            "submission",
+            {"listen": "[::]:587"},
+            "submission.listen: clients cannot authenticate without TLS; set tls_certificate",
+        ),
+        ("submission", {"tls_certificate": "a.pem"}, "submission: only one of tls_certificate and tls_key is set"),
+        ("submission", {"tls_key": "a.pem"}, "submission: only one of tls_certificate and tls_key is set"),
         (
             "submission",
             {"tls_listen": "[::]:465", "auth_without_tls": True},
-            "submission.tls_listen: needs tls_certificate",
+            "submission.tls_listen: requires tls_certificate",
         ),
-        ("warmup", {"recipients_per_day": [200, 100]}, "warmup.recipients_per_day: a day may not allow less"),
+        ("warmup", {"recipients_per_day": [200, 100]}, "warmup.recipients_per_day: values must not decrease"),
         ("warmup", {"recipients_per_day": [49]}, "warmup.recipients_per_day[0]: expected `int` >= 50"),
         ("warmup", {"recipients_per_day": []}, "warmup.recipients_per_day: expected `array` of length >= 1"),
-        ("bounce_guard", {"warn_percent": 9.0}, "bounce_guard.warn_percent: more than suspend_percent"),
+        ("bounce_guard", {"warn_percent": 9.0}, "bounce_guard.warn_percent: must not exceed suspend_percent"),
         (
             "bounce_guard",
             {"complaint_warn_percent": 1.0},
-            "complaint_warn_percent: more than complaint_suspend_percent",
+            "complaint_warn_percent: must not exceed complaint_suspend_percent",
         ),
         ("bounce_guard", {"suspend_percent": 0.0}, "bounce_guard.suspend_percent: expected `float` > 0"),
-        ("retention", {"body_days": 91}, "retention.body_days: more than message_days"),
+        ("retention", {"body_days": 91}, "retention.body_days: must not exceed message_days"),
         ("retention", {"message_days": 1}, "retention.message_days: expected `int` >= 2"),
     ],
 )

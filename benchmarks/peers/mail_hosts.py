@@ -1,6 +1,6 @@
 """Many destinations on loopback: each domain has its own MX host, with its own address and its own `smtp-sink`.
 
-One more domain may be dead: its host refuses connections, or accepts them and never says a word. All hosts listen on
+One more domain may be dead: its host refuses connections, or accepts them and never replies. All hosts listen on
 one port, because the service knows only one.
 """
 

@@ -1,10 +1,10 @@
 """Postroad itself, started as an operator starts it: `postroad serve` with a configuration file.
 
-Without more words only the `api` role runs, because a peer that holds its mail delivers nothing either. With a `Relay`
-all mail goes to a fixed next hop; an `Exchange` looks destinations up in DNS; a `Teller` only tells receivers of
-events; a `Door` takes mail over SMTP. Everything that a request needs is made by the operator's commands. The limits
-that would refuse a flood from one credential or domain, or slow one next hop, are raised; everything else stays at its
-default, and durability above all. Its log goes to a file, as in production.
+By default only the role `api` runs, because the peers hold their mail too. With a `Relay`, all mail goes to a fixed
+next hop; an `Exchange` looks up destinations in DNS; a `WebhookSending` only sends webhooks; an `SmtpSubmission`
+accepts mail over SMTP. Accounts and keys are created with the operator's commands. Limits that would refuse or slow
+down this load are raised; all other settings, durability above all, keep their defaults. The log goes to a
+file, as in production.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ CONFIGURATION = """
 [database]
 url = "{database_url}"
 
-[doors]
-processes = {doors}
+[frontends]
+processes = {frontends}
 
 [http]
 listen = "127.0.0.1:{port}"
@@ -49,11 +49,11 @@ hostname = "postroad.example.com"
 tls = "off"
 sign = {sign}
 
-[pools]
+[providers]
 smarthost = {{ connections = {connections}, messages_per_second = 1000000, messages_per_connection = 10000 }}
 """
-# Its destinations are on loopback, and it has no door that could say whether it is ready. At the end nobody waits for a
-# host that never answers. Pools stay as they are.
+# Destinations are on loopback; /readyz is served by the metrics listener. The grace period is short, because one host
+# never replies. Provider limits keep their defaults.
 EXCHANGE_CONFIGURATION = """
 [delivery]
 resolvers = ["{name_server}"]
@@ -65,7 +65,7 @@ grace_seconds = 2
 [metrics]
 listen = "127.0.0.1:{port}"
 """
-# Its receivers are on loopback, and it has no door that could say whether it is ready.
+# Endpoints are on loopback; /readyz is served by the metrics listener.
 WEBHOOK_CONFIGURATION = """
 [delivery]
 resolvers = ["{name_server}"]
@@ -77,7 +77,7 @@ ca_file = "{authority}"
 [metrics]
 listen = "127.0.0.1:{port}"
 """
-# `smtp-source` speaks no TLS, so nobody does here; and the door has no health of its own to ask about.
+# `smtp-source` does not support TLS, so no peer uses it; /readyz is served by the metrics listener.
 SUBMISSION_CONFIGURATION = """
 [submission]
 listen = "127.0.0.1:{smtp_port}"
@@ -120,7 +120,7 @@ class Exchange:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSending:
-    """Which private network the receivers are in, who vouches for them and knows their names, by which roles."""
+    """The private network of the endpoints, their CA and name server, and the roles."""
 
     network: str
     authority: pathlib.Path
@@ -152,9 +152,9 @@ class Postroad:
     api_key: str
     configuration: pathlib.Path
 
-    def audit(self) -> tuple[int, list[str]]:
-        """How many messages are stored, and everything that `postroad audit` finds wrong."""
-        report = operate(self.configuration, "audit", accept=(0, 1))
+    def verify(self) -> tuple[int, list[str]]:
+        """The number of stored messages, and the findings of `postroad verify`."""
+        report = operate(self.configuration, "verify", accept=(0, 1))
         return int(report["counts"]["messages"]), [str(finding) for finding in report["findings"]]
 
 
@@ -180,15 +180,15 @@ def running(
     work: Work | None = None,
     prepare: Prepare | None = None,
     program: typing.Sequence[str] = PROGRAM,
-    doors: int = 0,
+    frontends: int = 0,
 ) -> typing.Iterator[Postroad]:
     """A service on an empty database, ready for requests; stopped and its folder deleted at the end.
 
     `prepare` gets the configuration when the database has its tables, before the service starts. Another `program`
-    serves as `postroad` does, and is looked at meanwhile. `doors` are processes that take mail; 0 is the default.
+    serves as `postroad` does, and is looked at meanwhile. `frontends` are processes that take mail; 0 is the default.
     """
     with (
-        installed(folder, database_url=database_url, work=work, prepare=prepare, doors=doors) as installation,
+        installed(folder, database_url=database_url, work=work, prepare=prepare, frontends=frontends) as installation,
         serving(installation, processes=work.processes if work else API_ONLY, program=program) as service,
     ):
         yield service
@@ -201,14 +201,14 @@ def installed(
     database_url: str,
     work: Work | None = None,
     prepare: Prepare | None = None,
-    doors: int = 0,
+    frontends: int = 0,
 ) -> typing.Iterator[Installation]:
     """What `running` does before the service starts, for those who start it more than once."""
     folder.mkdir(parents=True)
     try:
         configuration = folder / "postroad.toml"
         port = process.free_port()
-        configuration.write_text(_settings(database_url=database_url, port=port, work=work, doors=doors))
+        configuration.write_text(_settings(database_url=database_url, port=port, work=work, frontends=frontends))
         operate(configuration, "migrate")
         api_key = create_sender(configuration)
         if prepare is not None:
@@ -235,9 +235,9 @@ def serving(
         yield Postroad(pids=pids, port=port, api_key=installation.api_key, configuration=configuration)
 
 
-def _settings(*, database_url: str, port: int, work: Work | None, doors: int) -> str:
+def _settings(*, database_url: str, port: int, work: Work | None, frontends: int) -> str:
     settings = CONFIGURATION.format(
-        database_url=database_url, port=port, secret_key=secrets.token_urlsafe(48), doors=doors
+        database_url=database_url, port=port, secret_key=secrets.token_urlsafe(48), frontends=frontends
     )
     match work:
         case None | Pages():

@@ -1,4 +1,4 @@
-"""A receiver of webhooks as a program of its own: HTTPS/1.1 with kept connections, as quick as Python lets it be.
+"""A webhook server as a separate program: HTTPS/1.1 with kept connections, as quick as Python lets it be.
 
     python -m benchmarks.peers.webhook_server FOLDER ENDPOINTS
 
@@ -97,7 +97,7 @@ class WebhookProtocol(asyncio.Protocol):
 
 
 class Names(asyncio.DatagramProtocol):
-    """The name server: the receiver's address for whatever is asked."""
+    """The name server: every name has the address of this server."""
 
     def __init__(self) -> None:
         self._transport: asyncio.DatagramTransport | None = None

@@ -1,4 +1,4 @@
-"""Where webhooks go: one receiver process with several endpoints, and what the benchmark sees of it from outside."""
+"""The webhook server process with its endpoints, as the benchmark sees it."""
 
 import contextlib
 import pathlib
@@ -19,7 +19,7 @@ DOMAIN = "hooks.example.org"
 
 
 class Sink:
-    """A receiver; `authority` is the file with the certificate that vouches for it."""
+    """A webhook server; `authority` is the file with the certificate that vouches for it."""
 
     def __init__(self, program: subprocess.Popen[bytes], *, folder: pathlib.Path) -> None:
         self.pid = program.pid
@@ -33,7 +33,7 @@ class Sink:
         return f"{receiver.ADDRESS}:{self._numbers()[receiver.NAME_PORT]}"
 
     def url(self, endpoint: int, *, hangs: bool = False, has_name: bool = True) -> str:
-        """Where an endpoint is told; one that hangs never answers, and one without a name shares its host."""
+        """The URL of an endpoint; one that hangs never answers, and one without a name shares its host."""
         host = f"a{endpoint}.{DOMAIN}" if has_name else receiver.ADDRESS
         return f"https://{host}:{self._numbers()[receiver.PORT]}/{'h' if hangs else 'a'}{endpoint}"
 
@@ -54,7 +54,7 @@ class Sink:
         """Whether it has begun."""
         if self._program.poll() is not None:
             log = (self._folder / "log").read_text()
-            raise RuntimeError(f"the receiver ended with {self._program.returncode}: {log}")
+            raise RuntimeError(f"the webhook server ended with {self._program.returncode}: {log}")
         numbers = self._numbers()
         return bool(numbers) and numbers[receiver.PORT] > 0
 
@@ -68,7 +68,7 @@ class Sink:
 
 @contextlib.contextmanager
 def running(folder: pathlib.Path, *, endpoints: int) -> typing.Iterator[Sink]:
-    """A receiver that has been told nothing yet; stopped and its files deleted at the end."""
+    """A webhook server without requests yet; stopped and its files deleted at the end."""
     folder.mkdir(parents=True)
     authority = trustme.CA()
     certificate = authority.issue_cert(receiver.ADDRESS, f"*.{DOMAIN}")
@@ -77,7 +77,7 @@ def running(folder: pathlib.Path, *, endpoints: int) -> typing.Iterator[Sink]:
     program = process.start([*PROGRAM, str(folder), str(endpoints)], log=folder / "log")
     try:
         sink = Sink(program, folder=folder)
-        process.wait_until(sink.listens, what="the start of the receiver")
+        process.wait_until(sink.listens, what="the start of the webhook server")
         yield sink
     finally:
         process.stop(program)

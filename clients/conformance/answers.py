@@ -64,12 +64,12 @@ def _error(scenario: scenarios.Scenario, error: dict[str, Any], requests: list[w
     has, lacks = expected.pop("message_has", None), expected.pop("message_lacks", None)
     found = differences("error", expected, error)
     message = str(error.get("message") or "")
-    told = [has] if has else []
+    texts = [has] if has else []
     last = scenario.server[min(len(requests), len(scenario.server)) - 1].get("json") if requests else None
     if isinstance(last, dict) and isinstance(last.get("code"), str):
-        told += [last["error"], last["code"]]
+        texts += [last["error"], last["code"]]
     found += [
-        f"error.message: expected {_short(text)} in it, came {_short(message)}" for text in told if text not in message
+        f"error.message: expected {_short(text)} in it, came {_short(message)}" for text in texts if text not in message
     ]
     if not message or (lacks and lacks in message):
         found.append(f"error.message: too little or too much is in it: {_short(message)}")
@@ -111,7 +111,7 @@ def _leaked_secrets(scenario: scenarios.Scenario, answer: dict[str, Any]) -> lis
         secrets.append("hidden-word")
     # As JSON writes it: some of them hold line breaks.
     written = [json.dumps(secret, ensure_ascii=False)[1:-1] for secret in secrets]
-    return [f"the answer tells a secret: {_short(answer)}" for secret in written if secret in said]
+    return [f"the answer contains a secret: {_short(answer)}" for secret in written if secret in said]
 
 
 def _short(value: object) -> str:

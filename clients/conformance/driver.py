@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 # No scenario takes a quarter of it; a client that waits where it should give up is still waiting then.
-TIMEOUT_SECONDS: Final = 30.0
+TIMEOUT_SECONDS: Final = 300.0
 # Lines of drivers may hold whole messages.
 LINE_BYTES: Final = 32 * 1024 * 1024
 # A driver that fails again and again is not started for each of a hundred scenarios.
 MAX_STARTS: Final = 4
-# Nobody listens there: a client that asks the environment for a proxy reaches nothing.
+# A closed port: a client that uses proxy variables of the environment fails.
 CLOSED_PORT_URL: Final = "http://127.0.0.1:9"
 PROXIES: Final = {
     name: CLOSED_PORT_URL for word in ("http_proxy", "https_proxy", "all_proxy") for name in (word, word.upper())

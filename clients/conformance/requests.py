@@ -16,7 +16,7 @@ UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNO
 # Timers may fire a little early, and clocks tick in steps.
 EARLY_SECONDS: Final = 0.02
 # A back-off is at most twice its least, and a busy machine is late.
-LATE_SECONDS: Final = 5.0
+LATE_SECONDS: Final = 30.0
 LISTS: Final = ("to", "cc", "bcc", "tags")
 ONCE: Final = ("authorization", "host", "user-agent")
 

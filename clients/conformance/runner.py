@@ -17,7 +17,7 @@ VECTORS: Final = "every webhook vector"
 # Scenarios are mostly pauses. So many drivers share those of one language.
 DRIVERS: Final = 4
 # For a machine that is busy and has never compiled the language's library before.
-TIMEOUT_SECONDS: Final = 600.0
+TIMEOUT_SECONDS: Final = 3600.0
 
 
 @dataclass(slots=True)

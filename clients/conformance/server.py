@@ -36,20 +36,20 @@ class ScriptedServer:
         self._held: list[socket.socket] = []
 
     async def open(self, scenario: scenarios.Scenario) -> int:
-        """Be there, or hold a port at which nobody answers the door; returns the port."""
+        """Listen, or hold a port that refuses or ignores connections; returns the port."""
         steps = [name for step in scenario.server for name in step]
         if "refuse_connections" not in steps and "ignore_connections" not in steps:
             return await self._listener.open(scenario.host)
-        door = self._hold(socket.socket())
-        door.bind((scenario.host, 0))
+        held = self._hold(socket.socket())
+        held.bind((scenario.host, 0))
         if "ignore_connections" in steps:
-            # Its queue is full, and nobody ever takes from it: the system lets further callers wait.
-            door.listen(0)
+            # The backlog is full and never accepted from: the system lets further clients wait.
+            held.listen(0)
             for _ in range(QUEUED):
                 caller = self._hold(socket.socket())
                 caller.settimeout(0)
-                caller.connect_ex(door.getsockname())
-        port: int = door.getsockname()[1]
+                caller.connect_ex(held.getsockname())
+        port: int = held.getsockname()[1]
         return port
 
     def _hold(self, held: socket.socket) -> socket.socket:

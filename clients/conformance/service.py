@@ -1,4 +1,4 @@
-"""The real service: one `postroad dev` for all languages, what its demo account is told, and what it can be asked."""
+"""The real service: one `postroad dev` for all languages, the webhooks of its demo account, and its API."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from urllib import parse
 from clients.conformance import wire
 
 # A start takes a second; this is for a machine that is busy with other tests.
-TIMEOUT_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 600.0
 POLL_SECONDS: Final = 0.05
 NO_CONTENT: Final = b"HTTP/1.1 204 No Content\r\n\r\n"
 # The ledger has a few hundred entries at the end of a run; a part has 100.
@@ -86,25 +86,25 @@ class Service:
 async def running() -> AsyncIterator[Service]:
     """A service on free ports, in a folder that goes with it; its webhooks come to us."""
     with tempfile.TemporaryDirectory(prefix="postroad-conformance-dev-") as name:
-        async with _process(Path(name)) as told:
-            login = await _exchange(told["base_url"], "POST", "/v1/auth/login", document=told["login"])
+        async with _process(Path(name)) as info:
+            login = await _exchange(info["base_url"], "POST", "/v1/auth/login", document=info["login"])
             service = Service(
-                base_url=told["base_url"],
-                api_key=told["api_key"],
-                username=told["smtp"]["username"],
-                password=told["smtp"]["password"],
+                base_url=info["base_url"],
+                api_key=info["api_key"],
+                username=info["smtp"]["username"],
+                password=info["smtp"]["password"],
                 token=json.loads(login)["token"],
                 secret="",
             )
-            receiver = wire.Listener(lambda reader, writer: _receive(service, reader, writer))
-            port = await receiver.open()
+            endpoint = wire.Listener(lambda reader, writer: _receive(service, reader, writer))
+            port = await endpoint.open()
             try:
                 service.secret = (await service.ask("PUT", "/v1/webhook", {"url": f"http://127.0.0.1:{port}/hook"}))[
                     "secret"
                 ]
                 yield service
             finally:
-                await receiver.close()
+                await endpoint.close()
 
 
 async def _receive(service: Service, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -116,7 +116,7 @@ async def _receive(service: Service, reader: asyncio.StreamReader, writer: async
 
 @contextlib.asynccontextmanager
 async def _process(folder: Path) -> AsyncIterator[dict[str, Any]]:
-    """`postroad dev` in a process of its own; what its `dev.json` tells."""
+    """Run `postroad dev` in a process; yields its `dev.json`."""
     data, log = folder / "data", folder / "stderr"
     handover = data / "dev.json"
     words = ("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", "--data", str(data))

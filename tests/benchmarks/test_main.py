@@ -48,7 +48,7 @@ def test_one_that_fails_stops_no_other_and_the_end_names_both(
 def test_one_that_hangs_is_ended(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(runner, "MOST_SECONDS", 0.1)
+    monkeypatch.setattr(runner, "MAX_SECONDS", 0.1)
     monkeypatch.setattr(runner, "GRACE_SECONDS", 5.0)
     monkeypatch.setattr(runner, "command", lambda *_, **__: ["sleep", "600"])
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--output", str(tmp_path), "accept"])

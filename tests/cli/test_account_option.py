@@ -18,7 +18,7 @@ def test_an_account_can_be_named_by_id_and_by_name(installation: Installation) -
 
 def test_without_an_account_the_operator_is_told_how_to_make_one(empty: Installation) -> None:
     assert empty.refusal("credits", "add", "--amount", "5") == (
-        "there is no account yet; make one with 'postroad account create'"
+        "there are no accounts; create one with 'postroad account create'"
     )
 
 
@@ -26,17 +26,17 @@ def test_among_several_accounts_one_has_to_be_named(installation: Installation) 
     installation.text("account", "create", "--name", "Other")
     assert (
         installation.refusal("domain", "list")
-        == "there are several accounts; name one with --account; 'postroad account list' shows them"
+        == "there is more than one account; choose one with --account (see 'postroad account list')"
     )
 
 
 def test_a_name_that_two_accounts_have_names_neither(installation: Installation) -> None:
     installation.text("account", "create", "--name", "Shop")
     assert installation.refusal("account", "suspend", "Shop", "--reason", "x") == (
-        "more than one account is called 'Shop'; name it by its id"
+        "more than one account is named 'Shop'; use its id"
     )
 
 
 def test_names_are_compared_exactly(installation: Installation) -> None:
-    assert installation.refusal("account", "show", "shop") == "there is no account 'shop'"
-    assert installation.refusal("account", "show", "Sho%") == "there is no account 'Sho%'"
+    assert installation.refusal("account", "show", "shop") == "account 'shop' does not exist"
+    assert installation.refusal("account", "show", "Sho%") == "account 'Sho%' does not exist"

@@ -48,7 +48,7 @@ def test_a_credential_of_another_account_is_refused(installation: Installation) 
     credential = installation.json("credential", "create")["credential"]["id"]
     installation.text("account", "create", "--name", "Other")
     sentence = installation.refusal("apikey", "create", "--account", "Other", "--credential", credential)
-    assert sentence.startswith("credential_id: there is no such live SMTP credential")
+    assert sentence.startswith("credential_id: no such active SMTP credential")
 
 
 def test_a_list_shows_a_hint_and_never_the_key(installation: Installation) -> None:
@@ -63,10 +63,10 @@ def test_a_revoked_key_stops(installation: Installation) -> None:
     installation.text("apikey", "revoke", key["id"])
     with pytest.raises(errors.Unauthorized):
         authenticated(installation, key["key"])
-    assert "there is no such live API key" in installation.refusal("apikey", "revoke", key["id"])
+    assert "no such active API key" in installation.refusal("apikey", "revoke", key["id"])
 
 
 def test_people_see_the_key_on_a_line_of_its_own(installation: Installation) -> None:
     lines = installation.text("apikey", "create").splitlines()
     assert authenticated(installation, lines[0]).scheme is caller.Scheme.API_KEY
-    assert lines[1].startswith("Shown this once")
+    assert lines[1].startswith("Shown only once")

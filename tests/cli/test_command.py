@@ -22,13 +22,13 @@ def local(tmp_path: Path) -> Installation:
 def test_without_any_installation_the_command_asks_which_one() -> None:
     result = cli_runner.run("account", "list")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "Which installation?" in result.stderr
+    assert "No installation given." in result.stderr
 
 
 def test_two_installations_at_once_are_a_wrong_use(local: Installation, tmp_path: Path) -> None:
     result = local.run("account", "list", "--data", str(tmp_path))
     assert result.exit_code == 2
-    assert "two installations" in result.stderr
+    assert "cannot be combined" in result.stderr
 
 
 def test_an_installation_can_be_given_by_the_environment_alone(
@@ -67,7 +67,7 @@ def test_a_new_database_is_announced_with_its_place(tmp_path: Path) -> None:
     installation = Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/new.db")
     result = installation.run("account", "list", "--json")
     assert (result.exit_code, json.loads(result.stdout)["accounts"]) == (0, [])
-    assert result.stderr == f"Making a new database: {tmp_path}/new.db\n"
+    assert result.stderr == f"Creating a new database: {tmp_path}/new.db\n"
     assert installation.run("account", "list").stderr == ""
 
 
@@ -76,9 +76,9 @@ def test_a_store_that_is_away_is_named_without_its_password_and_with_the_reason(
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         installation = Installation.at(tmp_path, url=f"postgresql://jo:hunter2@127.0.0.1:{port}/name")
-        for words in (("account", "list"), ("migrate",), ("audit",)):
+        for words in (("account", "list"), ("migrate",), ("verify",)):
             sentence = installation.refusal(*words)
-            assert sentence.startswith("the store cannot be reached")
+            assert sentence.startswith("the database cannot be reached")
             assert f"(postgresql://jo:***@127.0.0.1:{port}/name: " in sentence
             assert "hunter2" not in sentence
 
@@ -110,13 +110,13 @@ def test_two_processes_can_work_on_one_sqlite_file_at_once(local: Installation, 
     processes = [cli_runner.start(*words, folder=tmp_path) for _ in range(4)]
     assert [cli_runner.finish(process)[::2] for process in processes] == [(0, "")] * 4
     assert local.json("account", "show", "Shop")["account"]["credits"]["available"] == 4
-    assert local.json("audit")["findings"] == []
+    assert local.json("verify")["findings"] == []
 
 
 def test_a_command_is_a_program_with_an_exit_code_and_two_outputs(local: Installation, tmp_path: Path) -> None:
     config = ("--config", str(local.file))
     code, stdout, stderr = cli_runner.finish(cli_runner.start("account", "show", "x", *config, folder=tmp_path))
-    assert (code, stdout, stderr) == (1, "", "Error: there is no account 'x'\n")
+    assert (code, stdout, stderr) == (1, "", "Error: account 'x' does not exist\n")
     code, stdout, stderr = cli_runner.finish(cli_runner.start("--version", folder=tmp_path))
     assert (code, stderr) == (0, "")
     assert stdout.startswith("postroad, version ")

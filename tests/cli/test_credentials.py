@@ -32,7 +32,7 @@ def test_people_see_the_password_and_that_it_is_shown_once(installation: Install
     username, password = lines[0].split()[-1], lines[1].split()[-1]
     assert listed["username"] == username
     assert authenticated(installation, username, password).credential_id == listed["id"]
-    assert lines[2] == f"Shown this once; keep it safe. Its id is {listed['id']}."
+    assert lines[2] == f"Shown only once; store it safely. Credential id: {listed['id']}"
 
 
 def test_a_list_never_shows_a_password_or_its_hash(installation: Installation) -> None:
@@ -60,4 +60,4 @@ def test_what_is_not_a_live_credential_of_the_account_cannot_be_revoked(installa
         ("x", "--account", "Shop"),
         (credential["id"], "--account", "Other"),
     ):
-        assert "there is no such" in installation.refusal("credential", "revoke", *words)
+        assert "no such active SMTP credential" in installation.refusal("credential", "revoke", *words)

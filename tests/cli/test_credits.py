@@ -13,7 +13,7 @@ def test_credits_are_added_to_the_balance_and_to_the_ledger(installation: Instal
 
 def test_people_are_told_the_new_balance(installation: Installation) -> None:
     installation.text("credits", "add", "--amount", "500")
-    assert installation.text("credits", "add", "--amount", "11").endswith("; 511 are available.\n")
+    assert installation.text("credits", "add", "--amount", "11").endswith("; 511 available.\n")
 
 
 def test_an_impossible_amount_is_refused_and_changes_nothing(installation: Installation) -> None:

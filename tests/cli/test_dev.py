@@ -86,7 +86,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with start(folder) as service:
         told = handover(service, folder)
         assert service.process.stdout is not None
-        printed = "".join(iter(service.process.stdout.readline, "All of this is in .postroad/dev.json.\n"))
+        printed = "".join(iter(service.process.stdout.readline, "Saved in .postroad/dev.json.\n"))
         yield Running(folder, told, printed, service)
         assert service.stop()[0] == 0
 
@@ -230,7 +230,7 @@ def test_a_folder_in_use_is_refused_with_a_sentence(running: Running) -> None:
         "dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", "--data", str(running.folder / ".postroad")
     )
     assert cli_runner.sentence(result).endswith(
-        ".postroad is in use by another 'postroad dev'; stop that one, or name a folder with --data"
+        ".postroad is in use by another 'postroad dev'; stop it, or choose another folder with --data"
     )
     assert httpx.get(f"{running.told['base_url']}/healthz").status_code == 200
 
@@ -285,7 +285,7 @@ def test_operator_commands_work_beside_the_running_service_and_are_felt_by_it(tm
             return answer if answer.status_code != 202 else None
 
         assert service.wait_for(refusal, what="the refusal").json()["code"] == "account_suspended"
-        assert cli_runner.run("audit", *data).exit_code == 0
+        assert cli_runner.run("verify", *data).exit_code == 0
 
 
 def test_a_port_in_use_is_refused_with_a_sentence_and_costs_no_credentials(tmp_path: Path) -> None:
@@ -301,7 +301,8 @@ def test_a_port_in_use_is_refused_with_a_sentence_and_costs_no_credentials(tmp_p
         )
     assert (code, stdout) == (1, "")
     assert (
-        stderr == f"Error: cannot listen on {address}: another program listens there; choose an address with --http\n"
+        stderr == f"Error: cannot listen on {address}: the address is in use by another process; "
+        "choose another address with --http\n"
     )
     assert json.loads((tmp_path / ".postroad" / "dev.json").read_text()) == first
 
@@ -317,7 +318,8 @@ def test_another_port_that_is_in_use_is_refused_with_its_option(tmp_path: Path, 
         code, stdout, stderr = cli_runner.finish(process)
     assert (code, stdout) == (1, "")
     # The door comes after others, which say that they rest.
-    sentence = f"Error: cannot listen on {address}: another program listens there; choose an address with {option}"
+    reason = "the address is in use by another process"
+    sentence = f"Error: cannot listen on {address}: {reason}; choose another address with {option}"
     assert stderr.splitlines()[-1] == sentence
 
 

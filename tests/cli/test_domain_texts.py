@@ -14,26 +14,26 @@ SHOWN = domain_checks.RecordStatus(RECORD, RECORD.value, RecordState.WRONG, "fou
 
 
 def test_a_domain_says_how_it_stands() -> None:
-    standing = domain_texts.standing
-    assert standing(DOMAIN) == "example.com is registered, not verified yet: dom_1"
+    status = domain_texts.status
+    assert status(DOMAIN) == "example.com (dom_1): not verified"
     vouched = dataclasses.replace(DOMAIN, verified_at=1, verified_by="operator")
-    assert standing(vouched) == "example.com is registered, verified: dom_1"
+    assert status(vouched) == "example.com (dom_1): verified"
     proven = dataclasses.replace(DOMAIN, verified_at=1, verified_by="dns")
-    assert standing(proven) == "example.com is registered, verified by DNS: dom_1"
+    assert status(proven) == "example.com (dom_1): verified by DNS"
     failing = dataclasses.replace(proven, failing_since=0)
-    assert standing(failing) == (
-        "example.com is registered, verified by DNS (DNS denies it since 1970-01-01T00:00:00.000Z): dom_1"
+    assert status(failing) == (
+        "example.com (dom_1): verified by DNS (DNS check failing since 1970-01-01T00:00:00.000Z)"
     )
     lost = dataclasses.replace(failing, verified_at=None, verified_by=None)
-    assert "not verified any more (DNS denies it" in standing(lost)
+    assert "no longer verified (DNS check failing" in status(lost)
 
 
 def test_warm_up_is_told_in_recipients_until_it_is_over() -> None:
     tell = domain_texts.warmup_text
-    assert tell(warmup.View(5, 200, 200, 0)) == "Warm-up: 5 of 200 recipients today, tomorrow 200."
-    assert tell(warmup.View(60_000, 100_000, None, 0)).endswith("tomorrow without a limit.")
-    assert tell(warmup.View(5, None, None, 0)) == "It needs no warm-up."
-    assert tell(None) == "It needs no warm-up."
+    assert tell(warmup.View(5, 200, 200, 0)) == "Warm-up: 5 of 200 recipients used today; tomorrow: 200."
+    assert tell(warmup.View(60_000, 100_000, None, 0)).endswith("tomorrow: unlimited.")
+    assert tell(warmup.View(5, None, None, 0)) == "Warm-up: not required."
+    assert tell(None) == "Warm-up: not required."
 
 
 def test_records_that_are_fine_need_no_line_to_copy_in_a_check() -> None:
@@ -50,7 +50,7 @@ def test_what_the_service_does_not_know_has_no_line() -> None:
 
 def test_the_operators_own_records_are_marked() -> None:
     managed = dataclasses.replace(SHOWN, record=dataclasses.replace(RECORD, managed=True))
-    assert domain_texts.records([managed], only_incomplete=True).startswith("SPF (in the operator's DNS): wrong. ")
+    assert domain_texts.records([managed], only_incomplete=True).startswith("SPF (managed by the operator): wrong. ")
 
 
 def test_marks_in_a_text_do_not_end_its_string() -> None:

@@ -7,8 +7,8 @@ from postroad.cli import gc_tuning
 
 SETTLED = """
 import gc
-from postroad.cli import interpreter
-interpreter.settle()
+from postroad.cli import gc_tuning
+gc_tuning.tune_gc()
 print(gc.isenabled(), gc.get_threshold()[0], gc.get_freeze_count() > 1000)
 """
 

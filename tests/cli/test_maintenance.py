@@ -27,7 +27,7 @@ def test_migrate_brings_a_new_store_up_to_date_and_then_has_nothing_to_do(
     applied = installation.json("migrate")["applied"]
     assert applied[0] == {"version": 1, "name": "foundation"}
     assert installation.json("migrate") == {"applied": []}
-    assert installation.text("migrate") == "The schema is up to date; nothing to do.\n"
+    assert installation.text("migrate") == "The schema is up to date.\n"
 
 
 def test_people_are_told_what_was_applied(tmp_path: Path, new_database_url: str) -> None:
@@ -57,9 +57,9 @@ def test_an_older_schema_is_refused_when_it_is_to_be_migrated_by_hand(tmp_path: 
 
 def test_an_audit_of_right_books_counts_and_ends_with_0(installation: Installation) -> None:
     installation.text("credits", "add", "--amount", "7")
-    report = installation.json("audit")
+    report = installation.json("verify")
     assert (report["counts"]["accounts"], report["counts"]["ledger_entries"], report["findings"]) == (1, 1, [])
-    assert installation.text("audit").endswith(": nothing is off.\n")
+    assert installation.text("verify").endswith(": no findings.\n")
 
 
 def test_an_audit_of_wrong_books_names_what_is_off_and_ends_with_1(installation: Installation) -> None:
@@ -70,12 +70,12 @@ def test_an_audit_of_wrong_books_names_what_is_off_and_ends_with_1(installation:
             await tx.execute_many("accounts.move_credits", [(account, 5, 0)])
 
     installation.ask(lose_credits)
-    result = installation.run("audit", "--json")
+    result = installation.run("verify", "--json")
     assert result.exit_code == 1
     (finding,) = json.loads(result.stdout)["findings"]
     assert finding["check"] == "balances"
     assert account in finding["text"]
-    result = installation.run("audit")
+    result = installation.run("verify")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[0].startswith(f"balances: account {account}")
     assert result.stdout.endswith(": 1 finding.\n")

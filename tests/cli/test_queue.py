@@ -40,7 +40,7 @@ def defer(shop: Installation, domain: str = "example.net") -> None:
 
 
 def test_an_empty_queue_says_so(shop: Installation) -> None:
-    assert shop.text("queue", "list") == "Nothing waits.\n"
+    assert shop.text("queue", "list") == "The queue is empty.\n"
     assert shop.json("queue", "list") == {
         "recipients": [],
         "counts": {"ready": 0, "waiting": 0, "sending": 0},
@@ -54,14 +54,15 @@ def test_people_see_what_waits_and_why(shop: Installation) -> None:
     defer(shop)
     send(shop, "bob@example.org", "eve@example.org")
     lines = shop.text("queue", "list").splitlines()
-    assert lines[0].split() == ["RECIPIENT", "ADDRESS", "STATE", "ATTEMPTS", "NEXT", "ATTEMPT", "POOL", "WHY"]
+    titles = ["RECIPIENT", "ADDRESS", "STATE", "ATTEMPTS", "NEXT", "ATTEMPT", "PROVIDER", "QUEUE", "REASON"]
+    assert lines[0].split() == titles
     assert lines[1].split()[1:4] == ["ada@example.net", "waiting", "1"]
     assert "(in 3 min)" in lines[1]
-    assert lines[1].endswith("google  451 4.7.1 greylisted")
+    assert lines[1].endswith("google          451 4.7.1 greylisted")
     assert lines[2].split()[1:6] == ["bob@example.org", "ready", "0", "now", "-"]
     assert lines[-3] == "3 recipients: 2 ready, 1 waiting, 0 sending."
-    assert lines[-2].startswith("The oldest was queued at 2")
-    assert lines[-1] == "Most of them go to: example.org 2, example.net 1"
+    assert lines[-2].startswith("Oldest: queued at 2")
+    assert lines[-1] == "Top domains: example.org 2, example.net 1"
 
 
 def test_programs_get_the_same_with_the_names_of_the_api(shop: Installation) -> None:
@@ -74,7 +75,7 @@ def test_programs_get_the_same_with_the_names_of_the_api(shop: Installation) -> 
         "waiting",
         1,
     )
-    assert (one["pool"], one["last_smtp_code"], one["worker"]) == ("google", 451, None)
+    assert (one["provider_queue"], one["last_smtp_code"], one["worker"]) == ("google", 451, None)
     assert one["next_attempt_at"] > one["queued_at"]
 
 
@@ -93,7 +94,7 @@ def test_a_list_is_chosen_by_account_domain_message_state_and_number(shop: Insta
     shop.text("account", "create", "--name", "Other")
     assert shown("--account", "Other") == []
     assert shown("--account", "Shop") == ["ada@example.net", "bob@example.org"]
-    assert "None of them is in this state." in shop.text("queue", "list", "--state", "sending")
+    assert "No recipients are in this state." in shop.text("queue", "list", "--state", "sending")
 
 
 def test_a_message_is_shown_with_its_recipients_and_every_attempt(shop: Installation) -> None:
@@ -101,11 +102,14 @@ def test_a_message_is_shown_with_its_recipients_and_every_attempt(shop: Installa
     defer(shop)
     text = shop.text("queue", "show", message_id)
     assert text.startswith(f"Message {message_id} of account acc_")
-    assert "ada@example.net: deferred, reserved\n  next attempt at 2" in text
-    assert ", the 2nd, after: 451 4.7.1 greylisted\n  1st attempt at 2" in text
-    assert "0.250 s, to mx.example.net [192.0.2.1], pool google, TLSv1.3\n    rcpt: 451 4.7.1 greylisted\n" in text
+    assert "ada@example.net: deferred, reserved\n  2nd attempt at 2" in text
+    assert "; deferred: 451 4.7.1 greylisted\n  1st attempt at 2" in text
+    assert (
+        "0.250 s, to mx.example.net [192.0.2.1], provider queue google, TLSv1.3\n    rcpt: 451 4.7.1 greylisted\n"
+        in text
+    )
     assert "    retry (greylisted, fault: rate)\n    " in text
-    assert "bob@example.org: queued, reserved\n  ready; a worker takes it" in text
+    assert "bob@example.org: queued, reserved\n  ready; waiting for a free worker" in text
 
 
 def test_one_recipient_is_shown_alone_and_for_programs(shop: Installation) -> None:
@@ -127,20 +131,20 @@ def test_one_recipient_is_shown_alone_and_for_programs(shop: Installation) -> No
 def test_a_recipient_that_is_being_sent_is_shown_with_its_worker(shop: Installation) -> None:
     message_id = send(shop, "ada@example.net")
     claim(shop)
-    assert "being sent by mail-1:42, which holds it until 2" in shop.text("queue", "show", message_id)
+    assert "being sent by mail-1:42 (lease until 2" in shop.text("queue", "show", message_id)
 
 
 def test_an_unknown_id_is_refused_with_a_sentence(shop: Installation) -> None:
     unknown = "em_" + "0" * 28
     for words in (("show", unknown), ("retry", unknown), ("cancel", unknown), ("list", "--message", unknown)):
-        assert shop.refusal("queue", *words) == f"there is no message or recipient {unknown}"
+        assert shop.refusal("queue", *words) == f"no such message or recipient: {unknown}"
     assert "is not the id of a message" in shop.refusal("queue", "show", "ada@example.net")
 
 
 def test_what_waits_is_tried_now_when_told_so(shop: Installation) -> None:
     message_id = send(shop, "ada@example.net")
     defer(shop)
-    assert shop.text("queue", "retry", message_id) == "1 recipient will be tried now.\n"
+    assert shop.text("queue", "retry", message_id) == "1 recipient scheduled for an attempt now.\n"
     assert shop.json("queue", "list")["counts"] == {"ready": 1, "waiting": 0, "sending": 0}
     assert shop.json("queue", "retry", "--all") == {"retried": 0, "being_sent": 0}
 
@@ -149,7 +153,7 @@ def test_retrying_leaves_alone_what_is_being_sent_and_says_so(shop: Installation
     send(shop, "ada@example.net")
     claim(shop)
     said = shop.text("queue", "retry", "--domain", "example.net")
-    assert said == "0 recipients will be tried now. Left alone, because being sent right now: 1.\n"
+    assert said == "0 recipients scheduled for an attempt now. Skipped, because an attempt is in progress: 1.\n"
 
 
 def test_one_recipient_is_cancelled_without_further_questions(shop: Installation) -> None:
@@ -157,16 +161,16 @@ def test_one_recipient_is_cancelled_without_further_questions(shop: Installation
     assert shop.text("queue", "cancel", message_id) == "1 recipient cancelled.\n"
     shown = shop.json("queue", "show", message_id)
     assert (shown["message"]["status"], shown["message"]["billing_status"]) == ("failed", "settled")
-    assert shown["recipients"][0]["why"] == "failed: cancelled by the operator"
+    assert shown["recipients"][0]["reason"] == "failed: cancelled by the operator"
     assert shop.json("account", "list")["accounts"][0]["credits"] == {"available": 99, "reserved": 0}
-    shop.text("audit")
+    shop.text("verify")
 
 
 def test_several_recipients_are_cancelled_only_by_those_who_mean_it(shop: Installation) -> None:
     message_id = send(shop, "ada@example.net", "bob@example.org")
     for choice in ((message_id,), ("--message", message_id), ("--account", "Shop")):
         refused = shop.refusal("queue", "cancel", *choice)
-        assert refused == "this would cancel 2 recipients for good; if you mean it, add --yes"
+        assert refused == "this cancels 2 recipients and cannot be undone; add --yes to confirm"
     assert shop.json("queue", "list")["counts"]["ready"] == 2
     assert shop.json("queue", "cancel", message_id, "--yes") == {"cancelled": 2, "being_sent": 0}
 
@@ -175,7 +179,7 @@ def test_cancelling_leaves_alone_what_is_being_sent_and_says_so(shop: Installati
     send(shop, "ada@example.net")
     claim(shop)
     said = shop.text("queue", "cancel", "--domain", "example.net")
-    assert said == "0 recipients cancelled. Left alone, because being sent right now: 1.\n"
+    assert said == "0 recipients cancelled. Skipped, because an attempt is in progress: 1.\n"
 
 
 @pytest.mark.parametrize(
@@ -186,4 +190,4 @@ def test_nobody_means_the_whole_queue_by_saying_nothing_nor_two_things_at_once(
 ) -> None:
     result = installation.run("queue", *words)
     assert result.exit_code == 2
-    assert "Which recipients?" in result.stderr
+    assert "Select recipients by id or by options" in result.stderr

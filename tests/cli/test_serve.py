@@ -56,7 +56,7 @@ def test_the_service_answers_and_ends_in_order(empty: Installation) -> None:
         assert service.stop() == (0, "")
         everything = [json.loads(line) for line in service.errors.read_text().splitlines()]
         lines = [line for line in everything if "process" not in line]  # not those of doors
-        events = ["started", "inbound_closed", "submission_closed", "stopping", "stopped"]
+        events = ["started", "inbound_disabled", "submission_disabled", "stopping", "stopped"]
         assert [line["event"] for line in lines if line["event"] != "request"] == events
         assert [line["event"] for line in everything].count("request") == 2
         assert lines[0]["roles"] == ["api", "delivery", "inbound", "maintenance", "submission", "webhooks"]
@@ -149,7 +149,8 @@ def test_an_address_in_use_is_refused(local: Installation) -> None:
         with local.file.open("a") as file:
             file.write(f'[http]\nlisten = "{where}"\n')
         assert refused(local) == (
-            f"Error: cannot listen on {where}: another program listens there; choose an address with http.listen\n"
+            f"Error: cannot listen on {where}: the address is in use by another process; "
+            "choose another address with http.listen\n"
         )
 
 

@@ -36,9 +36,9 @@ def test_a_new_person_logs_in_with_the_password_that_is_shown(installation: Inst
 
 def test_people_see_the_password_and_that_it_is_shown_once(installation: Installation) -> None:
     lines = installation.text("user", "create", "jo@example.com", "--role", "member").splitlines()
-    assert lines[0] == "jo@example.com may log in to 'Shop' as member."
+    assert lines[0] == "jo@example.com can log in to 'Shop' as member."
     assert log_in(installation, "jo@example.com", lines[1].split()[-1]).user.role == "member"
-    assert lines[2] == "Shown this once; keep it safe."
+    assert lines[2] == "Shown only once; store it safely."
 
 
 def test_a_password_that_was_given_is_taken_and_not_repeated(installation: Installation) -> None:
@@ -95,8 +95,8 @@ def test_a_person_who_is_locked_out_gets_in_again_only_when_let_in(installation:
     assert installation.json("user", "disable", "jo@example.com")["user"]["disabled_at"]
     with pytest.raises(errors.Unauthorized):
         log_in(installation, "jo@example.com", password)
-    assert "locked out" in installation.refusal("token", "jo@example.com")
-    assert "has no owner" in installation.refusal("token")
+    assert "is disabled" in installation.refusal("token", "jo@example.com")
+    assert "has no active owner" in installation.refusal("token")
     installation.text("user", "enable", "jo@example.com")
     assert log_in(installation, "jo@example.com", password).user.email == "jo@example.com"
 
@@ -105,7 +105,7 @@ def test_somebody_unknown_is_refused_with_a_sentence(installation: Installation)
     commands = ("password", "disable", "enable", "link", "remove")
     for words in (*(("user", command) for command in commands), ("token",)):
         for email in ("nobody@example.com", "no address"):
-            assert installation.refusal(*words, email) == f"nobody logs in as {email!r}"
+            assert installation.refusal(*words, email) == f"user {email!r} does not exist"
 
 
 def test_a_token_is_printed_alone_and_works(installation: Installation) -> None:
@@ -145,9 +145,9 @@ def test_who_is_invited_joins_by_the_link_that_is_shown(installation: Installati
 
 def test_people_see_the_link_on_a_line_of_its_own(installation: Installation) -> None:
     lines = installation.text("user", "invite", "jo@example.com").splitlines()
-    assert lines[0] == "jo@example.com may join 'Shop' as member, by this link:"
+    assert lines[0] == "jo@example.com can join 'Shop' as member with this link:"
     assert use_link(installation, lines[1], PASSWORD).email == "jo@example.com"
-    assert re.fullmatch(r"It works once, until \S+Z\. Shown this once; keep it safe\.", lines[2])
+    assert re.fullmatch(r"It works once, until \S+Z\. Shown only once; store it safely\.", lines[2])
 
 
 def test_a_link_gives_a_new_password(installation: Installation) -> None:
@@ -159,16 +159,19 @@ def test_a_link_gives_a_new_password(installation: Installation) -> None:
 
 def test_an_owner_who_has_not_joined_is_not_the_first_owner(installation: Installation) -> None:
     installation.text("user", "invite", "jo@example.com", "--role", "owner")
-    assert "has no owner" in installation.refusal("token")
+    assert "has no active owner" in installation.refusal("token")
 
 
 def test_a_role_is_changed_and_the_last_owner_keeps_theirs(installation: Installation) -> None:
     installation.text("user", "create", "jo@example.com")
-    assert "last owner" in installation.refusal("user", "role", "jo@example.com", "member")
-    assert "last owner" in installation.refusal("user", "remove", "jo@example.com")
+    assert "last active owner" in installation.refusal("user", "role", "jo@example.com", "member")
+    assert "last active owner" in installation.refusal("user", "remove", "jo@example.com")
     installation.text("user", "create", "al@example.com")
     assert installation.json("user", "role", "jo@example.com", "member")["user"]["role"] == "member"
-    assert installation.text("user", "role", "jo@example.com", "read_only") == "jo@example.com is read_only now.\n"
+    assert (
+        installation.text("user", "role", "jo@example.com", "read_only")
+        == "jo@example.com now has the role read_only.\n"
+    )
     assert "nobody" in installation.refusal("user", "role", "nobody@example.com", "member")
 
 

@@ -87,8 +87,8 @@ async def test_an_event_that_comes_again_is_noted() -> None:
         await receiver.post(BODY)
         await receiver.post(PING)
         await receiver.post(BODY, timestamp=NOW + 5)
-        assert [one.is_again for one in receiver.told] == [False, False, True]
-        assert receiver.line.endswith("  evt_1  verified  again")
+        assert [one.is_duplicate for one in receiver.told] == [False, False, True]
+        assert receiver.line.endswith("  evt_1  verified  duplicate")
 
 
 async def test_only_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,13 +96,13 @@ async def test_only_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatc
     async with listening() as receiver:
         for number in (1, 2, 3, 3, 2, 1):
             await receiver.post(events.ping(f"evt_{number}", created_at=0))
-        assert [one.is_again for one in receiver.told] == [False, False, False, True, True, False]
+        assert [one.is_duplicate for one in receiver.told] == [False, False, False, True, True, False]
 
 
 async def test_another_status_can_be_answered_to_watch_the_retries() -> None:
     async with listening(SECRET, status=503) as receiver:
         assert (await receiver.post(BODY)).status_code == 503
-        assert receiver.line.endswith("  verified  answered 503")
+        assert receiver.line.endswith("  verified  responded 503")
         assert (await receiver.post(BODY, secrets=["whsec_other"])).status_code == 400
 
 
@@ -121,19 +121,19 @@ async def test_one_matching_secret_of_several_is_enough(signing: list[str]) -> N
 async def test_a_wrong_signature_is_refused_with_the_reason_and_its_content_not_shown() -> None:
     async with listening(SECRET) as receiver:
         answer = await receiver.post(BODY, secrets=["whsec_other"])
-        reason = "the signature is not of this secret and this body"
+        reason = "the signature does not match the secret and the body"
         assert (answer.status_code, answer.text) == (400, f"{reason}\n")
-        assert receiver.line == f"refused with 400: {reason}"
+        assert receiver.line == f"rejected with 400: {reason}"
         assert json.loads(webhook_listener.json_line(receiver.told[0])) == {
             "received_at": "2023-11-14T22:13:20.000Z",
             "status": 400,
             "error": reason,
             "verified": False,
-            "again": False,
+            "duplicate": False,
             "event": None,
         }
         assert (await receiver.post(BODY)).status_code == 200
-        assert not receiver.told[-1].is_again
+        assert not receiver.told[-1].is_duplicate
 
 
 async def test_an_old_request_is_refused_and_one_without_a_signature_too() -> None:
@@ -160,7 +160,7 @@ async def test_other_methods_are_refused_and_told_which_one_is_right() -> None:
     async with listening(SECRET) as receiver:
         answer = await receiver.request("GET")
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
-        assert receiver.line == "refused with 405: webhooks are sent with POST"
+        assert receiver.line == "rejected with 405: webhooks are sent with POST"
 
 
 async def test_a_body_may_have_64_kib_and_not_a_byte_more() -> None:
@@ -168,7 +168,7 @@ async def test_a_body_may_have_64_kib_and_not_a_byte_more() -> None:
         fitting = BODY + b" " * (64 * 1024 - len(BODY))
         assert (await receiver.post(fitting)).status_code == 200
         assert (await receiver.post(fitting + b" ")).status_code == 413
-        assert receiver.line == "refused with 413: the body is larger than 64 KiB"
+        assert receiver.line == "rejected with 413: the body is larger than 64 KiB"
 
 
 @pytest.mark.parametrize(
@@ -242,4 +242,4 @@ async def test_a_caller_that_hangs_up_in_the_body_is_told_of() -> None:
         async with asyncio.timeout(30):
             while not receiver.told:
                 await asyncio.sleep(0)
-        assert receiver.line == "refused with 400: the connection ended before the body did"
+        assert receiver.line == "rejected with 400: the connection was closed before the end of the body"

@@ -61,7 +61,7 @@ class Listening:
 
 def listening(service: Service) -> Listening:
     def url() -> str | None:
-        found = re.search(r"Listening on (http://\S+/)", service.errors.read_text())
+        found = re.search(r"Listening (?:for webhooks )?on (http://\S+/)", service.errors.read_text())
         return found[1] if found else None
 
     return Listening(service, service.wait_for(url, what="the start"))
@@ -79,9 +79,9 @@ def test_events_are_verified_and_shown_until_a_signal_ends_it_well(tmp_path: Pat
         assert listener.post().status_code == 200
         assert re.fullmatch(r"\d\d:\d\d:\d\d  webhook.test     -  -    evt_1  verified", listener.line())
         assert listener.post(secret="whsec_wrong").status_code == 400
-        assert "  refused with 400: the signature " in listener.line()
+        assert "  rejected with 400: the signature " in listener.line()
         assert service.stop(number) == (0, "")
-        assert listener.said == f"Listening on {listener.url} for webhooks. Ctrl-C stops it.\n"
+        assert listener.said == f"Listening for webhooks on {listener.url}. Press Ctrl-C to stop.\n"
 
 
 def test_programs_get_json_lines_and_an_argument_is_a_secret_too(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_programs_get_json_lines_and_an_argument_is_a_secret_too(tmp_path: Path)
         listener = listening(service)
         assert [listener.post().status_code for _ in range(2)] == [500, 500]
         first, second = json.loads(listener.line()), json.loads(listener.line())
-        assert (first["verified"], first["again"], second["again"]) == (True, False, True)
+        assert (first["verified"], first["duplicate"], second["duplicate"]) == (True, False, True)
         assert first["event"] == json.loads(PING)
         assert service.stop()[0] == 0
 
@@ -101,7 +101,7 @@ def test_without_a_secret_it_says_how_to_give_one(tmp_path: Path) -> None:
         listener = listening(service)
         assert listener.post().status_code == 200
         assert listener.line().endswith("  evt_1  not verified")
-        assert f"give the endpoint's secret in the variable {VARIABLE}, or --data" in listener.said
+        assert f"set {VARIABLE} to the secret of the endpoint, or use --data" in listener.said
 
 
 def test_it_ends_when_nobody_reads_its_lines_any_more(tmp_path: Path) -> None:
@@ -122,7 +122,8 @@ def test_a_port_in_use_is_refused_with_a_sentence() -> None:
         port = other.getsockname()[1]
         refused = cli_runner.sentence(cli_runner.run("webhook", "listen", "--port", str(port)))
     assert refused == (
-        f"cannot listen on 127.0.0.1:{port}: another program listens there; choose an address with --host and --port"
+        f"cannot listen on 127.0.0.1:{port}: the address is in use by another process; "
+        "choose another address with --host and --port"
     )
 
 
@@ -135,7 +136,7 @@ def test_a_host_that_is_none_is_refused(host: str) -> None:
 
 def test_a_secret_that_is_none_is_refused_without_being_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = cli_runner.sentence(cli_runner.run("webhook", "listen", "--secret", "hunter2"))
-    assert refused == "a secret of a webhook begins with whsec_; this one does not"
+    assert refused == "not a webhook secret; it must start with whsec_"
     monkeypatch.setenv(VARIABLE, "hunter2")
     assert cli_runner.sentence(cli_runner.run("webhook", "listen")) == refused
 
@@ -143,7 +144,7 @@ def test_a_secret_that_is_none_is_refused_without_being_shown(monkeypatch: pytes
 def test_a_secret_and_a_folder_are_not_given_together(tmp_path: Path) -> None:
     result = cli_runner.run("webhook", "listen", "--secret", SECRET, "--data", str(tmp_path))
     assert result.exit_code == 2
-    assert "--data knows its own secret" in result.stderr
+    assert "--data and --secret cannot be combined" in result.stderr
 
 
 def test_a_folder_that_is_none_is_refused_with_a_sentence(tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ def test_beside_dev_it_shows_signed_events_and_leaves_a_disabled_endpoint(dev: D
         assert dev.api("POST", "/v1/webhook/ping")["delivery"]["status"] == "succeeded"
         assert listener.line().endswith("  verified")
         assert service.stop(signal.SIGINT) == (0, "")
-        assert listener.said.endswith("The webhook of the demo account is disabled now; its log is kept.\n")
+        assert listener.said.endswith("The webhook of the demo account is disabled; its log is kept.\n")
     left = dev.api("GET", "/v1/webhook")["webhook"]
     assert (left["url"], left["enabled"]) == (listener.url, False)
 
@@ -209,8 +210,8 @@ def test_beside_dev_a_status_lets_one_watch_the_retries(dev: Dev, tmp_path: Path
     with listen(tmp_path / "listener", "--status", "500", "--data", str(dev.data)) as service:
         listener = listening(service)
         dev.send("ada@example.net")
-        assert listener.line().endswith("  verified  answered 500")
-        assert listener.line().endswith("  verified  again  answered 500")
+        assert listener.line().endswith("  verified  responded 500")
+        assert listener.line().endswith("  verified  duplicate  responded 500")
 
 
 def test_an_endpoint_that_was_there_is_put_back_as_it_was(dev: Dev, tmp_path: Path) -> None:
@@ -221,7 +222,7 @@ def test_an_endpoint_that_was_there_is_put_back_as_it_was(dev: Dev, tmp_path: Pa
         pointed = dev.api("GET", "/v1/webhook")["webhook"]
         assert (pointed["url"], len(pointed["events"])) == (listener.url, 3)
         assert service.stop(signal.SIGINT)[0] == 0
-        assert listener.said.endswith("is as it was before.\n")
+        assert listener.said.endswith("is restored.\n")
     assert before.items() <= dev.api("GET", "/v1/webhook")["webhook"].items()
 
 
@@ -230,5 +231,5 @@ def test_an_endpoint_that_was_changed_meanwhile_is_left_alone(dev: Dev, tmp_path
         listener = listening(service)
         dev.api("PUT", "/v1/webhook", {"url": "http://127.0.0.1:9/changed"})
         assert service.stop(signal.SIGINT)[0] == 0
-        assert "was changed meanwhile" in listener.said
+        assert "was changed by someone else" in listener.said
     assert dev.api("GET", "/v1/webhook")["webhook"]["enabled"]

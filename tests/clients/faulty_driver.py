@@ -31,7 +31,7 @@ class NoAnswer(Exception):
 def attempt(call: dict[str, Any], key: str | None, number: int, url: str) -> tuple[int, http.client.HTTPMessage, bytes]:
     """One request and its whole answer."""
     client, address = call["client"], parse.urlsplit(url)
-    connection = http.client.HTTPConnection(address.netloc, timeout=client.get("timeout", 5))
+    connection = http.client.HTTPConnection(address.netloc, timeout=client.get("timeout", 60))
     pair = base64.b64encode(f"{client.get('username')}:{client.get('password')}".encode()).decode()
     headers = {
         "Authorization": f"Bearer {client['token']}" if "token" in client else f"Basic {pair}",

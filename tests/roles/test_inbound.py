@@ -35,7 +35,7 @@ async def test_it_listens_where_it_is_told_to_and_stops(tmp_path: Path, monkeypa
     with_role(monkeypatch, work)
     await run(settings(tmp_path, listen="127.0.0.1:0"), ["inbound", "test"], lines, announce=told.append)
     assert len(greetings) == 1
-    assert "inbound_closed" not in events(lines)
+    assert "inbound_disabled" not in events(lines)
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(*told[0]["inbound"])
 
@@ -45,7 +45,7 @@ async def test_without_an_address_it_rests_and_says_so(tmp_path: Path, monkeypat
     told: list[roles.Addresses] = []
 
     async def work(role_context: roles.RoleContext) -> None:
-        while "inbound_closed" not in events(lines):
+        while "inbound_disabled" not in events(lines):
             await asyncio.sleep(0)
         role_context.stopping.set()
 
@@ -59,7 +59,7 @@ async def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
     taken = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
     where = f"127.0.0.1:{taken.sockets[0].getsockname()[1]}"
     async with taken:
-        with pytest.raises(roles.StartError, match=f"cannot listen on {where}: another program listens there"):
+        with pytest.raises(roles.StartError, match=f"cannot listen on {where}: the address is in use"):
             await run(settings(tmp_path, listen=where), ["inbound"], app_server.CapturedLog())
 
 

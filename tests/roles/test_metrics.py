@@ -74,5 +74,5 @@ async def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         where = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(roles.StartError, match=f"cannot listen on {where}: another program listens there"):
+        with pytest.raises(roles.StartError, match=f"cannot listen on {where}: the address is in use"):
             await run(settings(tmp_path, listen=where), ["maintenance"], app_server.CapturedLog())

@@ -51,7 +51,7 @@ async def test_it_listens_where_it_is_told_to_and_stops(tmp_path: Path, monkeypa
     chosen = settings(tmp_path, listen="127.0.0.1:0", tls_listen="127.0.0.1:0", **certificate(tmp_path))
     await run(chosen, ["submission", "test"], lines, announce=told.append)
     assert [greeting.partition(" ")[0] for greeting in greetings] == ["mail.example.com", "mail.example.com"]
-    assert "submission_closed" not in events(lines)
+    assert "submission_disabled" not in events(lines)
     assert events(lines)[-1] == "stopped"
     for name in ("submission", "submission_tls"):
         with pytest.raises(ConnectionRefusedError):
@@ -63,14 +63,14 @@ async def test_without_an_address_it_rests_and_says_so(tmp_path: Path, monkeypat
     told: list[roles.Addresses] = []
 
     async def work(role_context: roles.RoleContext) -> None:
-        while "submission_closed" not in events(lines):
+        while "submission_disabled" not in events(lines):
             await asyncio.sleep(0)
         role_context.stopping.set()
 
     with_role(monkeypatch, work)
     await run(settings(tmp_path), ["submission", "test"], lines, announce=told.append)
     assert told == [{}]
-    assert events(lines).count("submission_closed") == 1
+    assert events(lines).count("submission_disabled") == 1
     assert events(lines)[-1] == "stopped"
 
 
@@ -85,7 +85,7 @@ async def test_an_address_that_is_taken_is_told_and_leaves_nobody_listening(tmp_
         free.close()
         both = {"listen": other, "tls_listen": other, key: where}
         chosen = settings(tmp_path, **both, **certificate(tmp_path))
-        with pytest.raises(roles.CannotListen, match=f"cannot listen on {where}: another program") as refused:
+        with pytest.raises(roles.CannotListen, match=f"cannot listen on {where}: the address is in use") as refused:
             await run(chosen, ["submission"], app_server.CapturedLog())
         assert refused.value.setting == f"submission.{key}"
         with pytest.raises(ConnectionRefusedError):

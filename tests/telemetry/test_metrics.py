@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from prometheus_client import parser
 
-from postroad import config
 from postroad.telemetry import metrics
 
 ROOT = Path(__file__).parent.parent.parent
@@ -54,10 +53,10 @@ def test_a_gauge_goes_up_and_down_and_forgets_what_is_not_there_any_more() -> No
     counted.connections.change(3)
     counted.connections.change(-1)
     assert samples(counted, "postroad_connections") == {(): 2}
-    counted.pools.replace({("google", "paused"): 1, ("others", "blocked"): 2})
-    assert samples(counted, "postroad_pools") == {("google", "paused"): 1, ("others", "blocked"): 2}
-    counted.pools.replace({("google", "slowed"): 1})
-    assert samples(counted, "postroad_pools") == {("google", "slowed"): 1}
+    counted.provider_queues.replace({("google", "paused"): 1, ("others", "blocked"): 2})
+    assert samples(counted, "postroad_provider_queues") == {("google", "paused"): 1, ("others", "blocked"): 2}
+    counted.provider_queues.replace({("google", "slowed"): 1})
+    assert samples(counted, "postroad_provider_queues") == {("google", "slowed"): 1}
 
 
 def test_a_bucket_holds_everything_up_to_its_bound() -> None:
@@ -92,17 +91,6 @@ def test_two_processes_in_one_count_for_themselves() -> None:
 
 def test_the_process_is_told_of_too() -> None:
     assert samples(metrics.Metrics(), "process_resident_memory_bytes")[()] > 0
-
-
-@pytest.mark.parametrize(
-    "pool, provider", [("google", "google"), ("smarthost", "smarthost"), ("mx.example.net", "others"), ("", "none")]
-)
-def test_pools_of_strangers_share_a_label(pool: str, provider: str) -> None:
-    assert metrics.provider_label(pool) == provider
-
-
-def test_providers_are_those_of_the_settings() -> None:
-    assert set(metrics.PROVIDERS) == config.defaults()["pools"].keys()
 
 
 def test_every_metric_is_documented_with_its_type_and_labels_and_no_other() -> None:
@@ -156,7 +144,7 @@ def test_what_others_have_counted_is_added_and_their_nothing_is_not() -> None:
         one.request_seconds.observe(0.3, "GET /x")
     other.connections.change(2)
     counted.oldest.replace({})  # the store is away
-    counted.others["door 1"] = other.snapshot()
+    counted.others["frontend 1"] = other.snapshot()
     assert samples(counted, "postroad_messages_refused_total") == {("forbidden", "api"): 2}
     assert samples(counted, "postroad_http_request_seconds_count") == {("GET /x",): 2}
     assert samples(counted, "postroad_http_request_seconds_sum") == {("GET /x",): 0.6}

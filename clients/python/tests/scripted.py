@@ -16,7 +16,7 @@ from typing import Any
 # The requests that a server has read: `line`, `headers`, `body`, and the number of the `connection`.
 Seen = list[dict[str, Any]]
 Step = bytes | Callable[[socket.socket], None]
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 300.0
 # A larger body is left unread before the step, as by a server that refuses it.
 MOST_READ_BYTES = 1024 * 1024
 

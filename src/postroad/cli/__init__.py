@@ -1,4 +1,4 @@
-"""What an operator types. `main` is the command `postroad`; each module beside it holds the commands of one subject."""
+"""The command line. `main` is the command `postroad`; each module has the commands of one subject."""
 
 import click
 
@@ -23,7 +23,7 @@ from postroad.cli import credits as credits_commands
 
 main = click.Group(
     "postroad",
-    help="Postroad: a transactional email service that people run themselves.",
+    help="Postroad: a self-hosted transactional email service.",
     commands=[
         dev.dev,
         serve.serve,

@@ -1,4 +1,4 @@
-"""`postroad account`: make, list, show, suspend and resume accounts."""
+"""`postroad account`: create, list, show, suspend and resume accounts."""
 
 import dataclasses
 
@@ -14,30 +14,30 @@ NAMED = click.argument("named", metavar="ACCOUNT")
 
 
 @click.command("create", cls=command.StoreCommand)
-@click.option("--name", required=True, help="A name for people.")
+@click.option("--name", required=True, help="Display name.")
 async def create(context: services_context.Context, name: str) -> output.Report:
-    """Make an account. It has no credits yet."""
+    """Create an account. It starts without credits."""
     account = await services_accounts.create(context, name)
-    return _report(account, f"Account {account.name!r} made: {account.id}")
+    return _report(account, f"Account {account.name!r} created: {account.id}")
 
 
 @click.command("list", cls=command.StoreCommand)
-@click.option("--after", default="", metavar="ID", help="Start behind this account.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at the most.")
+@click.option("--after", default="", metavar="ID", help="Start after this account.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Maximum number of rows.")
 async def show_list(context: services_context.Context, after: str, limit: int) -> output.Report:
     """List accounts, oldest first."""
     found = await services_accounts.page(context, after, limit + 1)
-    page, following = found[:limit], cursors.following([account.id for account in found], limit=limit)
+    page, next_cursor = found[:limit], cursors.next_cursor([account.id for account in found], limit=limit)
     rows = [(account.id, account.name, account.status, account.available, account.reserved) for account in page]
     text = output.table(["id", "name", "status", "available", "reserved"], rows, empty="There are no accounts.")
-    data = {"accounts": [views.account(account) for account in page], "next_after": following}
-    return output.Report(data=data, text=output.with_more(text, following))
+    data = {"accounts": [views.account(account) for account in page], "next_after": next_cursor}
+    return output.Report(data=data, text=output.with_more(text, next_cursor))
 
 
 @click.command("show", cls=command.StoreCommand)
 @NAMED
 async def show(context: services_context.Context, named: str) -> output.Report:
-    """Show one account, named by its id or its unique name."""
+    """Show an account, by id or unique name."""
     account = await account_option.account(context, named)
     sending = await services_accounts.sending(context, account)
     state = f"{account.status}: {account.suspended_reason}" if account.suspended_reason else account.status
@@ -47,7 +47,7 @@ async def show(context: services_context.Context, named: str) -> output.Report:
         "status": state,
         "credits": f"{account.available} available, {account.reserved} reserved",
         "sending": _sending(sending),
-        "made": times.to_wire(account.created_at),
+        "created": times.to_wire(account.created_at),
     }
     text = "\n".join(f"{name + ':':9}{value}" for name, value in facts.items())
     return output.Report(
@@ -56,11 +56,11 @@ async def show(context: services_context.Context, named: str) -> output.Report:
 
 
 def _sending(sending: services_accounts.Sending) -> str:
-    """What the bounce guard has counted, for people."""
+    """The counts of the bounce guard as text."""
     if sending.state == "off":
-        return "not watched: bounce_guard.enabled is false"
+        return "not monitored (bounce_guard.enabled is false)"
     return (
-        f"{sending.recipients} recipients in {sending.days} days, {sending.bounces} do not exist "
+        f"{sending.recipients} recipients in {sending.days} days, {sending.bounces} invalid addresses "
         f"({sending.bounce_percent:.2f} %), {sending.complaints} complaints ({sending.complaint_percent:.2f} %): "
         f"{sending.state}"
     )
@@ -68,9 +68,9 @@ def _sending(sending: services_accounts.Sending) -> str:
 
 @click.command("suspend", cls=command.StoreCommand)
 @NAMED
-@click.option("--reason", required=True, help="Why; senders see it in the refusal.")
+@click.option("--reason", required=True, help="Reason, shown to senders in the error.")
 async def suspend(context: services_context.Context, named: str, reason: str) -> output.Report:
-    """Stop an account from sending. It can still read."""
+    """Suspend an account. It can no longer send, but can still read."""
     account = await account_option.account(context, named)
     account = await services_accounts.suspend(context, account.id, reason)
     return _report(account, f"Account {account.name!r} ({account.id}) is suspended: {reason}")
@@ -79,14 +79,14 @@ async def suspend(context: services_context.Context, named: str, reason: str) ->
 @click.command("resume", cls=command.StoreCommand)
 @NAMED
 async def resume(context: services_context.Context, named: str) -> output.Report:
-    """Let a suspended account send again."""
+    """Resume a suspended account."""
     account = await account_option.account(context, named)
     account = await services_accounts.resume(context, account.id)
-    return _report(account, f"Account {account.name!r} ({account.id}) may send again.")
+    return _report(account, f"Account {account.name!r} ({account.id}) is resumed.")
 
 
 def _report(account: accounts.Account, text: str) -> output.Report:
     return output.Report(data={"account": views.account(account)}, text=text)
 
 
-GROUP = click.Group("account", commands=[create, show_list, show, suspend, resume], help="Accounts.")
+GROUP = click.Group("account", commands=[create, show_list, show, suspend, resume], help="Manage accounts.")

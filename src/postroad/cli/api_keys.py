@@ -1,4 +1,4 @@
-"""`postroad apikey`: keys that send over HTTP, issued under an SMTP credential."""
+"""`postroad apikey`: API keys, each issued under an SMTP credential."""
 
 import click
 
@@ -10,21 +10,19 @@ from postroad.services.auth import api_keys, credentials
 
 @click.command("create", cls=command.StoreCommand)
 @account_option.account_option
-@click.option("--name", default="default", show_default=True, help="A name for people.")
-@click.option(
-    "--credential", metavar="ID", help="The SMTP credential it belongs to; the account's first one if not given."
-)
-@click.option("--read", is_flag=True, help="Let it read messages as well; otherwise it can only send.")
+@click.option("--name", default="default", show_default=True, help="Display name.")
+@click.option("--credential", metavar="ID", help="SMTP credential of the key; default: the oldest of the account.")
+@click.option("--read", is_flag=True, help="Allow it to read messages as well as send.")
 async def create(
     context: services_context.Context, *, account: str | None, name: str, credential: str | None, read: bool
 ) -> output.Report:
-    """Make an API key and show it, once."""
+    """Create an API key and show it once."""
     found = await account_option.account(context, account)
     scopes = frozenset({caller.Permission.SEND} | ({caller.Permission.READ} if read else set()))
     if credential is None:
         await _ensure_credential(context, found.id)
     key, secret = await api_keys.create(context, found.id, credential_id=credential, name=name, scopes=scopes)
-    text = f"{secret}\n{output.SHOWN_ONCE} Its id is {key.id}."
+    text = f"{secret}\n{output.SHOWN_ONCE} Key id: {key.id}"
     return output.Report(data={"api_key": {**views.api_key(key), "key": secret}}, text=text)
 
 
@@ -43,17 +41,17 @@ async def show_list(context: services_context.Context, account: str | None) -> o
 @click.argument("key_id", metavar="KEY_ID")
 @account_option.account_option
 async def revoke(context: services_context.Context, key_id: str, account: str | None) -> output.Report:
-    """Stop an API key within a second."""
+    """Revoke an API key. Takes effect within a second."""
     found = await account_option.account(context, account)
     await api_keys.revoke(context, found.id, key_id)
     return output.Report(data={"revoked": key_id}, text=f"{key_id} is revoked.")
 
 
 async def _ensure_credential(context: services_context.Context, account_id: str) -> None:
-    """A key lives under an SMTP credential; an account that has none gets one that nobody knows the password of."""
+    """A key belongs to an SMTP credential; create one, with an unknown password, if the account has none."""
     listed = await credentials.of_account(context, account_id)
     if not any(one.revoked_at is None for one in listed):
         await credentials.create(context, account_id, "default")
 
 
-GROUP = click.Group("apikey", commands=[create, show_list, revoke], help="API keys.")
+GROUP = click.Group("apikey", commands=[create, show_list, revoke], help="Manage API keys.")

@@ -1,4 +1,4 @@
-"""`postroad journal`: who did what in an account."""
+"""`postroad audit-log`: who changed what in an account."""
 
 from typing import Final
 
@@ -20,12 +20,12 @@ MAX_ENTRIES: Final = 1_000
     type=click.IntRange(1, MAX_ENTRIES),
     default=DEFAULT_ENTRIES,
     show_default=True,
-    help="How many entries at most.",
+    help="Maximum number of entries.",
 )
 async def audit_log(context: services_context.Context, account: str | None, limit: int) -> output.Report:
-    """Show who did what in an account, the newest first."""
+    """Show who changed what in an account, newest first."""
     found = await account_option.account(context, account)
     entries = await services_audit_log.page(context, found.id, before=None, limit=limit)
     rows = [(times.to_wire(entry.created_at), entry.actor, services_audit_log.text(entry)) for entry in entries]
-    text = output.table(["at", "who", "what"], rows, empty="Nothing was done yet.")
+    text = output.table(["time", "actor", "action"], rows, empty="The audit log is empty.")
     return output.Report(data={"entries": [views.audit_log_entry(entry) for entry in entries]}, text=text)

@@ -1,8 +1,8 @@
-"""The shape of every operator command: which installation it works on, and how it ends.
+"""The base of every operator command: which installation it works on, and how errors are reported.
 
-Each takes `--data` or `--config`, and `--json`. Its function gets the opened `Context` (or only the settings) and
-returns a `Report`. A mistake of the caller (an unknown account, a wrong setting, a store that is away) becomes one
-sentence on stderr and exit code 1, a wrong use of the command exit code 2; a traceback is always a bug of ours.
+Each takes `--data` or `--config`, and `--json`. Its function gets the open `Context` (or only the settings) and returns
+a `Report`. An error that the operator can fix (an unknown account, an invalid setting, an unavailable database) is one
+sentence on stderr and exit code 1, a usage error exit code 2; a traceback is always a bug.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ DATA = click.Option(
     ["--data"],
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="The folder of 'postroad dev' to work on.",
+    help="Data folder of 'postroad dev'.",
 )
 CONFIG = click.Option(
     ["--config"],
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The configuration file of the installation to work on.",
+    help="Configuration file of the installation.",
 )
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
 
-# Besides what callers can cause: what an operator can.
+# Errors that an operator can cause, in addition to those of API callers.
 OPERATOR_ERRORS = (
     config.ConfigError,
     data_folder.FolderError,
@@ -48,7 +48,7 @@ class SettingsCommand(click.Command):
     """A command whose function is `async (settings, **arguments) -> Report`."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The command's own parameters, and those that every one has."""
+        """The parameters of the command, and those of every command."""
         own = super().get_params(ctx)
         return [*own[:-1], DATA, CONFIG, JSON, *own[-1:]]
 
@@ -64,8 +64,8 @@ class SettingsCommand(click.Command):
         ctx.exit(report.exit_code)
 
     async def run(self, settings: config.Settings, arguments: dict[str, Any]) -> output.Report:
-        """What the command does with the settings."""
-        assert self.callback is not None  # noqa: S101 - click gives every decorated function
+        """Call the function with the settings."""
+        assert self.callback is not None  # noqa: S101 - set by the decorator
         report: output.Report = await self.callback(settings, **arguments)
         return report
 
@@ -74,37 +74,37 @@ class StoreCommand(SettingsCommand):
     """A command whose function is `async (context, **arguments) -> Report`."""
 
     async def run(self, settings: config.Settings, arguments: dict[str, Any]) -> output.Report:
-        """What the command does with the opened installation."""
+        """Call the function with an open context."""
         announce_new_database(settings.database.url)
-        assert self.callback is not None  # noqa: S101 - click gives every decorated function
+        assert self.callback is not None  # noqa: S101 - set by the decorator
         async with services_context.open_context(settings) as context:
             report: output.Report = await self.callback(context, **arguments)
         return report
 
 
 def load_settings(*, data: Path | None, file: Path | None) -> config.Settings:
-    """The settings of the installation that the options name, or the environment alone."""
+    """The settings of the installation that the options or the environment name."""
     if data and file:
-        raise click.UsageError("--data and --config name two installations; give one of them.")
+        raise click.UsageError("--data and --config cannot be combined; use one of them.")
     if data:
         return data_folder.DataFolder(data).settings(environment=os.environ)
     if file is None and not config.has_variables(os.environ):
         raise click.UsageError(
-            "Which installation? Give --data DIR (the folder of 'postroad dev') or --config FILE, "
+            "No installation given. Use --data DIR (the folder of 'postroad dev') or --config FILE, "
             "or set POSTROAD_… variables."
         )
     return config.load(file, environment=os.environ)
 
 
 def installation_option() -> str:
-    """The option that named the installation of the command that runs, to be typed again with another one."""
+    """The option that selected the installation, to repeat in a suggested command."""
     given = click.get_current_context().params
     return "".join(f" --{name} {shlex.quote(str(given[name]))}" for name in ("data", "config") if given[name])
 
 
 @contextlib.contextmanager
 def report_errors() -> Iterator[None]:
-    """Callers' mistakes as one sentence and exit code 1."""
+    """Report expected errors as one sentence with exit code 1."""
     try:
         yield
     except OPERATOR_ERRORS as problem:
@@ -115,7 +115,7 @@ def report_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def name_store_on_error(settings: config.Settings) -> Iterator[None]:
-    """Tell the operator, who may know, which store is away and what it said."""
+    """Add the database URL and its error to a 'service unavailable' error."""
     try:
         yield
     except errors.ServiceUnavailable as problem:
@@ -125,19 +125,19 @@ def name_store_on_error(settings: config.Settings) -> Iterator[None]:
 
 
 def announce_new_database(url: str) -> None:
-    """A mistyped path makes an empty database; the operator should see that it was made, and where."""
+    """Report that a database file is created, because a mistyped path would create one too."""
     if url.startswith("sqlite:"):
         path = open_store.sqlite_path(url)
         if not path.exists():
-            click.echo(f"Making a new database: {path.absolute()}", err=True)
+            click.echo(f"Creating a new database: {path.absolute()}", err=True)
 
 
 @contextlib.contextmanager
 def name_listen_option(option: str = "", **by_section: str) -> Iterator[None]:
-    """Tell where the address is chosen, when nobody can listen there: an option, else the setting."""
+    """Name the option or setting of an address that cannot be bound."""
     try:
         yield
     except roles.CannotListen as problem:
         section = problem.setting.partition(".")[0]
         chosen = by_section.get(section) or option or problem.setting
-        raise click.ClickException(f"{problem}; choose an address with {chosen}") from problem
+        raise click.ClickException(f"{problem}; choose another address with {chosen}") from problem

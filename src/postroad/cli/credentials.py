@@ -10,12 +10,14 @@ from postroad.services.auth import credentials
 
 @click.command("create", cls=command.StoreCommand)
 @account_option.account_option
-@click.option("--name", default="default", show_default=True, help="A name for people.")
+@click.option("--name", default="default", show_default=True, help="Display name.")
 async def create(context: services_context.Context, account: str | None, name: str) -> output.Report:
-    """Make an SMTP credential and show its password, once."""
+    """Create an SMTP credential and show its password once."""
     found = await account_option.account(context, account)
     credential, password = await credentials.create(context, found.id, name)
-    text = f"username:  {credential.username}\npassword:  {password}\n{output.SHOWN_ONCE} Its id is {credential.id}."
+    text = (
+        f"username:  {credential.username}\npassword:  {password}\n{output.SHOWN_ONCE} Credential id: {credential.id}"
+    )
     return output.Report(data={"credential": {**views.credential(credential), "password": password}}, text=text)
 
 
@@ -34,12 +36,10 @@ async def show_list(context: services_context.Context, account: str | None) -> o
 @click.argument("credential_id", metavar="CREDENTIAL_ID")
 @account_option.account_option
 async def revoke(context: services_context.Context, credential_id: str, account: str | None) -> output.Report:
-    """Stop an SMTP credential, and the API keys under it, within a second."""
+    """Revoke an SMTP credential and its API keys. Takes effect within a second."""
     found = await account_option.account(context, account)
     await credentials.revoke(context, found.id, credential_id)
-    return output.Report(
-        data={"revoked": credential_id}, text=f"{credential_id} is revoked, with the API keys under it."
-    )
+    return output.Report(data={"revoked": credential_id}, text=f"{credential_id} and its API keys are revoked.")
 
 
-GROUP = click.Group("credential", commands=[create, show_list, revoke], help="SMTP usernames and passwords.")
+GROUP = click.Group("credential", commands=[create, show_list, revoke], help="Manage SMTP credentials.")

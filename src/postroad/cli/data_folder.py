@@ -1,8 +1,7 @@
-"""The folder of `postroad dev`: a database, a key, a lock, and `dev.json`, which tells how to use them.
+"""The data folder of `postroad dev`: a database, a key, a lock, and `dev.json` with addresses and credentials.
 
-Everything in it is private to its owner: the folder is 0700 and each file 0600. A folder that was there before and
-holds other things is not tightened, for it is not ours; the files in it are private all the same. One process at a
-time serves a folder; operator commands may work on it meanwhile.
+The folder has mode 0700 and each file 0600. The mode of an existing folder with other files is not changed, but the
+files in it are still private. One process at a time serves a folder; operator commands may use it concurrently.
 """
 
 import contextlib
@@ -21,21 +20,21 @@ from postroad import config
 
 PRIVATE_FOLDER: Final = 0o700
 KEY_BYTES: Final = 48
-# What suits a developer; the environment may say otherwise.
+# Defaults for development; the environment overrides them.
 DEV_DEFAULTS: Final = {
     "POSTROAD_DOMAINS__REQUIRE_VERIFIED": "false",
-    # Nobody else's DNS is asked about a domain that is only made up.
+    # Domains in development may not exist: do not query DNS for them.
     "POSTROAD_DOMAINS__CHECK_HOURS": "0",
     "POSTROAD_WARMUP__ENABLED": "false",
     "POSTROAD_LOGS__FORMAT": "console",
-    # There is no certificate for loopback, and nobody else can listen to it.
+    # Loopback has no certificate and needs none.
     "POSTROAD_SUBMISSION__AUTH_WITHOUT_TLS": "true",
-    # Ten attempts, as in production, but all of them while somebody watches.
+    # Ten attempts, as in production, but within a minute.
     "POSTROAD_DELIVERY__RETRY_SECONDS": "2,3,5,5,5,5,5,5,5",
     "POSTROAD_DELIVERY__POLL_MILLISECONDS": "50",
-    # Whoever tries out a bounce will try it again.
+    # Bounces can be tested repeatedly.
     "POSTROAD_DELIVERY__SUPPRESS": "false",
-    # A receiver on this machine, without a certificate; and all seven attempts while somebody watches.
+    # Endpoints on this machine without a certificate; seven attempts within a minute.
     "POSTROAD_WEBHOOKS__ALLOW_INSECURE": "true",
     "POSTROAD_WEBHOOKS__RETRY_SECONDS": "1,2,3,5,8,13",
     "POSTROAD_WEBHOOKS__POLL_MILLISECONDS": "50",
@@ -43,13 +42,13 @@ DEV_DEFAULTS: Final = {
 
 
 class FolderError(Exception):
-    """The folder cannot be used; the message says why."""
+    """The folder cannot be used; the message has the reason."""
 
 
 class Smtp(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the SMTP door is, and a credential with its password."""
+    """The address of the SMTP listener, and a credential with its password."""
 
-    # Not in a `dev.json` of before there was this door.
+    # Missing from files of older versions.
     host: str = ""
     port: int = 0
     username: str
@@ -57,21 +56,21 @@ class Smtp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sink(msgspec.Struct, frozen=True):
-    """Where the mailbox simulator listens."""
+    """The address of the mailbox simulator."""
 
     host: str
     port: int
 
 
 class Login(msgspec.Struct, frozen=True):
-    """A person's login."""
+    """A user's login."""
 
     email: str
     password: str
 
 
 class DevInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What `dev.json` tells: where the service is and how to use it."""
+    """The contents of `dev.json`."""
 
     base_url: str
     smtp: Smtp
@@ -79,13 +78,13 @@ class DevInfo(msgspec.Struct, frozen=True, kw_only=True):
     login: Login
     domain: str
     template: str
-    # Not in a `dev.json` of before there was a simulator, whose credentials are to be found again all the same.
+    # Missing from files of older versions.
     sink: Sink | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DataFolder:
-    """A folder of `postroad dev`, which may not exist yet."""
+    """A data folder, which may not exist yet."""
 
     path: Path
 
@@ -96,12 +95,12 @@ class DataFolder:
 
     @property
     def key(self) -> Path:
-        """The installation's key; its presence marks a folder as ours."""
+        """The installation key; its presence identifies a data folder."""
         return self.path / "secret.key"
 
     @property
     def info_file(self) -> Path:
-        """Addresses and credentials, for people and tests."""
+        """Addresses and credentials, for users and tests."""
         return self.path / "dev.json"
 
     @property
@@ -113,15 +112,15 @@ class DataFolder:
         return self.path / "lock"
 
     def prepare(self) -> None:
-        """Make the folder, its key and an empty database file, as far as they are missing."""
+        """Create the folder, its key and an empty database file, if missing."""
         try:
             if not self.path.exists() or self.key.exists() or not any(self.path.iterdir()):
                 self.path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
                 self.path.chmod(PRIVATE_FOLDER)
-                # A project's folder is often a repository: nothing in here is for it.
+                # The folder is often inside a repository and must not be committed.
                 _write_once(self.path / ".gitignore", "*\n")
             _write_once(self._lock, "")
-            # SQLite gives its log the rights of the database file.
+            # SQLite gives its WAL the mode of the database file.
             _write_once(self.database, "")
             _write_once(self.key, secrets.token_urlsafe(KEY_BYTES) + "\n")
         except OSError as problem:
@@ -129,20 +128,20 @@ class DataFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for one service; the system lets go of it when the process ends, however it ends."""
+        """Lock the folder for one service; the system releases the lock when the process ends."""
         with self._lock.open("r") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise FolderError(
-                    f"{self.path} is in use by another 'postroad dev'; stop that one, or name a folder with --data"
+                    f"{self.path} is in use by another 'postroad dev'; stop it, or choose another folder with --data"
                 ) from None
             yield
 
     def settings(self, *, environment: Mapping[str, str], listen: Mapping[str, str] | None = None) -> config.Settings:
-        """The settings of a development installation. Where its data lives is fixed; the rest can be set.
+        """The settings of a development installation. The location of its data is fixed.
 
-        `listen` holds the addresses of those that listen, by their sections.
+        `listen` has the listen addresses by section.
         """
         if not self.key.exists():
             msg = f"{self.path} is not a data folder of 'postroad dev'; start 'postroad dev --data {self.path}' first"
@@ -150,7 +149,7 @@ class DataFolder:
         fixed: dict[str, Mapping[str, object]] = {
             "database": {"url": f"sqlite:///{self.database.absolute()}", "migrate_at_start": True},
             "security": {"secret_key": "", "secret_key_file": str(self.key.absolute())},
-            # Every recipient is in the simulator, and those never count.
+            # Recipients in the simulator never count.
             "bounce_guard": {"enabled": False},
             **{section: {"listen": where} for section, where in (listen or {}).items()},
         }
@@ -158,9 +157,9 @@ class DataFolder:
 
     @contextlib.contextmanager
     def previous_info(self) -> Iterator[DevInfo | None]:
-        """What the start before has left; None when it is missing or damaged.
+        """The `dev.json` of the previous start; None if it is missing or damaged.
 
-        It is out of sight meanwhile: a `dev.json` that can be read never names a service that is not up yet.
+        It is moved away meanwhile: a readable `dev.json` always belongs to a running service.
         """
         try:
             if self.info_file.exists():
@@ -171,7 +170,7 @@ class DataFolder:
                 self._backup.replace(self.info_file)
 
     def write_info(self, info: DevInfo) -> None:
-        """Replace `dev.json` in one step, so that a reader never sees half of it."""
+        """Replace `dev.json` atomically."""
         text = msgspec.json.format(msgspec.json.encode(info), indent=2).decode() + "\n"
         _write_new(self.info_file, text).replace(self.info_file)
         self._backup.unlink(missing_ok=True)
@@ -185,7 +184,7 @@ def _read(path: Path) -> DevInfo | None:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Make a private file, unless it is there; whoever finds it finds all of it."""
+    """Create a private file atomically, unless it exists."""
     if not path.exists():
         new = _write_new(path, text)
         with contextlib.suppress(FileExistsError):
@@ -194,7 +193,7 @@ def _write_once(path: Path, text: str) -> None:
 
 
 def _write_new(path: Path, text: str) -> Path:
-    """A private file beside the path, to be put in its place."""
+    """Create a private temporary file next to the path."""
     descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)

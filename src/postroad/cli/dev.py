@@ -1,4 +1,4 @@
-"""`postroad dev`: everything in one command, without configuration, for one developer on one machine."""
+"""`postroad dev`: the whole service for development, without configuration."""
 
 import contextlib
 import os
@@ -19,13 +19,13 @@ from postroad.services.messages import dev_inbox
 from postroad.simulator import server
 from postroad.telemetry import logs
 
-# How somebody on this machine reaches a service that listens everywhere.
-CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - a look-up, not an address to listen on
+# The address for local clients of a service that listens on all addresses.
+CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not an address to listen on
 
 WELCOME = """
-Postroad is running for development: {base_url}   (Ctrl-C stops it)
+Postroad is running for development: {base_url}   (Ctrl-C to stop)
 
-Look at it in a browser; the login is filled in:
+Open the dashboard; the login is filled in:
 
   {base_url}/login#{login}
 
@@ -37,34 +37,35 @@ Send an email:
     -H "Idempotency-Key: $(date +%s)" \\
     -d '{{"from": "hello@{domain}", "to": "you@example.net", "template": "{template}", "variables": {{"name": "you"}}}}'
 
-Read its status, with the id from the answer:
+Get its status, with the id from the response:
 
   curl -u '{smtp_username}:{smtp_password}' {base_url}/emails/ID
 
-Or send over SMTP, as your application does, at {smtp_host}, port {smtp_port}, without TLS:
+Or send over SMTP, at {smtp_host}, port {smtp_port}, without TLS:
 
   curl smtp://{smtp} -u '{smtp_username}:{smtp_password}' \\
     --mail-from hello@{domain} --mail-rcpt you@example.net \\
     -H 'From: hello@{domain}' -H 'To: you@example.net' -H 'Subject: Hello' -F '=It works.'
 
-A mailbox simulator on this machine takes all mail, and the name of a recipient decides what becomes of it: bounce@…,
-blocked@…, defer@… (taken at the third attempt), fail@…, slow@…, drop@… (hangs up); all others get it. See what came:
+A mailbox simulator on this machine receives all mail. The local part of a recipient decides the result: bounce@…,
+blocked@…, defer@… (accepted at the third attempt), fail@…, slow@…, drop@… (disconnects); any other is delivered.
+List the received mail:
 
   curl -u '{smtp_username}:{smtp_password}' {base_url}/v1/inbox
 
-See webhooks come, signed, for every result (in another terminal):
+Receive signed webhooks for every result (in another terminal):
 
   {program} webhook listen --data {data}
 
 Login:          {login_email}  {login_password}
 Documentation:  {base_url}/docs
-Operate it:     {program} account list --data {data}
-All of this is in {info}.
+Administration: {program} account list --data {data}
+Saved in {info}.
 """
 
 
 def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> config.Endpoint:
-    """Refuse what is no address where click expects it: before anything starts."""
+    """Validate an address option."""
     name = parameter.opts[0]
     try:
         return config.endpoint(value, name=name)
@@ -79,7 +80,7 @@ def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> con
     default=Path(".postroad"),
     show_default=True,
     metavar="DIR",
-    help="Where the database, the key and dev.json live; made when missing.",
+    help="Folder for the database, the key and dev.json; created if missing.",
 )
 @click.option(
     "--http",
@@ -87,7 +88,7 @@ def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> con
     default="127.0.0.1:8025",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where to listen; port 0 takes a free one.",
+    help="Listen address of the API and the dashboard; port 0 chooses a free port.",
 )
 @click.option(
     "--smtp",
@@ -95,7 +96,7 @@ def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> con
     default="127.0.0.1:2525",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where to listen for mail over SMTP, without TLS; port 0 takes a free one.",
+    help="Listen address for SMTP, without TLS; port 0 chooses a free port.",
 )
 @click.option(
     "--sink",
@@ -103,10 +104,10 @@ def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> con
     default="127.0.0.1:0",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where the mailbox simulator listens; port 0 takes a free one.",
+    help="Listen address of the mailbox simulator; port 0 chooses a free port.",
 )
 def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.Endpoint) -> None:
-    """Run everything on this machine. It needs no configuration and has a demo account."""
+    """Run the whole service for development, with a demo account and without configuration."""
     folder = data_folder.DataFolder(data)
     with command.report_errors():
         folder.prepare()
@@ -150,7 +151,7 @@ async def _run(
 async def _simulator(
     mail: dev_inbox.Inbox, where: config.Endpoint, *, log: logs.Logger
 ) -> AsyncIterator[config.Endpoint]:
-    """The mailbox simulator, before anybody sends and until all have stopped; gives where it can be reached."""
+    """Run the mailbox simulator; yields its address."""
 
     def failed(problem: Exception) -> None:
         log.error("simulator_failed", exc_info=problem)
@@ -166,7 +167,7 @@ async def _simulator(
 
 
 def _with_smarthost(sink: config.Endpoint, settings: config.Settings) -> config.Settings:
-    """The settings with the simulator as the next hop of all mail, unless the developer has chosen another."""
+    """The settings with the simulator as smarthost, unless another is set."""
     smarthost = settings.delivery.smarthost or str(sink)
     return msgspec.structs.replace(settings, delivery=msgspec.structs.replace(settings.delivery, smarthost=smarthost))
 
@@ -196,5 +197,5 @@ def _welcome(folder: data_folder.DataFolder, info: data_folder.DevInfo) -> str:
 
 
 def _program() -> str:
-    """How this program was called, when that can be pasted."""
+    """The path of this program, if it can be run from a shell."""
     return shlex.quote(sys.argv[0]) if Path(sys.argv[0]).name == "postroad" else "postroad"

@@ -1,8 +1,7 @@
-"""What `postroad dev` prepares: an account that can send at once, and the credentials to do it with.
+"""The demo data of `postroad dev`: an account that can send, and its credentials.
 
-Everything is looked up before it is made, so that a second start finds what the first one made and hands out the same
-credentials. Those that do not work any more (`dev.json` or the database was deleted, a key was revoked) are replaced,
-and what they replace is revoked: to delete `dev.json` and start again is to change the locks.
+Existing data is reused, so a second start has the same credentials. Credentials that no longer work (`dev.json` or the
+database was deleted, a key was revoked) are replaced and the old ones revoked: deleting `dev.json` rotates them all.
 """
 
 import base64
@@ -20,7 +19,7 @@ from postroad.storage import accounts as stored_accounts
 
 ACCOUNT_NAME: Final = "Demo"
 CREDITS: Final = 10_000
-# Below this the account is filled up again at the next start: trying things out should not end at a bill.
+# Below this, the account is topped up at the next start.
 MIN_CREDITS: Final = 1_000
 EMAIL: Final = "demo@example.com"
 DOMAIN: Final = "example.com"
@@ -31,7 +30,7 @@ SEND_ONLY: Final = frozenset({caller.Permission.SEND})
 
 
 async def prepare(ctx: context.Context, before: data_folder.DevInfo | None) -> data_folder.DevInfo:
-    """Everything that a developer needs, as far as it is missing; the addresses are for whoever listens to fill in."""
+    """Create what is missing. The addresses are filled in once the listeners are bound."""
     account = await _account(ctx)
     await _top_up(ctx, account)
     await _register_domain(ctx, account.id)
@@ -48,7 +47,7 @@ async def prepare(ctx: context.Context, before: data_folder.DevInfo | None) -> d
 
 
 async def _account(ctx: context.Context) -> stored_accounts.Account:
-    """The account of the demo login, whatever it is called by now; or a new one."""
+    """The account of the demo login, which may have been renamed; or a new one."""
     person = await users.by_email(ctx, EMAIL)
     return await accounts.find(ctx, person.account_id) if person else await accounts.create(ctx, ACCOUNT_NAME)
 
@@ -124,7 +123,7 @@ async def _login(ctx: context.Context, account_id: str, before: data_folder.Logi
 
 
 async def _caller(ctx: context.Context, account_id: str, authorization: str) -> caller.Caller | None:
-    """Who this would be, if it still works and belongs to the account."""
+    """The caller with this credential, if it still works and belongs to the account."""
     try:
         known = await authentication.authenticate(ctx, authorization, client_address=CLIENT_ADDRESS)
     except (errors.Unauthorized, errors.RateLimited):

@@ -1,4 +1,4 @@
-"""What `postroad domain` shows of a domain: how it stands, its warm-up, and its records as lines of a zone file."""
+"""The text of `postroad domain`: status, warm-up, and DNS records as zone file lines."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,27 +16,27 @@ TITLES: Final = {
 }
 
 
-def standing(domain: domains.Domain) -> str:
-    """Whether it is proven, and by whom."""
+def status(domain: domains.Domain) -> str:
+    """Whether the domain is verified."""
     if domain.verified_at is None:
-        state = "not verified yet" if domain.failing_since is None else "not verified any more"
+        state = "not verified" if domain.failing_since is None else "no longer verified"
     else:
         state = "verified by DNS" if domain.verified_by == domains.DNS else "verified"
     if domain.failing_since is not None:
-        state += f" (DNS denies it since {times.to_wire(domain.failing_since)})"
-    return f"{domain.name} is registered, {state}: {domain.id}"
+        state += f" (DNS check failing since {times.to_wire(domain.failing_since)})"
+    return f"{domain.name} ({domain.id}): {state}"
 
 
 def warmup_text(view: warmup.View | None) -> str:
-    """How much it may send."""
+    """The daily limit."""
     if view is None or view.cap is None:
-        return "It needs no warm-up."
-    tomorrow = "without a limit" if view.tomorrow is None else str(view.tomorrow)
-    return f"Warm-up: {view.used} of {view.cap} recipients today, tomorrow {tomorrow}."
+        return "Warm-up: not required."
+    tomorrow = "unlimited" if view.tomorrow is None else str(view.tomorrow)
+    return f"Warm-up: {view.used} of {view.cap} recipients used today; tomorrow: {tomorrow}."
 
 
 def records(shown: Sequence[domain_checks.RecordStatus], *, only_incomplete: bool) -> str:
-    """The records with what DNS says of them. `only_open`: of those that are fine, the line to copy is left away."""
+    """The records and their check results. `only_incomplete` omits the zone lines of correct records."""
     return "\n".join(
         _record(one, with_line=not only_incomplete or one.state != domain_records.RecordState.OK) for one in shown
     )
@@ -44,7 +44,7 @@ def records(shown: Sequence[domain_checks.RecordStatus], *, only_incomplete: boo
 
 def _record(shown: domain_checks.RecordStatus, *, with_line: bool) -> str:
     record = shown.record
-    whose = " (in the operator's DNS)" if record.managed else "" if shown.required else " (advice)"
+    whose = " (managed by the operator)" if record.managed else "" if shown.required else " (recommended)"
     detail = shown.detail[:1].upper() + shown.detail[1:]
     text = f"{TITLES[record.purpose]}{whose}: {shown.state}. {detail}{'' if detail.endswith('.') else '.'}"
     return f"{text}\n    {zone_line(shown)}" if with_line and shown.value is not None else text

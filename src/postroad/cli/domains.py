@@ -1,4 +1,4 @@
-"""`postroad domain`: the domains that an account may send from."""
+"""`postroad domain`: the sender domains of an account."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -20,9 +20,9 @@ from postroad.storage import domains
 @click.command("add", cls=command.StoreCommand)
 @click.argument("name", metavar="DOMAIN")
 @account_option.account_option
-@click.option("--verified", is_flag=True, help="Count it as proven, without asking DNS.")
+@click.option("--verified", is_flag=True, help="Mark it as verified without a DNS check.")
 async def add(context: services_context.Context, *, name: str, account: str | None, verified: bool) -> output.Report:
-    """Register a domain that an account may send from."""
+    """Add a sender domain to an account."""
     found = await account_option.account(context, account)
     async with _name_owner_on_conflict(context, found.id, name):
         domain = await services_domains.add(context, found.id, name, verified=verified)
@@ -46,7 +46,7 @@ async def show_list(context: services_context.Context, account: str | None) -> o
 @click.argument("name", metavar="DOMAIN")
 @account_option.account_option
 async def show(context: services_context.Context, name: str, account: str | None) -> output.Report:
-    """Show a domain, with the records to publish in its DNS and its warm-up."""
+    """Show a domain with its DNS records and warm-up."""
     return await _report(context, await _named(context, account, name))
 
 
@@ -54,7 +54,7 @@ async def show(context: services_context.Context, name: str, account: str | None
 @click.argument("name", metavar="DOMAIN")
 @account_option.account_option
 async def verify(context: services_context.Context, name: str, account: str | None) -> output.Report:
-    """Count a registered domain as proven, without asking DNS."""
+    """Mark a domain as verified without a DNS check."""
     domain = await _named(context, account, name)
     async with _name_owner_on_conflict(context, domain.account_id, name):
         domain = await services_domains.verify(context, domain.account_id, domain.id, by=domains.OPERATOR)
@@ -65,7 +65,7 @@ async def verify(context: services_context.Context, name: str, account: str | No
 @click.argument("name", metavar="DOMAIN")
 @account_option.account_option
 async def check(context: services_context.Context, name: str, account: str | None) -> output.Report:
-    """Ask DNS about a domain's records. The exit code is 1 as long as one that mail needs is not right."""
+    """Check the DNS records of a domain. The exit code is 1 while a required record is missing or wrong."""
     domain = await _named(context, account, name)
     checked = await domain_checks.check(context, domain)
     return await _report(context, checked.domain, is_check=True)
@@ -74,9 +74,9 @@ async def check(context: services_context.Context, name: str, account: str | Non
 @click.command("warm", cls=command.StoreCommand)
 @click.argument("name", metavar="DOMAIN")
 @account_option.account_option
-@click.option("--off", is_flag=True, help="It needs its warm-up after all, and goes on where it was.")
+@click.option("--off", is_flag=True, help="Resume the warm-up where it stopped.")
 async def warm(context: services_context.Context, *, name: str, account: str | None, off: bool) -> output.Report:
-    """Let a domain send without warm-up, because receivers know it already."""
+    """Exempt a domain with an established reputation from warm-up."""
     domain = await _named(context, account, name)
     return await _report(context, await services_domains.set_warm(context, domain.account_id, domain.id, warm=not off))
 
@@ -84,29 +84,29 @@ async def warm(context: services_context.Context, *, name: str, account: str | N
 @click.command("remove", cls=command.StoreCommand)
 @click.argument("name", metavar="DOMAIN")
 @account_option.account_option
-@click.option("--yes", is_flag=True, help="Remove one that is verified without asking back.")
+@click.option("--yes", is_flag=True, help="Confirm the removal of a verified domain.")
 async def remove(context: services_context.Context, *, name: str, account: str | None, yes: bool) -> output.Report:
-    """Take a domain and its key from an account. Another account can then prove it."""
+    """Remove a domain and its DKIM key from an account. Another account can then verify it."""
     found = await account_option.account(context, account)
     domain = await services_domains.by_name(context, found.id, name)
     if domain.verified_at is not None and not yes:
         raise errors.InvalidRequest(
-            f"{found.name} ({found.id}) may send from {domain.name}, and could not any more; if you mean it, add --yes"
+            f"{domain.name} is verified, and {found.name} ({found.id}) can no longer send from it; add --yes to confirm"
         )
     await services_domains.remove(context, found.id, domain.id)
-    text = f"{domain.name} is not a domain of this account any more; its key is gone."
+    text = f"{domain.name} and its DKIM key are removed from the account."
     return output.Report(data={"removed": domain.name}, text=text)
 
 
 async def _named(context: services_context.Context, account: str | None, name: str) -> domains.Domain:
-    """The domain that a command is about."""
+    """The domain with this name."""
     found = await account_option.account(context, account)
     return await services_domains.by_name(context, found.id, name)
 
 
 @contextlib.asynccontextmanager
 async def _name_owner_on_conflict(context: services_context.Context, account_id: str, name: str) -> AsyncIterator[None]:
-    """Tell the operator, who has to settle it, which account has proven the name."""
+    """Name the account that has verified the domain, in a conflict."""
     try:
         yield
     except errors.Conflict as problem:
@@ -114,26 +114,26 @@ async def _name_owner_on_conflict(context: services_context.Context, account_id:
         if owner_id in (None, account_id):
             raise
         account = await services_accounts.find(context, owner_id)
-        msg = f"{problem.message}: {account.name} ({account.id}); 'postroad domain remove' takes it away from there"
+        msg = f"{problem.message}: {account.name} ({account.id}); remove it there with 'postroad domain remove'"
         raise errors.Conflict(msg) from problem
 
 
 async def _report(
     context: services_context.Context, domain: domains.Domain, *, is_check: bool = False
 ) -> output.Report:
-    """All of a domain. A check tells by its exit code, too, and shows only the lines that are still to be copied."""
+    """The full report of a domain. A check sets the exit code and omits the zone lines of correct records."""
     key = await domain_keys.record(context, domain)
     records = await domain_checks.records(context, domain)
-    warmth = await warmup_status.view(context, domain)
+    warmup_state = await warmup_status.view(context, domain)
     text = "\n".join(
         [
-            domain_texts.standing(domain),
-            domain_texts.warmup_text(warmth),
-            "What its DNS should say:",
+            domain_texts.status(domain),
+            domain_texts.warmup_text(warmup_state),
+            "DNS records:",
             domain_texts.records(records, only_incomplete=is_check),
         ]
     )
-    shown = {"records": [views.dns_record(one) for one in records], "warmup": views.warmup_view(warmth)}
+    shown = {"records": [views.dns_record(one) for one in records], "warmup": views.warmup_view(warmup_state)}
     is_open = any(one.required and one.state != domain_records.RecordState.OK for one in records)
     return output.Report(
         data={"domain": views.domain(domain, key) | shown}, text=text, exit_code=1 if is_check and is_open else 0
@@ -141,5 +141,5 @@ async def _report(
 
 
 GROUP = click.Group(
-    "domain", commands=[add, show_list, show, verify, check, warm, remove], help="Domains that accounts send from."
+    "domain", commands=[add, show_list, show, verify, check, warm, remove], help="Manage sender domains."
 )

@@ -1,4 +1,4 @@
-"""`postroad migrate`, `audit` and `check-config`: what an operator asks of an installation as a whole."""
+"""`postroad migrate`, `verify` and `check-config`: commands for an installation as a whole."""
 
 import dataclasses
 
@@ -13,33 +13,33 @@ from postroad.storage import migrations, open_store
 
 @click.command("migrate", cls=command.SettingsCommand)
 async def migrate(settings: config.Settings) -> output.Report:
-    """Bring the database schema up to date."""
+    """Migrate the database schema to this version."""
     database = await open_store.open_store(settings.database.url, connections=1)
     try:
         applied = await migrations.apply(database)
     finally:
         await database.close()
     names = [f"{migration.version:04d} {migration.name}" for migration in applied]
-    text = f"Applied: {', '.join(names)}." if names else "The schema is up to date; nothing to do."
+    text = f"Applied: {', '.join(names)}." if names else "The schema is up to date."
     return output.Report(data={"applied": [{"version": one.version, "name": one.name} for one in applied]}, text=text)
 
 
 @click.command("verify", cls=command.StoreCommand)
 async def verify(context: services_context.Context) -> output.Report:
-    """Prove that the books are right. What is off is listed, and makes the exit code 1."""
+    """Check that ledger, counts and statuses are consistent. The exit code is 1 if there are findings."""
     report = await services_consistency.run(context)
     counts = dataclasses.asdict(report.counts)
     findings = [dataclasses.asdict(finding) for finding in report.findings]
     summary = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     lines = [f"{finding.check}: {finding.text}" for finding in report.findings]
-    verdict = "nothing is off" if not findings else "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
-    text = "\n".join([*lines, f"Audited {summary}: {verdict}."])
+    verdict = "no findings" if not findings else "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+    text = "\n".join([*lines, f"Checked {summary}: {verdict}."])
     return output.Report(data={"counts": counts, "findings": findings}, text=text, exit_code=1 if findings else 0)
 
 
 @click.command("check-config", cls=command.SettingsCommand)
 async def check_config(settings: config.Settings) -> output.Report:
-    """Print the settings in effect. Secrets are masked; settings that cannot work are refused with the reason."""
+    """Validate the settings and print the effective values, with secrets masked."""
     config.secret_key(settings.security)
     tables = redaction.settings(settings)
     lines = [

@@ -1,7 +1,6 @@
-"""What a command says: a value that is printed once, as text for people or as JSON for programs.
+"""The output of commands, as text or as JSON.
 
-A command returns a `Report` and prints nothing itself, so that both forms come from the same facts. Text is short; a
-secret is shown here and nowhere else, and the text says so.
+A command returns a `Report` and prints nothing itself, so that both formats have the same data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,12 +10,12 @@ from typing import Final
 import click
 import msgspec
 
-SHOWN_ONCE: Final = "Shown this once; keep it safe."
+SHOWN_ONCE: Final = "Shown only once; store it safely."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The result of a command: `data` for programs, `text` for people, and how the process ends."""
+    """The result of a command: `data` for JSON, `text`, and the exit code."""
 
     data: Mapping[str, object]
     text: str
@@ -24,7 +23,7 @@ class Report:
 
 
 def show(report: Report, *, as_json: bool) -> None:
-    """Print a report in one of its forms. A command that has printed what it was asked for has nothing to say."""
+    """Print a report as JSON or text. The text of an export to stdout is empty."""
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(report.data), indent=2))
     elif report.text:
@@ -32,7 +31,7 @@ def show(report: Report, *, as_json: bool) -> None:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> str:
-    """Rows under their titles, in columns; `empty` when there are none."""
+    """An aligned table; `empty` if there are no rows."""
     if not rows:
         return empty
     cells = [[title.upper() for title in titles], *([_cell(value) for value in row] for row in rows)]
@@ -45,13 +44,13 @@ def _cell(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def with_more(text: str, following: str | None) -> str:
-    """A part of a list, with the way to the next one."""
-    return text if following is None else f"{text}\nThere are more: --after {following}"
+def with_more(text: str, next_cursor: str | None) -> str:
+    """A page of a list, with the option for the next page."""
+    return text if next_cursor is None else f"{text}\nMore rows: --after {next_cursor}"
 
 
 def literal(value: object) -> str:
-    """A setting's value as a configuration file has it; JSON and TOML differ in nothing but tables."""
+    """A value as TOML. Only tables differ from JSON here."""
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{key} = {literal(one)}' for key, one in value.items())} }}"
     return msgspec.json.encode(value).decode()

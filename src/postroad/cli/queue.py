@@ -1,4 +1,4 @@
-"""`postroad queue`: what waits and why, and what an operator can do about it."""
+"""`postroad queue`: inspect, retry and cancel queued recipients."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from postroad.services import context as services_context
 from postroad.services.queue import inspection
 from postroad.storage import queue_views
 
-ACCOUNT = click.option("--account", metavar="ACCOUNT", help="Only this account's; by its id or unique name.")
+ACCOUNT = click.option("--account", metavar="ACCOUNT", help="Only recipients of this account, by id or unique name.")
 DOMAIN = click.option("--domain", metavar="DOMAIN", help="Only recipients at this domain.")
 MESSAGE = click.option("--message", metavar="MESSAGE_ID", help="Only the recipients of this message.")
 IDS = click.argument("ids", nargs=-1, metavar="IDS")
@@ -21,7 +21,7 @@ IDS = click.argument("ids", nargs=-1, metavar="IDS")
 @DOMAIN
 @MESSAGE
 @click.option("--state", type=click.Choice(queue_views.STATES), help="Only recipients in this state.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many at the most.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Maximum number of rows.")
 async def show_list(
     context: services_context.Context,
     *,
@@ -31,7 +31,7 @@ async def show_list(
     state: str | None,
     limit: int,
 ) -> output.Report:
-    """List the recipients that are not final, oldest first, with a summary."""
+    """List queued recipients, oldest first, with a summary."""
     chosen = await _filter(context, account=account, domain=domain, message=message)
     found = await inspection.overview(context, chosen, state=state, limit=limit)
     return output.Report(data=queue_texts.overview_view(found), text=queue_texts.overview(found))
@@ -40,7 +40,7 @@ async def show_list(
 @click.command("show", cls=command.StoreCommand)
 @click.argument("name", metavar="ID")
 async def show(context: services_context.Context, name: str) -> output.Report:
-    """Show all that is known of a message or of one recipient: where it is, why, and what was tried."""
+    """Show a message or one recipient: its state, the reason, and every attempt."""
     found = await inspection.trace(context, name)
     return output.Report(data=queue_texts.trace_view(found), text=queue_texts.trace(found))
 
@@ -50,7 +50,7 @@ async def show(context: services_context.Context, name: str) -> output.Report:
 @ACCOUNT
 @DOMAIN
 @MESSAGE
-@click.option("--all", "everything", is_flag=True, help="All that wait.")
+@click.option("--all", "everything", is_flag=True, help="All waiting recipients.")
 async def retry(
     context: services_context.Context,
     *,
@@ -60,12 +60,12 @@ async def retry(
     message: str | None,
     everything: bool,
 ) -> output.Report:
-    """Let recipients that wait for their next attempt be tried now."""
+    """Schedule the next attempt of waiting recipients now."""
     _require_one_selection(ids, (account, domain, message), everything=everything)
     done = await inspection.retry(
         context, await _filters(context, ids, account=account, domain=domain, message=message)
     )
-    text = f"{queue_texts.recipients(done.changed)} will be tried now."
+    text = f"{queue_texts.recipients(done.changed)} scheduled for an attempt now."
     return output.Report(data={"retried": done.changed, "being_sent": done.held}, text=text + _skipped_note(done))
 
 
@@ -74,7 +74,7 @@ async def retry(
 @ACCOUNT
 @DOMAIN
 @MESSAGE
-@click.option("--yes", is_flag=True, help="Cancel more than one recipient without asking back.")
+@click.option("--yes", is_flag=True, help="Confirm the cancellation of more than one recipient.")
 async def cancel(
     context: services_context.Context,
     *,
@@ -84,26 +84,26 @@ async def cancel(
     message: str | None,
     yes: bool,
 ) -> output.Report:
-    """Give recipients up: they end as failed, and are not tried any more."""
+    """Cancel recipients: they fail without further attempts."""
     _require_one_selection(ids, (account, domain, message), everything=False)
     choices = await _filters(context, ids, account=account, domain=domain, message=message)
     meant = (await inspection.count(context, choices)).changed
     if meant > 1 and not yes:
-        raise errors.InvalidRequest(f"this would cancel {meant} recipients for good; if you mean it, add --yes")
+        raise errors.InvalidRequest(f"this cancels {meant} recipients and cannot be undone; add --yes to confirm")
     done = await inspection.cancel(context, choices)
     text = f"{queue_texts.recipients(done.changed)} cancelled."
     return output.Report(data={"cancelled": done.changed, "being_sent": done.held}, text=text + _skipped_note(done))
 
 
 def _skipped_note(done: inspection.QueueChange) -> str:
-    return f" Left alone, because being sent right now: {done.held}." if done.held else ""
+    return f" Skipped, because an attempt is in progress: {done.held}." if done.held else ""
 
 
 def _require_one_selection(ids: Sequence[str], filters: Sequence[str | None], *, everything: bool) -> None:
-    """One way to choose at a time; and nobody means the whole queue by saying nothing."""
+    """Require exactly one kind of selection, so that no selection never means the whole queue."""
     ways = [bool(ids), any(one is not None for one in filters), everything]
     if sum(ways) != 1:
-        raise click.UsageError("Which recipients? Give ids, or options that choose them, and not both.")
+        raise click.UsageError("Select recipients by id or by options, not both.")
 
 
 async def _filters(
@@ -115,7 +115,7 @@ async def _filters(
     message: str | None,
 ) -> list[queue_views.Filter]:
     if ids:
-        # The same twice would be counted twice.
+        # An id given twice would be counted twice.
         return [await inspection.filter_by_id(context, one) for one in dict.fromkeys(ids)]
     return [await _filter(context, account=account, domain=domain, message=message)]
 
@@ -127,13 +127,13 @@ async def _filter(
     if message is not None:
         found = await inspection.filter_by_id(context, message)
         if found.recipient_id is not None:
-            raise errors.InvalidRequest("--message takes the id of a message, which begins with em_")
+            raise errors.InvalidRequest("--message: not a message id; it must start with em_")
         if account_id not in {None, found.account_id}:
-            raise errors.NotFound(f"the account has no message {message}")
+            raise errors.NotFound(f"message {message} does not exist in this account")
         account_id = found.account_id
     return queue_views.Filter(
         account_id=account_id, message_id=message, domain=None if domain is None else inspection.domain(domain)
     )
 
 
-GROUP = click.Group("queue", commands=[show_list, show, retry, cancel], help="Mail that is on its way.")
+GROUP = click.Group("queue", commands=[show_list, show, retry, cancel], help="Inspect and manage the queue.")

@@ -1,4 +1,4 @@
-"""How `postroad queue` shows the queue: for people, and for programs."""
+"""The output of `postroad queue`, as text and as JSON."""
 
 from postroad.cli import output
 from postroad.model import durations, times
@@ -7,7 +7,7 @@ from postroad.services.queue import inspection, wait_reasons
 from postroad.storage import async_bounces, attempts, queue_views
 
 View = dict[str, object]
-TITLES = ("recipient", "address", "state", "attempts", "next attempt", "pool", "why")
+TITLES = ("recipient", "address", "state", "attempts", "next attempt", "provider queue", "reason")
 
 
 def recipients(number: int) -> str:
@@ -16,7 +16,7 @@ def recipients(number: int) -> str:
 
 
 def overview(found: inspection.Overview) -> str:
-    """The list, and the summary below it."""
+    """The list, with a summary below it."""
     rows = [
         (
             line.waiting.recipient_id,
@@ -24,27 +24,27 @@ def overview(found: inspection.Overview) -> str:
             line.waiting.state,
             line.waiting.attempt_count,
             _next_attempt(line.waiting, now=found.now),
-            line.pool,
+            line.provider_queue,
             wait_reasons.last_response(line.waiting.last_smtp_code, line.waiting.last_smtp_response) or line.why,
         )
         for line in found.entries
     ]
     total = sum(count.recipients for count in found.counts.values())
     if not total:
-        return "Nothing waits."
-    listed = output.table(TITLES, rows, empty="None of them is in this state.")
+        return "The queue is empty."
+    listed = output.table(TITLES, rows, empty="No recipients are in this state.")
     by_state = ", ".join(f"{_number(found, state)} {state}" for state in queue_views.STATES)
     oldest = min(count.queued_at for count in found.counts.values())
     busiest = ", ".join(f"{domain} {number}" for domain, number in found.domains)
     return (
         f"{listed}\n\n{recipients(total)}: {by_state}.\n"
-        f"The oldest was queued at {times.to_wire(oldest)}, {durations.relative_time(oldest, now=found.now)}.\n"
-        f"Most of them go to: {busiest}"
+        f"Oldest: queued at {times.to_wire(oldest)}, {durations.relative_time(oldest, now=found.now)}.\n"
+        f"Top domains: {busiest}"
     )
 
 
 def overview_view(found: inspection.Overview) -> View:
-    """The same for programs."""
+    """The same as JSON."""
     oldest = min((count.queued_at for count in found.counts.values()), default=None)
     return {
         "recipients": [_entry_view(line) for line in found.entries],
@@ -55,7 +55,7 @@ def overview_view(found: inspection.Overview) -> View:
 
 
 def trace(found: inspection.MessageTrace) -> str:
-    """A message with each recipient, and what was tried for it."""
+    """A message with its recipients and their attempts."""
     message = found.message
     head = (
         f"Message {message.id} of account {message.account_id}\n"
@@ -69,7 +69,7 @@ def trace(found: inspection.MessageTrace) -> str:
 
 
 def trace_view(found: inspection.MessageTrace) -> View:
-    """The same for programs."""
+    """The same as JSON."""
     message = found.message
     return {
         "message": {
@@ -112,10 +112,10 @@ def _entry_view(line: inspection.QueueEntry) -> View:
         "queued_at": times.to_wire(row.queued_at),
         "next_attempt_at": times.to_wire(row.due_at) if row.state == queue_views.WAITING else None,
         "worker": row.worker,
-        "pool": line.pool,
+        "provider_queue": line.provider_queue,
         "last_smtp_code": row.last_smtp_code,
         "last_smtp_response": row.last_smtp_response,
-        "why": line.why,
+        "reason": line.why,
     }
 
 
@@ -127,27 +127,27 @@ def _recipient_trace(recipient_trace: inspection.RecipientTrace) -> str:
     ]
     if recipient_trace.line and recipient_trace.line.waiting.lost_leases:
         lines.append(
-            f"  a worker vanished while it had this, {recipient_trace.line.waiting.lost_leases} times: "
-            "it may have gone twice"
+            f"  lease lost during an attempt ({recipient_trace.line.waiting.lost_leases} times): "
+            "the message may have been delivered twice"
         )
     for number, attempt in enumerate(recipient_trace.attempts, start=1):
         lines += _attempt(number, attempt)
     lines += [
-        f"  reported later, at {times.to_wire(report.received_at)}: {f'{report.action} {report.status}'.strip()}, "
+        f"  asynchronous bounce at {times.to_wire(report.received_at)}: {f'{report.action} {report.status}'.strip()}, "
         f"{wait_reasons.shortened(report.response)}"
-        for report in recipient_trace.late_bounces
+        for report in recipient_trace.async_bounces
     ]
     return "\n".join(lines)
 
 
 def _attempt(number: int, attempt: attempts.Attempt) -> list[str]:
-    where = f"{attempt.host} [{attempt.address}]" if attempt.host else "nowhere"
-    encryption = attempt.tls or "no TLS"
+    where = f"{attempt.host} [{attempt.address}]" if attempt.host else "no host"
+    provider, encryption = attempt.provider_queue or "-", attempt.tls or "no TLS"
     fault = f", fault: {attempt.fault}" if attempt.fault else ""
-    doubt = "; in doubt: it may have been taken all the same" if attempt.in_doubt else ""
+    doubt = "; in doubt: the server may have accepted the message" if attempt.in_doubt else ""
     when = f"{times.to_wire(attempt.started_at)}, {attempt.duration / 1_000_000:.3f} s"
     lines = [
-        f"  {durations.ordinal(number)} attempt at {when}, to {where}, pool {attempt.pool or '-'}, {encryption}",
+        f"  {durations.ordinal(number)} attempt at {when}, to {where}, provider queue {provider}, {encryption}",
         f"    {attempt.stage}: {wait_reasons.last_response(attempt.smtp_code, attempt.response)}",
         f"    {attempt.verdict} ({attempt.reason}{fault}){doubt}",
     ]
@@ -166,10 +166,10 @@ def _recipient_trace_view(recipient_trace: inspection.RecipientTrace) -> View:
         "last_smtp_response": recipient.last_smtp_response,
         "delivered_at": times.optional_to_wire(recipient.delivered_at),
         "bounced_at": times.optional_to_wire(recipient.bounced_at),
-        "why": recipient_trace.why,
+        "reason": recipient_trace.why,
         "queue": None if recipient_trace.line is None else _entry_view(recipient_trace.line),
         "attempts": [_attempt_view(attempt) for attempt in recipient_trace.attempts],
-        "late_bounces": [_report_view(report) for report in recipient_trace.late_bounces],
+        "async_bounces": [_report_view(report) for report in recipient_trace.async_bounces],
     }
 
 
@@ -177,7 +177,7 @@ def _attempt_view(attempt: attempts.Attempt) -> View:
     return {
         "started_at": times.to_wire(attempt.started_at),
         "duration_ms": attempt.duration / 1_000,
-        "pool": attempt.pool,
+        "provider_queue": attempt.provider_queue,
         "host": attempt.host,
         "address": attempt.address,
         "tls": attempt.tls,
@@ -193,7 +193,7 @@ def _attempt_view(attempt: attempts.Attempt) -> View:
     }
 
 
-def _report_view(report: async_bounces.LateBounce) -> View:
+def _report_view(report: async_bounces.AsyncBounce) -> View:
     return {
         "received_at": times.to_wire(report.received_at),
         "action": report.action,

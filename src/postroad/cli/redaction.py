@@ -1,4 +1,4 @@
-"""Settings without their secrets, for eyes and logs."""
+"""Settings with their secrets masked."""
 
 import re
 from typing import Any, Final
@@ -12,7 +12,7 @@ _PASSWORD_PARAMETER = re.compile(r"([?&][a-z]*password=)[^&]*", re.IGNORECASE)
 
 
 def address(url: str) -> str:
-    """A database address without its password. A password may hold any character, so all up to the last `@` goes."""
+    """A database URL without its password, which may contain any character: it extends to the last `@`."""
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite":
         return url

@@ -1,7 +1,4 @@
-"""`postroad send`: one message through the only way in, to see with one's own eyes that mail goes out.
-
-The command queues the message; a running service delivers it. With `--wait` it stays until that is done.
-"""
+"""`postroad send`: queue a test message for a running service, and optionally wait for the result."""
 
 import base64
 import hashlib
@@ -23,28 +20,30 @@ Decorated = TypeVar("Decorated")
 STANDARD_INPUT = "-"
 
 _OPTIONS: tuple[Any, ...] = (
-    click.option("--from", "sender", required=True, metavar="ADDRESS", help="The sender, at a domain of the account."),
-    click.option("--to", required=True, multiple=True, metavar="ADDRESS", help="A recipient; can be repeated."),
-    click.option("--cc", multiple=True, metavar="ADDRESS", help="A recipient of a copy; can be repeated."),
-    click.option("--bcc", multiple=True, metavar="ADDRESS", help="A recipient whom nobody sees; can be repeated."),
-    click.option("--reply-to", metavar="ADDRESS", help="Where answers go."),
-    click.option("--subject", help="The subject."),
-    click.option("--text", help="The plain text; - reads it from standard input."),
-    click.option("--html", help="The HTML."),
-    click.option("--template", metavar="ALIAS", help="A template of the account, instead of a text."),
-    click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value for it; can be repeated."),
-    click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header field; can be repeated."),
-    click.option("--tag", "tags", multiple=True, help="A tag; can be repeated."),
+    click.option("--from", "sender", required=True, metavar="ADDRESS", help="Sender, at a domain of the account."),
+    click.option("--to", required=True, multiple=True, metavar="ADDRESS", help="Recipient; repeatable."),
+    click.option("--cc", multiple=True, metavar="ADDRESS", help="Cc recipient; repeatable."),
+    click.option("--bcc", multiple=True, metavar="ADDRESS", help="Bcc recipient; repeatable."),
+    click.option("--reply-to", metavar="ADDRESS", help="Reply-To address."),
+    click.option("--subject", help="Subject."),
+    click.option("--text", help="Plain text body; - reads it from standard input."),
+    click.option("--html", help="HTML body."),
+    click.option("--template", metavar="ALIAS", help="Template of the account, instead of a body."),
+    click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Template variable; repeatable."),
+    click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header field; repeatable."),
+    click.option("--tag", "tags", multiple=True, help="Tag; repeatable."),
     click.option(
         "--attach",
         "files",
         multiple=True,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="A file to attach; can be repeated.",
+        help="File to attach; repeatable.",
     ),
-    click.option("--key", help="An idempotency key: with the same one nothing is sent twice."),
-    click.option("--wait", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Wait so long for the result."),
+    click.option("--key", help="Idempotency key; a repeated key does not send again."),
+    click.option(
+        "--wait", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Wait up to this long for the result."
+    ),
     account_option.account_option,
 )
 
@@ -60,7 +59,7 @@ def _all_options(function: Decorated) -> Decorated:
 async def send(
     context: services_context.Context, *, account: str | None, key: str | None, wait: int | None, **fields: Any
 ) -> output.Report:
-    """Send a message, as a test. A running service delivers it."""
+    """Send a test message. A running service delivers it."""
     found = await account_option.account(context, account)
     who = caller.Caller(found.id, None, caller.Scheme.TOKEN, caller.EVERYTHING)
     request = _request(fields)
@@ -95,7 +94,7 @@ def _request(fields: dict[str, Any]) -> mail.SendRequest:
 
 def _key(scope: str, text: str, request: mail.SendRequest) -> transaction.Key:
     if not 1 <= len(text) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
-        raise errors.InvalidRequest(f"--key: 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
+        raise errors.InvalidRequest(f"--key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
     body = msgspec.json.encode(request, order="deterministic")
     return transaction.Key(scope, text, hashlib.sha256(body).digest())
 
@@ -103,10 +102,10 @@ def _key(scope: str, text: str, request: mail.SendRequest) -> transaction.Key:
 def _text(given: str | None) -> str | None:
     if given != STANDARD_INPUT:
         return given
-    # One byte more than a message may have shows that there are too many; reading on would only fill the memory.
+    # One byte beyond the limit is enough to know that the text is too large.
     raw = sys.stdin.buffer.read(limits.MIME_BYTES + 1)
     if len(raw) > limits.MIME_BYTES:
-        raise errors.PayloadTooLarge("--text: larger than the 10 MiB that a message may have")
+        raise errors.PayloadTooLarge("--text: exceeds the message size limit of 10 MiB")
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -118,7 +117,7 @@ def _pairs(option: str, given: Sequence[str], separator: str) -> dict[str, str]:
     for text in given:
         name, found, value = text.partition(separator)
         if not found or not name.strip():
-            raise errors.InvalidRequest(f"{option}: {text!r} is not a name, {separator!r} and a value")
+            raise errors.InvalidRequest(f"{option}: {text!r} is not of the form name{separator}value")
         if name in pairs:
             raise errors.InvalidRequest(f"{option}: {name!r} is given twice")
         pairs[name] = value
@@ -128,7 +127,7 @@ def _pairs(option: str, given: Sequence[str], separator: str) -> dict[str, str]:
 def _attachment(file: Path) -> mail.Attachment:
     try:
         if file.stat().st_size > limits.MIME_BYTES:
-            raise errors.PayloadTooLarge(f"--attach: {file} is larger than the 10 MiB that a message may have")
+            raise errors.PayloadTooLarge(f"--attach: {file} exceeds the message size limit of 10 MiB")
         content = file.read_bytes()
     except OSError as problem:
         raise errors.InvalidRequest(f"--attach: {file} cannot be read: {problem.strerror}") from None

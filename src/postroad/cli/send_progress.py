@@ -1,4 +1,4 @@
-"""What becomes of a message that `postroad send` has queued: how it waits for the result, and how it tells it."""
+"""The progress of a message queued by `postroad send`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from postroad.services.queue import inspection, wait_reasons
 from postroad.storage import messages as stored_messages
 from postroad.storage import queue_views, recipients
 
-# A person does not notice it, and the store does not feel it.
+# Short for a user, and a small load for the database.
 POLL_SECONDS: Final = 0.1
 
 Found = tuple[stored_messages.Message, list[recipients.Recipient]]
 
 
 async def queued(context: services_context.Context, account_id: str, accepted: transaction.Accepted) -> output.Report:
-    """Say that it is queued, and who does the rest."""
+    """Report that the message is queued."""
     found = await messages.find(context, account_id, accepted.message_id)
     return output.Report(
         data=_view(found, accepted), text=f"{_summary(found, accepted)} A running service delivers it."
@@ -30,7 +30,7 @@ async def queued(context: services_context.Context, account_id: str, accepted: t
 async def result(
     context: services_context.Context, account_id: str, accepted: transaction.Accepted, *, seconds: int
 ) -> output.Report:
-    """Wait until all recipients are final, or the time is over, which is exit code 1."""
+    """Wait until all recipients are final; the exit code is 1 after a timeout."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:
@@ -49,24 +49,24 @@ async def result(
 
 def _summary(found: Found, accepted: transaction.Accepted) -> str:
     message, _ = found
-    again = "was queued before, with the same key" if accepted.replayed else "is queued"
+    again = "was already queued with the same key" if accepted.replayed else "is queued"
     return f"{message.id} {again}, for {queue_texts.recipients(message.recipient_count)}."
 
 
 def _recipient_line(one: recipients.Recipient) -> str:
-    words = wait_reasons.last_response(one.last_smtp_code, one.last_smtp_response)
-    return f"{one.email}: {one.status}, {words}" if words else f"{one.email}: {one.status}"
+    reply = wait_reasons.last_response(one.last_smtp_code, one.last_smtp_response)
+    return f"{one.email}: {one.status}, {reply}" if reply else f"{one.email}: {one.status}"
 
 
 def _unfinished(
     known: Sequence[recipients.Recipient], missing: Sequence[recipients.Recipient], *, held: int, seconds: int
 ) -> str:
     if not held and all(one.status == mail.RecipientStatus.QUEUED for one in known):
-        return f"Nobody has taken it within {seconds} s: is the service running?"
+        return f"No attempt within {seconds} s; check that the service is running."
     verb = "is" if len(missing) == 1 else "are"
     return (
         f"{queue_texts.recipients(len(missing))} {verb} not final after {seconds} s; "
-        f"'postroad queue show {missing[0].message_id}{command.installation_option()}' tells why."
+        f"'postroad queue show {missing[0].message_id}{command.installation_option()}' shows why."
     )
 
 

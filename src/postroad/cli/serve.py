@@ -14,16 +14,18 @@ from postroad.telemetry import logs
 
 
 @click.command("serve")
-@click.option("--config", "file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The settings.")
+@click.option(
+    "--config", "file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Configuration file."
+)
 @click.option(
     "--role",
     "names",
     type=click.Choice(list(roles.ROLES)),
     multiple=True,
-    help="What this process does; can be given several times. Everything, if not given.",
+    help="Role of this process; repeatable. Default: all roles.",
 )
 def serve(file: Path | None, names: tuple[str, ...]) -> None:
-    """Run the service until SIGTERM or Ctrl-C. Settings come from the file and from POSTROAD_… variables."""
+    """Run the service until SIGTERM or Ctrl-C. Settings come from the file and POSTROAD_… variables."""
     with command.report_errors():
         settings = config.load(file, environment=os.environ)
         config.secret_key(settings.security)

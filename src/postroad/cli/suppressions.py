@@ -1,4 +1,4 @@
-"""`postroad suppression`: the addresses that an account's mail is not sent to, one by one and as a CSV file."""
+"""`postroad suppression`: the suppression list of an account."""
 
 import contextlib
 import sys
@@ -22,36 +22,36 @@ TITLES = ("address", "since", "source", "reason")
 
 @click.command("list", cls=command.StoreCommand)
 @account_option.account_option
-@click.option("--after", default="", metavar="EMAIL", help="Start behind this address.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at the most.")
+@click.option("--after", default="", metavar="EMAIL", help="Start after this address.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Maximum number of rows.")
 @click.option(
-    "--source", type=click.Choice([one.value for one in stored.Source]), help="Only those that came this way."
+    "--source", type=click.Choice([one.value for one in stored.Source]), help="Only entries from this source."
 )
 async def show_list(
     context: services_context.Context, account: str | None, *, after: str, limit: int, source: str | None
 ) -> output.Report:
-    """List the addresses that get no mail of an account, and why."""
+    """List the suppressed addresses of an account."""
     found = await account_option.account(context, account)
     place = address.key_of(after)
     listed = await suppressions.page(context, found.id, after=place, limit=limit + 1, source=source)
-    page, following = listed[:limit], cursors.following([one.email_key for one in listed], limit=limit)
+    page, next_cursor = listed[:limit], cursors.next_cursor([one.email_key for one in listed], limit=limit)
     rows = [
         (one.email_key, times.to_wire(one.created_at), one.source, wait_reasons.shortened(one.reason)) for one in page
     ]
-    text = output.table(TITLES, rows, empty="There are no suppressed addresses.")
-    data = {"suppressions": [views.suppression(one) for one in page], "next_after": following}
-    return output.Report(data=data, text=output.with_more(text, following))
+    text = output.table(TITLES, rows, empty="The suppression list is empty.")
+    data = {"suppressions": [views.suppression(one) for one in page], "next_after": next_cursor}
+    return output.Report(data=data, text=output.with_more(text, next_cursor))
 
 
 @click.command("add", cls=command.StoreCommand)
 @click.argument("email")
 @account_option.account_option
-@click.option("--reason", default="put there by the operator", show_default=True, help="Why; senders see it.")
+@click.option("--reason", default="added by the operator", show_default=True, help="Reason, shown to senders.")
 async def add(context: services_context.Context, *, email: str, account: str | None, reason: str) -> output.Report:
-    """Let an address get no more mail of an account."""
+    """Add an address to the suppression list of an account."""
     found = await account_option.account(context, account)
     one, _ = await suppressions.add(context, found.id, email, reason=reason, source=stored.Source.OPERATOR)
-    text = f"{one.email_key} gets no mail of this account: {wait_reasons.shortened(one.reason)}"
+    text = f"{one.email_key} is suppressed: {wait_reasons.shortened(one.reason)}"
     return output.Report(data={"suppression": views.suppression(one)}, text=text)
 
 
@@ -59,38 +59,36 @@ async def add(context: services_context.Context, *, email: str, account: str | N
 @click.argument("email")
 @account_option.account_option
 async def remove(context: services_context.Context, email: str, account: str | None) -> output.Report:
-    """Let an address get mail of an account again."""
+    """Remove an address from the suppression list of an account."""
     found = await account_option.account(context, account)
     removed = await suppressions.remove(context, found.id, email, is_operator=True)
-    return output.Report(data={"removed": removed}, text=f"{removed} can get mail of this account again.")
+    return output.Report(data={"removed": removed}, text=f"{removed} is no longer suppressed.")
 
 
 @click.command("import", cls=command.StoreCommand)
 @click.argument("file", type=click.File("rb"))
 @account_option.account_option
 async def import_file(context: services_context.Context, file: BinaryIO, account: str | None) -> output.Report:
-    """Let the addresses of a CSV file get no more mail of an account.
+    """Add the addresses of a CSV file to the suppression list of an account.
 
-    The first line of FILE names the columns, with email and perhaps reason among them; or FILE is a bare list of
-    addresses. When anything is wrong with it, nothing is stored. A FILE of - is the standard input.
+    The first line of FILE names the columns, email and optionally reason; or FILE is a plain list of addresses, one a
+    line. If FILE has an error, nothing is imported. Use - for standard input.
     """
     found = await account_option.account(context, account)
     bounds = suppression_csv.OPERATOR_LIMITS
     content = file.read(bounds.max_bytes + 1)
     imported = await suppression_csv.import_csv(context, found.id, content, limits=bounds)
-    data = {"added": imported.added, "already": imported.already}
-    return output.Report(
-        data=data, text=f"{imported.added} are new on the list; {imported.already} were there already."
-    )
+    data = {"added": imported.added, "unchanged": imported.unchanged}
+    return output.Report(data=data, text=f"{imported.added} added, {imported.unchanged} already on the list.")
 
 
 @click.command("export", cls=command.StoreCommand)
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 @account_option.account_option
 async def export_file(context: services_context.Context, file: Path | None, account: str | None) -> output.Report:
-    """Write all addresses that get no mail of an account as CSV, to FILE or to the standard output."""
+    """Export the suppression list of an account as CSV, to FILE or standard output."""
     if file is None and click.get_current_context().params["as_json"]:
-        raise click.UsageError("--json tells which file was written; give a FILE with it.")
+        raise click.UsageError("--json requires a FILE.")
     found = await account_option.account(context, account)
     with _written(file) as target:
         async for part in suppression_csv.export(context, found.id):
@@ -100,7 +98,7 @@ async def export_file(context: services_context.Context, file: Path | None, acco
 
 @contextlib.contextmanager
 def _written(file: Path | None) -> Iterator[BinaryIO]:
-    """Where to write. A file is there when it is complete, and else stays as it was."""
+    """The output stream. A file is replaced only when the export is complete."""
     if file is None:
         yield sys.stdout.buffer
         return
@@ -118,5 +116,5 @@ def _written(file: Path | None) -> Iterator[BinaryIO]:
 GROUP = click.Group(
     "suppression",
     commands=[show_list, add, remove, import_file, export_file],
-    help="Addresses that get no mail.",
+    help="Manage the suppression list.",
 )

@@ -1,4 +1,4 @@
-"""`postroad template`: texts with {{placeholders}}, known by their alias."""
+"""`postroad template`: templates with {{placeholders}}."""
 
 from typing import TextIO
 
@@ -16,11 +16,11 @@ FILE = click.File("r", encoding="utf-8")
 @click.command("put", cls=command.StoreCommand)
 @click.argument("alias")
 @account_option.account_option
-@click.option("--subject", required=True, help="The subject, with {{placeholders}}.")
-@click.option("--text", help="The plain text, with {{placeholders}}.")
-@click.option("--text-file", type=FILE, help="Read the plain text from a file; - is standard input.")
-@click.option("--html", help="The HTML, with {{placeholders}}.")
-@click.option("--html-file", type=FILE, help="Read the HTML from a file; - is standard input.")
+@click.option("--subject", required=True, help="Subject, with {{placeholders}}.")
+@click.option("--text", help="Plain text body, with {{placeholders}}.")
+@click.option("--text-file", type=FILE, help="Read the plain text body from a file; - is standard input.")
+@click.option("--html", help="HTML body, with {{placeholders}}.")
+@click.option("--html-file", type=FILE, help="Read the HTML body from a file; - is standard input.")
 async def put(
     context: services_context.Context,
     *,
@@ -32,7 +32,7 @@ async def put(
     html: str | None,
     html_file: TextIO | None,
 ) -> output.Report:
-    """Make a template, or replace the one with this alias."""
+    """Create a template, or replace the one with this alias."""
     found = await account_option.account(context, account)
     plain = _content(text, text_file, name="text")
     rich = _content(html, html_file, name="html")
@@ -42,26 +42,26 @@ async def put(
 
 @click.command("list", cls=command.StoreCommand)
 @account_option.account_option
-@click.option("--after", default="", metavar="ALIAS", help="Start behind this template.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many at the most.")
+@click.option("--after", default="", metavar="ALIAS", help="Start after this template.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Maximum number of rows.")
 async def show_list(context: services_context.Context, account: str | None, *, after: str, limit: int) -> output.Report:
     """List an account's templates by alias."""
     found = await account_option.account(context, account)
     listed = await templates.page(context, found.id, after, limit + 1)
-    page, following = listed[:limit], cursors.following([one.alias for one in listed], limit=limit)
+    page, next_cursor = listed[:limit], cursors.next_cursor([one.alias for one in listed], limit=limit)
     rows = [(one.alias, one.subject, times.to_wire(one.updated_at)) for one in page]
     text = output.table(["alias", "subject", "updated"], rows, empty="There are no templates.")
-    data = {"templates": [views.template(one) for one in page], "next_after": following}
-    return output.Report(data=data, text=output.with_more(text, following))
+    data = {"templates": [views.template(one) for one in page], "next_after": next_cursor}
+    return output.Report(data=data, text=output.with_more(text, next_cursor))
 
 
 def _content(given: str | None, file: TextIO | None, *, name: str) -> str | None:
     if given is not None and file is not None:
-        raise click.UsageError(f"--{name} and --{name}-file are two texts; give one of them.")
+        raise click.UsageError(f"--{name} and --{name}-file cannot be combined; use one of them.")
     try:
         return file.read() if file else given
     except UnicodeDecodeError:
         raise errors.InvalidRequest(f"{file.name if file else name} is not UTF-8 text") from None
 
 
-GROUP = click.Group("template", commands=[put, show_list], help="Texts with placeholders.")
+GROUP = click.Group("template", commands=[put, show_list], help="Manage templates.")

@@ -1,4 +1,4 @@
-"""`postroad user` and `postroad token`: people who log in, and tokens for them without a login."""
+"""`postroad user` and `postroad token`: users, and login tokens for them."""
 
 import sys
 from typing import Final
@@ -14,7 +14,7 @@ from postroad.services.auth import users as account_users
 from postroad.storage import users
 
 ROLES: Final = [role.value for role in caller.Role]
-# Longer than any password that is taken, so that one that is too long is refused as such.
+# Longer than the password limit, so that a password that is too long is rejected, not cut.
 LINE_CHARACTERS: Final = 5_000
 
 
@@ -22,24 +22,24 @@ LINE_CHARACTERS: Final = 5_000
 @click.argument("email")
 @account_option.account_option
 @click.option(
-    "--role", type=click.Choice(ROLES), default=caller.Role.OWNER.value, show_default=True, help="What they may do."
+    "--role", type=click.Choice(ROLES), default=caller.Role.OWNER.value, show_default=True, help="Role of the user."
 )
-@click.option("--password-stdin", is_flag=True, help="Read the password from standard input; otherwise one is made.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input; default: generate one.")
 async def create(
     context: services_context.Context, *, email: str, account: str | None, role: str, password_stdin: bool
 ) -> output.Report:
-    """Make a login for a person, and show its password if one was made."""
+    """Create a user. A generated password is shown once."""
     found = await account_option.account(context, account)
     given = _read_password() if password_stdin else None
     user, password = await account_users.create(context, found.id, email=email, password=given, role=caller.Role(role))
-    text = f"{user.email} may log in to {found.name!r} as {user.role}."
-    return _report(user, text, made=None if password_stdin else password)
+    text = f"{user.email} can log in to {found.name!r} as {user.role}."
+    return _report(user, text, generated=None if password_stdin else password)
 
 
 @click.command("list", cls=command.StoreCommand)
 @account_option.account_option
 async def show_list(context: services_context.Context, account: str | None) -> output.Report:
-    """List the people of an account."""
+    """List the users of an account."""
     found = await account_option.account(context, account)
     listed = await account_users.of_account(context, found.id)
     rows = [
@@ -47,7 +47,7 @@ async def show_list(context: services_context.Context, account: str | None) -> o
         for one in listed
     ]
     columns = ["id", "email", "role", "disabled", "joined", "last login"]
-    text = output.table(columns, rows, empty="There are no people.")
+    text = output.table(columns, rows, empty="There are no users.")
     return output.Report(data={"users": [views.user(one) for one in listed]}, text=text)
 
 
@@ -55,23 +55,23 @@ async def show_list(context: services_context.Context, account: str | None) -> o
 @click.argument("email")
 @account_option.account_option
 @click.option(
-    "--role", type=click.Choice(ROLES), default=caller.Role.MEMBER.value, show_default=True, help="What they may do."
+    "--role", type=click.Choice(ROLES), default=caller.Role.MEMBER.value, show_default=True, help="Role of the user."
 )
 async def invite(context: services_context.Context, email: str, account: str | None, role: str) -> output.Report:
-    """Make a login for a person who chooses the password by a link, and show the link."""
+    """Create a user and show a link with which they set their password."""
     found = await account_option.account(context, account)
     invited = await account_users.invite(context, found.id, email=email, role=caller.Role(role))
-    text = f"{invited.user.email} may join {found.name!r} as {invited.user.role}, by this link:"
+    text = f"{invited.user.email} can join {found.name!r} as {invited.user.role} with this link:"
     return _link_report(context, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
 
 
 @click.command("link", cls=command.StoreCommand)
 @click.argument("email")
 async def link(context: services_context.Context, email: str) -> output.Report:
-    """Show a link by which a person chooses a new password. The link before it does not work any more."""
+    """Show a link with which a user sets a new password. The previous link stops working."""
     user = await _find(context, email)
     made = await account_users.create_password_link(context, user.account_id, user.id)
-    text = f"{user.email} chooses a new password by this link:"
+    text = f"{user.email} can set a new password with this link:"
     return _link_report(context, user, text, token=made.token, expires_at=made.expires_at)
 
 
@@ -79,67 +79,67 @@ async def link(context: services_context.Context, email: str) -> output.Report:
 @click.argument("email")
 @click.argument("role", type=click.Choice(ROLES), metavar="ROLE")
 async def set_role(context: services_context.Context, email: str, role: str) -> output.Report:
-    """Give a person another role: owner, member or read_only."""
+    """Change the role of a user: owner, member or read_only."""
     user = await _find(context, email)
     changed = await account_users.change_role(context, user.account_id, user.id, role=caller.Role(role))
-    return _report(changed, f"{changed.email} is {changed.role} now.")
+    return _report(changed, f"{changed.email} now has the role {changed.role}.")
 
 
 @click.command("remove", cls=command.StoreCommand)
 @click.argument("email")
 async def remove(context: services_context.Context, email: str) -> output.Report:
-    """Remove a person. Everything they are logged in with ends."""
+    """Remove a user and end all their sessions."""
     user = await _find(context, email)
     return _report(await account_users.remove(context, user.account_id, user.id), f"{user.email} is removed.")
 
 
 @click.command("password", cls=command.StoreCommand)
 @click.argument("email")
-@click.option("--password-stdin", is_flag=True, help="Read the password from standard input; otherwise one is made.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input; default: generate one.")
 async def set_password(context: services_context.Context, email: str, *, password_stdin: bool) -> output.Report:
-    """Give a person a new password. Everything they are logged in with ends."""
+    """Set a new password for a user and end all their sessions."""
     user = await _find(context, email)
     password = _read_password() if password_stdin else installation_keys.random_text(account_users.GENERATED_CHARACTERS)
     user = await account_users.set_password(context, user.account_id, user.id, password=password)
-    return _report(user, f"{user.email} has a new password.", made=None if password_stdin else password)
+    return _report(user, f"{user.email} has a new password.", generated=None if password_stdin else password)
 
 
 @click.command("disable", cls=command.StoreCommand)
 @click.argument("email")
 async def disable(context: services_context.Context, email: str) -> output.Report:
-    """Lock a person out, within a second."""
+    """Disable a user. Takes effect within a second."""
     user = await _find(context, email)
-    return _report(await account_users.disable(context, user.account_id, user.id), f"{user.email} is locked out.")
+    return _report(await account_users.disable(context, user.account_id, user.id), f"{user.email} is disabled.")
 
 
 @click.command("enable", cls=command.StoreCommand)
 @click.argument("email")
 async def enable(context: services_context.Context, email: str) -> output.Report:
-    """Let a person log in again."""
+    """Enable a disabled user."""
     user = await _find(context, email)
-    return _report(await account_users.enable(context, user.account_id, user.id), f"{user.email} may log in again.")
+    return _report(await account_users.enable(context, user.account_id, user.id), f"{user.email} is enabled.")
 
 
 @click.command("token", cls=command.StoreCommand)
 @click.argument("email", required=False)
 @account_option.account_option
 async def token(context: services_context.Context, email: str | None, account: str | None) -> output.Report:
-    """Issue a token (JWT) for a person. Without an email it is for the account's first owner."""
+    """Issue a login token (JWT) for a user; default: the first owner of the account."""
     user = await _find(context, email) if email else await _first_owner(context, account)
     if user.disabled_at:
-        raise errors.Conflict(f"{user.email} is locked out and may not have a token")
+        raise errors.Conflict(f"{user.email} is disabled and cannot have a token")
     if user.joined_at is None:
-        raise errors.Conflict(f"{user.email} has not joined yet and may not have a token")
+        raise errors.Conflict(f"{user.email} has not joined yet and cannot have a token")
     session = await authentication.issue_token(context, user)
     data = {"token": session.token, "expires_at": times.to_wire(session.expires_at), "user": views.user(user)}
     return output.Report(data=data, text=session.token)
 
 
 async def _find(context: services_context.Context, email: str) -> users.User:
-    """The person behind an email; no two people have the same one."""
+    """The user with this email, which is unique."""
     user = await account_users.by_email(context, email)
     if user is None:
-        raise errors.NotFound(f"nobody logs in as {email!r}")
+        raise errors.NotFound(f"user {email!r} does not exist")
     return user
 
 
@@ -148,26 +148,26 @@ async def _first_owner(context: services_context.Context, named: str | None) -> 
     for user in await account_users.of_account(context, account.id):
         if user.role == caller.Role.OWNER and user.disabled_at is None and user.joined_at is not None:
             return user
-    raise errors.NotFound(f"account {account.name!r} has no owner; make one with 'postroad user create'")
+    raise errors.NotFound(f"account {account.name!r} has no active owner; create one with 'postroad user create'")
 
 
 def _read_password() -> str:
     return sys.stdin.readline(LINE_CHARACTERS).rstrip("\r\n")
 
 
-def _report(user: users.User, text: str, *, made: str | None = None) -> output.Report:
-    """What became of a person; a password that was made is shown, one that was given is not."""
+def _report(user: users.User, text: str, *, generated: str | None = None) -> output.Report:
+    """The report of a user, with the password if it was generated."""
     view = views.user(user)
-    if made is None:
+    if generated is None:
         return output.Report(data={"user": view}, text=text)
-    text = f"{text}\npassword:  {made}\n{output.SHOWN_ONCE}"
-    return output.Report(data={"user": {**view, "password": made}}, text=text)
+    text = f"{text}\npassword:  {generated}\n{output.SHOWN_ONCE}"
+    return output.Report(data={"user": {**view, "password": generated}}, text=text)
 
 
 def _link_report(
     context: services_context.Context, user: users.User, text: str, *, token: str, expires_at: int
 ) -> output.Report:
-    """A link for the operator to hand on."""
+    """The report of a password link."""
     url, until = password_links.url(context.settings, token), times.to_wire(expires_at)
     text = f"{text}\n{url}\nIt works once, until {until}. {output.SHOWN_ONCE}"
     return output.Report(data={"user": views.user(user), "link": url, "expires_at": until}, text=text)
@@ -176,5 +176,5 @@ def _link_report(
 GROUP = click.Group(
     "user",
     commands=[create, invite, show_list, set_password, link, set_role, disable, enable, remove],
-    help="People who log in.",
+    help="Manage users.",
 )

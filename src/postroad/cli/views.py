@@ -1,4 +1,4 @@
-"""What `--json` shows of each record: the same members as under `/v1`, the account it belongs to, and never a hash."""
+"""The JSON form of records: the fields of `/v1` and the account id, and never a hash."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ def account(record: accounts.Account) -> View:
 
 
 def user(record: users.User) -> View:
-    """A person."""
+    """A user."""
     return {
         "id": record.id,
         "account_id": record.account_id,
@@ -39,7 +39,7 @@ def user(record: users.User) -> View:
 
 
 def audit_log_entry(record: audit_log.Entry) -> View:
-    """Something that somebody did."""
+    """An entry of the audit log."""
     return {
         "id": record.id,
         "account_id": record.account_id,
@@ -83,7 +83,7 @@ def api_key(record: api_keys.ApiKey) -> View:
 
 
 def domain(record: domains.Domain, dkim: domain_keys.DkimRecord | None) -> View:
-    """A sender domain, and what its DNS should say; `dkim` is missing from lists as long as it was not needed."""
+    """A sender domain with its DKIM record; `dkim` is null in lists until the key is created."""
     return {
         "id": record.id,
         "account_id": record.account_id,
@@ -99,7 +99,7 @@ def domain(record: domains.Domain, dkim: domain_keys.DkimRecord | None) -> View:
 
 
 def dns_record(shown: domain_checks.RecordStatus) -> View:
-    """A record of a sender domain, and what DNS last said of it."""
+    """A DNS record of a sender domain, and its last check result."""
     return {
         "purpose": shown.record.purpose,
         "name": shown.record.name,
@@ -114,7 +114,7 @@ def dns_record(shown: domain_checks.RecordStatus) -> View:
 
 
 def warmup_view(view: warmup.View | None) -> View | None:
-    """How the warm-up of a domain stands; None when it needs none."""
+    """The warm-up of a domain; None if it needs none."""
     if view is None:
         return None
     return {
@@ -126,7 +126,7 @@ def warmup_view(view: warmup.View | None) -> View | None:
 
 
 def suppression(record: suppressions.Suppression) -> View:
-    """An address that gets no mail of an account; `smtp_code` and `message_id` tell of the reply that caused it."""
+    """A suppressed address; `smtp_code` and `message_id` identify the reply that caused it."""
     return {
         "email": record.email_key,
         "account_id": record.account_id,

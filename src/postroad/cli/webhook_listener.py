@@ -1,7 +1,7 @@
-"""The receiver behind `postroad webhook listen`: it verifies what comes, answers, and tells of each request.
+"""The application of `postroad webhook listen`: it verifies, answers and reports each request.
 
-It is an application for our own HTTP listener. A request becomes one `Arrival`, whatever was wrong with it. What comes
-from a stranger is shown with its control characters written out, because a terminal would obey them.
+Every request becomes one `ReceivedWebhook`, valid or not. Control characters in untrusted text are escaped before they
+reach a terminal.
 """
 
 import json
@@ -19,29 +19,29 @@ from postroad.protocol import strict_json, webhook_signature
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-# Several while an old secret is still good; none when nothing can be verified.
+# Several while an old secret is still valid; none to skip verification.
 Secrets = Callable[[], Awaitable[Sequence[str]]]
 
 OK: Final = 200
-# An event has a kilobyte or two.
+# An event has one or two KiB.
 MAX_BODY_BYTES: Final = 64 * 1024
-# Ids of events, to notice one that comes again: more than a developer makes in a day.
+# Event ids kept to detect duplicates.
 MAX_REMEMBERED: Final = 10_000
-# An address has 254 at the most (RFC 5321 section 4.5.3.1.3); what is longer is nothing of ours.
+# An address has at most 254 characters (RFC 5321 section 4.5.3.1.3).
 SHOWN_CHARACTERS: Final = 300
 _HEADER: Final = webhook_signature.HEADER.lower().encode()
 _DELETE: Final = "\x7f"
 
 
 class Data(msgspec.Struct, frozen=True):
-    """What a line shows of an event's data."""
+    """The fields of an event's data that are shown."""
 
     to: str = ""
     smtp_code: int | None = None
 
 
 class Event(msgspec.Struct, frozen=True):
-    """What a line shows of an event."""
+    """The fields of an event that are shown."""
 
     id: str
     type: str
@@ -50,20 +50,20 @@ class Event(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedWebhook:
-    """A request that came: the event in it, or the problem with it, and the status that it was answered with."""
+    """A request: its event or its error, and the response status."""
 
     at: int
     status: int
     problem: str | None = None
     event: Event | None = None
-    # The event as it was written, for programs.
+    # The event as received, for JSON output.
     document: object = None
     is_verified: bool = False
-    is_again: bool = False
+    is_duplicate: bool = False
 
 
 class WebhookListener:
-    """The application."""
+    """The ASGI application."""
 
     def __init__(
         self, *, secrets: Secrets, status: int, clock: Callable[[], int], report: Callable[[ReceivedWebhook], None]
@@ -94,7 +94,7 @@ class WebhookListener:
         if secrets:
             self._verify(scope, body, secrets)
         event, document = _event(body)
-        is_again = event.id in self._seen
+        is_duplicate = event.id in self._seen
         self._remember(event.id)
         return ReceivedWebhook(
             at=self._clock(),
@@ -102,11 +102,11 @@ class WebhookListener:
             event=event,
             document=document,
             is_verified=bool(secrets),
-            is_again=is_again,
+            is_duplicate=is_duplicate,
         )
 
     def _verify(self, scope: Message, body: bytes, secrets: Sequence[str]) -> None:
-        # RFC 9110 section 5.3: a field that was sent twice is a list, and that list has two times and is refused.
+        # RFC 9110 section 5.3: a repeated field is a list. It then has two timestamps and is rejected.
         value = b",".join(value for name, value in scope["headers"] if name == _HEADER).decode("latin-1")
         now = self._clock() // times.SECOND
         problems = [webhook_signature.why_refused(value, body, secret=secret, now=now) for secret in secrets]
@@ -120,7 +120,7 @@ class WebhookListener:
 
 
 def refusal(error: errors.PostroadError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """The response to what is not taken; the listener asks for it too, when something never became a request."""
+    """The response to a rejected request, and to one that the listener cannot parse."""
     status, fields, content = _response(error.status, error.message)
     if isinstance(error, errors.MethodNotAllowed):
         fields.append((b"allow", ", ".join(error.allowed).encode()))
@@ -128,35 +128,35 @@ def refusal(error: errors.PostroadError) -> tuple[int, list[tuple[bytes, bytes]]
 
 
 def line(received: ReceivedWebhook) -> str:
-    """An arrival for people."""
+    """A received webhook as text."""
     at = time.strftime("%H:%M:%S", time.localtime(received.at // times.SECOND))
     if received.event is None:
-        return f"{at}  refused with {received.status}: {_printable(received.problem or '')}"
+        return f"{at}  rejected with {received.status}: {_printable(received.problem or '')}"
     event = received.event
     code = "-" if event.data.smtp_code is None else str(event.data.smtp_code)
-    words = [
+    columns = [
         at,
         _printable(event.type).ljust(15),
         _printable(event.data.to) or "-",
         code.ljust(3),
         _printable(event.id),
     ]
-    words.append("verified" if received.is_verified else "not verified")
-    if received.is_again:
-        words.append("again")
+    columns.append("verified" if received.is_verified else "not verified")
+    if received.is_duplicate:
+        columns.append("duplicate")
     if received.status != OK:
-        words.append(f"answered {received.status}")
-    return "  ".join(words)
+        columns.append(f"responded {received.status}")
+    return "  ".join(columns)
 
 
 def json_line(received: ReceivedWebhook) -> str:
-    """An arrival for programs. All that is not ASCII is escaped, and so whatever a terminal could obey."""
+    """A received webhook as JSON, with everything outside printable ASCII escaped."""
     value = {
         "received_at": times.to_wire(received.at),
         "status": received.status,
         "error": received.problem,
         "verified": received.is_verified,
-        "again": received.is_again,
+        "duplicate": received.is_duplicate,
         "event": received.document,
     }
     return json.dumps(value).replace(_DELETE, "\\u007f")
@@ -171,7 +171,7 @@ async def _read(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise errors.InvalidRequest("the connection ended before the body did")
+            raise errors.InvalidRequest("the connection was closed before the end of the body")
         part: bytes = message["body"]
         body += part
         if len(body) > MAX_BODY_BYTES:

@@ -1,7 +1,7 @@
-"""`postroad webhook listen`: a receiver on this machine, to see webhooks come.
+"""`postroad webhook listen`: a webhook endpoint on this machine, for development.
 
-It works with the secret of any endpoint. With the folder of a `postroad dev` it points the demo account's webhook at
-itself and puts it back when it stops. Events go to stdout, one a line; what the command has to say goes to stderr.
+It verifies with the secret of any endpoint. With the data folder of `postroad dev`, it points the demo account's
+webhook to itself and restores it at exit. Events go to stdout, one a line; status messages go to stderr.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from postroad.services.webhooks import endpoints, signing_secrets
 from postroad.storage import webhooks as stored_webhooks
 
 VARIABLE: Final = "POSTROAD_WEBHOOK_SECRET"
-# A service keeps a few connections to one receiver; a developer's has few services.
+# A service keeps a few connections to one endpoint.
 LIMITS: Final = http_limits.Limits(connections=64)
-# Whoever is being answered has had their line already.
+# Requests in progress have been reported already.
 GRACE_SECONDS: Final = 1.0
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
-# Serves with the secrets it is given, and gives its URL and what ends when it is to stop.
+# Serves with these secrets; yields the URL, and a future that is done when it should stop.
 Serve = Callable[[webhook_listener.Secrets], contextlib.AbstractAsyncContextManager[tuple[str, asyncio.Future[None]]]]
 
 
@@ -40,33 +40,33 @@ Serve = Callable[[webhook_listener.Secrets], contextlib.AbstractAsyncContextMana
     type=click.IntRange(0, 65_535),
     default=8026,
     show_default=True,
-    help="Where to listen; 0 takes a free one.",
+    help="Port to listen on; 0 chooses a free port.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--secret",
     metavar="SECRET",
-    help=f"The endpoint's secret, or several with commas between them. Better in the variable {VARIABLE}, which "
-    "other users of this machine do not see.",
+    help=f"Secret of the endpoint, or several separated by commas. Prefer the variable {VARIABLE}: other users of this "
+    "machine can see the arguments of a command.",
 )
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="The folder of a 'postroad dev', whose demo account sends its webhooks here meanwhile.",
+    help="Data folder of 'postroad dev'; its demo account sends its webhooks here until exit.",
 )
 @click.option(
     "--status",
     type=click.IntRange(200, 599),
     default=200,
     show_default=True,
-    help="The answer to events that are good.",
+    help="Response status for valid events.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def listen(*, port: int, host: str, secret: str | None, data: Path | None, status: int, as_json: bool) -> None:
-    """Receive webhooks on this machine, verify them, and print one line for each, until Ctrl-C."""
+    """Receive and verify webhooks on this machine, and print one line for each, until Ctrl-C."""
     if secret is not None and data is not None:
-        raise click.UsageError("--data knows its own secret; give that or --secret.")
+        raise click.UsageError("--data and --secret cannot be combined; use one of them.")
     with command.report_errors(), command.name_listen_option("--host and --port"):
         where = config.endpoint(str(config.Endpoint(host, port)), name="--host")
         serve = functools.partial(_serve, where, status=status, as_json=as_json)
@@ -78,20 +78,20 @@ def listen(*, port: int, host: str, secret: str | None, data: Path | None, statu
 
 
 async def _listen(given: Sequence[str], serve: Serve) -> None:
-    """Without an installation: with the secrets that were given, or with none."""
+    """Listen without an installation, with the given secrets or none."""
 
     async def secrets() -> Sequence[str]:
         return given
 
     async with serve(secrets) as (url, stopped):
-        _print_status(f"Listening on {url} for webhooks. Ctrl-C stops it.")
+        _print_status(f"Listening for webhooks on {url}. Press Ctrl-C to stop.")
         if not given:
-            _print_status(f"Nothing is verified: give the endpoint's secret in the variable {VARIABLE}, or --data.")
+            _print_status(f"Signatures are not verified: set {VARIABLE} to the secret of the endpoint, or use --data.")
         await stopped
 
 
 async def _listen_for_demo(data: Path, serve: Serve) -> None:
-    """For the demo account of `postroad dev`. A secret may be rotated meanwhile, so each request asks for it."""
+    """Listen for the demo account of `postroad dev`. Each request reads the secret, which may be rotated."""
     settings = data_folder.DataFolder(data).settings(environment=os.environ)
     with command.name_store_on_error(settings):
         async with services_context.open_context(settings) as ctx:
@@ -101,7 +101,7 @@ async def _listen_for_demo(data: Path, serve: Serve) -> None:
                 await endpoints.save(ctx, account_id, url=url)
                 try:
                     _print_status(
-                        f"Listening on {url}. The webhook of the demo account points here until Ctrl-C stops it."
+                        f"Listening on {url}. The webhook of the demo account points here. Press Ctrl-C to stop."
                     )
                     await stopped
                 finally:
@@ -119,14 +119,14 @@ async def _serve(
         try:
             click.echo(shown(received))
         except OSError as problem:
-            # Nobody reads any more, as after `| head`.
+            # The reader is gone, as after `| head`.
             if not stopped.done():
                 stopped.set_exception(problem)
 
-    receiver = webhook_listener.WebhookListener(
+    application = webhook_listener.WebhookListener(
         secrets=secrets, status=status, clock=services_context.system_clock, report=report
     )
-    listener = http_listener.HttpListener(receiver, refuse=webhook_listener.refusal, limits=LIMITS)
+    listener = http_listener.HttpListener(application, refuse=webhook_listener.refusal, limits=LIMITS)
     try:
         await listener.start(where.host, where.port)
     except OSError as problem:
@@ -141,7 +141,7 @@ async def _serve(
 
 @contextlib.contextmanager
 def _stopped_by_signals(stopped: asyncio.Future[None]) -> Iterator[None]:
-    """The first signal ends the wait; from then on signals do what they always do."""
+    """The first signal stops; later signals have their default action."""
     loop = asyncio.get_running_loop()
 
     def remove_handlers() -> None:
@@ -164,14 +164,14 @@ def _stopped_by_signals(stopped: asyncio.Future[None]) -> Iterator[None]:
 def _secrets(text: str) -> list[str]:
     secrets = [part.strip() for part in text.split(",") if part.strip()]
     if not all(secret.startswith(signing_secrets.PREFIX) for secret in secrets):
-        raise errors.InvalidRequest(f"a secret of a webhook begins with {signing_secrets.PREFIX}; this one does not")
+        raise errors.InvalidRequest(f"not a webhook secret; it must start with {signing_secrets.PREFIX}")
     return secrets
 
 
 async def _demo_account(ctx: services_context.Context, data: Path) -> str:
     person = await users.by_email(ctx, dev_seed.EMAIL)
     if person is None:
-        raise errors.NotFound(f"there is no demo account in {data}; start 'postroad dev --data {data}' first")
+        raise errors.NotFound(f"{data} has no demo account; start 'postroad dev --data {data}' first")
     return person.account_id
 
 
@@ -180,26 +180,26 @@ async def _stored_secrets(ctx: services_context.Context, account_id: str) -> Seq
         webhook = await stored_webhooks.of_account(tx, account_id)
         rows = await stored_webhooks.secrets(tx, [webhook.id], now=ctx.clock()) if webhook else []
     if not rows:
-        raise errors.InvalidRequest("the webhook of the demo account is gone, and its secret with it")
+        raise errors.InvalidRequest("the webhook of the demo account has been deleted")
     return [signing_secrets.decrypt(ctx, row) for row in rows]
 
 
 async def _restore_webhook(
     ctx: services_context.Context, account_id: str, before: stored_webhooks.Webhook | None, *, url: str
 ) -> str:
-    """Leave the endpoint as it was found. One that this run has made is disabled, with its secret and its log."""
+    """Restore the webhook. One created by this run is disabled; its secret and log are kept."""
     now = await endpoints.find(ctx, account_id)
     if now is None or now.url != url:
-        return "The webhook of the demo account was changed meanwhile, and is left as it is."
+        return "The webhook of the demo account was changed by someone else and is not restored."
     if before is None or before.id != now.id:
         await endpoints.save(ctx, account_id, url=url, wanted=now.events.split(), enabled=False)
-        return "The webhook of the demo account is disabled now; its log is kept."
+        return "The webhook of the demo account is disabled; its log is kept."
     await endpoints.save(ctx, account_id, url=before.url, wanted=before.events.split(), enabled=bool(before.enabled))
-    return "The webhook of the demo account is as it was before."
+    return "The webhook of the demo account is restored."
 
 
 def _print_status(text: str) -> None:
     click.echo(text, err=True)
 
 
-GROUP = click.Group("webhook", commands=[listen], help="Webhooks on this machine.")
+GROUP = click.Group("webhook", commands=[listen], help="Receive webhooks on this machine.")

@@ -1,9 +1,19 @@
-"""The sections of the configuration and the type of every setting; `defaults.toml` says what each means."""
+"""The sections of the configuration: the type of every setting, and the checks that a type cannot express.
 
+`defaults.toml` documents the settings. Messages never quote a value that may hold a secret.
+"""
+
+import re
 from typing import Annotated, Final, Literal
 
 import msgspec
 
+from postroad.config import addresses
+from postroad.config.sources import ConfigError
+
+DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
+# A bearer token (RFC 6750 section 2.1).
+_TOKEN = re.compile(r"[!-~]{16,1000}")
 MAX_INTEGER: Final = 1_000_000_000
 Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
 Percent = Annotated[float, msgspec.Meta(gt=0, le=100)]
@@ -13,23 +23,30 @@ Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table of the configuration file."""
 
+    def check(self) -> None:
+        """Raise ConfigError if values are invalid or contradict each other."""
+
 
 class Database(Section, frozen=True):
-    """Where the data lives."""
+    """The database."""
 
     url: str
     connections: Positive
     migrate_at_start: bool
 
+    def check(self) -> None:
+        if not self.url.startswith(DATABASE_SCHEMES) or self.url == "sqlite:///":
+            raise ConfigError("database.url: write sqlite:///path/to/file.db or postgresql://user:password@host/name")
 
-class Doors(Section, frozen=True):
-    """The processes that take mail."""
+
+class Frontends(Section, frozen=True):
+    """The processes that accept mail over HTTP and SMTP."""
 
     processes: Annotated[int, msgspec.Meta(ge=0, le=256)]
 
 
 class Http(Section, frozen=True):
-    """The HTTP door."""
+    """The HTTP listener."""
 
     listen: str
     base_url: str
@@ -37,18 +54,32 @@ class Http(Section, frozen=True):
     grace_seconds: Positive
     connections: Positive
 
+    def check(self) -> None:
+        addresses.endpoint(self.listen, name="http.listen")
+        if self.base_url and not addresses.is_base_url(self.base_url):
+            raise ConfigError(
+                f"http.base_url: {self.base_url!r} is not a URL; "
+                "write http:// or https:// and a host, without a trailing slash"
+            )
+        for proxy in self.trusted_proxies:
+            if not addresses.is_network(proxy):
+                raise ConfigError(
+                    f"http.trusted_proxies: {proxy!r} is neither an address nor a network; "
+                    "write for example 127.0.0.1 or 10.0.0.0/8"
+                )
+
 
 class Dashboard(Section, frozen=True):
-    """Pages for a browser."""
+    """The dashboard."""
 
     enabled: bool
     session_hours: Annotated[int, msgspec.Meta(ge=1, le=8760)]
     session_days: Annotated[int, msgspec.Meta(ge=1, le=365)]
-    journal_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)]
+    audit_log_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)]
 
 
 class Submission(Section, frozen=True):
-    """The SMTP door."""
+    """The SMTP submission listeners."""
 
     listen: str
     tls_listen: str
@@ -59,6 +90,21 @@ class Submission(Section, frozen=True):
     connections_per_address: Positive
     grace_seconds: Positive
 
+    def check(self) -> None:
+        for key, text in (("listen", self.listen), ("tls_listen", self.tls_listen)):
+            if text:
+                addresses.endpoint(text, name=f"submission.{key}")
+        has_certificate = bool(self.tls_certificate)
+        if has_certificate != bool(self.tls_key):
+            raise ConfigError("submission: only one of tls_certificate and tls_key is set; set both or neither")
+        if self.tls_listen and not has_certificate:
+            raise ConfigError("submission.tls_listen: requires tls_certificate and tls_key")
+        if self.listen and not has_certificate and not self.auth_without_tls:
+            raise ConfigError(
+                "submission.listen: clients cannot authenticate without TLS; set tls_certificate and tls_key, "
+                "or set auth_without_tls = true on a trusted network"
+            )
+
 
 class Security(Section, frozen=True):
     """Keys, tokens and passwords."""
@@ -67,6 +113,10 @@ class Security(Section, frozen=True):
     secret_key_file: str
     token_seconds: Positive
     password_threads: Positive
+
+    def check(self) -> None:
+        if self.secret_key and self.secret_key_file:
+            raise ConfigError("security: secret_key and secret_key_file are both set; remove one of them")
 
 
 class Domains(Section, frozen=True):
@@ -78,7 +128,7 @@ class Domains(Section, frozen=True):
 
 
 class Delivery(Section, frozen=True):
-    """The engine that brings mail to its destinations."""
+    """The delivery engine."""
 
     hostname: str
     smarthost: str
@@ -102,37 +152,55 @@ class Delivery(Section, frozen=True):
     grace_seconds: Positive
     poll_milliseconds: Positive
 
+    def check(self) -> None:
+        if self.smarthost:
+            addresses.remote(self.smarthost, name="delivery.smarthost")
+        for resolver in self.resolvers:
+            addresses.dns_server(resolver)
+        for address in self.source_addresses:
+            if not addresses.is_address(address):
+                raise ConfigError(f"delivery.source_addresses: {address!r} is not an IP address")
+        for key, text in (("hostname", self.hostname), ("return_path_domain", self.return_path_domain)):
+            if text and not addresses.is_host_name(text):
+                raise ConfigError(f"delivery.{key}: {text!r} is not a host name")
+        if not self.retry_seconds:
+            raise ConfigError("delivery.retry_seconds: empty; set at least one delay in seconds")
 
-class Pool(Section, frozen=True):
-    """How much at once goes to one mailbox provider."""
+
+class Provider(Section, frozen=True):
+    """The limits of one provider queue."""
 
     connections: Positive
     messages_per_second: Positive
     messages_per_connection: Positive
 
 
-class Pools(Section, frozen=True):
-    """The mailbox providers with a pool of their own, and all others."""
+class Providers(Section, frozen=True):
+    """The mailbox providers with limits of their own, and all others."""
 
-    google: Pool
-    microsoft: Pool
-    yahoo: Pool
-    apple: Pool
-    smarthost: Pool
-    others: Pool
+    google: Provider
+    microsoft: Provider
+    yahoo: Provider
+    apple: Provider
+    smarthost: Provider
+    others: Provider
 
 
 class Inbound(Section, frozen=True):
-    """Mail that comes back to return paths."""
+    """The listener for bounces and complaints, which are sent to return paths."""
 
     listen: str
     connections: Positive
     connections_per_address: Positive
     grace_seconds: Positive
 
+    def check(self) -> None:
+        if self.listen:
+            addresses.endpoint(self.listen, name="inbound.listen")
+
 
 class Webhooks(Section, frozen=True):
-    """The engine that tells customers what became of their mail."""
+    """The webhook engine."""
 
     allow_insecure: bool
     allow_private: tuple[str, ...]
@@ -145,9 +213,17 @@ class Webhooks(Section, frozen=True):
     grace_seconds: Positive
     poll_milliseconds: Positive
 
+    def check(self) -> None:
+        for entry in self.allow_private:
+            if not addresses.is_network(entry) and not addresses.is_host_name(entry.removeprefix("*.")):
+                raise ConfigError(
+                    f"webhooks.allow_private: {entry!r} is neither a network nor a host name; "
+                    "write for example 10.1.0.0/16, hooks.internal or *.internal"
+                )
+
 
 class Limits(Section, frozen=True):
-    """How much at once."""
+    """Limits on send requests and on the queue."""
 
     request_rate: Positive
     request_burst: Positive
@@ -157,17 +233,21 @@ class Limits(Section, frozen=True):
 
 
 class Warmup(Section, frozen=True):
-    """How much a young sender domain may send."""
+    """Daily limits of new sender domains."""
 
     enabled: bool
-    # A message may have 50 recipients: a day's cap below that would hold some back for ever.
+    # A message may have 50 recipients: a lower cap would reject some messages on every day.
     recipients_per_day: Annotated[
         tuple[Annotated[int, msgspec.Meta(ge=50, le=MAX_INTEGER)], ...], msgspec.Meta(min_length=1, max_length=100)
     ]
 
+    def check(self) -> None:
+        if list(self.recipients_per_day) != sorted(self.recipients_per_day):
+            raise ConfigError("warmup.recipients_per_day: values must not decrease from one day to the next")
+
 
 class BounceGuard(Section, frozen=True):
-    """How much of an account's mail may bounce."""
+    """Bounce and complaint thresholds of accounts."""
 
     enabled: bool
     days: Annotated[int, msgspec.Meta(ge=1, le=90)]
@@ -178,24 +258,40 @@ class BounceGuard(Section, frozen=True):
     complaint_suspend_percent: Percent
     cooldown_hours: Annotated[int, msgspec.Meta(ge=0, le=8760)]
 
+    def check(self) -> None:
+        if self.warn_percent > self.suspend_percent:
+            raise ConfigError("bounce_guard.warn_percent: must not exceed suspend_percent")
+        if self.complaint_warn_percent > self.complaint_suspend_percent:
+            raise ConfigError("bounce_guard.complaint_warn_percent: must not exceed complaint_suspend_percent")
+
 
 class Retention(Section, frozen=True):
-    """How long mail is kept after its final result."""
+    """How long mail is kept after it is final."""
 
     body_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)]
-    # Longer than an idempotency key lives, because its replay needs the message.
+    # Longer than the lifetime of an idempotency key, because a replay needs the message.
     message_days: Annotated[int, msgspec.Meta(ge=2, le=36_500)]
+
+    def check(self) -> None:
+        if self.body_days > self.message_days:
+            raise ConfigError("retention.body_days: must not exceed message_days")
 
 
 class Metrics(Section, frozen=True):
-    """Who may read what the service counts."""
+    """Access to /metrics."""
 
     token: str
     listen: str
 
+    def check(self) -> None:
+        if self.listen:
+            addresses.endpoint(self.listen, name="metrics.listen")
+        if self.token and not _TOKEN.fullmatch(self.token):
+            raise ConfigError("metrics.token: write at least 16 printable ASCII characters without spaces, or nothing")
+
 
 class Logs(Section, frozen=True):
-    """What the service writes about itself."""
+    """The log."""
 
     format: Literal["json", "console"]
     level: Literal["debug", "info", "warning", "error"]
@@ -205,14 +301,14 @@ class Settings(Section, frozen=True):
     """Every setting of the service."""
 
     database: Database
-    doors: Doors
+    frontends: Frontends
     http: Http
     dashboard: Dashboard
     submission: Submission
     security: Security
     domains: Domains
     delivery: Delivery
-    pools: Pools
+    providers: Providers
     inbound: Inbound
     webhooks: Webhooks
     limits: Limits
@@ -221,3 +317,7 @@ class Settings(Section, frozen=True):
     retention: Retention
     metrics: Metrics
     logs: Logs
+
+    def check(self) -> None:
+        for key in self.__struct_fields__:
+            getattr(self, key).check()

@@ -1,6 +1,6 @@
-"""The places where settings come from, each laid over the one before: a file, then the environment, then flags.
+"""The sources of settings, each overriding the one before: a file, the environment, flags.
 
-Everything is still plain tables of values here. An unknown section or key is an error that names its place.
+Values are untyped tables here. An unknown section or key is an error that names its source.
 """
 
 import tomllib
@@ -14,7 +14,7 @@ PREFIX: Final = "POSTROAD_"
 
 
 class ConfigError(ValueError):
-    """A setting is unknown, of the wrong type, or impossible."""
+    """A setting is unknown, of the wrong type or invalid."""
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -22,20 +22,18 @@ def read(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as problem:
-        msg = f"{file}: cannot be read: {problem.strerror}"
-        raise ConfigError(msg) from None
+        raise ConfigError(f"{file}: cannot be read: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        msg = f"{file}: not valid TOML: {problem}"
-        raise ConfigError(msg) from None
+        raise ConfigError(f"{file}: not valid TOML: {problem}") from None
 
 
 def is_setting(variable: str) -> bool:
-    """Whether a variable of the environment is one of ours."""
+    """Whether an environment variable names a setting."""
     return variable.startswith(PREFIX) and "__" in variable
 
 
 def from_environment(environment: Mapping[str, str], tables: Mapping[str, Any]) -> dict[str, dict[str, object]]:
-    """The settings that the environment holds, with the types of their defaults."""
+    """The settings in the environment, with the types of their defaults."""
     found: dict[str, dict[str, object]] = {}
     for variable, value in sorted(environment.items()):
         if is_setting(variable):
@@ -46,7 +44,7 @@ def from_environment(environment: Mapping[str, str], tables: Mapping[str, Any]) 
 
 
 def _typed(value: str, default: object, *, name: str) -> object:
-    """The environment knows only text; it takes the type of the default. A list is separated by commas."""
+    """Convert the text of a variable to the type of the default. Lists are separated by commas."""
     if isinstance(default, str):
         return value
     if isinstance(default, list):
@@ -57,32 +55,35 @@ def _typed(value: str, default: object, *, name: str) -> object:
     try:
         return msgspec.convert(value, type(default), strict=False)
     except msgspec.ValidationError:
-        msg = f"{name}: {value!r} is not {'true or false' if isinstance(default, bool) else 'a whole number'}"
-        raise ConfigError(msg) from None
+        raise ConfigError(
+            f"{name}: {value!r} is not {'true or false' if isinstance(default, bool) else 'a whole number'}"
+        ) from None
 
 
 def _inline_table(value: str, *, name: str) -> object:
     try:
         return tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
-        msg = f"{name}: {value!r} is not a table; write it as in the file, for example {{ connections = 5 }}"
-        raise ConfigError(msg) from None
+        raise ConfigError(
+            f"{name}: {value!r} is not a table; write it as in a file, for example {{ connections = 5 }}"
+        ) from None
 
 
 def merge(tables: dict[str, dict[str, Any]], changes: Mapping[str, Any], *, source: str) -> None:
-    """Replace what the changes name; a section or a key that is not there is refused."""
+    """Override settings in place. Raises ConfigError for an unknown section or key."""
     for section, values in changes.items():
         if section not in tables:
-            raise ConfigError(f"{section}: unknown section (in {source}); known are {', '.join(tables)}")
+            raise ConfigError(f"{section}: unknown section (in {source}); known: {', '.join(tables)}")
         if not isinstance(values, Mapping):
             raise ConfigError(
-                f"{section}: a section, not a setting (in {source}); write [{section}] and its settings below"
+                f"{section}: is a section, not a setting (in {source}); write [{section}] and its settings below it"
             )
         for key, value in values.items():
             if key not in tables[section]:
-                msg = f"{section}.{key}: unknown setting (in {source}); known are {', '.join(tables[section])}"
-                raise ConfigError(msg)
+                raise ConfigError(
+                    f"{section}.{key}: unknown setting (in {source}); known: {', '.join(tables[section])}"
+                )
             before = tables[section][key]
-            # A table within a section, such as a pool, keeps what is not mentioned.
+            # A nested table, such as [providers.google], keeps the keys that are not given.
             both = isinstance(before, Mapping) and isinstance(value, Mapping)
             tables[section][key] = {**before, **value} if both else value

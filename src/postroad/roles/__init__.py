@@ -1,9 +1,9 @@
-"""The table of roles, and the one place that starts them: one Context, one TaskGroup, one way to stop.
+"""The table of roles, and the function that runs them with one Context and one TaskGroup.
 
-A role starts, tells where it listens, and works until `stopping` is set. The first SIGTERM or SIGINT sets it: the doors
-stop accepting, finish what is under way within `http.grace_seconds`, and the process ends with 0. A second signal ends
-it at once, by the system's own hand; nothing that was acknowledged is lost by that. A role that fails stops the others
-in the same order, and the process ends with 1.
+A role starts, reports its listen addresses and works until `stopping` is set. The first SIGTERM or SIGINT sets it:
+listeners close, requests in progress finish within their grace period, and the process exits with 0. A second signal
+kills the process; acknowledged mail is durable by then. A role that fails stops the others the same way, and the
+process exits with 1.
 """
 
 import asyncio
@@ -43,31 +43,33 @@ async def run(
     names: Sequence[str],
     *,
     log: logs.Logger,
-    frontends: roles_frontends.Doors | None = None,
+    frontends: roles_frontends.Frontends | None = None,
     mail: dev_inbox.Inbox | None = None,
     prepare: Callable[[services_context.Context], Awaitable[None]] | None = None,
     announce: Callable[[Addresses], None] | None = None,
 ) -> None:
-    """Run these roles until a signal, those `apart` in their own processes.
+    """Run these roles until a signal. The roles of `frontends` run in their own processes.
 
-    `prepare` comes before anyone listens, `announce` when all have started.
+    `prepare` is called before any role starts, `announce` when all have started.
     """
 
-    def tell(addresses: Addresses) -> None:
+    def announce_started(addresses: Addresses) -> None:
         log.info("started", roles=list(names), **{what: str(where) for what, where in addresses.items()})
         if announce:
             announce(addresses)
 
     starts = {name: ROLES[name] for name in names if not frontends or name not in frontends.roles}
     if frontends and frontends.children:
-        starts["doors"] = functools.partial(writer.start, frontends=frontends)
+        starts["frontends"] = functools.partial(writer.start, frontends=frontends)
     if settings.metrics.listen:
         starts["metrics"] = listeners.start_metrics
     async with services_context.open_context(settings, actor=actors.SERVICE) as context:
-        looks = gauges.Gauges()
-        role_context = RoleContext(context, log, asyncio.Event(), functools.partial(looks.text, context), mail=mail)
+        store_gauges = gauges.Gauges()
+        role_context = RoleContext(
+            context, log, asyncio.Event(), functools.partial(store_gauges.text, context), mail=mail
+        )
         if prepare:
             await prepare(context)
         with supervisor.stopped_by_signals(role_context):
-            await supervisor.run_all(role_context, starts, announce=tell)
+            await supervisor.run_all(role_context, starts, announce=announce_started)
     log.info("stopped")

@@ -1,4 +1,4 @@
-"""The engines: what works on the store until the stop."""
+"""The roles that process the queues in the store: delivery and webhooks."""
 
 from postroad.delivery import engine
 from postroad.roles import role
@@ -6,7 +6,7 @@ from postroad.webhooks import engine as webhooks_engine
 
 
 async def start_delivery(role_context: role.RoleContext) -> role.Started:
-    """The engine that brings mail to its destinations."""
+    """Start the delivery engine."""
     delivery_engine = await engine.open_engine(role_context.context, log=role_context.log)
 
     async def work() -> None:
@@ -16,7 +16,7 @@ async def start_delivery(role_context: role.RoleContext) -> role.Started:
 
 
 async def start_webhooks(role_context: role.RoleContext) -> role.Started:
-    """The engine that tells customers what became of their mail."""
+    """Start the webhook engine."""
     webhook_engine = webhooks_engine.Engine(role_context.context, log=role_context.log)
 
     async def work() -> None:

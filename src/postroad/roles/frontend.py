@@ -1,4 +1,4 @@
-"""A door in a process of its own: it opens the store when its keeper says so, and hands over what it takes."""
+"""A frontend process: it runs listeners and sends accepted mail to the writer process, which commits it."""
 
 import asyncio
 import functools
@@ -17,16 +17,16 @@ from postroad.services.writer import client
 from postroad.storage import store
 from postroad.telemetry import logs
 
-# How often the keeper is told what was counted here.
+# How often metrics are sent to the writer.
 METRICS_INTERVAL_SECONDS: Final = 1.0
-# How often it is told, at the most, that its engines have something to do.
+# Minimum interval between wakeups of the engines in the writer process.
 WAKEUP_INTERVAL_SECONDS: Final = 0.05
-# Shorter than the ten seconds that Prometheus waits for an answer.
+# Shorter than the default scrape timeout of Prometheus, 10 seconds.
 METRICS_TIMEOUT_SECONDS: Final = 8.0
-# A door without a keeper can do nothing for anybody; this is for saying so.
+# How long a frontend that lost its writer may take to answer with errors before it exits.
 ORPHAN_SECONDS: Final = 1.0
 
-# Connections to PostgreSQL that a door needs at least: one may be busy with a long list.
+# Minimum PostgreSQL connections of a frontend: a long list may occupy one.
 MIN_CONNECTIONS: Final = 2
 
 FRONTEND_ROLES: Final[Mapping[str, supervisor.Start]] = {
@@ -35,10 +35,10 @@ FRONTEND_ROLES: Final[Mapping[str, supervisor.Start]] = {
 }
 
 
-def divide_limits(settings: config.Settings, *, doors: int) -> config.Settings:
-    """The settings of one of so many doors: what costs others something is shared out among them."""
-    connections = max(MIN_CONNECTIONS, settings.database.connections // doors)
-    threads = max(1, settings.security.password_threads // doors)
+def divide_limits(settings: config.Settings, *, frontends: int) -> config.Settings:
+    """The settings of one frontend: limits on shared resources are divided by the number of frontends."""
+    connections = max(MIN_CONNECTIONS, settings.database.connections // frontends)
+    threads = max(1, settings.security.password_threads // frontends)
     return msgspec.structs.replace(
         settings,
         database=msgspec.structs.replace(settings.database, connections=connections),
@@ -50,19 +50,19 @@ async def run(
     settings: config.Settings,
     roles: Sequence[str],
     bound: Mapping[str, listener.BoundSockets],
-    line: framing.SocketEnd,
+    channel: framing.SocketEnd,
     *,
     processes: int,
     log: logs.Logger,
 ) -> None:
-    """Be a door, one of so many processes, until the keeper stops it, or has gone."""
+    """Run a frontend until the writer stops it or disconnects. `processes` is the number of frontends."""
     stopping = asyncio.Event()
     writer = WriterConnection(stopping)
-    await writer.connect(line)
+    await writer.connect(channel)
     await writer.wait_for_start()
     if stopping.is_set():  # before anything was opened
         return
-    make_accept_commits = functools.partial(writer.accepting, limits=settings.limits)
+    make_accept_commits = functools.partial(writer.accept_commits, limits=settings.limits)
     async with services_context.open_context(
         settings, actor=actors.SERVICE, make_accept_commits=make_accept_commits
     ) as context:
@@ -82,44 +82,44 @@ async def run(
 
 
 class WriterConnection:
-    """The keeper, as a door knows it."""
+    """A frontend's connection to the writer process."""
 
     def __init__(self, stopping: asyncio.Event) -> None:
         self._stopping = stopping
         self._started = asyncio.Event()
-        self._accepting: client.RemoteCommits | None = None
+        self._remote_commits: client.RemoteCommits | None = None
         self._channel: client.Channel | None = None
         self._pending_metrics: dict[int, asyncio.Future[bytes]] = {}
         self._last_number = 0
 
-    async def connect(self, line: framing.SocketEnd) -> None:
-        """Take up the line."""
-        self._channel = client.Channel(await framing.connect(line, self._on_frame, self._on_disconnect))
+    async def connect(self, channel: framing.SocketEnd) -> None:
+        """Open the channel."""
+        self._channel = client.Channel(await framing.connect(channel, self._on_frame, self._on_disconnect))
 
     async def wait_for_start(self) -> None:
-        """Until the store is there, or the keeper has gone."""
+        """Wait until the writer has opened the store, or has disconnected."""
         await self._started.wait()
 
-    def accepting(self, _store: store.Store, *, limits: config.sections.Limits) -> services_context.AcceptCommits:
-        """How this process accepts mail: not by its own store."""
-        assert self._channel is not None  # noqa: S101 - it was taken up first
-        self._accepting = client.RemoteCommits(
+    def accept_commits(self, _store: store.Store, *, limits: config.sections.Limits) -> services_context.AcceptCommits:
+        """Commit accepted mail through the writer instead of this process's own store."""
+        assert self._channel is not None  # noqa: S101 - `connect` comes first
+        self._remote_commits = client.RemoteCommits(
             self._channel, max_waiting=limits.accept_waiting, wait_seconds=limits.accept_seconds
         )
-        return self._accepting
+        return self._remote_commits
 
     def send(self, what: client.WireMessage) -> None:
-        """Say something."""
+        """Send a message to the writer."""
         if self._channel is not None:
             self._channel.send(what)
 
     def close(self) -> None:
-        """End the line; what was said before arrives."""
+        """Close the channel; messages sent before are still delivered."""
         if self._channel is not None:
             self._channel.close()
 
     async def render_metrics(self, ctx: services_context.Context) -> bytes:
-        """What all processes have counted."""
+        """The metrics of all processes, rendered by the writer."""
         self._last_number += 1
         number = self._last_number
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -130,18 +130,20 @@ class WriterConnection:
             async with asyncio.timeout(METRICS_TIMEOUT_SECONDS):
                 return await reply
         except TimeoutError:
-            raise errors.ServiceUnavailable("the process that knows does not answer in time", retry_after=5) from None
+            raise errors.ServiceUnavailable(
+                "the writer process did not return metrics in time", retry_after=5
+            ) from None
         finally:
             del self._pending_metrics[number]
 
     async def report_metrics_forever(self, ctx: services_context.Context) -> None:
-        """Tell what was counted, again and again."""
+        """Send the metrics of this process to the writer periodically."""
         while True:
             self.send(client.MetricsSnapshot(ctx.metrics.snapshot()))
             await asyncio.sleep(METRICS_INTERVAL_SECONDS)
 
     async def forward_wakeups_forever(self, ctx: services_context.Context) -> None:
-        """Pass on that mail or events are queued."""
+        """Notify the writer of queued mail and events."""
         while True:
             waits = [asyncio.create_task(event.wait()) for event in (ctx.mail_wakeup, ctx.webhook_wakeup)]
             try:
@@ -165,12 +167,12 @@ class WriterConnection:
                     if (reply := self._pending_metrics.get(number)) and not reply.done():
                         reply.set_result(text)
                 case _:
-                    if self._accepting is not None:
-                        self._accepting.on_reply(message)
+                    if self._remote_commits is not None:
+                        self._remote_commits.on_reply(message)
 
     def _on_disconnect(self) -> None:
         self._stopping.set()
         self._started.set()
         asyncio.get_running_loop().call_later(ORPHAN_SECONDS, os._exit, 1)
-        if self._accepting is not None:
-            self._accepting.on_writer_gone()
+        if self._remote_commits is not None:
+            self._remote_commits.on_writer_gone()

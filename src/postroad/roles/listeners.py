@@ -1,6 +1,6 @@
-"""The doors: HTTP, mail that customers hand in over SMTP, mail that comes back, and those who watch the process.
+"""The roles with listeners: HTTP, SMTP submission, inbound reports and metrics.
 
-Each listens at the addresses that its settings name, until the stop; then it finishes what is under way.
+Each listens on the addresses in its settings until shutdown, then finishes requests in progress.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from postroad.api.v1 import (
     domains,
     inbox,
     messages,
+    send_test,
     statistics,
     suppressions,
     team,
     templates,
-    test_email,
     webhook,
 )
 from postroad.dashboard import application as dashboard
@@ -38,16 +38,16 @@ from postroad.submission import listeners as submission_listeners
 from postroad.web import application, body_limits, path_switch, routing
 from postroad.web import proxies as web_proxies
 
-# A few who scrape, and a few who ask whether the process lives.
+# Enough for a few scrapers and health checks.
 METRICS_CONNECTIONS: Final = 64
 
-# What the HTTP door offers, in the order in which the documentation shows it. Health comes with the role.
+# The routes of the API, in the order of its documentation. Health routes are added by the role.
 ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *emails.ROUTES,
     *auth.ROUTES,
     *account.ROUTES,
     *messages.ROUTES,
-    *test_email.ROUTES,
+    *send_test.ROUTES,
     *statistics.ROUTES,
     *credentials.ROUTES,
     *api_keys.ROUTES,
@@ -58,7 +58,7 @@ ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *team.ROUTES,
     *audit_log.ROUTES,
 )
-# What listens at the address of each setting is called this.
+# The name of the listener at each setting, in log lines.
 LISTENERS: Final = {
     "http.listen": "http",
     "metrics.listen": "metrics",
@@ -69,7 +69,7 @@ LISTENERS: Final = {
 
 
 async def start_api(role_context: role.RoleContext) -> role.Started:
-    """The HTTP door: the API, and the dashboard at the same address."""
+    """Start the HTTP listener: the API, and the dashboard on the same address."""
     settings, ctx = role_context.context.settings, role_context.context
     received = inbox.routes(role_context.mail) if role_context.mail is not None else ()
     described = (*ROUTES, *received, *health.routes(draining=role_context.stopping.is_set))
@@ -91,7 +91,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         entropy=ctx.entropy,
         log=role_context.log,
         counted=ctx.metrics,
-        large_body_slots=body_limits.LargeBodySlots(doors=role_context.frontend_processes),
+        large_body_slots=body_limits.LargeBodySlots(frontends=role_context.frontend_processes),
     )
     served: http_exchange.Application = app
     if settings.dashboard.enabled:
@@ -102,7 +102,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
 
 
 async def start_metrics(role_context: role.RoleContext) -> role.Started:
-    """A small listener for those who watch the process; no role, because every process may have one."""
+    """Start the listener for metrics and health checks; every process may have one, so it is not a role."""
     ctx = role_context.context
     app = application.Application(
         ctx,
@@ -139,7 +139,7 @@ async def _listen(
     grace_seconds: float,
     key: str = "listen",
 ) -> role.Started:
-    """Listen at the address that a key of a section names, until the stop."""
+    """Listen on the address in a setting until shutdown."""
     setting = f"{section}.{key}"
     bound = role_context.bound.get(setting)
     if bound is None:
@@ -156,13 +156,13 @@ async def _listen(
 
 
 def is_set(settings: config.Settings, setting: str) -> bool:
-    """Whether somebody is to listen at the address of a setting."""
+    """Whether the setting has a listen address."""
     section, _, key = setting.partition(".")
     return bool(getattr(getattr(settings, section), key))
 
 
 def bind(settings: config.Settings, setting: str, *, processes: int = 1) -> Sequence[network_listener.BoundSockets]:
-    """Claim the address that a setting names, for so many processes."""
+    """Bind the address in a setting, once for each process."""
     section, _, key = setting.partition(".")
     endpoint = config.endpoint(getattr(getattr(settings, section), key), name=setting)
     try:
@@ -172,10 +172,10 @@ def bind(settings: config.Settings, setting: str, *, processes: int = 1) -> Sequ
 
 
 async def start_inbound(role_context: role.RoleContext) -> role.Started:
-    """The door for mail that comes back. It is open only when it has an address; else the role has nothing to do."""
+    """Start the listener for bounces and complaints; idle if it has no listen address."""
     ctx, settings = role_context.context, role_context.context.settings
     if not settings.inbound.listen:
-        return _idle_role(role_context, "inbound_closed", reason="inbound.listen is not set")
+        return _idle_role(role_context, "inbound_disabled", reason="inbound.listen is not set")
     listener = return_paths.listener(
         ctx, name=settings.delivery.hostname or await hostname.name(), log=role_context.log
     )
@@ -183,11 +183,11 @@ async def start_inbound(role_context: role.RoleContext) -> role.Started:
 
 
 async def start_submission(role_context: role.RoleContext) -> role.Started:
-    """The SMTP door. It is open only when it has an address; else the role has nothing to do."""
+    """Start the SMTP submission listeners; idle if neither has a listen address."""
     ctx, chosen = role_context.context, role_context.context.settings.submission
     if not (chosen.listen or chosen.tls_listen):
         return _idle_role(
-            role_context, "submission_closed", reason="submission.listen and submission.tls_listen are not set"
+            role_context, "submission_disabled", reason="submission.listen and submission.tls_listen are not set"
         )
     try:
         certificate = submission_listeners.load_certificate(ctx.settings)
@@ -213,10 +213,10 @@ async def start_submission(role_context: role.RoleContext) -> role.Started:
 
 
 def _idle_role(role_context: role.RoleContext, event: str, *, reason: str) -> role.Started:
-    """A role that has nothing to do, and says so once."""
+    """A disabled role, which logs the reason once."""
 
-    async def rest() -> None:
+    async def idle() -> None:
         role_context.log.info(event, reason=reason)
         await role_context.stopping.wait()
 
-    return role.Started(rest)
+    return role.Started(idle)

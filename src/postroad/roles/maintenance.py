@@ -1,6 +1,6 @@
-"""What tidies up behind the others, and asks DNS about sender domains again. No failure here stops anything.
+"""The maintenance role: it deletes expired data and checks the DNS records of sender domains.
 
-The two run beside each other: DNS that does not answer keeps nothing from being tidied up.
+Both run concurrently, so slow DNS does not delay the cleanup. Failures are logged and never stop the service.
 """
 
 import asyncio
@@ -15,15 +15,15 @@ from postroad.services.domains import monitor
 from postroad.services.maintenance import cleanup
 
 CLEANUP_INTERVAL_SECONDS: Final = 60
-# When there was more than one sweep has time for.
+# After a cleanup that did not finish within its time.
 CLEANUP_AGAIN_SECONDS: Final = 1
-# Shorter than the usual grace time, so that a sweep holds up no stop; what it did not reach goes with the next one.
+# Shorter than the default grace period, so that a cleanup does not delay shutdown; the next one continues.
 CLEANUP_TIMEOUT_SECONDS: Final = 15
 CHECK_INTERVAL_SECONDS: Final = 60
 
 
 async def start_maintenance(role_context: role.RoleContext) -> role.Started:
-    """What tidies up behind the others."""
+    """Start the maintenance tasks."""
 
     async def work() -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -54,25 +54,25 @@ async def _sleep(role_context: role.RoleContext, seconds: float) -> None:
 
 
 async def _clean_up(role_context: role.RoleContext) -> bool:
-    """Forget what has expired; whether there is more. Tomorrow will do as well: no failure here stops anything."""
+    """Delete expired data; returns whether there is more."""
     try:
         async with asyncio.timeout(CLEANUP_TIMEOUT_SECONDS):
             swept = await cleanup.sweep(role_context.context)
     except (errors.ServiceUnavailable, errors.TemporaryFailure) as error:
-        role_context.log.warning("sweep_put_off", error=error.message)
+        role_context.log.warning("cleanup_deferred", error=error.message)
         return False
     except Exception:
-        role_context.log.exception("sweep_failed")
+        role_context.log.exception("cleanup_failed")
         return False
     else:
-        role_context.log.debug("swept", **dataclasses.asdict(swept))
+        role_context.log.debug("cleanup_done", **dataclasses.asdict(swept))
         for account_id in swept.resumed:
             role_context.log.info("account_resumed", account_id=account_id)
         return swept.has_more
 
 
 async def _check_domains(role_context: role.RoleContext) -> None:
-    """Ask DNS about sender domains that are due. A stop does not wait for DNS: what is cut off is due again later."""
+    """Check the sender domains that are due. Shutdown cancels checks in progress; they stay due."""
     checking = asyncio.create_task(_check_due(role_context))
     stop = asyncio.create_task(role_context.stopping.wait())
     try:

@@ -1,4 +1,4 @@
-"""What every role is given, what it gives back when it has started, and why it may not start."""
+"""The interface of a role: what it is given, what it returns once started, and why it may fail to start."""
 
 import asyncio
 import errno
@@ -20,7 +20,7 @@ class StartError(Exception):
 
 
 class CannotListen(StartError):
-    """An address cannot be had; `setting` is where it was chosen, if that is known."""
+    """An address cannot be bound; `setting` names it, if known."""
 
     def __init__(self, message: str, *, setting: str) -> None:
         super().__init__(message)
@@ -29,35 +29,35 @@ class CannotListen(StartError):
 
 @dataclass(frozen=True, slots=True)
 class RoleContext:
-    """What a role is given."""
+    """The input of a role."""
 
     context: services_context.Context
     log: logs.Logger
     stopping: asyncio.Event
-    # What all processes of the service have counted, for Prometheus.
+    # The metrics of all processes of the service, in Prometheus text format.
     render_metrics: Callable[[], Awaitable[bytes]]
-    # Addresses that are bound already, by the names of their settings.
+    # Sockets that are already bound, by the names of their settings.
     bound: Mapping[str, listener.BoundSockets] = field(default_factory=dict)
-    # How many processes have the doors of this one, itself included.
+    # The number of frontend processes, including this one.
     frontend_processes: int = 1
-    # Where the mailbox simulator puts its mail, in `postroad dev`.
+    # The inbox of the mailbox simulator, in `postroad dev`.
     mail: dev_inbox.Inbox | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A role that has started: where it listens, and the work that ends soon after `stopping` is set."""
+    """A started role: its listen addresses, and its work, which ends soon after `stopping` is set."""
 
     work: Callable[[], Awaitable[None]]
     addresses: Addresses = field(default_factory=dict)
 
 
 def cannot_listen(where: config.Endpoint, problem: OSError, *, setting: str = "") -> CannotListen:
-    """What to tell somebody who chose an address that cannot be had."""
+    """The error for an address that cannot be bound."""
     return CannotListen(f"cannot listen on {where}: {_reason(problem)}", setting=setting)
 
 
 def _reason(problem: OSError) -> str:
     if problem.errno == errno.EADDRINUSE:
-        return "another program listens there"
+        return "the address is in use by another process"
     return os.strerror(problem.errno) if problem.errno and problem.errno > 0 else str(problem)

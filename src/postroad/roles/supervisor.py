@@ -1,4 +1,4 @@
-"""How roles run: started one after the other, stopped together, by the first signal or by the first that fails."""
+"""Runs roles: started one by one, stopped together by the first signal or the first failure."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ Start = Callable[[roles_role.RoleContext], Awaitable[roles_role.Started]]
 
 
 class RoleFailed(Exception):
-    """A role ended that should not have; the log says why."""
+    """A role ended unexpectedly; the log has the reason."""
 
 
 async def run_all(
@@ -22,7 +22,7 @@ async def run_all(
     *,
     announce: Callable[[roles_role.Addresses], None],
 ) -> None:
-    """Run roles until they are to stop, or until one of them ends; `announce` when all have started."""
+    """Run roles until `stopping` is set or one of them ends; call `announce` when all have started."""
     started: dict[str, roles_role.Started] = {}
     failed: list[str] = []
     try:
@@ -33,18 +33,18 @@ async def run_all(
         role_context.stopping.set()
         raise
     finally:
-        # Also after a failed start: those that have started stop in order, because `stopping` is set by then.
+        # Also after a failed start: `stopping` is set by then, so the roles that have started shut down.
         async with asyncio.TaskGroup() as group:
             for name, role in started.items():
                 group.create_task(_run_role(name, role, role_context, failed))
     if failed:
-        raise RoleFailed(f"the role {failed[0]} failed, so the service has stopped; the log says why")
+        raise RoleFailed(f"the role {failed[0]} failed and the service has stopped; see the log")
 
 
 async def _run_role(
     name: str, role: roles_role.Started, role_context: roles_role.RoleContext, failed: list[str]
 ) -> None:
-    """One role's work; when it ends, for whatever reason, the others stop too."""
+    """Run one role; when it ends for any reason, the others stop too."""
     try:
         await role.work()
     except Exception:
@@ -60,7 +60,7 @@ async def _run_role(
 
 @contextlib.contextmanager
 def stopped_by_signals(role_context: roles_role.RoleContext) -> Iterator[None]:
-    """The first signal stops the roles; a second one is the system's own affair."""
+    """The first signal stops the roles; a second one has its default action."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in SIGNALS}
 

@@ -1,4 +1,4 @@
-"""The keeper's side of doors in processes of their own: it writes what they accept, and looks after them."""
+"""The writer process: it commits what frontends accept, and supervises them."""
 
 import asyncio
 import contextlib
@@ -16,14 +16,14 @@ from postroad.services.acceptance import transaction
 from postroad.services.writer import client
 from postroad.storage import access_version
 
-# What a door needs to open the store and listen, on a busy machine.
+# How long a frontend may take to open the store and listen, on a busy machine.
 START_SECONDS: Final = 60.0
-# Beyond its grace time, for saying good-bye.
+# Added to the grace period before a frontend is killed.
 END_SECONDS: Final = 5.0
 
 
-async def start(role_context: role.RoleContext, *, frontends: roles_frontends.Doors) -> role.Started:
-    """Let the doors open the store and listen; returns when all of them do."""
+async def start(role_context: role.RoleContext, *, frontends: roles_frontends.Frontends) -> role.Started:
+    """Start the frontends; returns when all of them listen."""
     connections = [FrontendConnection(role_context, child) for child in frontends.children]
     for one in connections:
         await one.connect()
@@ -33,7 +33,7 @@ async def start(role_context: role.RoleContext, *, frontends: roles_frontends.Do
     except BaseException as problem:
         await _stop(connections, seconds=END_SECONDS)
         if isinstance(problem, TimeoutError):
-            raise role.StartError(f"a door did not start in {START_SECONDS:.0f} seconds") from None
+            raise role.StartError(f"a frontend did not start within {START_SECONDS:.0f} seconds") from None
         raise
 
     async def work() -> None:
@@ -43,7 +43,7 @@ async def start(role_context: role.RoleContext, *, frontends: roles_frontends.Do
             await asyncio.wait([stop, *gone], return_when=asyncio.FIRST_COMPLETED)
             for one in connections:
                 if one.gone.is_set() and not role_context.stopping.is_set():
-                    role_context.log.error("door_lost", door=one.child.name)
+                    role_context.log.error("frontend_lost", frontend=one.child.name)
         finally:
             for task in (stop, *gone):
                 task.cancel()
@@ -55,33 +55,33 @@ async def start(role_context: role.RoleContext, *, frontends: roles_frontends.Do
 
 
 async def _stop(connections: list["FrontendConnection"], *, seconds: float) -> None:
-    """Stop all doors; those that do not end in time are killed."""
+    """Stop all frontends; those that do not exit in time are killed."""
     ends: dict[asyncio.Task[object], FrontendConnection] = {}
     for one in connections:
         one.send(client.Stop())
         ends[asyncio.create_task(asyncio.to_thread(os.waitpid, one.child.process_id, 0))] = one
     _, late = await asyncio.wait(ends, timeout=seconds)
     for end in late:
-        with contextlib.suppress(ProcessLookupError):  # it has just ended
+        with contextlib.suppress(ProcessLookupError):  # it has just exited
             os.kill(ends[end].child.process_id, signal.SIGKILL)
     await asyncio.wait(ends)
 
 
 class FrontendConnection:
-    """A door, as its keeper knows it."""
+    """The writer's connection to one frontend."""
 
     def __init__(self, role_context: role.RoleContext, child: roles_frontends.FrontendProcess) -> None:
         self.child = child
         self.gone = asyncio.Event()
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._duty = role_context
+        self._role_context = role_context
         self._ctx = role_context.context
         self._channel: client.Channel | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self) -> None:
-        """Take up the line, and let the door begin."""
-        self._channel = client.Channel(await framing.connect(self.child.line, self._on_frame, self._on_disconnect))
+        """Open the channel and let the frontend start."""
+        self._channel = client.Channel(await framing.connect(self.child.channel, self._on_frame, self._on_disconnect))
         self._channel.send(client.StoreReady())
 
     def _on_frame(self, frame: memoryview) -> None:
@@ -101,7 +101,7 @@ class FrontendConnection:
                     self._started(message)
 
     def _started(self, message: client.Ready | client.StartFailed) -> None:
-        if self.ready.done():  # nobody waits for it any more
+        if self.ready.done():  # start has already failed or timed out
             return
         if isinstance(message, client.StartFailed):
             self.ready.set_exception(role.StartError(message.reason))
@@ -135,16 +135,14 @@ class FrontendConnection:
         elif isinstance(problem, errors.PostroadError):
             self.send(client.rejection_of(number, problem))
         else:
-            self._duty.log.error("accepting_failed", exc_info=problem)
-            self.send(
-                client.rejection_of(number, errors.InternalError("an error of this service, which its log knows"))
-            )
+            self._role_context.log.error("acceptance_failed", exc_info=problem)
+            self.send(client.rejection_of(number, errors.InternalError("internal error; see the log")))
 
     async def _send_metrics(self, number: int) -> None:
         try:
-            self.send(client.MetricsReply(number, await self._duty.render_metrics()))
+            self.send(client.MetricsReply(number, await self._role_context.render_metrics()))
         except Exception:
-            self._duty.log.exception("figures_failed")
+            self._role_context.log.exception("metrics_failed")
 
     async def _probe(self, number: int) -> None:
         try:
@@ -152,16 +150,16 @@ class FrontendConnection:
         except errors.PostroadError as error:
             self.send(client.rejection_of(number, error))
         except Exception:
-            self._duty.log.exception("probe_failed")
+            self._role_context.log.exception("probe_failed")
         else:
             self.send(client.ProbeOk(number))
 
     def send(self, what: client.WireMessage) -> None:
-        """Say something."""
+        """Send a message to the frontend."""
         if self._channel is not None:
             self._channel.send(what)
 
     def _on_disconnect(self) -> None:
         self.gone.set()
         if not self.ready.done():
-            self.ready.set_exception(role.StartError("a door ended before it had started; the log says why"))
+            self.ready.set_exception(role.StartError("a frontend exited before it had started; see the log"))

@@ -1,1 +1,1 @@
-"""What the service tells about itself: logs."""
+"""Logs and metrics."""

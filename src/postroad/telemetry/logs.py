@@ -1,8 +1,8 @@
-"""Log lines: JSON on stderr for machines, or readable ones for people.
+"""Structured logs on stderr: JSON for machines, or console lines for people.
 
-Configured once, at the top, and passed on as a logger. A line is an event and its facts: no header, query or body is
-ever given to it. As a second wall, whatever looks like a credential is struck out of tracebacks and of what libraries
-say through the standard library's logging, because those words are not ours.
+Configured once at the top and passed on as a logger. A line is an event with its fields; headers, queries and bodies
+are never logged. Tracebacks and messages of libraries, which this service does not control, are searched for
+credentials, which are redacted.
 """
 
 import functools
@@ -24,9 +24,9 @@ Format = Literal["json", "console"]
 Logger = structlog.typing.FilteringBoundLogger
 Event = MutableMapping[str, Any]
 
-# A traceback is for finding the line, and its end says it; an exception's own text may be of any length.
+# The end of a traceback has the line that failed; the text of an exception may have any length.
 TRACEBACK_CHARACTERS: Final = 16_000
-# A database's own words about what is wrong with it.
+# The error message of the database.
 CAUSE_CHARACTERS: Final = 500
 CANNOT_SERVE: Final = (errors.ServiceUnavailable, errors.TemporaryFailure)
 REDACTED: Final = "[secret]"
@@ -35,8 +35,8 @@ _SECRETS: Final = re.compile(
       pr_live_[0-9A-Za-z_-]+                                   # API keys
     | whsec_[0-9A-Za-z_+/=-]+                                  # webhook secrets
     | eyJ[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*        # JSON web tokens
-    | (?<=Basic\ )[0-9A-Za-z+/=_-]+ | (?<=Bearer\ )[^\s'"]+    # what follows in an Authorization header
-    | (?<=://)[^\s/@]+:[^\s/@]+(?=@)                           # user and password of an address
+    | (?<=Basic\ )[0-9A-Za-z+/=_-]+ | (?<=Bearer\ )[^\s'"]+    # values of Authorization headers
+    | (?<=://)[^\s/@]+:[^\s/@]+(?=@)                           # user and password in a URL
     """,
     re.VERBOSE,
 )
@@ -44,7 +44,7 @@ _encoder = msgspec.json.Encoder(enc_hook=repr)
 
 
 def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Logger:
-    """Configure structlog and the standard library's logging for this process, and give the logger to pass on."""
+    """Configure structlog and the standard library's logging for this process; returns the logger to pass on."""
     stream = stream or sys.stderr
     sink: Any = _Sink(stream)
     factory: Any
@@ -66,12 +66,12 @@ def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Lo
 
 
 def redact(text: str) -> str:
-    """The text without whatever looks like a credential."""
+    """The text without anything that looks like a credential."""
     return _SECRETS.sub(REDACTED, text)
 
 
 def cause_of(error: errors.PostroadError) -> str | None:
-    """What is wrong with the service when it cannot serve, in words that are safe to log; None when nothing is."""
+    """Why the service is unavailable, redacted for the log; None for any other error."""
     cause = error.__cause__
     if not isinstance(error, CANNOT_SERVE) or cause is None:
         return None
@@ -79,14 +79,14 @@ def cause_of(error: errors.PostroadError) -> str | None:
 
 
 class _Sink:
-    """Where lines go. One that cannot be written, to a full disk or to a pipe without a reader, must stop nothing."""
+    """The stream for log lines. Lines that cannot be written, to a full disk or a closed pipe, are dropped."""
 
     def __init__(self, stream: TextIO) -> None:
-        # Below the buffer: what it could not get rid of would come up again, and fail the process when it ends.
+        # Unbuffered: a buffer that cannot be flushed would raise again when the process exits.
         self._file = getattr(stream.buffer, "raw", stream.buffer)
 
     def write(self, line: str | bytes) -> None:
-        """Write all of a line, or as much as can be written."""
+        """Write a line, or as much of it as possible."""
         rest = line if isinstance(line, bytes) else line.encode(errors="backslashreplace")
         try:
             while rest:
@@ -95,18 +95,18 @@ class _Sink:
             return
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing; lines are not buffered."""
 
 
 class _LibraryHandler(logging.Handler):
-    """Hands what libraries log to our own logger, so that stderr holds lines of one form."""
+    """Forwards log records of libraries to this logger, so that all lines have one format."""
 
     def __init__(self, log: Logger) -> None:
         super().__init__()
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One record of a library."""
+        """Forward one record."""
         self._log.log(
             record.levelno,
             "library",
@@ -121,7 +121,7 @@ def _json_line(logger: object, level: str, event: Event) -> bytes:
 
 
 def _stamp(_logger: object, level: str, event: Event) -> Event:
-    """The event with its time and level before everything else, and with the words of an exception."""
+    """The event with its time and level first, and with the text of its exception."""
     second, rest = divmod(time.time_ns(), 1_000_000_000)
     stamped = {"timestamp": f"{_second(second)}.{rest // 1_000_000:03}Z", "level": level, **event}
     if "exc_info" in stamped:
@@ -139,5 +139,5 @@ def _describe_exception(event: Event) -> None:
     if given:
         problem = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
         text = "".join(traceback.format_exception(problem)) if problem else ""
-        # Struck out before it is cut for good: half a credential would not be recognised.
+        # Redact before the final cut: half a credential would not be recognised.
         event["exception"] = redact(text[-2 * TRACEBACK_CHARACTERS :])[-TRACEBACK_CHARACTERS:]

@@ -1,8 +1,7 @@
-"""What the service counts about itself, in the words of Prometheus (docs/metrics.md explains each).
+"""Prometheus metrics; docs/metrics.md documents each.
 
-Counting happens on the paths that should be fast, and always on the event loop: a count is a number in a dictionary,
-without a lock. The families that a scraper reads are made of them when it asks. Labels come from small closed sets:
-never a domain, an address or an id.
+Hot paths count, always on the event loop: a count is a number in a dictionary, without a lock. Metric families are
+built when they are scraped. Labels come from small closed sets, never a domain, an address or an id.
 """
 
 import bisect
@@ -12,33 +11,29 @@ from typing import Final
 import prometheus_client
 from prometheus_client import core, registry
 
-from postroad import config
 from postroad.model import bounce_guard, domain_records, mail, providers
 
 CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
-# Where an outcome has no pool: decided without an attempt, or no route was found.
-NO_PROVIDER: Final = "none"
-PROVIDERS: Final = config.Pools.__struct_fields__
-# From a look-up in memory to the grace time of a stop.
+# The value of a label that does not apply, such as the route of an unknown path.
+NONE: Final = "none"
+# From a lookup in memory to the grace period.
 REQUEST_SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-# From a host next door to the timeouts of RFC 5321.
+# From a nearby host to the timeouts of RFC 5321 section 4.5.3.2.
 ATTEMPT_SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-# The budget of an attempt to tell a receiver is five seconds; an attempt that used it up lies just beyond.
+# A webhook attempt times out after 5 seconds; one that does is counted just above.
 WEBHOOK_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
-# What can follow from an attempt to tell a receiver.
+# The results of a webhook attempt.
 WEBHOOK_RESULTS: Final = ("succeeded", "retried", "failed")
-# What the bounce guard does, and because of what.
+# The actions of the bounce guard and their causes.
 GUARD_ACTIONS: Final = ("warned", "suspended")
-GUARD_CAUSES: Final = tuple(bounce_guard.Cause)
+GUARD_CAUSES: Final = tuple(bounce_guard.Trigger)
 
 Labels = tuple[str, ...]
-
-
-# The numbers of one metric, for each set of labels; a histogram has several.
+# The numbers of one metric, by its labels; a histogram has several.
 Rows = dict[Labels, list[float]]
-# What a process has counted, by the name of the metric: for another one, which adds it to its own.
+# The metrics of one process by name, to be added up by another.
 Snapshot = dict[str, Rows]
-# Of what the system tells about a process, that which adds up.
+# Process metrics that can be added up over processes.
 ADDITIVE_PROCESS_METRICS: Final = (
     "process_cpu_seconds_total",
     "process_open_fds",
@@ -48,14 +43,14 @@ ADDITIVE_PROCESS_METRICS: Final = (
 
 
 class Counter:
-    """A number that only grows, for each set of labels. `known` sets are shown before anything has happened."""
+    """A number that only grows, by labels. `known` labels are exported as 0 from the start."""
 
     def __init__(self, name: str, help_text: str, labels: Sequence[str] = (), known: Iterable[Labels] = ()) -> None:
         self.name, self.help, self.labels = name, help_text, labels
         self.values: dict[Labels, float] = dict.fromkeys(known if labels else [()], 0)
 
     def add(self, *labels: str) -> None:
-        """Count one more."""
+        """Add one."""
         self.values[labels] = self.values.get(labels, 0) + 1
 
     def rows(self) -> Rows:
@@ -63,7 +58,7 @@ class Counter:
         return {labels: [value] for labels, value in self.values.items()}
 
     def family(self, rows: Rows) -> core.Metric:
-        """What a scraper reads."""
+        """The family to export."""
         family = core.CounterMetricFamily(self.name, self.help, labels=self.labels)
         for labels, (value,) in rows.items():
             family.add_metric(labels, value)
@@ -71,18 +66,18 @@ class Counter:
 
 
 class Gauge:
-    """A number that goes up and down; without labels it begins at 0, with labels it is shown once it is set."""
+    """A number that goes up and down. Without labels it starts at 0; with labels it is exported once set."""
 
     def __init__(self, name: str, help_text: str, labels: Sequence[str] = ()) -> None:
         self.name, self.help, self.labels = name, help_text, labels
         self.values: dict[Labels, float] = {} if labels else {(): 0}
 
     def change(self, by: float, *labels: str) -> None:
-        """More or less of it."""
+        """Add to the value."""
         self.values[labels] = self.values.get(labels, 0) + by
 
     def replace(self, values: dict[Labels, float]) -> None:
-        """All its values anew; those that are missing are not shown any more."""
+        """Replace all values; labels that are missing are no longer exported."""
         self.values = values
 
     def rows(self) -> Rows:
@@ -90,7 +85,7 @@ class Gauge:
         return {labels: [value] for labels, value in self.values.items()}
 
     def family(self, rows: Rows) -> core.Metric:
-        """What a scraper reads."""
+        """The family to export."""
         family = core.GaugeMetricFamily(self.name, self.help, labels=self.labels)
         for labels, (value,) in rows.items():
             family.add_metric(labels, value)
@@ -98,7 +93,7 @@ class Gauge:
 
 
 class Histogram:
-    """How many took how long, for each set of labels."""
+    """A distribution over buckets, by labels."""
 
     def __init__(self, name: str, help_text: str, labels: Sequence[str], bounds: Sequence[float]) -> None:
         self.name, self.help, self.labels = name, help_text, labels
@@ -107,7 +102,7 @@ class Histogram:
         self._sums: dict[Labels, float] = {}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count one of this size."""
+        """Add a value."""
         counts = self._counts.get(labels)
         if counts is None:
             counts = self._counts[labels] = [0] * (len(self._bounds) + 1)
@@ -116,11 +111,11 @@ class Histogram:
         self._sums[labels] += value
 
     def rows(self) -> Rows:
-        """How many of each size, and at last the sum of the sizes."""
+        """The count of each bucket, followed by the sum of the values."""
         return {labels: [*counts, self._sums[labels]] for labels, counts in self._counts.items()}
 
     def family(self, rows: Rows) -> core.Metric:
-        """What a scraper reads; a bucket holds everything up to its bound."""
+        """The family to export, with cumulative buckets."""
         family = core.HistogramMetricFamily(self.name, self.help, labels=self.labels)
         for labels, (*counts, sum_value) in rows.items():
             total, buckets = 0.0, []
@@ -132,99 +127,103 @@ class Histogram:
 
 
 class Metrics(registry.Collector):
-    """Everything that one process counts. It shows what others have counted, too, as far as it is told (`others`)."""
+    """The metrics of one process. It also exports the snapshots of other processes in `others`, added up."""
 
     def __init__(self) -> None:
         self.others: dict[str, Snapshot] = {}
-        outcomes = [(provider, verdict) for provider in (*PROVIDERS, NO_PROVIDER) for verdict in mail.FINAL]
-        self.accepted = Counter("postroad_messages_accepted_total", "Messages on disk, by the door.", ["source"])
+        outcomes = [
+            (provider, verdict) for provider in (*providers.PROVIDERS, providers.NO_PROVIDER) for verdict in mail.FINAL
+        ]
+        self.accepted = Counter("postroad_messages_accepted_total", "Messages accepted, by source.", ["source"])
         self.replayed = Counter(
             "postroad_messages_replayed_total",
-            "Sends that were answered as an earlier one with the same key.",
+            "Send requests answered with the result of an earlier one with the same idempotency key.",
             ["source"],
         )
         self.refused = Counter(
-            "postroad_messages_refused_total", "Sends that were refused, by the door and the code.", ["source", "code"]
+            "postroad_messages_refused_total", "Send requests refused, by source and error code.", ["source", "code"]
         )
         self.recipients = Counter(
-            "postroad_recipients_total", "Recipients that are final.", ["provider", "verdict"], known=outcomes
+            "postroad_recipients_total", "Recipients with a final status.", ["provider", "verdict"], known=outcomes
         )
         self.attempts = Counter(
-            "postroad_attempts_total", "Attempts, and what followed from them.", ["verdict", "fault", "reason"]
+            "postroad_attempts_total", "Delivery attempts by verdict, fault and reason.", ["verdict", "fault", "reason"]
         )
         self.attempt_seconds = Histogram(
-            "postroad_attempt_seconds", "How long attempts took.", ["provider"], ATTEMPT_SECONDS
+            "postroad_attempt_seconds", "Duration of delivery attempts.", ["provider"], ATTEMPT_SECONDS
         )
-        self.connections = Gauge("postroad_connections", "Connections to destinations, open or opening.")
-        self.unrecorded = Gauge("postroad_results_unrecorded", "Jobs whose results are not on disk yet.")
-        self.lost_leases = Counter("postroad_lost_leases_total", "Claims of recipients that a worker had not finished.")
-        self.signatures = Counter("postroad_signatures_total", "DKIM signatures made.")
+        self.connections = Gauge("postroad_connections", "Outbound SMTP connections, open or opening.")
+        self.unrecorded = Gauge("postroad_results_unrecorded", "Delivery results not stored yet.")
+        self.lost_leases = Counter(
+            "postroad_lost_leases_total", "Recipients claimed again after a worker lost its lease."
+        )
+        self.signatures = Counter("postroad_signatures_total", "DKIM signatures computed.")
         self.requests = Counter("postroad_http_requests_total", "HTTP requests.", ["route", "status"])
         self.request_seconds = Histogram(
-            "postroad_http_request_seconds", "How long HTTP requests took.", ["route"], REQUEST_SECONDS
+            "postroad_http_request_seconds", "Duration of HTTP requests.", ["route"], REQUEST_SECONDS
         )
-        self.submission_connections = Gauge("postroad_submission_connections", "Connections of clients over SMTP.")
-        self.submission_sessions = Counter("postroad_submission_sessions_total", "SMTP sessions that were let in.")
+        self.submission_connections = Gauge("postroad_submission_connections", "SMTP client connections.")
+        self.submission_sessions = Counter("postroad_submission_sessions_total", "SMTP sessions accepted.")
         self.submission_logins = Counter(
-            "postroad_submission_logins_total", "Attempts to log in over SMTP, and what came of them.", ["result"]
+            "postroad_submission_logins_total", "SMTP authentication attempts by result.", ["result"]
         )
         self.submission_seconds = Histogram(
             "postroad_submission_message_seconds",
-            "How long messages over SMTP took, from their last octet to the reply.",
+            "Duration from the last octet of an SMTP message to the reply.",
             [],
             REQUEST_SECONDS,
         )
-        self.queue = Gauge("postroad_queue_recipients", "Recipients that are not final, by state.", ["state"])
-        self.oldest = Gauge("postroad_queue_oldest_seconds", "The age of the oldest recipient in the queue.")
-        self.overdue = Gauge("postroad_queue_overdue_seconds", "How long the most patient ready recipient waits.")
-        self.pools = Gauge("postroad_pools", "Pools of workers that are not simply open.", ["provider", "state"])
+        self.queue = Gauge("postroad_queue_recipients", "Queued recipients by state.", ["state"])
+        self.oldest = Gauge("postroad_queue_oldest_seconds", "Age of the oldest queued recipient.")
+        self.overdue = Gauge("postroad_queue_overdue_seconds", "Longest time that a ready recipient has been due.")
+        self.provider_queues = Gauge(
+            "postroad_provider_queues", "Provider queues that are slowed, paused or blocked.", ["provider", "state"]
+        )
         self.webhook_attempts = Counter(
             "postroad_webhook_attempts_total",
-            "Attempts to tell receivers, and what followed from them.",
+            "Webhook attempts by result.",
             ["result"],
             known=[(result,) for result in WEBHOOK_RESULTS],
         )
         self.webhook_seconds = Histogram(
-            "postroad_webhook_attempt_seconds", "How long attempts to tell receivers took.", [], WEBHOOK_SECONDS
+            "postroad_webhook_attempt_seconds", "Duration of webhook attempts.", [], WEBHOOK_SECONDS
         )
-        self.webhook_connections = Gauge("postroad_webhook_connections", "Attempts to tell receivers, under way.")
-        self.webhook_backlog = Gauge(
-            "postroad_webhook_deliveries", "Webhook deliveries that are not final, by state.", ["state"]
-        )
+        self.webhook_connections = Gauge("postroad_webhook_connections", "Webhook attempts in progress.")
+        self.webhook_backlog = Gauge("postroad_webhook_deliveries", "Pending webhook deliveries by state.", ["state"])
         self.webhook_overdue = Gauge(
             "postroad_webhook_overdue_seconds",
-            "How long the most patient ready delivery of an endpoint that is enabled waits.",
+            "Longest time that a ready delivery to an enabled endpoint has been due.",
         )
         self.guard = Counter(
             "postroad_bounce_guard_total",
-            "Accounts that the bounce guard has warned or suspended.",
+            "Accounts warned or suspended by the bounce guard.",
             ["action", "cause"],
             known=[(action, cause) for action in GUARD_ACTIONS for cause in GUARD_CAUSES],
         )
         self.domain_checks = Counter(
             "postroad_domain_checks_total",
-            "Records of sender domains that DNS was asked about, and what it said.",
+            "DNS records of sender domains checked, by result.",
             ["purpose", "state"],
             known=[(purpose, state) for purpose in domain_records.RecordPurpose for state in domain_records.ANSWERS],
         )
-        self.store_up = Gauge("postroad_store_up", "Whether the store told about the queue: 1, or 0.")
+        self.store_up = Gauge("postroad_store_up", "1 if the queue could be read from the store, 0 otherwise.")
         self._processes = _Processes(self.others)
         self._registry = prometheus_client.CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         self._registry.register(self._processes)
 
     def collect(self) -> Iterable[core.Metric]:
-        """The families, in the order of their making."""
+        """All families, in order of definition."""
         for member in self._members():
             yield member.family(_summed(member.name, member.rows(), self.others))
 
     def snapshot(self) -> Snapshot:
-        """What this process has counted, and what the system tells about it; what is 0 adds nothing to anything."""
+        """The metrics of this process, without zeros."""
         counted = {member.name: _without_zeros(member.rows()) for member in self._members()}
         return counted | self._processes.snapshot()
 
     def render(self) -> bytes:
-        """The text that a scraper reads."""
+        """The metrics in Prometheus text format."""
         return prometheus_client.generate_latest(self._registry)
 
     def _members(self) -> Iterable[Counter | Gauge | Histogram]:
@@ -232,7 +231,7 @@ class Metrics(registry.Collector):
 
 
 class _Processes(registry.Collector):
-    """What the system tells about this process, and about the others where it adds up."""
+    """Process metrics such as CPU and memory, added up over processes where possible."""
 
     def __init__(self, others: Mapping[str, Snapshot]) -> None:
         self._others = others
@@ -247,7 +246,7 @@ class _Processes(registry.Collector):
             yield family
 
     def snapshot(self) -> Snapshot:
-        """What adds up."""
+        """The metrics that can be added up."""
         samples = [sample for family in self._own.collect() for sample in family.samples]
         return {sample.name: {(): [sample.value]} for sample in samples if sample.name in ADDITIVE_PROCESS_METRICS}
 
@@ -262,10 +261,3 @@ def _summed(name: str, rows: Rows, others: Mapping[str, Snapshot]) -> Rows:
             own = rows.get(labels)
             rows[labels] = [one + more for one, more in zip(own, numbers, strict=True)] if own else numbers
     return rows
-
-
-def provider_label(pool: str) -> str:
-    """The label of a pool: providers have pools of their own name, and all the other pools are `others`."""
-    if not pool:
-        return NO_PROVIDER
-    return pool if pool in PROVIDERS else providers.OTHERS
