@@ -11,6 +11,8 @@ WORKERS ?= 4
 ARGS ?=
 # How long two customers live side by side at the end of `make chaos`, on both engines at once.
 MINUTES ?= 10
+# How many times as many examples, seeds and crash points `make test-all` tries as `make test` does.
+SCALE ?= 10
 UV_VERSION := 0.13.7
 
 VENV := .venv
@@ -29,10 +31,24 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input insta
 INSTALL_LOCKED := $(INSTALL) --no-compile --require-hashes --only-binary :all:
 INSTALL_SELF := $(INSTALL) --no-deps --no-build-isolation --editable .
 SOURCES := src tests benchmarks clients
+# Tests that need neither a database nor a network.
+PURE := tests/model tests/protocol
+FAST := $(PURE) tests/concurrency tests/test_config.py tests/test_errors.py
+
+# Hundreds of processes import the same modules: compile them once, in one folder, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
+
+# Only the download has a limit, for networks that hang: killing dpkg half-way leaves the whole system broken.
+define APT_INSTALL
+sh -c 'export DEBIAN_FRONTEND=noninteractive; dpkg --configure -a; \
+	timeout 1800 sh -c "apt-get update -qq; apt-get install -y -qq --no-install-recommends --download-only $$*"; \
+	apt-get install -y -qq --no-install-recommends --no-download "$$@"' sh
+endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-clients chaos fuzz check format lock bench bench-accept bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-reading bench-dashboard bench-costs screenshots clean
+.PHONY: help run test test-fast test-all coverage test-clients chaos fuzz check format lock bench bench-accept bench-submission bench-deliver bench-backlog bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-costs screenshots clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -45,12 +61,22 @@ run: $(RUNTIME) ## Start the service for development on this machine; needs noth
 test: $(DEVELOPMENT) $(CHROMIUM) $(LANGUAGES) $(AXE) $(TYPESCRIPT) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
+test-fast: $(DEVELOPMENT) ## Run the unit tests of the pure packages, in less than a minute
+	@$(BIN)/python -m pytest -q -n 2 $(FAST) $(ARGS)
+
+test-all: $(DEVELOPMENT) $(CHROMIUM) $(LANGUAGES) $(AXE) $(TYPESCRIPT) ## Run all tests with their long searches; SCALE=10 times the examples
+	@TEST_SCALE=$(SCALE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -o faulthandler_timeout=0 $(ARGS)
+
+coverage: $(DEVELOPMENT) ## Measure the branch coverage of protocol and model by their own tests
+	@$(BIN)/coverage run -m pytest -q -n 0 $(PURE) $(ARGS)
+	@$(BIN)/coverage report
+
 test-clients: $(DEVELOPMENT) $(LANGUAGES) $(TYPESCRIPT) ## Test the client libraries, and hold all of them to the same scenarios
 	@$(BIN)/python -m clients.conformance $(ARGS)
 
 chaos: $(DEVELOPMENT) ## Kill the service hundreds of times under load, on both engines, and prove that nothing is lost or mixed up
 	@$(BIN)/python -m tests.chaos $(ARGS)
-	@RELIABILITY_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -n 2 -o faulthandler_timeout=0 tests/security/test_tenants.py -k j6
+	@TEST_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -n 2 -o faulthandler_timeout=0 tests/security/test_tenants.py -k j6
 
 fuzz: $(DEVELOPMENT) ## Look for inputs that break a reader, for five minutes, and keep those that reach something new
 	@$(BIN)/python -m tests.fuzz $(ARGS)
@@ -97,7 +123,7 @@ bench-webhooks: $(DEVELOPMENT) ## Measure webhooks a second, and what a receiver
 bench-memory: $(DEVELOPMENT) ## Measure the memory that 64 messages of 10 MiB take at the same time
 	@$(BIN)/python -m benchmarks.memory $(ARGS)
 
-bench-reading: $(DEVELOPMENT) ## Measure how often a message can be asked for, alone and while others come in
+bench-read: $(DEVELOPMENT) ## Measure how often a message can be asked for, alone and while others come in
 	@$(BIN)/python -m benchmarks.read $(ARGS)
 
 bench-dashboard: $(DEVELOPMENT) ## Measure how quick the dashboard answers with a million messages
@@ -140,8 +166,7 @@ $(CHROMIUM): | $(BIN)/python
 		command -v "$$name" >/dev/null && exit 0; done; \
 	[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
 	echo "Installing Chromium for the browser tests"; \
-	timeout 180 sh -c 'export DEBIAN_FRONTEND=noninteractive; apt-get update -qq; \
-		apt-get install -y -qq --no-install-recommends chromium fonts-liberation' </dev/null >/dev/null 2>&1 \
+	$(APT_INSTALL) chromium fonts-liberation </dev/null >/dev/null 2>&1 \
 		|| echo "Chromium could not be installed; the browser tests will be left out" >&2
 	@touch $@
 
@@ -150,25 +175,24 @@ $(LANGUAGES): clients/conformance/languages.py | $(DEVELOPMENT)
 	@missing=$$($(BIN)/python -m clients.conformance --missing); \
 	[ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0; \
 	echo "Installing for the tests of the clients: $$missing"; \
-	timeout 300 sh -c 'export DEBIAN_FRONTEND=noninteractive; apt-get update -qq; \
-		apt-get install -y -qq --no-install-recommends "$$@"' sh $$missing </dev/null >/dev/null 2>&1 \
+	$(APT_INSTALL) $$missing </dev/null >/dev/null 2>&1 \
 		|| echo "Not all of it could be installed" >&2
 	@touch $@
 
 $(TYPESCRIPT): clients/javascript/package-lock.json | $(LANGUAGES)
 	@echo "Installing TypeScript for the tests of the JavaScript client"
-	@timeout 120 npm ci --prefix clients/javascript --ignore-scripts --fetch-retries 1 </dev/null >/dev/null 2>&1 && touch $@ \
+	@timeout 900 npm ci --prefix clients/javascript --ignore-scripts --fetch-retries 2 </dev/null >/dev/null 2>&1 && touch $@ \
 		|| echo "TypeScript could not be installed; a test of the JavaScript client will fail" >&2
 
 # Without it a benchmark says that a peer is missing, and measures the rest.
 $(HARAKA): benchmarks/haraka/package-lock.json
 	@command -v npm >/dev/null || exit 0; \
 	echo "Installing Haraka for the benchmarks"; \
-	timeout 180 npm ci --prefix benchmarks/haraka --omit optional --ignore-scripts --fetch-retries 1 </dev/null >/dev/null 2>&1 \
+	timeout 900 npm ci --prefix benchmarks/haraka --omit optional --ignore-scripts --fetch-retries 2 </dev/null >/dev/null 2>&1 \
 		&& touch $@ || echo "Haraka could not be installed; the benchmarks will do without it" >&2
 
 # By the hashes of the lock. A failure leaves nothing behind: the next run tries again.
 $(AXE): tests/browser/package-lock.json | $(LANGUAGES)
 	@echo "Installing axe-core for the accessibility tests"
-	@timeout 120 npm ci --prefix tests/browser --ignore-scripts --fetch-retries 1 </dev/null >/dev/null 2>&1 && touch $@ \
+	@timeout 900 npm ci --prefix tests/browser --ignore-scripts --fetch-retries 2 </dev/null >/dev/null 2>&1 && touch $@ \
 		|| echo "axe-core could not be installed; the accessibility tests will be left out" >&2

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from postroad.storage import open_store
+from tests import open_resources
 from tests.postgres_server import Administrator, PostgresServer
 
 # Whoever is still connected is of the test that has ended. A table without a file's first page has not been written to,
@@ -80,7 +81,8 @@ class CleanDatabases:
     def _make(self) -> str:
         url = self._server.create_database()
         _run_apart(url)
-        administrator = self._server.administrator(url)
+        with open_resources.shared():
+            administrator = self._server.administrator(url)
         self._made[url] = administrator, administrator.execute(f"{SCHEMA};")
         return url
 

@@ -14,9 +14,11 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests import open_resources
 from tests.browser.skip_report import pytest_terminal_summary
 from tests.clean_databases import CleanDatabases, CleanFile
 from tests.postgres_server import PostgresServer
+from tests.reliability import profile
 from tests.shortcuts import _shortcuts, real_disk, real_files, real_keys, real_passwords
 
 __all__ = ["_shortcuts", "pytest_terminal_summary", "real_disk", "real_files", "real_keys", "real_passwords"]
@@ -25,22 +27,53 @@ __all__ = ["_shortcuts", "pytest_terminal_summary", "real_disk", "real_files", "
 FOREIGN_PREFIXES = ("POSTROAD_", "PG")
 FOREIGN_NAMES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
 
-# The time of an example is no promise of ours on a shared machine, so hypothesis does not judge it.
+# Folders whose tests call services that are tested on both engines themselves. Here `make test` takes one test of each
+# file to PostgreSQL as well, and `make test-all` all of them.
+MOSTLY_ONE_ENGINE = ("tests/api/",)
+
+# The time of an example is no promise of ours on a shared machine, so hypothesis does not judge it. `make test` tries
+# the same few examples every time, and `make test-all` many, others each time.
+EXAMPLES = 40
 hypothesis.settings.register_profile(
-    "postroad", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+    "postroad",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    print_blob=True,
+    derandomize=not profile.IS_LONG,
+    max_examples=EXAMPLES * profile.SCALE,
 )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("postroad")
     _keep_bytecode()
+    open_resources.install()
+    config.pluginmanager.register(open_resources)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if profile.IS_LONG:
+        return
+    chosen: dict[Path, str] = {}
+    left_out = [
+        item
+        for item in items
+        if isinstance(item, pytest.Function)
+        and item.nodeid.startswith(MOSTLY_ONE_ENGINE)
+        and hasattr(item, "callspec")
+        and item.callspec.params.get("database_url") == "postgres"
+        and chosen.setdefault(item.path, item.originalname) != item.originalname
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    without = set(left_out)
+    items[:] = [item for item in items if item not in without]
 
 
 def _keep_bytecode() -> None:
     """Compile once what workers and hundreds of processes import, even for who wants no such files in their folders."""
     if sys.dont_write_bytecode:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(sys.prefix) / "bytecode-of-tests")
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(sys.prefix) / "bytecode")
         sys.dont_write_bytecode = False
 
 

@@ -47,7 +47,7 @@ def opendkim_accepts(message: bytes, records: Mapping[str, str], folder: Path) -
         [OPENDKIM, "-x", "opendkim.conf", "-v", "-v", "-t", "message"],
         cwd=folder,
         capture_output=True,
-        timeout=60,
+        timeout=600,
         check=True,
     )
     said = (done.stdout + done.stderr).decode(errors="replace")

@@ -18,18 +18,18 @@ async def claim(
     async with ctx.store.transaction() as tx:
         wanted = [queue.ClaimRequest(queue.queue_key_of(domain, account_id), most)]
         claimed = await queue.claim(tx, wanted, lease_until=ctx.clock() + 60 * SECOND, worker=WORKER)
-        await queue.hand_back(tx, [one.key for one in claimed[most:]], now=ctx.clock(), worker=WORKER)
+        await queue.release(tx, [one.key for one in claimed[most:]], now=ctx.clock(), worker=WORKER)
     return [one.key for one in claimed[:most]]
 
 
-async def defer(ctx: context.Context, key: queue.Key, *, seconds: int = 240, pool: str = "google") -> None:
+async def defer(ctx: context.Context, key: queue.Key, *, seconds: int = 240, provider_queue: str = "google") -> None:
     """Record an attempt that the destination put off."""
     now = ctx.clock()
     attempt = attempts.Attempt(
         *key,
         started_at=now,
         duration=250_000,
-        pool=pool,
+        provider_queue=provider_queue,
         host="mx.example.net",
         address="192.0.2.1",
         tls="TLSv1.3",

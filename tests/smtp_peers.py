@@ -28,7 +28,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 300.0
 MAX_LINE = 1024 * 1024
 ALL_EXTENSIONS = ("PIPELINING", "SIZE 20000000", "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES")
 

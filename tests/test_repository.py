@@ -25,7 +25,9 @@ LOCKS = ("build", "development", "runtime")
 
 # What .gitignore names, and what is hidden.
 PRUNED = frozenset({"__pycache__", "build", "dist", "node_modules", "target"})
-KEPT_HIDDEN = frozenset({".ci"})
+KEPT_HIDDEN = frozenset({".ci", ".github"})
+# Words of the field that end like an activity (docs/glossary.md).
+ACTIVITIES = frozenset({"framing", "gc_tuning", "ping", "rendering", "routing", "signing", "transfer_encoding"})
 LEFTOVERS = (".log", ".pyc", ".sqlite", ".sqlite-shm", ".sqlite-wal", ".swp")
 
 # Homes and checkouts. What package managers write when they note down an origin. Neither pattern matches itself.
@@ -143,8 +145,21 @@ def test_no_source_file_is_two_rooms() -> None:
     assert {name: length for name, length in lengths.items() if length > CEILING_LINES} == {}
 
 
-def test_the_changelog_knows_this_version() -> None:
-    assert f"## [{postroad.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+def test_the_changelog_has_one_unreleased_section_and_then_this_version() -> None:
+    versions = re.findall(r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert versions[0] == "Unreleased"
+    assert versions[1:2] in ([], [postroad.__version__])  # nothing is released yet
+
+
+def test_modules_are_named_as_things_or_by_the_plain_verb() -> None:
+    names = {Path(name).stem for name, _ in python_files() if not Path(name).stem.startswith("test_")}
+    assert {name for name in names if name.endswith("ing")} - ACTIVITIES == set()
+
+
+@pytest.mark.parametrize("word", ["MOST", "MAXIMUM", "LONGEST", "FEWEST", "LEAST", "MINIMUM"])
+def test_limits_are_called_max_or_min(word: str) -> None:
+    found = re.compile(rf"^{word}_[A-Z_]+(?::| =)", re.MULTILINE)
+    assert [name for name, text in python_files() if name.startswith("src") and found.search(text)] == []
 
 
 def test_every_link_inside_the_documentation_leads_somewhere() -> None:

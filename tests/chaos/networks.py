@@ -32,7 +32,7 @@ HELD_SECONDS: Final = 3.0
 # Longer than the service waits for a BEGIN and for the ROLLBACK after it.
 HALF_OPEN_SECONDS: Final = 12.0
 REFUSING_SECONDS: Final = 1.5
-END_SECONDS: Final = 10.0
+END_SECONDS: Final = 300.0
 
 
 class Loss(StrEnum):

@@ -125,7 +125,7 @@ def final(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def audit(snapshot: Snapshot) -> Iterator[Finding]:
-    """`postroad audit` finds nothing."""
+    """`postroad verify` finds nothing."""
     for text in snapshot.audit:
         yield Finding(text)
 

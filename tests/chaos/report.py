@@ -79,7 +79,7 @@ def figures(outcome: trial.Outcome) -> list[tuple[object, ...]]:
         ("all others of keepers, which ended their doors", outcome.writers),
         ("slowest end of such doors, in milliseconds", round(outcome.orphaned_seconds * 1000)),
         *outcome.disturbed.items(),
-        ("letters", len(snapshot.submissions)),
+        ("submissions", len(snapshot.submissions)),
         ("acknowledged", sum(submission.is_acknowledged for submission in snapshot.submissions)),
         ("tries to send them", sum(submission.tries for submission in snapshot.submissions)),
         ("given up by their senders", sum(submission.has_given_up for submission in snapshot.submissions)),

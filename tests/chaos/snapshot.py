@@ -15,9 +15,9 @@ from tests.chaos import flaky_host, hosts, load
 from tests.storage import samples
 
 # A worker took over what another one may have sent, and says so.
-TAKEN_OVER: Final = "tried_before_without_result"
+TAKEN_OVER: Final = "previous_attempt_unrecorded"
 # What a keeper prints at its end when it has lost a door.
-FRONTENDS_FAILED: Final = "Error: the role doors failed"
+FRONTENDS_FAILED: Final = "Error: the role frontends failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ QUESTIONS: Final[Mapping[type, str]] = {
         "SELECT event_id, id, event_type, message_id, recipient_id, state, attempt_count, body FROM webhook_deliveries"
     ),
     WebhookAttempt: "SELECT delivery_id, number, status_code, error FROM webhook_attempts",
-    Hour: "SELECT messages, recipients, delivered, bounced, failed FROM traffic_hours",
+    Hour: "SELECT messages, recipients, delivered, bounced, failed FROM hourly_counts",
 }
 # Where a world keeps them.
 FIELDS: Final[Mapping[type, str]] = {
@@ -120,7 +120,7 @@ FIELDS: Final[Mapping[type, str]] = {
     Entry: "ledger",
     Key: "keys",
     Event: "events",
-    WebhookAttempt: "tellings",
+    WebhookAttempt: "webhook_attempt_log",
     Hour: "hours",
 }
 UNFINISHED: Final = (

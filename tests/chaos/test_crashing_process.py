@@ -34,12 +34,12 @@ async def sweep_and_bump(store: crashing_process.CrashingStore) -> None:
     """A transaction of the kind `sweep` that can be seen afterwards."""
     async with store.transaction() as tx:
         await tx.execute("idempotency.sweep", 0, 1)
-        await tx.execute("access.bump")
+        await tx.execute("access_version.bump")
 
 
 async def version(store: crashing_process.CrashingStore) -> object:
     async with store.reading() as tx:
-        row = await tx.fetch_one("access.version")
+        row = await tx.fetch_one("access_version.version")
     return row and row[0]
 
 

@@ -9,9 +9,9 @@ from tests.chaos import snapshot
 
 STARTED = {"level": "info", "event": "started"}
 FAULT = {"level": "error", "event": "delivery_failed"}
-LOST = {"level": "error", "event": "door_lost"}
+LOST = {"level": "error", "event": "frontend_lost"}
 ENDED = {"level": "error", "event": "role_ended"}
-LAST_WORDS = "Error: the role doors failed, so the service has stopped; the log says why"
+LAST_WORDS = "Error: the role frontends failed and the service has stopped; see the log"
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ LAST_WORDS = "Error: the role doors failed, so the service has stopped; the log 
         ([STARTED, LOST, ENDED, LAST_WORDS], []),
         ([STARTED, FAULT, LOST, ENDED, LAST_WORDS], ["delivery_failed"]),
         ([STARTED, "Traceback", LOST, ENDED, LAST_WORDS], ["Traceback"]),
-        ([STARTED, ENDED, LAST_WORDS], ["role_ended", "the role doors failed"]),
+        ([STARTED, ENDED, LAST_WORDS], ["role_ended", "the role frontends failed"]),
     ],
 )
 def test_a_lost_door_excuses_what_follows_from_it_and_nothing_else(

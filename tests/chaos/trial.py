@@ -53,7 +53,7 @@ LAYOUTS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
 RETRY_SECONDS: Final = [1] * 12
 WEBHOOK_RETRY_SECONDS: Final = [1] * 6
 # A lease of ten seconds, some retries, and a breaker that opened: thirty seconds.
-SETTLE_SECONDS: Final = 180.0
+SETTLE_SECONDS: Final = 900.0
 POLL_SECONDS: Final = 0.1
 # Of each check: more would say the same.
 MAX_TRACES: Final = 5
@@ -190,7 +190,7 @@ async def _unfinished(ctx: context.Context) -> bool:
 
 
 async def _look(ctx: context.Context, processes: Sequence[hosts.Host], seen: snapshot.Snapshot) -> snapshot.Snapshot:
-    code, printed = await processes[0].command("audit")
+    code, printed = await processes[0].command("verify")
     seen.audit = [str(finding) for finding in printed["findings"]] + ([] if code == 0 else [f"audit ended with {code}"])
     for kind, rows in (await snapshot.ask(ctx)).items():
         setattr(seen, snapshot.FIELDS[kind], rows)

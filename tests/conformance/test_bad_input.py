@@ -187,7 +187,7 @@ def test_every_other_route_that_takes_json_is_as_strict(service: live_service.Se
 
 
 def test_all_of_it_together_leaves_nothing_behind(service: live_service.Service) -> None:
-    """Nothing stored: `postroad audit` counts the same before and after all of the above."""
+    """Nothing stored: `postroad verify` counts the same before and after all of the above."""
     before = service.counts()
     bodies = [*NOT_JSON.values(), *NOT_AN_OBJECT]
     evils = LINE_BREAKS.values()

@@ -69,7 +69,7 @@ def test_every_page_is_in_the_table_and_no_other() -> None:
 
 
 def test_the_search_is_told_as_the_help_beside_the_box_tells_it() -> None:
-    shown = [tuple(cell.strip("`") for cell in row) for row in rows("Write")]
+    shown = [tuple(cell.strip("`") for cell in row) for row in rows("Term")]
     assert shown == list(search_query.HELP)
 
 
@@ -96,7 +96,7 @@ def test_the_commands_that_make_the_first_owner_print_a_link(tmp_path: Path) -> 
 def test_the_times_are_those_of_the_settings_and_the_links() -> None:
     kept = SETTINGS.dashboard
     assert f"for {kept.session_hours} hours after you last did something, and {kept.session_days} days" in PAGE
-    assert (kept.journal_days, "It is kept for a year (`dashboard.journal_days`)" in PAGE) == (365, True)
+    assert (kept.audit_log_days, "It is kept for a year (`dashboard.audit_log_days`)" in PAGE) == (365, True)
     assert f"works once, for {password_links.INVITATION_HOURS} hours" in PAGE
     assert f"A link for a new password works for {password_links.RESET_HOURS} hours" in PAGE
     assert (SETTINGS.security.token_seconds, "it lives for an hour" in PAGE) == (3600, True)

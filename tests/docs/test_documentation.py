@@ -45,7 +45,7 @@ LIBRARY = re.compile(r"<!-- example: library -->\n```python\n(.*?)\n```", re.DOT
 SHELL_BLOCK = re.compile(r"```sh\n(.*?)\n```", re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 # Generous, for a machine that is busy with other tests.
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 600.0
 POLL_SECONDS = 0.05
 CHANGING = {"id", "created_at", "request_id", "delivered_at", "last_smtp_response"}
 

@@ -80,7 +80,7 @@ def test_the_table_of_records_is_what_a_new_domain_is_told(installation: Install
     assert re.fullmatch(r"pr[a-z0-9]{8}\._domainkey\.example\.com", shown["dkim"][0])
     assert records[0]["value"].startswith(shown["dkim"][2].rstrip("…"))
     assert [record["purpose"] for record in records if record["required"]] == ["dkim", "spf"]
-    assert "`dkim` and `spf` are needed, the other two are advice." in PAGE
+    assert "`dkim` and `spf` are required, the other two are recommended." in PAGE
 
 
 def test_every_state_is_explained() -> None:

@@ -33,14 +33,14 @@ def test_the_thresholds_are_the_defaults() -> None:
     assert [percent(cell) for cell in bounces[1:]] == [guard.warn_percent, guard.suspend_percent]
     assert [percent(cell) for cell in complained[1:]] == [guard.complaint_warn_percent, guard.complaint_suspend_percent]
     assert f"over the last {guard.days} UTC days" in PAGE
-    assert f"Nothing is judged below {guard.recipients} of them" in PAGE
+    assert f"no action below {guard.recipients} recipients" in PAGE
     assert bounce_guard.MIN_COMPLAINTS == 2
-    assert "and two complaints at least" in complained[2]
+    assert "and at least two complaints" in complained[2]
 
 
 def test_the_refusal_that_is_shown_is_the_one_that_is_given() -> None:
     counts = bounce_guard.Counts(recipients=240, bounces=22)
-    refusal = transaction.suspended(bounce_guard.reason(bounce_guard.Cause.BOUNCES, counts))
+    refusal = transaction.suspended(bounce_guard.reason(bounce_guard.Trigger.BOUNCES, counts))
     assert f'{{"error": "{refusal.message}", "code": "{refusal.code}"' in PAGE
 
 
@@ -65,7 +65,7 @@ def test_the_example_of_a_file_can_be_imported_and_has_the_columns_of_an_export(
     installation = Installation.at(tmp_path, url=f"sqlite:///{tmp_path / 'postroad.db'}")
     installation.text("migrate")
     installation.text("account", "create", "--name", "Shop")
-    assert installation.json("suppression", "import", "-", given=shown) == {"added": 2, "already": 0}
+    assert installation.json("suppression", "import", "-", given=shown) == {"added": 2, "unchanged": 0}
     assert installation.text("suppression", "export").splitlines()[0] == shown.splitlines()[0]
 
 

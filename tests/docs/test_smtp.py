@@ -1,8 +1,8 @@
-"""What docs/smtp.md shows is run as it stands, against a door with TLS; its tables and numbers are those of the code.
+"""The examples of docs/smtp.md run as they are, against a listener with TLS; its tables and numbers match the code.
 
-Of an example only the words that stand for a reader's own host and credential are filled in. Every client has to look
-whose certificate the door has: each is told of the test's authority from outside. One whose program or library is not
-installed is skipped by its name; nodemailer is looked for in NODE_PATH, PHPMailer's autoloader in PHPMAILER_AUTOLOAD.
+Only the placeholders for host and credential are filled in. Every client verifies the certificate of the listener, and
+gets the test's authority from outside. One whose program or library is not installed is skipped; nodemailer is
+looked for in NODE_PATH, PHPMailer's autoloader in PHPMAILER_AUTOLOAD.
 """
 
 import importlib.util
@@ -72,7 +72,7 @@ def test_the_page_has_an_example_for_each_client() -> None:
 def test_the_line_for_curl(running: Running) -> None:
     words = shlex.split(example("curl", running).replace("\\\n", " "))
     printed = test_clients.run(*words, "--ssl-reqd", "--cacert", str(running.authority))
-    assert re.search(r"250 2\.0\.0 queued as em_[0-9a-f]{28}", printed), printed
+    assert re.search(r"250 2\.0\.0 OK: queued as em_[0-9a-f]{28}", printed), printed
     assert running.arrived(RECIPIENT)["Subject"] == "Hello"
 
 
@@ -138,7 +138,7 @@ def test_the_program_for_node(running: Running, tmp_path: pathlib.Path) -> None:
     program.write_text(example("node", running))
     recipient = own_recipient(program, "node")
     printed = test_clients.run("node", str(program), environment=environment(running))
-    assert printed.startswith("250 2.0.0 queued as em_"), printed
+    assert printed.startswith("250 2.0.0 OK: queued as em_"), printed
     assert running.arrived(recipient)["Subject"] == "Your receipt"
 
 
@@ -215,7 +215,7 @@ def test_every_field_that_is_removed_is_called_so() -> None:
 
 
 def test_every_field_that_may_stand_once_is_named() -> None:
-    (sentence,) = re.findall(r"So are (.*?) when one of them stands twice", PAGE)
+    (sentence,) = re.findall(r"So are messages in which (.*?) occurs twice", PAGE)
     assert tuple(name.lower() for name in CODE.findall(sentence)) == mime_validation.ONCE
 
 
@@ -236,7 +236,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"and {message_parser.MAX_FIELDS:,} fields",
         f"a line {message_parser.LINE_OCTETS} bytes, the message {limits.MIME_BYTES // 1024**2} MiB",
         "Five failed logins end a connection",
-        "nothing for five\nminutes",
+        "sends nothing for five minutes",
     ):
         assert said in PAGE, said
     assert listeners.MAX_FAILED_LOGINS == 5

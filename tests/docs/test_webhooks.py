@@ -74,7 +74,7 @@ def test_every_code_of_the_log_is_explained() -> None:
 
 def test_the_numbers_are_those_of_the_code() -> None:
     for said in (
-        f"Answer 2xx within {webhook_client.ATTEMPT_SECONDS:.0f} seconds",
+        f"Respond with 2xx within {webhook_client.ATTEMPT_SECONDS:.0f} seconds",
         f"its first {webhook_client.BODY_BYTES // 1024} KB are kept",
         f"more than {webhook_signature.TOLERANCE_SECONDS} seconds away",
         f"At most {events.SUBJECT_CHARACTERS} characters",

@@ -28,7 +28,7 @@ RATE, BURST = 1, 6
 COMMIT_BYTES = 16_000
 # How long after a COMMIT was sent its connection is cut: less than it takes, or more.
 CUT_SECONDS = 0.002
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 600.0
 
 
 def settings_of(url: str) -> config.Settings:

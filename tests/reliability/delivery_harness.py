@@ -25,7 +25,7 @@ from tests.storage import samples
 DOMAIN = "example.net"
 LEASE_SECONDS = 10  # the least that there is
 # A peer that is held must not look like one that does not answer.
-LONG_TIMEOUTS = {"reply_seconds": 60, "content_seconds": 60, "connect_seconds": 60}
+LONG_TIMEOUTS = {"reply_seconds": 600, "content_seconds": 600, "connect_seconds": 600}
 WIDE = {"connections": 20, "messages_per_second": 100_000, "messages_per_connection": 100_000}
 
 # What tests ask about an account beside the named queries.
@@ -57,7 +57,7 @@ def sections(sink: sinks.Sink, **delivery: object) -> dict[str, dict[str, object
     }
     connections = chosen.pop("pool_connections", WIDE["connections"])
     pool = {**WIDE, "connections": connections}
-    return {"delivery": chosen, "pools": {"smarthost": pool, "others": pool}}
+    return {"delivery": chosen, "providers": {"smarthost": pool, "others": pool}}
 
 
 def as_toml(tables: Mapping[str, Mapping[str, object]]) -> str:

@@ -6,6 +6,7 @@ was told. `prove` then holds the store against what the callers know.
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -28,10 +29,11 @@ from postroad.services.dkim import domain_keys
 from postroad.services.domains import registry as domains
 from postroad.services.maintenance import consistency
 from postroad.services.messages import lookup as messages
+from tests import warm_processes
 from tests.contexts import SECRET_KEY
 
 # Bounds for a machine that is busy with other tests: a start takes half a second, an answer some milliseconds.
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 600.0
 POLL_SECONDS = 0.01
 CREDITS = 100_000
 # Nothing is sent to the world: who wants mail to be delivered says so, and where to.
@@ -67,7 +69,7 @@ class Service:
         self.base_url = ""
         self.file = folder / "postroad.toml"
         self.log = folder / "service.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | warm_processes.Command | None = None
         self._roles = roles
         self._sections = sections
         self._doors = doors
@@ -80,7 +82,7 @@ class Service:
         self.url = url
         limits = "".join(f"{name} = {value}\n" for name, value in self._limits.items())
         self.file.write_text(
-            f'[database]\nurl = "{url}"\n[doors]\nprocesses = {self._doors}\n[http]\nlisten = "127.0.0.1:0"\n'
+            f'[database]\nurl = "{url}"\n[frontends]\nprocesses = {self._doors}\n[http]\nlisten = "127.0.0.1:0"\n'
             f'[security]\nsecret_key = "{SECRET_KEY}"\n'
             f"[limits]\n{limits}[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n{self._sections}"
         )
@@ -90,7 +92,7 @@ class Service:
         return self._process is not None
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> subprocess.Popen[bytes] | warm_processes.Command:
         assert self._process is not None
         return self._process
 
@@ -101,10 +103,13 @@ class Service:
 
     async def start(self, *before: str, log: IO[bytes] | None = None) -> None:
         """Start, and return when it listens: the words of a command in front, and who passes the log on to its file."""
-        self._launch(before, log)
+        await asyncio.to_thread(self._launch, before, log)
         await until(self._is_listening)
 
     def _launch(self, before: Sequence[str], log: IO[bytes] | None) -> None:
+        if not before and log is None:
+            self._process = self._fork()
+            return
         with self.log.open("wb" if log is None else "ab") as file:
             self._process = subprocess.Popen(
                 [*before, sys.executable, "-m", "postroad", "serve", "--config", str(self.file), *self._named_roles()],
@@ -113,6 +118,11 @@ class Service:
                 stderr=log or file,
                 env=environment(),
             )
+
+    def _fork(self) -> warm_processes.Command:
+        self.log.write_bytes(b"")
+        words = ["serve", "--config", str(self.file), *self._named_roles()]
+        return warm_processes.Command(words, printed=Path(os.devnull), logged=self.log, environment=environment())
 
     def _named_roles(self) -> list[str]:
         return [word for role in self._roles for word in ("--role", role)]
@@ -139,7 +149,7 @@ class Service:
 
     async def ended(self) -> int:
         await until(self._has_ended)
-        return self.process.returncode
+        return self.process.wait(TIMEOUT_SECONDS)
 
     async def _has_ended(self) -> bool:
         return self.process.poll() is not None
@@ -150,16 +160,12 @@ class Service:
 
     async def command(self, *words: str) -> tuple[int, Any]:
         """Run an operator's command in a process of its own; its exit code, and what it printed."""
-        running = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "postroad", *words, "--json", "--config", str(self.file)),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            env=environment(),
-        )
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            printed, _ = await running.communicate()
-        assert running.returncode is not None
-        return running.returncode, json.loads(printed) if printed else None
+        printed, told = self.file.with_suffix(".printed"), self.file.with_suffix(".told")
+        printed.write_bytes(b"")
+        command = functools.partial(warm_processes.Command, printed=printed, logged=told, environment=environment())
+        running = await asyncio.to_thread(command, [*words, "--json", "--config", str(self.file)])
+        code = await asyncio.to_thread(running.wait, TIMEOUT_SECONDS)
+        return code, json.loads(printed.read_bytes() or b"null")
 
 
 def environment() -> dict[str, str]:

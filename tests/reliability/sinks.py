@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 600.0
 # Longer than any line of a message.
 LINE_BYTES = 64 * 1024
 # Less than a large message has, so that its sender has to wait for a sink that does not read.

@@ -32,7 +32,7 @@ from tests.reliability.service_process import (
 )
 
 SENDER = f"shop@{DOMAIN}"
-QUEUED = "2.0.0 queued as "
+QUEUED = "2.0.0 OK: queued as "
 ACCEPTED, STOPPING, REFUSED_FROM = 250, 421, 400
 FIRST_PERMANENT = 500
 DATE = 1_800_000_000

@@ -33,7 +33,7 @@ FIRST_CREDITS = 15
 CREDENTIALS = {"cred_one": "first", "cred_two": "first", "cred_three": "second"}
 DOMAINS = {"first": ("one.example", "two.example"), "second": ("three.example",)}
 PROCESSES = 2
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 600.0
 MAX_MESSAGES = 10_000
 
 Request = tuple[int, model.Send]

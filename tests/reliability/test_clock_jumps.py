@@ -81,7 +81,7 @@ async def test_nobody_takes_over_what_others_are_sending_when_all_clocks_jump_fo
             in_flight.set()
             await harness.finished()
             await harness.prove(addresses, sink)
-        assert not [line for line in (*log, *other_log) if line["event"] == "tried_before_without_result"]
+        assert not [line for line in (*log, *other_log) if line["event"] == "previous_attempt_unrecorded"]
 
 
 async def is_alone(harness: delivery_harness.DeliveryHarness) -> bool:
@@ -222,7 +222,7 @@ async def test_a_moment_ago_is_not_an_hour_from_now(url: str) -> None:
         async def may_ask() -> bool:
             now = clock.now
             async with harness.ctx.store.transaction() as tx:
-                return await stored_domains.mark_asked(
+                return await stored_domains.mark_check_requested(
                     tx, harness.account_id, domain.id, now=now, not_since=now - times.SECOND
                 )
 

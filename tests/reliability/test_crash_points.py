@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from tests.reliability import crashable_stores, model, system_under_test
+from tests.reliability import crashable_stores, model, profile, system_under_test
 from tests.reliability.faults import Moment
 
 # More statements than the accepting transaction has: the last ones come before its commit.
 STATEMENTS = range(11)
-SHARES = tuple(number / 10 for number in range(11))
+SHARES = profile.shares()
 # Longer than what a page of a file has left: it needs room that a full disk has not.
 WORDS = 4000
 

@@ -13,15 +13,15 @@ from postroad.model import identifiers
 from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.results import outcomes
-from postroad.storage import attempts, group_commit, queue
+from postroad.storage import attempts, queue, store
 from tests import contexts
 from tests.delivery import bulk_queue
-from tests.reliability import crashable_stores, delivery_harness, faults
+from tests.reliability import crashable_stores, delivery_harness, faults, profile
 from tests.reliability.faults import Moment
 
 # More statements than the recording transaction has: the last ones come before its commit.
 STATEMENTS = range(12)
-SHARES = tuple(number / 10 for number in range(11))
+SHARES = profile.shares()
 VERDICTS = (
     disposition.Verdict.DELIVERED,
     disposition.Verdict.BOUNCED,
@@ -66,7 +66,7 @@ class CrashHarness:
         self.process.store.expect(fault)
         try:
             await self.process.ctx.outcome_commits.submit(ended)
-        except group_commit.TROUBLE:
+        except store.UNAVAILABLE:
             assert self.process.store.has_struck
         await self.process.store.die(fault)
         await self.process.stop()
@@ -123,7 +123,21 @@ def outcome_of(
         next_attempt_at=now + contexts.SECOND if verdict is disposition.Verdict.RETRY else None,
         suppress=verdict is disposition.Verdict.BOUNCED,
         attempt=attempts.Attempt(
-            *claim.key, now, 5, "pool", "mx", "192.0.2.1", "", "content", verdict, None, "because", 250, "", "Ok", 0
+            *claim.key,
+            now,
+            5,
+            "provider_queue",
+            "mx",
+            "192.0.2.1",
+            "",
+            "content",
+            verdict,
+            None,
+            "because",
+            250,
+            "",
+            "Ok",
+            0,
         ),
     )
 
@@ -169,7 +183,7 @@ async def test_a_store_that_fails_meanwhile_is_told_again_and_records_once(crash
         crash_harness.process.store.expect(fault)
         try:
             await crash_harness.process.ctx.outcome_commits.submit(ended)
-        except group_commit.TROUBLE:
+        except store.UNAVAILABLE:
             crash_harness.seen["refused"] += 1
         await crash_harness.engine.settle()
         crash_harness.process.store.expect_nothing()

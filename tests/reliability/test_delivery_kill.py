@@ -50,7 +50,7 @@ async def running_scenario(
 
 
 def tried_before(log: list[Any]) -> int:
-    return sum(entry["event"] == "tried_before_without_result" for entry in log)
+    return sum(entry["event"] == "previous_attempt_unrecorded" for entry in log)
 
 
 async def test_a_kill_before_the_claim_leaves_ready_rows(url: str, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ async def test_a_lease_is_renewed_while_a_peer_takes_longer_than_it_lasts(
             await harness.finished()
             assert sink.connections == 1
             await harness.prove(addresses, sink)
-        assert not [line for line in (*log, *other_log) if line["event"] == "tried_before_without_result"]
+        assert not [line for line in (*log, *other_log) if line["event"] == "previous_attempt_unrecorded"]
 
 
 async def test_a_process_that_stood_still_for_too_long_changes_nothing_final(url: str, tmp_path: Path) -> None:
@@ -117,7 +117,9 @@ async def test_a_renewal_does_not_wait_for_results_that_are_being_recorded(url: 
         ):
             await harness.send(2)
             async with harness.ctx.store.transaction() as tx:
-                wanted = [queue.ClaimRequest(lane, 10) for lane in await queue.lanes(tx, after="", limit=10)]
+                wanted = [
+                    queue.ClaimRequest(queue_key, 10) for queue_key in await queue.queue_keys(tx, after="", limit=10)
+                ]
                 claims = await queue.claim(tx, wanted, lease_until=10, worker="one")
             first, second = (claim.key for claim in claims)
             async with harness.ctx.store.transaction() as recorder:

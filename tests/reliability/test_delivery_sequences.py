@@ -84,8 +84,8 @@ class Sequence:
         worker = self.chance.choice(WORKERS)
         until = self.clock.now + LEASE
         async with self.ctx.store.transaction() as tx:
-            lanes = await queue.lanes(tx, after="", limit=10)
-            wanted = [queue.ClaimRequest(lane, self.chance.randint(1, 3)) for lane in lanes]
+            queue_keys = await queue.queue_keys(tx, after="", limit=10)
+            wanted = [queue.ClaimRequest(queue_key, self.chance.randint(1, 3)) for queue_key in queue_keys]
             claimed = await queue.claim(tx, wanted, lease_until=until, worker=worker)
         for claim in claimed:
             standing = self.model[claim.key]
@@ -119,10 +119,10 @@ class Sequence:
         for key in own:
             self.model[key].due_at = until
 
-    async def hand_back(self) -> None:
+    async def release(self) -> None:
         worker, claims = self._some_believed()
         async with self.ctx.store.transaction() as tx:
-            await queue.hand_back(tx, [claim.key for claim in claims], now=self.clock(), worker=worker)
+            await queue.release(tx, [claim.key for claim in claims], now=self.clock(), worker=worker)
         for claim in claims:
             del self.believed[worker][claim.key]
             standing = self.model[claim.key]
@@ -168,7 +168,21 @@ class Sequence:
         verdict = self.chance.choice(list(disposition.Verdict))
         is_tried = verdict is disposition.Verdict.RETRY or self.chance.random() < 0.8
         attempt = attempts.Attempt(
-            *claim.key, now, 5, "pool", "mx", "192.0.2.1", "", "content", verdict, None, "because", 250, "", "Ok", 0
+            *claim.key,
+            now,
+            5,
+            "provider_queue",
+            "mx",
+            "192.0.2.1",
+            "",
+            "content",
+            verdict,
+            None,
+            "because",
+            250,
+            "",
+            "Ok",
+            0,
         )
         return outcomes.Outcome(
             key=claim.key,
@@ -248,7 +262,7 @@ async def test_every_recipient_stands_as_it_should_whatever_workers_do(url: str,
         story = Sequence(ctx, clock, await bulk_queue.new_account(ctx, "Shop"), chance)
         steps: list[Callable[[], object]] = [
             *(story.accept, story.claim, story.record, story.promote) * 3,
-            *(story.renew, story.hand_back, story.crash, story.cancel, story.retry),
+            *(story.renew, story.release, story.crash, story.cancel, story.retry),
         ]
         for _ in range(STEPS):
             step = chance.choice(steps)

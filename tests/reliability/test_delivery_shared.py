@@ -55,6 +55,6 @@ async def test_two_processes_deliver_everything_once_and_one_may_stop_meanwhile(
             await harness.prove(addresses, sink)
             assert one.errors() == two.errors() == []
             for service in (one, two):
-                assert delivery_harness.events(service, "tried_before_without_result") == []
+                assert delivery_harness.events(service, "previous_attempt_unrecorded") == []
             delivered = [len(delivery_harness.events(service, "recipient_delivered")) for service in (one, two)]
             assert sum(delivered) == len(addresses)

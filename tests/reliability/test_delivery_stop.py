@@ -63,7 +63,7 @@ async def test_a_stop_with_a_hundred_messages_in_flight_loses_nothing(url: str, 
             await harness.end_leases()
             await harness.finished()
             assert await service.stop() == 0
-            assert delivery_harness.events(service, "tried_before_without_result") == []
+            assert delivery_harness.events(service, "previous_attempt_unrecorded") == []
             await harness.prove(addresses, sink, doubts=Counter(in_doubt))
 
 

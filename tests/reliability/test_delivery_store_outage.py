@@ -14,7 +14,7 @@ from tests.postgres_server import PostgresServer
 from tests.reliability import delivery_harness, service_process, sinks
 from tests.reliability.sinks import Point
 
-# These let a pool have several connections.
+# These let a provider queue have several connections.
 FIRST = 8
 IN_FLIGHT = 6
 LATER = 40
@@ -34,7 +34,7 @@ async def results_wait(log: list[Any]) -> None:
     """Until a result could not be recorded."""
 
     async def is_so() -> bool:
-        return any(line["event"] == "results_not_recorded_yet" for line in log)
+        return any(line["event"] == "results_recording_deferred" for line in log)
 
     await service_process.until(is_so)
 
@@ -72,12 +72,12 @@ async def test_a_stop_does_not_wait_for_a_database_server_that_is_away(tmp_path:
                 sink.release(Point.CONTENT)
 
                 async def is_refused() -> bool:
-                    return b'"results_not_recorded_yet"' in service.log.read_bytes()
+                    return b'"results_recording_deferred"' in service.log.read_bytes()
 
                 await service_process.until(is_refused)
                 assert await service.stop() == 0
                 assert service.errors() == []
-                (given_up,) = delivery_harness.events(service, "results_given_up")
+                (given_up,) = delivery_harness.events(service, "results_abandoned")
 
                 # The mail is there, and nobody knows: when their leases are over they are sent once more.
                 await asyncio.to_thread(server.start)
@@ -103,7 +103,7 @@ async def test_a_stop_does_not_wait_for_workers_whose_results_have_no_room(monke
                 await asyncio.to_thread(server.stop)
                 sink.release(Point.CONTENT)
                 await results_wait(log)
-            (given_up,) = [line for line in log if line["event"] == "results_given_up"]
+            (given_up,) = [line for line in log if line["event"] == "results_abandoned"]
             assert given_up["results"] >= IN_FLIGHT
             # The test's own context closes with the server away as well.
 

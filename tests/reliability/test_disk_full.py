@@ -31,8 +31,8 @@ async def test_a_full_disk_loses_nothing_that_was_sent_or_told(small_disk: Path,
         await whole.refuse("third", "fourth", "third", "fourth")
         whole.sink.release(sinks.Point.CONTENT)
         gate.open()
-        await whole.says("results_not_recorded_yet")
-        await whole.says("webhook_result_not_recorded_yet")
+        await whole.says("results_recording_deferred")
+        await whole.says("webhook_result_recording_deferred")
         assert (await whole.client.get(f"{whole.door.base_url}/healthz")).status_code == 200
         shown = await whole.client.get(f"{whole.door.base_url}/emails/{whole.accepted['in flight']}", auth=whole.login)
         # It has arrived, and the store has no room to say so.
@@ -71,12 +71,12 @@ async def test_what_tidies_up_says_that_it_cannot_and_goes_on_when_it_can(
             harness.ctx, log, asyncio.Event(), functools.partial(gauges.Gauges().text, harness.ctx)
         )
         work = asyncio.ensure_future((await maintenance.start_maintenance(role_context)).work())
-        await said(lines, "swept")
+        await said(lines, "cleanup_done")
         with no_file_grows(url):
             clock.pass_seconds(YEAR_SECONDS)  # charts of then are to be forgotten now
-            await said(lines, "sweep_put_off")
+            await said(lines, "cleanup_deferred")
             assert not swept_hours(lines)
-        await said(lines, "swept")
+        await said(lines, "cleanup_done")
         await service_process.until(lambda: asyncio.sleep(0, result=swept_hours(lines)))
         role_context.stopping.set()
         await work
@@ -96,7 +96,7 @@ async def said(lines: list[Any], event: str) -> None:
 
 
 def swept_hours(lines: list[Any]) -> bool:
-    return any(line.get("traffic_hours") for line in lines)
+    return any(line.get("hourly_counts") for line in lines)
 
 
 @contextlib.contextmanager

@@ -70,7 +70,7 @@ async def test_every_acknowledged_recipient_has_exactly_one_event(url: str, tmp_
                 assert await service.stop() == 0
                 assert service.errors() == []
                 await prove(desk, callers, receiver)
-                code, printed = await service.command("audit")
+                code, printed = await service.command("verify")
                 assert (code, printed["findings"]) == (0, [])
 
 

@@ -54,7 +54,7 @@ async def test_all_doors_take_mail_and_answer_for_each_other(service: service_pr
         await callers.prove()
     lines = [json.loads(line) for line in service.log.read_bytes().splitlines()]
     used = {line["process"] for line in lines if line["event"] == "request"}
-    assert used == {f"door {number + 1}" for number in range(FRONTENDS)}
+    assert used == {f"frontend {number + 1}" for number in range(FRONTENDS)}
     assert service.errors() == []
 
 
@@ -152,7 +152,7 @@ async def test_a_killed_door_ends_the_service_which_says_so(service: service_pro
         _, first, second = processes(service)
         os.kill(first, signal.SIGKILL)
         assert await service.ended() == 1
-        assert any(b'"door_lost"' in line for line in service.errors())
+        assert any(b'"frontend_lost"' in line for line in service.errors())
         await gone(second)
         await service.start()
         await sending

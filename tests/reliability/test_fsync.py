@@ -36,8 +36,8 @@ async def test_what_cannot_be_flushed_is_not_acknowledged_and_what_was_sent_is_n
         assert libc.syncs > asked
         whole.sink.release(sinks.Point.CONTENT)
         gate.open()
-        await whole.says("results_not_recorded_yet")
-        await whole.says("webhook_result_not_recorded_yet")
+        await whole.says("results_recording_deferred")
+        await whole.says("webhook_result_recording_deferred")
         # Readers go on, and whoever balances load hears of it.
         assert (await whole.client.get(f"{whole.door.base_url}/healthz")).status_code == 200
         assert (await whole.client.get(f"{whole.door.base_url}/readyz")).status_code == 503

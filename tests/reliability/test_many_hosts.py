@@ -168,7 +168,7 @@ async def test_everybody_takes_part_and_a_host_that_stops_hands_its_work_back_at
         assert webhook_processes.copies(receiver) == {1: len(hosts.addresses)}
         assert sum(delivered(host) for host in hosts.deliverers) == len(hosts.addresses)
         for host in hosts.deliverers:
-            assert webhook_processes.logged_events(host, "tried_before_without_result") == []
+            assert webhook_processes.logged_events(host, "previous_attempt_unrecorded") == []
 
 
 async def holds(post: delivery_harness.DeliveryHarness, host: service_process.Service, *, more_than: int) -> bool:

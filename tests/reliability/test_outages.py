@@ -108,7 +108,9 @@ async def check_full(callers: Callers) -> None:
         service_process.check_refusal(await callers.post(key, text=LARGE), 503, "service_unavailable")
     await service_process.until(lambda: is_told_to_be_full(callers))
     # Callers hear that it is so; the log says why.
-    assert any(b'"cannot_serve"' in line and b'"cause"' in line for line in service.log.read_bytes().splitlines())
+    assert any(
+        b'"service_unavailable"' in line and b'"cause"' in line for line in service.log.read_bytes().splitlines()
+    )
     assert (await client.get(f"{service.base_url}/healthz")).status_code == 200
     first = json.loads(callers.told["first"].body)["id"]
     shown = await client.get(f"{service.base_url}/emails/{first}", headers=callers.account.headers)

@@ -31,7 +31,7 @@ async def fills_up(whole: whole_service.WholeService) -> None:
         response = await whole.post(f"http {number}")
         if response.status_code != 202:
             service_process.check_refusal(response, 503, "service_unavailable")
-            assert "the disk of the store is full; nothing was accepted" in response.text
+            assert "the disk of the database is full; nothing was accepted" in response.text
             refused["http"] += 1
         reply = await whole.hand_in(f"smtp {number}")
         if reply[0] != submission_service.ACCEPTED:
@@ -56,8 +56,8 @@ async def test_a_server_without_room_loses_nothing_and_goes_on_when_there_is_som
         await whole.refuse("third", "fourth", "third", "fourth")
         whole.sink.release(sinks.Point.CONTENT)
         gate.open()
-        await whole.says("results_not_recorded_yet")
-        await whole.says("webhook_result_not_recorded_yet")
+        await whole.says("results_recording_deferred")
+        await whole.says("webhook_result_recording_deferred")
 
         await asyncio.to_thread(server.make_room)
         await asyncio.to_thread(server.start)

@@ -16,7 +16,7 @@ from tests.storage import samples
 PARTS, PART = 6, 40
 # Whatever has ended is old at once.
 AGE = "UPDATE messages SET ended_at = 1 WHERE ended_at IS NOT NULL"
-OF_MESSAGES = ("messages", "bodies", "recipients", "attempts", "queue", "late_bounces")
+OF_MESSAGES = ("messages", "bodies", "recipients", "attempts", "queue", "async_bounces")
 CREDITS = 1_000_000
 # Late bounces are counted, and suspend nobody here.
 GUARD: dict[str, object] = {"recipients": CREDITS}

@@ -23,6 +23,7 @@ SETTINGS = hypothesis.settings(
     stateful_step_count=30,
     phases=[hypothesis.Phase.generate, *([hypothesis.Phase.shrink] if profile.SHRINK else [])],
     database=None,
+    derandomize=False,  # the seed decides
     deadline=None,
     suppress_health_check=list(hypothesis.HealthCheck),
 )

@@ -85,7 +85,7 @@ async def test_a_store_that_hangs_keeps_a_few_waiting_and_tells_all_others_to_co
         for response in others:
             service_process.check_refusal(response, 503, "temporary_failure")
         assert await whole.hand_in("by smtp") == whole_service.BUSY
-        assert len([one for one in others if "too many requests wait" in one.text]) >= MANY - WAITING - 1
+        assert len([one for one in others if "too many requests are waiting" in one.text]) >= MANY - WAITING - 1
         assert not first.done()
         # Nobody who only reads is kept from it.
         assert (await get(whole, "/healthz")).status_code == 200

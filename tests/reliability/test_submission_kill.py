@@ -89,7 +89,7 @@ async def test_a_door_killed_again_and_again_loses_and_doubles_nothing(
     assert senders.refusals == []
     assert senders.unanswered
     await senders.prove()
-    code, printed = await door.command("audit")
+    code, printed = await door.command("verify")
     assert (code, printed["findings"]) == (0, [])
 
 

@@ -20,7 +20,7 @@ CLIENTS = 6
 SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 # More than a log has room for that was emptied before its file was full.
 LARGE = "Hello\r\n" * 100_000
-STOPPED = "4.3.2 the service is stopping; try again later"
+STOPPED = "4.3.2 Service shutting down; try again later"
 
 
 @contextlib.asynccontextmanager

@@ -15,10 +15,10 @@ import pytest
 from postroad.services import context
 from postroad.services.webhooks import attempt as webhook_attempt
 from postroad.services.webhooks import client as webhook_client
-from postroad.storage import group_commit, webhook_deliveries, webhooks
+from postroad.storage import store, webhook_deliveries, webhooks
 from postroad.webhooks import recorder
 from tests import contexts
-from tests.reliability import crashable_stores, faults
+from tests.reliability import crashable_stores, faults, profile
 from tests.reliability import webhook_processes as desks
 from tests.reliability.faults import Moment
 from tests.webhooks import webhook_harness
@@ -28,7 +28,7 @@ Logs = list[list[str | None]]
 
 # More statements than either transaction has: the last ones come before its commit.
 STATEMENTS = range(7)
-SHARES = tuple(number / 5 for number in range(6))
+SHARES = profile.shares()
 STORE_FAILURES = (
     *((Moment.BEFORE, count, 0.0) for count in STATEMENTS),
     *((Moment.DURING, 0, share) for share in SHARES),
@@ -128,7 +128,7 @@ async def test_a_death_while_claiming_has_claimed_and_counted_or_nothing_happene
             fault = office.engine.death(office.process, moment, statements=statements, share=share)
             office.process.store.expect(fault)
             parts = office.parts
-            with pytest.raises(group_commit.TROUBLE):
+            with pytest.raises(store.UNAVAILABLE):
                 await parts.dispatching.step()
             await parts.finish()
             await office.restart(fault)
@@ -149,7 +149,7 @@ async def test_a_death_while_recording_has_recorded_and_logged_or_nothing_happen
             claims = await office.claim("dead")
             fault = office.engine.death(office.process, moment, statements=statements, share=share)
             office.process.store.expect(fault)
-            with contextlib.suppress(*group_commit.TROUBLE):
+            with contextlib.suppress(*store.UNAVAILABLE):
                 async with office.process.ctx.store.transaction() as tx:
                     await recorder.record(
                         tx, [ended_of(office.process.ctx, *one) for one in zip(claims, ANSWERS, strict=True)]
@@ -169,7 +169,7 @@ async def test_a_store_that_fails_while_recording_is_told_again_and_records_once
             said.update(await record_during_failure(office, fault))
             await office.desk.audit()
             assert await all_or_nothing(office)
-    assert said["webhook_result_not_recorded_yet"] > 1
+    assert said["webhook_result_recording_deferred"] > 1
 
 
 async def record_during_failure(office: CrashHarness, fault: faults.Fault) -> list[str]:

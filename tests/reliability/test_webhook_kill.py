@@ -41,7 +41,7 @@ async def test_kills_at_any_moment_lose_no_event_and_make_none_too_many(url: str
         assert await service.stop() == 0
         assert service.errors() == []
         await desk.prove(written, receiver)
-        code, printed = await service.command("audit")
+        code, printed = await service.command("verify")
         assert (code, printed["findings"]) == (0, [])
 
 

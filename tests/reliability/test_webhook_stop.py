@@ -62,7 +62,7 @@ async def test_a_stop_does_not_wait_for_receivers_that_hang_and_they_are_told_la
         await webhook_processes.got(receiver, FIRST + IN_FLIGHT)
         assert await service.stop() == 0
         assert service.errors() == []
-        (cut_off,) = webhook_processes.logged_events(service, "webhook_grace_time_over")
+        (cut_off,) = webhook_processes.logged_events(service, "webhook_grace_period_exceeded")
         assert cut_off["attempts"] == HANGING
         assert await desk.statuses_and_attempts() == {
             ("succeeded", 1, False): FIRST + IN_FLIGHT - HANGING,

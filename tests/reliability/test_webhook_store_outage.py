@@ -53,7 +53,7 @@ async def all_wait(service: service_process.Service) -> None:
     """Until the process has said that all results wait."""
 
     async def is_so() -> bool:
-        told = webhook_processes.logged_events(service, "webhook_result_not_recorded_yet")
+        told = webhook_processes.logged_events(service, "webhook_result_recording_deferred")
         return any(line["results"] == IN_FLIGHT for line in told)
 
     await service_process.until(is_so)
@@ -93,7 +93,7 @@ async def test_a_stop_does_not_wait_for_a_database_server_that_is_away(tmp_path:
             await all_wait(service)
             assert await service.stop() == 0
             assert service.errors() == []
-            (given_up,) = webhook_processes.logged_events(service, "webhook_results_given_up")
+            (given_up,) = webhook_processes.logged_events(service, "webhook_results_abandoned")
             assert given_up["results"] == IN_FLIGHT
 
             await asyncio.to_thread(server.start)

@@ -65,8 +65,8 @@ class RouteCall:
         return [field.encode_name for field in msgspec.structs.fields(body)]
 
     def form(self, tenant: Tenant) -> dict[str, str]:
-        """What a page's form would send; the word of the session is with it."""
-        return {**pages.filled(self.route, tenant.things), "word": tenant.word}
+        """What a page's form would send; with the CSRF token of the session."""
+        return {**pages.filled(self.route, tenant.things), "csrf_token": tenant.csrf_token}
 
     def fields(self, tenant: Tenant) -> list[str]:
         """The lines of a head that say who asks, and how refusals are to look."""

@@ -24,7 +24,7 @@ from tests.submission import submission_server
 
 PASSWORD: Final = "a sentence of the owner alone"
 HOOK: Final = "https://hooks.example.org/hook"
-CSRF_FIELD: Final = re.compile(r'name="word" value="([0-9a-f]+)"')
+CSRF_FIELD: Final = re.compile(r'name="csrf_token" value="([0-9a-f]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Tenant:
     domain: str
     http: httpx.AsyncClient
     browser: httpx.AsyncClient
-    word: str = field(repr=False)
+    csrf_token: str = field(repr=False)
     token: str = field(repr=False)
     things: dict[str, str]
     secrets: list[str] = field(repr=False)
@@ -94,11 +94,11 @@ async def settled(service: WholeService, mark: str) -> AsyncIterator[Tenant]:
     async with client(service) as http, client(service) as browser:
         answer = await browser.post("/login", data={"email": email, "password": PASSWORD})
         assert answer.status_code == 303, answer.text
-        word = CSRF_FIELD.search((await browser.get("/profile")).text)
-        assert word is not None
+        found = CSRF_FIELD.search((await browser.get("/profile")).text)
+        assert found is not None
         cookies = [cookie.value or "" for cookie in browser.cookies.jar]
         tenant = Tenant(
-            mark, account.id, email, domain, http, browser, word[1], token, {}, [PASSWORD, token, word[1], *cookies]
+            mark, account.id, email, domain, http, browser, found[1], token, {}, [PASSWORD, token, found[1], *cookies]
         )
         await _furnish(tenant)
         yield tenant
@@ -129,7 +129,7 @@ async def _furnish(tenant: Tenant) -> None:
         credential=credential["credential"]["id"],
         domain=domain["id"],
         message=shown["id"],
-        person=invited["person"]["id"],
+        person=invited["user"]["id"],
         recipient=shown["recipients"][0]["id"],
         suppression=suppressed["email"],
         template=mark,

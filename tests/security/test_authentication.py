@@ -219,7 +219,7 @@ async def test_e8_whatever_takes_a_password_away_ends_both_kinds_of_sessions(ser
             change = {"current_password": PASSWORD, "new_password": NEW}
             await north.do("POST", "/v1/auth/password", json=change)
         elif way == "by the dashboard":
-            form = {"word": north.word, "current_password": PASSWORD, "new_password": NEW}
+            form = {"csrf_token": north.csrf_token, "current_password": PASSWORD, "new_password": NEW}
             assert (await north.browser.post("/profile/password", data=form)).status_code == 303
         else:
             await by_operator(service, north, is_locked_out=way == "locked out")
@@ -257,11 +257,11 @@ async def test_e10_no_field_of_a_request_changes_where_a_link_leads(service: Who
         answer = await north.ask("POST", "/v1/team", json=body, headers=evil)
         assert answer.status_code == 201, answer.text
         assert "evil" not in answer.text
-        kim = answer.json()["person"]["id"]
+        kim = answer.json()["user"]["id"]
         answer = await north.ask("POST", f"/v1/team/{kim}/password-link", headers=evil)
         assert answer.is_success
         assert "evil" not in answer.text
-        page = await north.browser.post(f"/team/{kim}/link", data={"word": north.word}, headers=evil)
+        page = await north.browser.post(f"/team/{kim}/link", data={"csrf_token": north.csrf_token}, headers=evil)
         assert "/password/" in page.text
         assert "evil.example/password" not in page.text
 
@@ -321,7 +321,7 @@ async def test_e14_an_impossible_password_is_refused_before_it_is_hashed(
                 await http.post("/login", data={"email": north.email, "password": password}),
                 await http.post(link, data={"password": password}),
                 await north.ask("POST", "/v1/auth/password", json=change),
-                await north.browser.post("/profile/password", data={"word": north.word, **change}),
+                await north.browser.post("/profile/password", data={"csrf_token": north.csrf_token, **change}),
             ]
             statuses = [answer.status_code for answer in answers]
             assert set(statuses) <= {400, 413}, (password[:10], statuses)
@@ -348,7 +348,7 @@ async def test_e15_a_key_opens_from_no_other_place_and_not_when_it_is_revoked(se
 
 
 async def test_e19_a_cookie_alone_changes_nothing(service: WholeService) -> None:
-    """E19: JSON as plain text, a form without its word, and the origin of another site, with a session that is good."""
+    """E19: JSON as plain text, a form without its CSRF token, and another origin, with a valid session."""
     async with tenants.settled(service, "north") as north:
         before = (await north.do("GET", "/v1/credentials"))["credentials"]
         plain = {"Content-Type": "text/plain"}
@@ -356,16 +356,18 @@ async def test_e19_a_cookie_alone_changes_nothing(service: WholeService) -> None
             await north.browser.post("/v1/credentials", content=b'{"name": "x"}', headers=plain),
             await north.browser.post("/v1/credentials", json={"name": "x"}),
             await north.browser.post("/credentials", data={"name": "x"}),
-            await north.browser.post("/credentials", content=f"word={north.word}&name=x", headers=plain),
-            await north.browser.post("/credentials", data={"name": "x", "word": north.word[::-1]}),
+            await north.browser.post("/credentials", content=f"csrf_token={north.csrf_token}&name=x", headers=plain),
+            await north.browser.post("/credentials", data={"name": "x", "csrf_token": north.csrf_token[::-1]}),
             await north.browser.post(
-                "/credentials", data={"name": "x", "word": north.word}, headers={"Origin": "https://evil.example"}
+                "/credentials",
+                data={"name": "x", "csrf_token": north.csrf_token},
+                headers={"Origin": "https://evil.example"},
             ),
-            await north.browser.get("/credentials", params={"name": "x", "word": north.word}),
-            await north.browser.put("/credentials", data={"name": "x", "word": north.word}),
+            await north.browser.get("/credentials", params={"name": "x", "csrf_token": north.csrf_token}),
+            await north.browser.put("/credentials", data={"name": "x", "csrf_token": north.csrf_token}),
         ]
         assert [answer.status_code for answer in tries] == [401, 401, 403, 400, 403, 403, 400, 405]
         assert (await north.do("GET", "/v1/credentials"))["credentials"] == before
-        good = await north.browser.post("/credentials", data={"name": "x", "word": north.word})
+        good = await north.browser.post("/credentials", data={"name": "x", "csrf_token": north.csrf_token})
         assert good.status_code in {200, 201, 303}
         assert len((await north.do("GET", "/v1/credentials"))["credentials"]) == len(before) + 1

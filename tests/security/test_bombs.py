@@ -57,7 +57,7 @@ async def test_g7_of_a_bomb_a_bounded_part_is_shown(service: WholeService) -> No
         assert (await browser.post("/login", data=form)).status_code == 303
         for what, bomb in BOMBS.items():
             reply = await service.hand_in(bomb, begin=NOWHERE)
-            assert reply.startswith("250 2.0.0 queued as em_"), (what, reply)
+            assert reply.startswith("250 2.0.0 OK: queued as em_"), (what, reply)
             looking = asyncio.create_task(looked(browser, f"/messages/{reply.split()[-1]}"))
             assert (await service.http.get("/healthz")).status_code == 200
             shown = await looking

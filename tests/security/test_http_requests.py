@@ -144,8 +144,8 @@ async def test_d5_a_form_of_a_hundred_thousand_fields_and_one_in_parts_are_refus
         for stop in forms:
             # All are read in one way: the largest number is tried where it is first possible.
             fields = 100_000 if stop.route.path == LARGE_FORM else 200
-            many = f"word={north.word}&" + "a=1&" * fields
-            in_parts = "--x\r\nContent-Disposition: form-data; name=word\r\n\r\n" * 100
+            many = f"csrf_token={north.csrf_token}&" + "a=1&" * fields
+            in_parts = "--x\r\nContent-Disposition: form-data; name=csrf_token\r\n\r\n" * 100
             for kind, content in ((routing.FORM, many), ("multipart/form-data; boundary=x", in_parts)):
                 answer = await stop.ask(north, content=content, headers={"Content-Type": kind})
                 assert all_routes.is_refusal(answer, 400), (stop.path, answer.text)

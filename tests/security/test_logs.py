@@ -82,8 +82,8 @@ def visit(told: dict[str, Any]) -> list[str]:
         client.cookies.clear()
         assert client.post("/login", data={**login, "next": "/"}).status_code == 303
         cookies = [cookie.value or "" for cookie in client.cookies.jar]
-        word = re.findall(r'name="word" value="([0-9a-f]+)"', client.get("/profile").text)[0]
-        secrets = [token, login["password"], *made, link, CHOSEN, *joined, *cookies, word, "hook-with-a-secret"]
+        csrf_token = re.findall(r'name="csrf_token" value="([0-9a-f]+)"', client.get("/profile").text)[0]
+        secrets = [token, login["password"], *made, link, CHOSEN, *joined, *cookies, csrf_token, "hook-with-a-secret"]
         for secret in secrets:
             assert client.get(f"/{secret}", params={"key": secret}).status_code == 404
             assert client.get(f"/emails/{secret}", headers={"Authorization": f"Bearer {secret}x"}).status_code == 401

@@ -30,7 +30,7 @@ async def code(connection: recording_listener.Connection, line: bytes) -> str:
 # F4: the order of things.
 
 
-@pytest.mark.parametrize("house", ENCRYPTED_ONLY, indirect=True)
+@pytest.mark.parametrize("service", ENCRYPTED_ONLY, indirect=True)
 async def test_f4_auth_before_tls_is_refused_and_tries_no_password(service: WholeService) -> None:
     """F4: AUTH before TLS: 538, also with the right password, which is then not asked for; 530 to MAIL."""
     async with service.connect(log_in=False) as connection:
@@ -73,7 +73,7 @@ async def test_n_what_was_proven_in_the_clear_is_void_under_tls(service: WholeSe
     assert await service.settled() == []
 
 
-@pytest.mark.parametrize("house", ENCRYPTED_ONLY, indirect=True)
+@pytest.mark.parametrize("service", ENCRYPTED_ONLY, indirect=True)
 async def test_n_nothing_that_came_behind_starttls_in_the_clear_is_obeyed(service: WholeService) -> None:
     """N of F4: commands injected behind STARTTLS end the session; none is taken for one that came under TLS."""
     async with service.connect(log_in=False) as connection:
@@ -271,7 +271,7 @@ async def test_f12_nobody_relays_without_auth(service: WholeService, way: str) -
     async with service.connect(way, log_in=False) as connection:
         for sender in senders:
             (reply,) = await connection.ask(b"MAIL FROM:<%b>\r\n" % sender)
-            assert reply.startswith(b"530 5.7.0 unauthorized: log in with AUTH first (req_"), sender
+            assert reply.startswith(b"530 5.7.0 unauthorized: Authentication required; use AUTH first (req_"), sender
             assert await code(connection, b"RCPT TO:<ada@example.net>\r\n") == "503"
         assert await code(connection, b"DATA\r\n") == "503"
         replies = await connection.ask(BEGIN + b"BDAT %d LAST\r\n%b" % (len(MESSAGE), MESSAGE), replies=3)

@@ -111,14 +111,14 @@ async def assert_refused(tenant: Tenant, source: str, *, part: str) -> None:
     answer = await tenant.ask("PUT", "/v1/templates/bad", json={**good, part: source})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request"), (source, answer.text)
     assert answer.json()["error"].startswith(f"{part}: ")
-    form = {**good, part: source, "values": "{}", "word": tenant.word}
+    form = {**good, part: source, "values": "{}", "csrf_token": tenant.csrf_token}
     answer = await tenant.browser.post("/templates", data={**form, "alias": "bad"})
     assert answer.status_code == 400, (source, answer.text)
     for path in (f"/templates/{tenant.mark}", f"/templates/{tenant.mark}/test"):
         answer = await tenant.browser.post(path, data=form)
         assert answer.status_code == 400, (path, source, answer.text)
     shown = await tenant.browser.post("/template/preview", data=form)
-    assert "This could not be sent." in shown.text
+    assert "This cannot be sent." in shown.text
     assert f" {part}: " in shown.text
 
 

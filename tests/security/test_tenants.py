@@ -134,7 +134,7 @@ async def live(tenant: Tenant, other: Tenant, number: int) -> None:
     """A round of a customer's day; no answer holds anything of the other, and every answer is the customer's own."""
     sent = await tenant.send(text=f"{tenant.mark} {number}", tags=[tenant.mark])
     paths = (f"/emails/{sent['id']}", f"/v1/messages/{sent['id']}", "/v1/messages", "/v1/templates", "/v1/webhook")
-    asked = [tenant.ask("GET", path) for path in (*paths, "/v1/suppressions", "/v1/journal", "/v1/auth/me")]
+    asked = [tenant.ask("GET", path) for path in (*paths, "/v1/suppressions", "/v1/audit-log", "/v1/auth/me")]
     filled = {"variables": {"name": f"{tenant.mark} {number}"}}
     asked.append(tenant.ask("POST", f"/v1/templates/{tenant.mark}/preview", json=filled))
     asked.append(tenant.ask("GET", f"/emails/{other.things['message']}"))
@@ -148,7 +148,7 @@ async def live(tenant: Tenant, other: Tenant, number: int) -> None:
 
 @BOTH
 async def test_j6_two_customers_at_once_see_nothing_of_each_other(service: WholeService) -> None:
-    """J6: both doors and the way out, in one process; `RELIABILITY_MINUTES` makes it longer."""
+    """J6: both doors and the way out, in one process; `TEST_MINUTES` makes it longer."""
     until = time.monotonic() + profile.MINUTES * 60
     async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
 

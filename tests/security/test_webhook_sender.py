@@ -74,7 +74,7 @@ async def test_one_private_address_among_public_ones_blocks_all(
     await scenario.plant(scenario.public.url)
     async with scenario.harness.delivering():
         for delivery in (await scenario.tell(), await scenario.ping()):
-            assert (error(delivery) or "").startswith(f"blocked_destination: {NAME} leads to a ")
+            assert (error(delivery) or "").startswith(f"blocked_destination: {NAME} resolves to a ")
             assert INSIDE not in (error(delivery) or "")
     assert scenario.dialled == []
 

@@ -43,7 +43,7 @@ def _check_one(text: str) -> None:
     except address.AddressError as refusal:
         _check_error_text(str(refusal))
         assert obvious is None, "the obvious reader takes it"
-        # No JSON carries half of a surrogate pair.
+        # No JSON carries an unpaired surrogate.
         if is_text and len(text) <= address.MAX_CHARACTERS:
             assert not _PATTERN.search(text), "the schema promises to take it"
         assert address.key_of(text) == text.lower()

@@ -66,7 +66,7 @@ def _converse(pieces: list[bytes]) -> None:
             else:
                 break
             written += _written(playing)
-    playing.fail("the connection was lost")
+    playing.fail(values.Cause.CONNECTION_LOST, "the connection was lost")
     assert playing.step is client.CLOSED
     assert not _written(playing)
     if current is not None:
@@ -95,7 +95,7 @@ def _check_result(playing: client.Client, transaction: values.MailTransaction, w
 
 
 def _check_delivery_result(result: values.RecipientResult) -> bounces_disposition.Disposition:
-    assert result.words.isprintable()
+    assert result.response_text.isprintable()
     if result.reply is not None:
         assert 200 <= result.reply.code <= 599
         assert len(result.reply.text) <= replies.MAX_TEXT_CHARACTERS
