@@ -18,7 +18,7 @@ Seen = list[dict[str, Any]]
 Step = bytes | Callable[[socket.socket], None]
 PATIENCE_SECONDS = 300.0
 # A larger body is left unread before the step, as by a server that refuses it.
-MOST_READ_BYTES = 1024 * 1024
+MAX_READ_BYTES = 1024 * 1024
 
 
 class Server:
@@ -92,7 +92,7 @@ class Server:
         line, *lines = head.decode().split("\r\n")
         headers = dict(line.split(": ", 1) for line in lines)
         length = int(headers.get("Content-Length", 0))
-        while len(body) < length <= MOST_READ_BYTES:
+        while len(body) < length <= MAX_READ_BYTES:
             body += sock.recv(65536)
         return {"line": line, "headers": headers, "body": body}
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from postroad_client import Email, PostroadError, calls, configuration, failures, reading
+from postroad_client import Email, PostroadError, calls, configuration, failures, responses
 
 EMAIL = Email(sender="hello@example.com", to="ada@example.net", subject="Hi", text="Hi")
-RECEIPT = reading.Response(202, {}, b'{"id": "em_1", "status": "queued"}')
-UNAVAILABLE = reading.Response(503, {}, b'{"error": "later", "code": "service_unavailable"}')
+RECEIPT = responses.Response(202, {}, b'{"id": "em_1", "status": "queued"}')
+UNAVAILABLE = responses.Response(503, {}, b'{"error": "later", "code": "service_unavailable"}')
 LOST = failures.Failure("connection_failed", "could not connect")
 
 
@@ -20,7 +20,9 @@ def settings(**options: Any) -> configuration.Settings:
     return configuration.Settings.check("http://mail.example.com", **{**given, **options})
 
 
-def steps(call: calls.Call[Any], *outcomes: reading.Response | failures.Failure) -> list[calls.Exchange | calls.Pause]:
+def steps(
+    call: calls.Call[Any], *outcomes: responses.Response | failures.Failure
+) -> list[calls.Exchange | calls.Pause]:
     """The steps of the call, whose exchanges have these outcomes; the last one again and again."""
     last = itertools.chain(outcomes, itertools.repeat(outcomes[-1]))
     taken = []
@@ -33,7 +35,7 @@ def steps(call: calls.Call[Any], *outcomes: reading.Response | failures.Failure)
         return taken
 
 
-def pauses_of(call: calls.Call[Any], *outcomes: reading.Response | failures.Failure) -> list[float]:
+def pauses_of(call: calls.Call[Any], *outcomes: responses.Response | failures.Failure) -> list[float]:
     return [step.seconds for step in steps(call, *outcomes) if isinstance(step, calls.Pause)]
 
 
@@ -62,7 +64,7 @@ def test_very_many_retries_are_no_trouble() -> None:
 
 @pytest.mark.parametrize("seconds", [2, 7])
 def test_what_the_server_asks_for_comes_on_top(seconds: int) -> None:
-    busy = reading.Response(429, {"retry-after": str(seconds)}, b"")
+    busy = responses.Response(429, {"retry-after": str(seconds)}, b"")
     assert pauses_of(attempts(max_retries=1), busy) == [seconds + 0.5]
 
 
@@ -71,12 +73,12 @@ def test_without_retries_there_is_one_attempt() -> None:
 
 
 def test_a_wait_beyond_the_time_is_not_begun() -> None:
-    tomorrow = reading.Response(429, {"retry-after": "86400"}, b"")
+    tomorrow = responses.Response(429, {"retry-after": "86400"}, b"")
     assert len(steps(attempts(), tomorrow)) == 1
 
 
 def test_a_wait_of_more_digits_than_a_number_has_is_not_begun() -> None:
-    never = reading.Response(429, {"retry-after": "9" * 5000}, b"")
+    never = responses.Response(429, {"retry-after": "9" * 5000}, b"")
     assert len(steps(attempts(), never)) == 1
 
 
@@ -91,13 +93,15 @@ def test_an_attempt_gets_what_is_left_of_the_time() -> None:
     (409, "idempotency_conflict", False), (500, "internal_error", False), (402, "insufficient_credits", False),
 ])  # fmt: skip
 def test_only_what_may_pass_is_tried_again(status: int, code: str, is_tried_again: bool) -> None:  # noqa: FBT001 - a row
-    refusal = reading.Response(status, {}, f'{{"code": "{code}"}}'.encode())
+    refusal = responses.Response(status, {}, f'{{"code": "{code}"}}'.encode())
     assert len(steps(attempts(max_retries=1), refusal)) == (3 if is_tried_again else 1)
 
 
 @pytest.mark.parametrize("status, is_tried_again", [(503, True), (429, True), (502, False), (504, False), (500, False)])
 def test_a_page_of_a_proxy_goes_by_its_status(status: int, is_tried_again: bool) -> None:  # noqa: FBT001 - a row
-    assert len(steps(attempts(max_retries=1), reading.Response(status, {}, b"<html>"))) == (3 if is_tried_again else 1)
+    assert len(steps(attempts(max_retries=1), responses.Response(status, {}, b"<html>"))) == (
+        3 if is_tried_again else 1
+    )
 
 
 def test_all_attempts_of_a_send_are_the_same_request() -> None:

@@ -111,7 +111,7 @@ def test_threads_may_share_a_client(serve: Serve, seen: Seen) -> None:
     with Client(serve(*[step] * 12, *[answer(200, MESSAGE)] * 20), token="t") as client:
         with ThreadPoolExecutor(12) as threads:
             assert len(list(threads.map(client.get, ["em_1"] * 12))) == 12
-        assert len(client._pool._idle) == connections.MOST_IDLE
+        assert len(client._pool._idle) == connections.MAX_IDLE
         with ThreadPoolExecutor(4) as threads:
             assert len(list(threads.map(client.get, ["em_1"] * 20))) == 20
     assert len(seen) == 32

@@ -223,7 +223,7 @@ def test_a_refusal_for_a_suspension_tells_the_reason() -> None:
     (refused,) = decide([submission(1)], SUSPENDED)
     assert isinstance(refused, errors.AccountSuspended)
     assert refused.message == "the account is suspended: too many bounces"
-    assert transaction.suspended(None).message == "the account is suspended: ask the operator"
+    assert transaction.suspended(None).message == "the account is suspended: contact the operator"
 
 
 # Rates and warm-up

@@ -5,7 +5,7 @@ import io
 import ssl
 from typing import Final
 
-from postroad_client import calls, configuration, failures, reading
+from postroad_client import calls, configuration, failures, responses
 
 try:
     import aiohttp
@@ -27,7 +27,7 @@ class Pool:
         self._session: aiohttp.ClientSession | None = None
         self._is_closed = False
 
-    async def exchange(self, step: calls.Exchange) -> reading.Response | failures.Failure:
+    async def exchange(self, step: calls.Exchange) -> responses.Response | failures.Failure:
         """The answer, or why there is none."""
         if self._is_closed:
             raise RuntimeError("the client is closed")
@@ -52,7 +52,7 @@ class Pool:
         if self._session is not None:
             await self._session.close()
 
-    async def _exchange(self, session: aiohttp.ClientSession, request: calls.Request) -> reading.Response:
+    async def _exchange(self, session: aiohttp.ClientSession, request: calls.Request) -> responses.Response:
         place = self._place
         url = yarl.URL(f"{place.scheme}://{place.authority}{request.path}", encoded=True)
         # As a file, it is sent in parts, and other tasks get their turn in between.
@@ -61,10 +61,10 @@ class Pool:
             request.method, url, headers=request.headers, data=data, allow_redirects=False
         ) as response:
             body = bytearray()
-            while len(body) <= reading.MOST_BODY_BYTES and (part := await response.content.read(READ_BYTES)):
+            while len(body) <= responses.MAX_BODY_BYTES and (part := await response.content.read(READ_BYTES)):
                 body += part
             headers = {name.lower(): value for name, value in response.headers.items()}
-            return reading.Response(response.status, headers, bytes(body))
+            return responses.Response(response.status, headers, bytes(body))
 
     def _open(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
 import postroad_client
-from postroad_client import answers, configuration, emails, errors, failures, reading
+from postroad_client import answers, configuration, emails, errors, failures, responses
 
 T = TypeVar("T")
 
 # Before retry n: a random time between half and all of min(MOST, FIRST * 2 ** (n - 1)).
 FIRST_BACKOFF_SECONDS: Final = 0.5
-MOST_BACKOFF_SECONDS: Final = 8.0
+MAX_BACKOFF_SECONDS: Final = 8.0
 MESSAGE_ID: Final = re.compile("[A-Za-z0-9_-]+")
 
 
@@ -50,7 +50,7 @@ class Pause:
     seconds: float
 
 
-Call: TypeAlias = Generator[Exchange | Pause, reading.Response | failures.Failure, T]
+Call: TypeAlias = Generator[Exchange | Pause, responses.Response | failures.Failure, T]
 
 
 def send(settings: configuration.Settings, email: emails.Email, idempotency_key: str | None) -> Call[answers.Receipt]:
@@ -87,10 +87,10 @@ def attempts(
         left = settings.max_elapsed - (clock() - started)
         outcome = yield Exchange(request, min(settings.timeout, left))
         try:
-            return reading.read(outcome, build, attempts=attempt, idempotency_key=idempotency_key)
+            return responses.read(outcome, build, attempts=attempt, idempotency_key=idempotency_key)
         except errors.PostroadError as error:
             # An exponent has a bound of its own, or 2 ** 2000 would be too much for a float.
-            backoff = min(MOST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(attempt - 1, 10))
+            backoff = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(attempt - 1, 10))
             pause = (error.retry_after or 0.0) + chance(backoff / 2, backoff)
             is_late = clock() - started + pause >= settings.max_elapsed
             if not error.is_retryable or attempt > settings.max_retries or is_late:

@@ -10,10 +10,10 @@ import threading
 import time
 from typing import Final
 
-from postroad_client import calls, configuration, failures, reading, wire
+from postroad_client import calls, configuration, failures, responses, wire
 
 # As many threads as may send at once without opening new connections each time.
-MOST_IDLE: Final = 8
+MAX_IDLE: Final = 8
 # Servers and proxies close idle connections after some time; this is less than most of them wait.
 IDLE_SECONDS: Final = 15.0
 
@@ -30,7 +30,7 @@ class Pool:
         self._idle: list[wire.Wire] = []
         self._is_closed = False
 
-    def exchange(self, step: calls.Exchange) -> reading.Response | failures.Failure:
+    def exchange(self, step: calls.Exchange) -> responses.Response | failures.Failure:
         """The answer, or why there is none."""
         deadline = time.monotonic() + step.timeout
         where = self._place.authority
@@ -73,7 +73,7 @@ class Pool:
     def _keep(self, connection: wire.Wire) -> None:
         connection.rest()
         with self._lock:
-            if connection.is_reusable and not self._is_closed and len(self._idle) < MOST_IDLE:
+            if connection.is_reusable and not self._is_closed and len(self._idle) < MAX_IDLE:
                 self._idle.append(connection)
                 return
         connection.close()

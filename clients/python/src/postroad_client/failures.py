@@ -8,7 +8,7 @@ from typing import Final
 
 from postroad_client import errors
 
-MOST_QUOTED_CHARACTERS: Final = 200
+MAX_QUOTED_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def not_http(where: str, problem: str) -> Failure:
 
 def quote(text: str) -> str:
     """The beginning of what somebody else has written, on one line, and safe to print."""
-    line = " ".join(text.split())[:MOST_QUOTED_CHARACTERS]
+    line = " ".join(text.split())[:MAX_QUOTED_CHARACTERS]
     return "".join(character if character.isprintable() else "?" for character in line)
 
 

@@ -15,7 +15,7 @@ import ssl
 import time
 from typing import TYPE_CHECKING, Final, Self, cast
 
-from postroad_client import configuration, reading
+from postroad_client import configuration, responses
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # After these comes another answer (RFC 9110 section 15.2), but not after 101; http.client passes over 100 by itself.
 INTERIM_STATUSES: Final = range(102, 200)
 # The smallest chunks make six bytes of one. http.client has no bound of its own for a chunk of -1 bytes.
-MOST_RECEIVED_BYTES: Final = 8 * reading.MOST_BODY_BYTES
+MAX_RECEIVED_BYTES: Final = 8 * responses.MAX_BODY_BYTES
 
 
 class CutShort(OSError):
@@ -52,7 +52,7 @@ class Wire:
             sock.close()
             raise
 
-    def exchange(self, request: bytes, *, method: str, deadline: float) -> reading.Response:
+    def exchange(self, request: bytes, *, method: str, deadline: float) -> responses.Response:
         """The answer to the request. Afterwards, `is_reusable` tells whether there may be another one."""
         self.is_reusable = was_sent = False
         # A server may refuse a large body without reading all of it. Its answer is there although writing failed.
@@ -67,11 +67,11 @@ class Wire:
                 response.headers = None  # type: ignore[assignment] # as it was before: begin() reads the next head
                 response.begin()
             stream.may_end = response.length is None and not response.chunked
-            body = response.read(reading.MOST_BODY_BYTES + 1)
+            body = response.read(responses.MAX_BODY_BYTES + 1)
             is_http_still = response.status != http.HTTPStatus.SWITCHING_PROTOCOLS
             self.is_reusable = was_sent and is_http_still and response.isclosed() and not response.will_close
             headers = {name.lower(): value.strip() for name, value in response.getheaders()}
-            return reading.Response(response.status, headers, body)
+            return responses.Response(response.status, headers, body)
 
     def rest(self) -> None:
         """It is idle from now on."""
@@ -99,7 +99,7 @@ class _Stream(io.RawIOBase):
     def __init__(self, sock: socket.socket, deadline: float) -> None:
         self._sock = sock
         self._deadline = deadline
-        self._room = MOST_RECEIVED_BYTES
+        self._room = MAX_RECEIVED_BYTES
         self.may_end = False
 
     def makefile(self, _mode: str) -> io.BufferedReader:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from postroad_client import PostroadError, failures, reading
+from postroad_client import PostroadError, failures, responses
 
 NOW = 1445412420.0  # one minute before the dates below
 
@@ -17,7 +17,7 @@ def error_of(status: int, body: object = None, *, attempts: int = 1, **headers: 
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     with pytest.raises(PostroadError) as caught:
-        reading.read(reading.Response(status, given, raw), dict, attempts=attempts, idempotency_key="key-1")
+        responses.read(responses.Response(status, given, raw), dict, attempts=attempts, idempotency_key="key-1")
     return caught.value
 
 
@@ -35,7 +35,7 @@ def test_an_error_carries_what_the_server_said() -> None:
 def test_a_failure_carries_its_attempts() -> None:
     failure = failures.Failure("connection_failed", "could not connect to 127.0.0.1:9: connection refused")
     with pytest.raises(PostroadError) as caught:
-        reading.read(failure, dict, attempts=5)
+        responses.read(failure, dict, attempts=5)
     assert str(caught.value) == ("connection_failed: could not connect to 127.0.0.1:9: connection refused (5 attempts)")
     assert caught.value.status is None
     assert caught.value.is_retryable
@@ -81,7 +81,7 @@ def test_a_redirect_says_where_it_leads() -> None:
 
 
 def test_an_answer_that_is_too_large_is_unexpected() -> None:
-    assert "more than" in error_of(200, b" " * (reading.MOST_BODY_BYTES + 1)).message
+    assert "more than" in error_of(200, b" " * (responses.MAX_BODY_BYTES + 1)).message
 
 
 @pytest.mark.parametrize("header, seconds", [
@@ -91,7 +91,7 @@ def test_an_answer_that_is_too_large_is_unexpected() -> None:
     (f"Wed, 21 Oct {9**30} 07:28:00 GMT", None), (f"Wed, 21 Oct 2015 07:28:00 +{9**30}", None), ("9" * 5000, math.inf),
 ])  # fmt: skip
 def test_retry_after_is_seconds_or_a_date(header: str | None, seconds: float | None) -> None:
-    assert reading.seconds_to_wait(header, now=lambda: NOW) == seconds
+    assert responses.seconds_to_wait(header, now=lambda: NOW) == seconds
 
 
 @pytest.mark.parametrize("clone", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])  # noqa: S301 - our own

@@ -14,9 +14,9 @@ from postroad_client import errors, failures
 T = TypeVar("T")
 
 # A receipt has a few KiB. Transports read one byte more than this, and no further.
-MOST_BODY_BYTES: Final = 4 * 1024 * 1024
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 # Enough for all characters of a quotation, and for what its spaces were.
-MOST_QUOTED_BYTES: Final = 2000
+MAX_QUOTED_BYTES: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ def _members(response: Response) -> dict[str, Any]:
         raise ValueError(
             f"redirects are not followed; this one leads to {failures.quote(response.headers['location'])}"
         )
-    if len(response.body) > MOST_BODY_BYTES:
-        raise ValueError(f"the answer has more than {MOST_BODY_BYTES} bytes")
+    if len(response.body) > MAX_BODY_BYTES:
+        raise ValueError(f"the answer has more than {MAX_BODY_BYTES} bytes")
     try:
         members = json.loads(response.body)
     except (ValueError, RecursionError):
@@ -105,7 +105,7 @@ def _refusal(response: Response, members: dict[str, Any]) -> tuple[str, str]:
 
 
 def _page(response: Response) -> str:
-    quoted = failures.quote(response.body[:MOST_QUOTED_BYTES].decode(errors="replace")) or "an empty page"
+    quoted = failures.quote(response.body[:MAX_QUOTED_BYTES].decode(errors="replace")) or "an empty page"
     return f"not an answer of Postroad: {quoted}"
 
 
