@@ -140,7 +140,7 @@ def test_answers_are_compared_as_the_readme_says(expected: object, came: object,
     assert (answers.differences("x", expected, came) == []) is is_same
 
 
-@pytest.mark.parametrize("pause, is_good", [(0.1, False), (0.25, True), (0.5, True), (8.0, False)])
+@pytest.mark.parametrize("pause, is_good", [(0.1, False), (0.25, True), (0.5, True), (40.0, False)])
 def test_a_pause_may_be_too_short_and_too_long(pause: float, *, is_good: bool) -> None:
     scenario = BY_NAME["503 temporary_failure for get, then 200"].at({"base_url": "http://127.0.0.1:1"})
     headers = [("authorization", "Bearer pr_live_conformance"), ("host", "h"), ("user-agent", "postroad-go/0.1.0")]
