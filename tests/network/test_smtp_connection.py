@@ -16,7 +16,7 @@ from tests import smtp_peers
 from tests.smtp_peers import CLOSE, ENDLESS, RESET, SILENCE, Drip, Held, Script
 
 PLAIN = tls_policy.TlsPolicy(tls_policy.Mode.PLAIN)
-# Long enough for a busy machine; what must run out in a test has IMPATIENT.
+# Long enough for a busy machine; what must run out in a test has SHORT_TIMEOUTS.
 LONG_TIMEOUTS = Timeouts(connect=20, reply=20, content=20)
 SHORT_TIMEOUTS = Timeouts(connect=0.2, reply=0.2, content=0.2)
 CONTENT = b"Subject: x\r\n\r\n.hello\r\n"

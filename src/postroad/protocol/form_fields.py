@@ -17,7 +17,7 @@ class FormError(ValueError):
 
 
 def read(text: bytes, *, limit: int) -> list[tuple[str, str]]:
-    """The fields in their order; one without a sign of equality has an empty value. `NotFields` when it cannot be."""
+    """The fields in their order; one without a sign of equality has an empty value. `FormError` when it cannot be."""
     if not text.isascii() or b"\r" in text or b"\n" in text or text.count(b"&") >= limit:
         raise FormError
     pairs = (pair.partition(b"=") for pair in text.split(b"&") if pair)

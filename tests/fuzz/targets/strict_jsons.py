@@ -1,6 +1,6 @@
 """JSON from any octets.
 
-Holds: nothing but `NotJson` is raised; what is taken, the standard library reads as the same; what it refuses is
+Holds: nothing but `JsonError` is raised; what is taken, the standard library reads as the same; what it refuses is
 refused; the quick way and the slow way agree; the canonical bytes are read as the same value, and are their own
 canonical bytes.
 """

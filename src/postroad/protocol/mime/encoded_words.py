@@ -68,7 +68,7 @@ def _octets(encoding: str, text: str) -> bytes | None:
 
 
 def encode(text: str, *, room: int) -> list[str]:
-    """The text as encoded words; the first is at most `room` characters long, which is at least `MINIMUM_ROOM`."""
+    """The text as encoded words; the first is at most `room` characters long, which is at least `MIN_ROOM`."""
     octets = text.encode()
     quoted_length = len(_quote(octets))
     base64_length = _base64_length(len(octets))

@@ -1,7 +1,7 @@
 """Messages of an account: details, raw content, list and search.
 
-A page is found by examining at most `EXAMINED` entries of the most selective index, whatever the filters. A page can
-therefore have few messages, or none, and still have a cursor to continue from.
+A page is found by examining at most `MAX_EXAMINED` entries of the most selective index, whatever the filters. A page
+can therefore have few messages, or none, and still have a cursor to continue from.
 """
 
 import dataclasses

@@ -84,8 +84,8 @@ async def part(
 ) -> Page:
     """A page of the log, newest first, filtered by message, status and `before`.
 
-    Failed deliveries have an index. For another status at most `WALKED_ROWS` entries are examined, so a page may be
-    shorter than `limit`, or empty, without being the last.
+    Failed deliveries have an index. For another status at most `MAX_SCANNED_ROWS` entries are examined, so a page may
+    be shorter than `limit`, or empty, without being the last.
     """
     place = cursors.end(identifiers.WEBHOOK_DELIVERY)
     if before is not None:
