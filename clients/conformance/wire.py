@@ -11,7 +11,7 @@ import struct
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
 MAX_BODY: Final = 64 * 1024 * 1024
 REQUEST_LINE: Final = re.compile(r"(\S+) (\S+) HTTP/1\.1")
@@ -105,6 +105,7 @@ class Listener:
         self._serve = serve
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self._is_closed = False
 
     async def open(self, host: str = "127.0.0.1") -> int:
         """Listen on a free port of the host; returns the port."""
@@ -112,19 +113,26 @@ class Listener:
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = cast("asyncio.Task[None]", asyncio.current_task())
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection. A plain function: a task that is cancelled before its first step runs no `finally`."""
+        task = asyncio.ensure_future(self._work(reader, writer))
         self._tasks.add(task)
-        try:
-            # Clients that go away are what many scenarios are about.
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-                await self._serve(reader, writer)
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort()
+        task.add_done_callback(lambda done: self._end(done, writer))
+        if self._is_closed:
+            task.cancel()
+
+    async def _work(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Clients that go away are what many scenarios are about.
+        with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+            await self._serve(reader, writer)
+
+    def _end(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
+        self._tasks.discard(task)
+        writer.transport.abort()
 
     async def close(self) -> None:
         """Listen no more, and end every connection."""
+        self._is_closed = True
         if self._server is not None:
             self._server.close()
         for task in tuple(self._tasks):

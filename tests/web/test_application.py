@@ -82,7 +82,7 @@ async def download(_context: object, _request: routing.Request) -> routing.Respo
 
 
 def route(method: str, path: str, handler: routing.Handler[Any], **fields: Any) -> routing.Route[Any]:
-    defaults = {"permission": None, "answers": {200: Seen}, "summary": "", "tag": ""}
+    defaults = {"permission": None, "responses": {200: Seen}, "summary": "", "tag": ""}
     return routing.Route(method=method, path=path, handler=handler, **{**defaults, **fields})
 
 
@@ -166,7 +166,7 @@ async def test_ids_are_ours_and_new_every_time() -> None:
         (get("/notes?limit=0", MEMBER), 400, "invalid_request", "limit: at least 1"),
         (get("/notes?lmit=1", MEMBER), 400, "invalid_request", "lmit: unknown parameter"),
         (get("/notes/1/change", "Authorization: Bearer reader", method="POST"), 403, "forbidden", "role"),
-        (get("/fail"), 500, "internal_error", "on our side"),
+        (get("/fail"), 500, "internal_error", "internal error"),
         (get("/limited"), 429, "rate_limited", "slower"),
         (post("/notes", b"{}", MEMBER, KEY, "Content-Encoding: gzip"), 400, "invalid_request", "uncompressed"),
         (post("/notes", b"{}", MEMBER), 400, "invalid_request", "Idempotency-Key: this header is required"),
