@@ -61,7 +61,7 @@ run: $(RUNTIME) ## Start the service for development on this machine; needs noth
 test: $(DEVELOPMENT) $(CHROMIUM) $(LANGUAGES) $(AXE) $(TYPESCRIPT) ## Run all tests in parallel, on SQLite, a PostgreSQL of their own and a real browser
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-test-fast: $(DEVELOPMENT) ## Run the unit tests of the pure packages, in less than a minute
+test-fast: $(DEVELOPMENT) ## Run the unit tests of the pure packages, in about a minute
 	@$(BIN)/python -m pytest -q -n 2 $(FAST) $(ARGS)
 
 test-all: $(DEVELOPMENT) $(CHROMIUM) $(LANGUAGES) $(AXE) $(TYPESCRIPT) ## Run all tests with their long searches; SCALE=10 times the examples
