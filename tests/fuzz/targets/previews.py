@@ -24,8 +24,8 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 def check(data: bytes) -> None:
     reading = preview_parser.read(data)
-    assert len(reading.parts) <= preview_parser.MAX_PARTS
-    assert len(reading.headers) <= preview_parser.MAX_FIELDS
+    assert len(reading.parts) <= preview_parser.BOUNDS.parts
+    assert len(reading.headers) <= preview_parser.BOUNDS.fields
     assert not any(_CONTROLS.search(name + value) for name, value in reading.headers)
     end = 0
     for index, part in enumerate(reading.parts):
@@ -84,6 +84,7 @@ TARGET: Final = target.Target(
     open=target.plain(check),
     watches=(
         "protocol/mime/preview_parser.py",
+        "protocol/mime/part_walker.py",
         "protocol/html_preview.py",
         "protocol/mime/parameters.py",
         "protocol/mime/encoded_words.py",

@@ -66,6 +66,7 @@ TARGET: Final = target.Target(
         "protocol/reports/arf.py",
         "protocol/reports/bounce_text.py",
         "protocol/mime/report_parser.py",
+        "protocol/mime/part_walker.py",
         "model/bounces/disposition.py",
         "model/bounces/classifier.py",
     ),

@@ -92,7 +92,7 @@ def test_bodies_are_decoded(encoding: str, body: bytes, text: str) -> None:
 
 
 def test_there_is_a_bound_for_parts_and_for_bytes() -> None:
-    assert 0 < len(types(multipart(*[b"\nx"] * 5_000))) <= report_parser.MAX_PARTS_OPENED
+    assert 0 < len(types(multipart(*[b"\nx"] * 5_000))) <= report_parser.BOUNDS.parts
     (part,) = report_parser.walk(b"\n" + b"x" * 10_000_000)
     assert len(part.body) < report_parser.MAX_BYTES
 

@@ -123,8 +123,8 @@ def nested(levels: int) -> bytes:
 
 
 def test_a_report_may_be_wrapped_but_not_without_end() -> None:
-    assert len(dsn.read(nested(report_parser.MAX_DEPTH))) == 1
-    assert dsn.read(nested(report_parser.MAX_DEPTH + 1)) == ()
+    assert len(dsn.read(nested(report_parser.BOUNDS.depth))) == 1
+    assert dsn.read(nested(report_parser.BOUNDS.depth + 1)) == ()
     assert dsn.read(nested(5_000)) == ()
 
 

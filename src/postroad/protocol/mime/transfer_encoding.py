@@ -12,6 +12,8 @@ from postroad.protocol.mime import base64_lines
 
 MAX_LINE_CHARACTERS: Final = 998  # RFC 5322 section 2.1.1
 _ASCII: Final = bytes(range(128))
+_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_NOT_BASE64: Final = bytes(octet for octet in range(256) if octet not in _BASE64)
 
 
 class BodyError(ValueError):
@@ -32,6 +34,22 @@ def encode(text: str) -> tuple[str, bytes]:
     must_encode = other_octets or _has_long_line(octets)
     octets = octets.replace(b"\n", b"\r\n")
     return _encode_smaller(octets, other_octets=other_octets) if must_encode else ("7bit", octets)
+
+
+def decode(octets: bytes, encoding: str, *, repair: bool) -> bytes:
+    """The octets of a body from outside without their transfer encoding, which is named in lower case.
+
+    Never fails: invalid base64 is read as far as possible with `repair`, and is empty without.
+    """
+    if encoding == "quoted-printable":
+        return binascii.a2b_qp(octets)
+    if encoding != "base64":
+        return octets
+    try:
+        return binascii.a2b_base64(octets + b"==" if repair else octets)  # some writers leave out the padding
+    except binascii.Error:
+        kept = octets.translate(None, _NOT_BASE64) if repair else b""
+        return binascii.a2b_base64(kept[: len(kept) - (len(kept) % 4 == 1)] + b"==")
 
 
 def _has_long_line(octets: bytes) -> bool:

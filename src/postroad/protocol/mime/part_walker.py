@@ -1,0 +1,175 @@
+"""Walker over the parts of a MIME message (RFC 2045, RFC 2046), for the parsers of untrusted mail.
+
+Any octets are accepted: walking never fails. Malformed input is parsed as far as possible, and what exceeds a bound is
+omitted and `truncated` set. It is one pass over the lines that begin with two hyphens, with a stack of the open
+multiparts, so the time is linear in the size and nesting needs no recursion; a line that ends an outer multipart ends
+the inner ones too. A nested message is a leaf and is not opened. Lines end in CRLF or LF.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import msgspec
+
+from postroad.protocol.mime import parameters as mime_parameters
+
+# RFC 2046 section 5.1.1 allows 70; some clients take more.
+BOUNDARY_OCTETS: Final = 200
+
+_EMPTY_LINE: Final = re.compile(rb"^\r?\n", re.MULTILINE)
+_FOLD: Final = re.compile(r"\r?\n(?=[ \t])")
+_FIELD: Final = re.compile(r"([!-9;-~]{1,200}+)[ \t]*+:(.*)", re.DOTALL)
+_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}")
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is parsed. `fields` counts per header, `delimiter_lines` the lines that begin like a delimiter.
+
+    `strict_types`: a multipart whose subtype is malformed is not opened.
+    """
+
+    header_octets: int
+    part_header_octets: int
+    fields: int
+    depth: int
+    parts: int
+    delimiter_lines: int
+    strict_types: bool
+
+
+class _Delimiter(NamedTuple):
+    """A delimiter line: the LF before it, the LF at its end (or the end of the content), and what it says."""
+
+    begin: int
+    end: int
+    boundary: bytes
+    is_close: bool
+
+
+@dataclass(slots=True)
+class Entity:
+    """The message or a part: a multipart while its parts are read, else a leaf, whose boundary is empty.
+
+    `fields` are as written, unfolded. `path` counts from one at each level, such as `1.2`; that of the message is
+    empty. The header begins at `begin` and the body at `body`; `end` is known once the entity is complete. `is_cut`:
+    the header was too long, and there is no body.
+    """
+
+    begin: int
+    body: int
+    fields: list[tuple[str, str]]
+    is_cut: bool
+    path: str = ""
+    content_type: str = "text/plain"
+    parameters: dict[str, str] = field(default_factory=dict)
+    boundary: bytes = b""
+    children: int = 0
+    end: int = 0
+
+    def first(self, name: str) -> str:
+        """The value of the first field of this name, which is given in lower case; empty when there is none."""
+        return next((value for given, value in self.fields if given.lower() == name), "")
+
+
+class Walker:
+    """The state of the one pass. `root` is the message itself; `leaves` may be called once.
+
+    `truncated`: something exceeded a bound so far.
+    """
+
+    def __init__(self, content: bytes, bounds: Bounds) -> None:
+        self._content = content
+        self._bounds = bounds
+        self._delimiter_lines = 0
+        self._open: list[Entity] = []
+        self.truncated = False
+        self.root = self._enter(0)
+
+    def leaves(self) -> Iterator[Entity]:
+        """The leaves in order. A multipart without a part is one."""
+        for number, leaf in enumerate(self._leaves()):
+            if number >= self._bounds.parts:
+                self.truncated = True
+                return
+            yield leaf
+
+    def _leaves(self) -> Iterator[Entity]:
+        at = self.root.body
+        while self._open and (line := self._next_delimiter(at, len(self._content))) is not None:
+            # Of equal boundaries, the outermost counts.
+            level = next(level for level, entity in enumerate(self._open) if entity.boundary == line.boundary)
+            # The line end before a delimiter belongs to it (RFC 2046 section 5.1.1).
+            has_cr = self._content[line.begin - 1 : line.begin] == b"\r"
+            yield from self._leave(level + (not line.is_close), line.begin - has_cr)
+            at = line.end + 1
+            if not line.is_close:
+                at = self._enter(at).body
+                self._open[level].children += 1
+        yield from self._leave(0, len(self._content))
+
+    def _enter(self, at: int) -> Entity:
+        """Read the header that begins here, and open what it announces."""
+        parent = self._open[-1] if self._open else None
+        entity = self._header(at, self._bounds.part_header_octets if parent else self._bounds.header_octets)
+        if parent:
+            entity.path = f"{parent.path}.{parent.children + 1}".lstrip(".")
+        kind, entity.parameters = mime_parameters.read(entity.first("content-type"))
+        if _TYPE.fullmatch(kind):
+            entity.content_type = kind
+        elif parent and parent.content_type == "multipart/digest":
+            entity.content_type = "message/rfc822"  # RFC 2046 section 5.1.5
+        boundary = entity.parameters.get("boundary", "").rstrip().encode("utf-8", "replace")
+        is_multipart = (entity.content_type if self._bounds.strict_types else kind).startswith("multipart/")
+        if is_multipart and 0 < len(boundary) <= BOUNDARY_OCTETS and not entity.is_cut:
+            if len(self._open) < self._bounds.depth:
+                entity.boundary = boundary
+            else:
+                self.truncated = True
+        self._open.append(entity)
+        return entity
+
+    def _leave(self, level: int, end: int) -> Iterator[Entity]:
+        """Close everything above a level; `end` is where its last line ended or the message did."""
+        while len(self._open) > level:
+            entity = self._open.pop()
+            if not entity.children:
+                entity.end = end
+                entity.body = end if entity.is_cut else min(entity.body, end)
+                yield entity
+
+    def _next_delimiter(self, at: int, end: int) -> _Delimiter | None:
+        """The next delimiter line of an open multipart (RFC 2046 section 5.1.1)."""
+        boundaries = {entity.boundary for entity in self._open if entity.boundary}
+        at = max(at - 1, 0)
+        while (found := self._content.find(b"\n--", at, end)) >= 0:
+            self._delimiter_lines += 1
+            if self._delimiter_lines > self._bounds.delimiter_lines:
+                self.truncated = True
+                return None
+            at = self._content.find(b"\n", found + 1)
+            at = len(self._content) if at < 0 else at
+            # A longer line is not a delimiter, and copying all of it would not be free.
+            line = self._content[found + 3 : min(at, found + 2 * BOUNDARY_OCTETS)].rstrip(b" \t\r")
+            is_close = line not in boundaries and line.endswith(b"--")
+            boundary = line[:-2] if is_close else line
+            if boundary in boundaries:
+                return _Delimiter(found, at, boundary, is_close)
+        return None
+
+    def _header(self, at: int, max_octets: int) -> Entity:
+        """The header ends at an empty line, or where the next part begins."""
+        limit = min(at + max_octets, len(self._content))
+        empty = _EMPTY_LINE.search(self._content, at, limit)
+        end, body = empty.span() if empty else (limit, limit)
+        delimiter = self._next_delimiter(at, end) if self._open else None
+        if delimiter is not None:
+            end = body = delimiter.begin + 1
+        is_cut = empty is None and delimiter is None and limit < len(self._content)
+        unfolded = _FOLD.sub("", self._content[at:end].decode("utf-8", "replace"))
+        lines = unfolded.rstrip("\r\n").split("\n", self._bounds.fields)
+        if is_cut or len(lines) > self._bounds.fields:
+            self.truncated = True
+        found = filter(None, map(_FIELD.fullmatch, lines[: self._bounds.fields]))
+        return Entity(at, body, [(one[1], one[2].strip()) for one in found], is_cut)
