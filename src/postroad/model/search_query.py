@@ -18,7 +18,7 @@ from postroad.model import identifiers, labels, limits, mail, times
 from postroad.protocol import address
 from postroad.protocol.mime import header_text
 
-# Longer than anybody types, and short enough for the address of a page.
+# Longer than a typed query, and short enough for a URL.
 MAX_CHARACTERS: Final = 500
 # Each is searched in every subject that is examined. A pasted subject in quotes counts as one.
 MAX_WORDS: Final = 5

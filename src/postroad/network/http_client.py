@@ -16,7 +16,7 @@ from typing import Final
 
 from postroad.network import http_client_connection, http_response_parser
 
-# What callers need of the two files behind this one.
+# Re-exported for callers.
 Peer = http_client_connection.Peer
 Response = http_response_parser.Response
 HttpClientError = http_response_parser.HttpClientError
@@ -91,7 +91,7 @@ class Client:
     # The idle ones.
 
     def _take(self, peer: Peer) -> http_client_connection.Connection | None:
-        """The one that was used last, so that those which are not needed run out."""
+        """The connection used last, so that surplus ones expire."""
         while (waiting := self._by_peer.get(peer)) is not None:
             connection = waiting.pop()
             del self._idle[connection]

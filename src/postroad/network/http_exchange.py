@@ -35,7 +35,7 @@ class HttpListenerState:
         self.refuse = refuse
         self.date = b""
         self.in_flight: set[Exchange] = set()
-        # Only there while the listener stops, and waits for the end of exchanges and connections.
+        # Exists while the listener stops and waits for exchanges and connections to end.
         self.changed: asyncio.Event | None = None
 
 
@@ -49,7 +49,7 @@ class Connection(Protocol):
         """The response is written."""
 
     def body_consumed(self) -> None:
-        """The application has taken what there was of the body."""
+        """The application has read the buffered body."""
 
 
 class Exchange:
@@ -127,13 +127,13 @@ class Exchange:
             self._body_event.set()
 
     def disconnect(self) -> None:
-        """Nothing more will come, and nothing can be answered."""
+        """The connection is closed: no more input, and no response."""
         self._gone = True
         if self._body_event is not None:
             self._body_event.set()
 
     def cancel(self) -> None:
-        """The time of the application is over; it may still answer."""
+        """Cancel the application; it may still answer."""
         if self._task is not None:
             self._task.cancel()
 
@@ -191,7 +191,7 @@ class Exchange:
         if self._gone or self.answered:
             return
         if self.begun:
-            # Half an answer must not look like a whole one.
+            # A partial response must not look complete.
             self._connection.transport.close()
             return
         self.keep_alive = False

@@ -43,7 +43,7 @@ class HttpProtocol(asyncio.Protocol):
         self._waiting: deque[http_exchange.Exchange] = deque()
         self._refused = False
         self._drained = 0
-        # There while the caller does not read what was written; set when it has, or when it is gone.
+        # Exists while the client does not read; set when it has read, or is gone.
         self.unwritable: asyncio.Event | None = None
         self._began = 0.0
         self._deadline = math.inf
@@ -90,7 +90,7 @@ class HttpProtocol(asyncio.Protocol):
             self._stuck_since = math.inf
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of requests, or bytes to throw away after a refusal."""
+        """Bytes of requests, or bytes to discard after a refusal."""
         if self._refused:
             self._drain(len(data))
             return
@@ -149,14 +149,14 @@ class HttpProtocol(asyncio.Protocol):
             self._waiting.append(exchange)
 
     def part(self, content: bytes) -> None:
-        """A part of a body; it is thrown away when the request has been answered already."""
+        """A part of a body; it is discarded when the request has already been answered."""
         if self._newest is None or self._newest.answered:
             self._drain(len(content))
         else:
             self._newest.feed(content)
 
     def complete(self) -> None:
-        """A request is complete; from now on the time is ours, or that of a rest."""
+        """A request is complete: the client has no deadline until it is answered, then the idle timeout."""
         if self._newest is None or self._newest.answered:
             self._deadline = self._loop.time() + self._limits.idle_seconds
         else:
@@ -181,14 +181,14 @@ class HttpProtocol(asyncio.Protocol):
             self._deadline = self._loop.time() + seconds
 
     def body_consumed(self) -> None:
-        """What was read has been taken: there may be room for more."""
+        """The application has read the buffered body: reading may continue."""
         if self._paused_at is not None:
             self._update_flow()
 
     # Called by the listener.
 
     def shutdown(self) -> None:
-        """Close when the last request that came is answered, which may be now."""
+        """Close once the last request received is answered."""
         if self._newest is None or self._newest.answered:
             self.transport.close()
         else:

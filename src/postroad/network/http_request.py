@@ -19,7 +19,7 @@ _UPGRADE_FIELDS: Final = (b"connection", b"upgrade", b"http2-settings")
 
 
 class BadRequest(Exception):
-    """What came is not a request; the text is public."""
+    """The input is not a valid request; the text is public."""
 
 
 def check(headers: Headers, *, version: str, limits: http_limits.Limits) -> bool:
@@ -63,7 +63,7 @@ def target(url: bytes) -> tuple[str, bytes, bytes]:
 
 
 def without_upgrade(headers: Headers, *, method: bytes, url: bytes, version: str) -> bytes:
-    """The head again, as it would have come without the offer."""
+    """The head again, without the offer."""
     lines = [b"%s %s HTTP/%s" % (method, url, version.encode())]
     lines += [name + b": " + value for name, value in headers if name not in _UPGRADE_FIELDS]
     if any(name == b"connection" and b"close" in value.lower() for name, value in headers):

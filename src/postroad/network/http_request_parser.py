@@ -18,7 +18,7 @@ class ParserCallbacks(Protocol):
     """Called at each step; `begin` may raise `http_request.BadRequest`."""
 
     def begin(self) -> None:
-        """The first byte of a request has come."""
+        """The first byte of a request was received."""
 
     def request(
         self,
@@ -30,10 +30,10 @@ class ParserCallbacks(Protocol):
         keep_alive: bool,
         expects_continue: bool,
     ) -> None:
-        """The head is complete; `expects_continue` says that the body will only come after `100 Continue`."""
+        """The head is complete; with `expects_continue` the client sends the body after `100 Continue`."""
 
     def part(self, content: bytes) -> None:
-        """A part of the body has come."""
+        """A part of the body was received."""
 
     def complete(self) -> None:
         """The body is complete."""
@@ -74,10 +74,10 @@ class RequestParser:
             raise http_request.BadRequest("body: too much chunk overhead")
 
     def close(self) -> None:
-        """Let go of the parser: it holds our methods, and so us."""
+        """Release the parser: it refers to this object."""
         self._parser = None
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
@@ -100,7 +100,7 @@ class RequestParser:
             self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """The head is complete: it is a request, unless it would be read in more than one way."""
+        """The head is complete; an ambiguous one is refused."""
         parser = self._parser
         method, version = parser.get_method(), parser.get_http_version()
         expects_continue = http_request.check(self._headers, version=version, limits=self._limits)
@@ -108,7 +108,7 @@ class RequestParser:
             if method == b"CONNECT":
                 raise http_request.BadRequest("CONNECT is not supported")
             return
-        # HTTP/1.0 keeps no connection: its way to ask for that fails behind old proxies (RFC 9112 appendix C.2.2).
+        # HTTP/1.0 connections are closed: their keep-alive fails with old proxies (RFC 9112 appendix C.2.2).
         keep_alive = version == "1.1" and parser.should_keep_alive()
         self._callbacks.request(
             self._headers,
@@ -138,7 +138,7 @@ class RequestParser:
             self.stage = "between"
             self._callbacks.complete()
 
-    # Our own.
+    # Internal.
 
     def _head_without_upgrade(self) -> bytes:
         method, version = self._parser.get_method(), self._parser.get_http_version()
@@ -146,7 +146,7 @@ class RequestParser:
 
 
 def _bad_request(problem: httptools.HttpParserError) -> Exception:
-    """Why the parser stopped, in public words; a mistake in a method of ours stays what it is, and is loud."""
+    """Why the parser stopped, in public words; an error in one of our callbacks is raised unchanged."""
     cause = problem.__context__
     if cause is None or isinstance(cause, httptools.HttpParserError):
         return http_request.BadRequest(http_request.NOT_HTTP)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import httptools
 
-# What common servers take themselves; a receiver that says this much in its head has something else to say.
+# The limit of common servers for requests; a valid response needs far less.
 OVERHEAD_BYTES: Final = 16 * 1024
 HEADER_FIELDS: Final = 100
 _FIRST_STATUS: Final = 100
@@ -87,7 +87,7 @@ class ResponseParser:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing has come yet."""
+        """Nothing has been received yet."""
         return self._received == 0
 
     @property
@@ -114,13 +114,13 @@ class ResponseParser:
         return self._response(ends_with_connection=True)
 
     def close(self) -> None:
-        """Let go of the parser: it holds our methods, and so us."""
+        """Release the parser: it refers to this object."""
         self._parser = None
 
     # Called by the parser.
 
     def on_message_begin(self) -> None:
-        """A response begins; one behind the response was not asked for."""
+        """A response begins; a second one was not requested."""
         if self._is_complete:
             self._has_extra_data = True
             raise _StopParsing
@@ -134,7 +134,7 @@ class ResponseParser:
             self._headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
-        """A head is complete; what an interim one said (RFC 9110 section 15.2) is forgotten."""
+        """A head is complete; that of an interim response (RFC 9110 section 15.2) is discarded."""
         status = self._parser.get_status_code()
         if status < _FIRST_STATUS or self._parser.get_http_version() not in _VERSIONS:
             raise _not_http()

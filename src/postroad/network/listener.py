@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, Protocol
 
 SWEEP_SECONDS: Final = 1.0
-# For clients that come together after a restart.
+# For clients that reconnect at once after a restart.
 BACKLOG: Final = 2048
 # Cancelled tasks and aborted transports only have to report their end.
 ABORT_SECONDS: Final = 1.0
@@ -96,12 +96,12 @@ class Cancellable(Protocol):
 class ListenerState(Protocol):
     """State shared by the connections."""
 
-    # There while the listener stops; set when a connection or some work has ended.
+    # Exists while the listener stops; set when a connection or some work has ended.
     changed: asyncio.Event | None
 
 
 class Listener:
-    """One listening address. The collections are the connections' own, and change while this looks at them."""
+    """One listening address. The connections maintain the collections, which change during iteration."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ class FormError(ValueError):
 
 
 def read(text: bytes, *, limit: int) -> list[tuple[str, str]]:
-    """The fields in their order; one without a sign of equality has an empty value. `FormError` when it cannot be."""
+    """The fields in their order; one without `=` has an empty value. Raises FormError."""
     if not text.isascii() or b"\r" in text or b"\n" in text or text.count(b"&") >= limit:
         raise FormError
     pairs = (pair.partition(b"=") for pair in text.split(b"&") if pair)
@@ -45,10 +45,10 @@ def _pieces(text: bytes) -> Iterator[bytes]:
 
 
 def _unescaped(piece: bytes) -> bytes:
-    """Quoted-printable has the same escapes behind another sign, and twenty times as fast a decoder.
+    """Decoded as quoted-printable, which has the same escapes with another sign and a decoder twenty times as fast.
 
-    It takes whatever is no escape as something else. But each escape makes the text shorter by two octets, and without
-    line ends nothing else does, so the length tells whether all of them were escapes.
+    That decoder accepts invalid escapes. Each valid one shortens the text by two octets, and without line ends nothing
+    else does, so the length shows whether all were valid.
     """
     quoted = piece.replace(b"+", b" ").replace(b"=", b"=3D").replace(b"%", b"=")
     octets = binascii.a2b_qp(quoted)

@@ -9,7 +9,7 @@ the inner ones too. A nested message is a leaf and is not opened. Lines end in C
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -37,15 +37,6 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     parts: int
     delimiter_lines: int
     strict_types: bool
-
-
-class _Delimiter(NamedTuple):
-    """A delimiter line: the LF before it, the LF at its end (or the end of the content), and what it says."""
-
-    begin: int
-    end: int
-    boundary: bytes
-    is_close: bool
 
 
 @dataclass(slots=True)
@@ -98,13 +89,12 @@ class Walker:
     def _leaves(self) -> Iterator[Entity]:
         at = self.root.body
         while self._open and (line := self._next_delimiter(at, len(self._content))) is not None:
-            # Of equal boundaries, the outermost counts.
-            level = next(level for level, entity in enumerate(self._open) if entity.boundary == line.boundary)
+            begin, end, level, is_close = line
             # The line end before a delimiter belongs to it (RFC 2046 section 5.1.1).
-            has_cr = self._content[line.begin - 1 : line.begin] == b"\r"
-            yield from self._leave(level + (not line.is_close), line.begin - has_cr)
-            at = line.end + 1
-            if not line.is_close:
+            has_cr = self._content[begin - 1 : begin] == b"\r"
+            yield from self._leave(level + (not is_close), begin - has_cr)
+            at = end + 1
+            if not is_close:
                 at = self._enter(at).body
                 self._open[level].children += 1
         yield from self._leave(0, len(self._content))
@@ -139,9 +129,12 @@ class Walker:
                 entity.body = end if entity.is_cut else min(entity.body, end)
                 yield entity
 
-    def _next_delimiter(self, at: int, end: int) -> _Delimiter | None:
-        """The next delimiter line of an open multipart (RFC 2046 section 5.1.1)."""
-        boundaries = {entity.boundary for entity in self._open if entity.boundary}
+    def _next_delimiter(self, at: int, end: int) -> tuple[int, int, int, bool] | None:
+        """The LF before the next delimiter line, the end of the line, its level, and whether it closes the multipart.
+
+        Of equal boundaries, the outermost counts.
+        """
+        levels = {entity.boundary: level for level, entity in reversed([*enumerate(self._open)]) if entity.boundary}
         at = max(at - 1, 0)
         while (found := self._content.find(b"\n--", at, end)) >= 0:
             self._delimiter_lines += 1
@@ -152,10 +145,10 @@ class Walker:
             at = len(self._content) if at < 0 else at
             # A longer line is not a delimiter, and copying all of it would not be free.
             line = self._content[found + 3 : min(at, found + 2 * BOUNDARY_OCTETS)].rstrip(b" \t\r")
-            is_close = line not in boundaries and line.endswith(b"--")
-            boundary = line[:-2] if is_close else line
-            if boundary in boundaries:
-                return _Delimiter(found, at, boundary, is_close)
+            if line in levels:
+                return found, at, levels[line], False
+            if line.endswith(b"--") and line[:-2] in levels:
+                return found, at, levels[line[:-2]], True
         return None
 
     def _header(self, at: int, max_octets: int) -> Entity:
@@ -165,7 +158,7 @@ class Walker:
         end, body = empty.span() if empty else (limit, limit)
         delimiter = self._next_delimiter(at, end) if self._open else None
         if delimiter is not None:
-            end = body = delimiter.begin + 1
+            end = body = delimiter[0] + 1
         is_cut = empty is None and delimiter is None and limit < len(self._content)
         unfolded = _FOLD.sub("", self._content[at:end].decode("utf-8", "replace"))
         lines = unfolded.rstrip("\r\n").split("\n", self._bounds.fields)

@@ -34,7 +34,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     """A leaf. `size` is that of the decoded body; `path` counts from one at each level, such as `1.2`.
 
     `content_type` is `type/subtype` in lower case; `charset` is too. `disposition` is `inline`, `attachment` or empty.
-    `begin` and `end` say where the body stands in the message.
+    `begin` and `end` delimit the body in the message.
     """
 
     index: int
@@ -99,10 +99,10 @@ def _part(content: bytes, index: int, leaf: part_walker.Entity) -> Part:
 
 
 def _shown(text: str) -> str:
-    """One line of text, without what could hide or turn what stands beside it."""
+    """One line of text, without control and bidirectional characters."""
     return _UNSEEN.sub("\ufffd", _WHITE_SPACE.sub(" ", text))
 
 
 def _codec(charset: str) -> str:
-    """Nothing, ASCII and what we do not know is UTF-8, which ASCII is a part of."""
+    """The charset to decode with: UTF-8 for none, ASCII and unknown ones."""
     return charset if charset in encoded_words.CHARSETS and charset != "us-ascii" else "utf-8"

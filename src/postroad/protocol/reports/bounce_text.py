@@ -44,7 +44,7 @@ def read(header: Mapping[str, str], part: report_parser.Part) -> list[Failure]:
 def reply(words: str, *, status: str) -> values.Reply:
     """The reply that clean words quote. `status` is what the report says by itself; the more specific one counts."""
     match = _REPLY.search(words)
-    quoted = (match[2] if match else None) or _first(_STATUS, words)
+    quoted = (match[2] if match else None) or first_match(_STATUS, words)
     enhanced = quoted if quoted and (not status or status.endswith(".0.0")) else status
     if match is None:
         return values.Reply(UNEXPLAINED_DELAY if enhanced.startswith("4") else UNEXPLAINED_FAILURE, words, enhanced)
@@ -63,7 +63,8 @@ def clean(text: str) -> str:
     return _UNSEEN.sub(" ", text[: 2 * TEXT_CHARACTERS]).strip()[:TEXT_CHARACTERS]
 
 
-def _first(pattern: re.Pattern[str], text: str) -> str:
+def first_match(pattern: re.Pattern[str], text: str) -> str:
+    """The first part of the text that matches; empty when none does."""
     match = pattern.search(text)
     return match[0] if match else ""
 

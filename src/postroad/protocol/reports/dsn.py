@@ -16,7 +16,7 @@ from postroad.protocol.mime import report_parser
 from postroad.protocol.reports import bounce_text
 from postroad.protocol.smtp import values
 
-# What a host has to take in one transaction (RFC 5321 section 4.5.3.1.8); no report of one tells of more.
+# A host must accept this many in one transaction (RFC 5321 section 4.5.3.1.8).
 MAX_RECIPIENTS: Final = 100
 ADDRESS_CHARACTERS: Final = 400
 _STATUS_TYPES: Final = frozenset({"message/delivery-status", "message/global-delivery-status"})
@@ -43,7 +43,7 @@ _ACTION_OF_CLASS: Final = {"2": Action.DELIVERED, "4": Action.DELAYED, "5": Acti
 class RecipientReport(msgspec.Struct, frozen=True):
     """What a report says of one recipient. Addresses are as written there, and empty when it names none.
 
-    `words` are those of the host that refused; `reply` is the reply that they quote, or the nearest there is to one.
+    `words` are those of the host that refused; `reply` is the reply quoted there, or the closest equivalent.
     """
 
     action: Action
@@ -55,7 +55,7 @@ class RecipientReport(msgspec.Struct, frozen=True):
 
 
 def read(content: bytes) -> tuple[RecipientReport, ...]:
-    """The outcomes that a message reports; none when it is no report."""
+    """The outcomes that a message reports; none when it is not a report."""
     parts = list(report_parser.walk(content))
     for part in parts:
         if part.content_type in _STATUS_TYPES:
@@ -65,7 +65,7 @@ def read(content: bytes) -> tuple[RecipientReport, ...]:
 
 
 def _recipient_reports(text: str) -> Iterator[RecipientReport]:
-    """One for each group of fields that tells of a recipient; the first group usually tells of the message."""
+    """One for each group of fields about a recipient; the first group is usually about the message."""
     for group in bounce_text.paragraphs(text, limit=MAX_RECIPIENTS + 1):
         outcome = _recipient_report(report_parser.read_fields(group))
         if outcome is not None:
@@ -73,7 +73,7 @@ def _recipient_reports(text: str) -> Iterator[RecipientReport]:
 
 
 def _recipient_report(fields: Mapping[str, str]) -> RecipientReport | None:
-    status = _status(fields.get("status", ""))
+    status = bounce_text.first_match(_STATUS, fields.get("status", ""))
     action = _action(fields.get("action", ""), status)
     if action is None:
         return None
@@ -93,11 +93,6 @@ def _failed(address: str, words: str) -> RecipientReport:
     words = bounce_text.clean(words)
     reply = bounce_text.reply(words, status="")
     return RecipientReport(Action.FAILED, _address(address), "", reply.enhanced, words, reply)
-
-
-def _status(text: str) -> str:
-    match = _STATUS.search(text)
-    return match[0] if match else ""
 
 
 def _action(text: str, status: str) -> Action | None:

@@ -2,7 +2,7 @@
 
 A server may be broken or hostile, so everything it can make long is bounded, and an invalid reply is an error at once.
 Lines that end in a bare LF are accepted; nothing can be smuggled to a client that way. The text of a reply is decoded
-only on demand: most replies are successes that nobody reads.
+only on demand: the text of most replies is never read.
 """
 
 import re
@@ -28,7 +28,7 @@ _UNSEEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-
 
 
 class BadReply(Exception):
-    """What came is not a reply, or more than a reply may be; the text says which."""
+    """The input is not a reply, or exceeds a limit; the text says which."""
 
 
 # A reply as it came: its code, and what follows the code on each line, up to the LF.

@@ -96,14 +96,10 @@ def chunk(argument: str) -> tuple[int, bool] | None:
     return (int(found[1]), found[2] is not None) if found else None
 
 
-def sender(argument: str) -> Path:
-    """`FROM:<address>` and its parameters."""
-    return _sender(argument)
-
-
 # Few senders send most of the mail. The cache takes 2 MB at most, because lines are bounded.
 @functools.lru_cache(maxsize=1024)
-def _sender(argument: str) -> Path:
+def sender(argument: str) -> Path:
+    """`FROM:<address>` and its parameters."""
     path, parameters = _split_path("FROM:", argument)
     return Path(_mailbox(path, "5.1.7") if path else "", _read(parameters, MAIL_PARAMETERS))
 
