@@ -50,22 +50,6 @@ class _StopParsing(Exception):
 class ResponseParser:
     """The responses on one connection, one after the other; after an `HttpClientError` it is unusable."""
 
-    __slots__ = (
-        "_body",
-        "_body_bytes",
-        "_fields",
-        "_has_extra_data",
-        "_has_length",
-        "_headers",
-        "_is_complete",
-        "_is_truncated",
-        "_keeps_alive",
-        "_max_body",
-        "_parser",
-        "_received",
-        "_status",
-    )
-
     def __init__(self) -> None:
         self._parser: Any = httptools.HttpResponseParser(self)
         self.begin(max_body=0)

@@ -5,10 +5,10 @@ a pair, or a file that is still being written, leaves the old certificate in pla
 one after the other, so a pair that does not match is checked again when one of them changes.
 """
 
+import functools
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from cryptography import exceptions, x509
 from cryptography.hazmat.primitives import serialization
@@ -16,14 +16,6 @@ from cryptography.hazmat.primitives import serialization
 
 class CertificateError(Exception):
     """A certificate cannot be used; the text names the file and says what is wrong."""
-
-
-class _Version(NamedTuple):
-    """What tells two states of a file apart; a file that was put in the place of another has another number."""
-
-    number: int
-    octets: int
-    changed_at: int
 
 
 class Certificate:
@@ -38,15 +30,15 @@ class Certificate:
     @classmethod
     def load(cls, certificate: Path, key: Path) -> "Certificate":
         """Read both files. Raises CertificateError."""
-        seen = _versions(certificate, key)
+        seen = _version(certificate), _version(key)
         return cls(certificate, key, context=_context(certificate, key), seen=seen)
 
     def refresh(self) -> str | None:
-        """Look at the files, and read them if they have changed; what there is to say about it, if anything.
+        """Read the files again if they have changed, and describe it; None when they have not.
 
         Raises CertificateError, once for each change, when they cannot be used: the old certificate stays.
         """
-        seen = _versions(self._certificate, self._key)
+        seen = _version(self._certificate), _version(self._key)
         if seen == self._seen:
             return None
         self._seen = seen
@@ -54,16 +46,13 @@ class Certificate:
         return f"the certificate in {self._certificate} was reloaded"
 
 
-def _versions(*files: Path) -> tuple[_Version | None, ...]:
-    return tuple(_version(file) for file in files)
-
-
-def _version(file: Path) -> _Version | None:
+def _version(file: Path) -> tuple[int, int, int] | None:
+    """Changes with the file: a file that replaces another has a new inode."""
     try:
         found = file.stat()
     except OSError:
         return None
-    return _Version(found.st_ino, found.st_size, found.st_mtime_ns)
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _context(certificate: Path, key: Path) -> ssl.SSLContext:
@@ -71,7 +60,8 @@ def _context(certificate: Path, key: Path) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 8996
     # OpenSSL alone does not say which file is wrong, and asks at the terminal for the password of a key.
     _check(certificate, x509.load_pem_x509_certificates, "contains no certificate in PEM format")
-    _check(key, _load_key, "contains no private key in PEM format, or one with a passphrase")
+    load_key = functools.partial(serialization.load_pem_private_key, password=None)
+    _check(key, load_key, "contains no private key in PEM format, or one with a passphrase")
     try:
         context.load_cert_chain(certificate, key)
     except OSError as problem:
@@ -86,7 +76,3 @@ def _check(file: Path, parse: Callable[[bytes], object], reason: str) -> None:
         raise CertificateError(f"{file} cannot be read: {problem.strerror}") from None
     except (ValueError, TypeError, exceptions.UnsupportedAlgorithm):
         raise CertificateError(f"{file} {reason}") from None
-
-
-def _load_key(data: bytes) -> object:
-    return serialization.load_pem_private_key(data, password=None)

@@ -272,7 +272,8 @@ class SmtpSession(asyncio.Protocol):
                 self._idle()
                 return
             if isinstance(event, server_events.StartTls):
-                self._start_handshake()
+                self._is_in_handshake = True
+                self._begin(self._secure())
                 return
             try:
                 decision = dispatch(self._policy, event)
@@ -287,10 +288,6 @@ class SmtpSession(asyncio.Protocol):
         self._has_unread_input = True
         self._update_flow()
         self._next_turn = self._loop.call_soon(self._work)
-
-    def _start_handshake(self) -> None:
-        self._is_in_handshake = True
-        self._begin(self._secure())
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         """Run a task; earlier replies are sent first, and no input is processed meanwhile."""
