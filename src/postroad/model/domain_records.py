@@ -177,7 +177,7 @@ def _key_problem(tags: dict[str, str], wanted: dict[str, str]) -> str | None:
 
 
 def check_return_path(record: Record, hosts: Sequence[tuple[int, str]], *, service: Service) -> Finding:
-    """Whether asynchronous bounces come here: to the most preferred mail host (RFC 5321 section 5.1)."""
+    """Whether this service is the most preferred mail host, which receives the bounces (RFC 5321 section 5.1)."""
     if not hosts:
         detail = f"no MX record at {record.name}; add it to receive bounces"
         return Finding(RecordState.MISSING, detail)

@@ -11,7 +11,7 @@ from postroad.model import times
 
 # Deliveries that failed together are not all retried together.
 JITTER: Final = 0.1
-# Shorter delays are exact: somebody may be watching, and so little jitter spreads nothing.
+# Shorter delays are exact: so little jitter would not spread the load.
 EXACT_BELOW_SECONDS: Final = 60
 
 

@@ -6,7 +6,7 @@ import socket
 
 
 async def name() -> str:
-    """The full name, as far as the system knows one; in a thread, because it may ask DNS."""
+    """The fully qualified name, if the system has one; in a thread, because it may query DNS."""
     return await asyncio.to_thread(socket.getfqdn)
 
 

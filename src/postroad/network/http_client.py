@@ -28,7 +28,7 @@ ABORT_SECONDS: Final = 1.0
 
 
 class Client:
-    """Exchanges, over as few connections as are in use at once; so many may stay idle."""
+    """Exchanges over kept connections, of which at most `max_idle` stay idle."""
 
     def __init__(self, *, idle_seconds: float, max_idle: int) -> None:
         self._idle_seconds = idle_seconds

@@ -26,7 +26,7 @@ Refuse = Callable[[errors.PostroadError], tuple[int, list[http_response.Field], 
 
 
 class HttpListenerState:
-    """What all connections of a listener share, and the listener keeps."""
+    """State shared by the connections of a listener."""
 
     __slots__ = ("application", "changed", "date", "in_flight", "refuse")
 

@@ -25,7 +25,7 @@ class Limits:
     framing_bytes: int = 1024 * 1024
     # What is held of a body that the application has not asked for yet, beside one read of the socket.
     unread_bytes: int = 64 * 1024
-    # Longer than the 60 s after which load balancers usually let go of an idle connection.
+    # Longer than the 60 s after which load balancers usually close an idle connection.
     idle_seconds: float = 75
     # A caller that is refused while it sends should be able to finish sending and read why.
     drain_bytes: int = 64 * 1024 * 1024

@@ -56,7 +56,7 @@ class RequestParser:
         self._chunks = 0
 
     def feed(self, data: bytes) -> None:
-        """Read on."""
+        """Parse more bytes."""
         self._overhead += len(data)
         while data:
             try:

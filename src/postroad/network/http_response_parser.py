@@ -80,7 +80,7 @@ class ResponseParser:
         return self._keeps_alive and self._is_complete and not self._has_extra_data
 
     def feed(self, data: bytes) -> Response | None:
-        """Read on; the response, when it is there."""
+        """Parse more bytes; the response, once it is complete."""
         if not self._received and data[0] != _FIRST_OCTET:
             raise _not_http()
         self._received += len(data)

@@ -93,7 +93,7 @@ def _covers(pattern: str, name: str) -> bool:
 
 def _matches(record: tls_policy.Tlsa, certificates: list[x509.Certificate], names: Iterable[str]) -> bool:
     if record.usage == tls_policy.DANE_EE:
-        # RFC 7672 section 3.1.1: neither names nor dates count; the record speaks for this very key.
+        # RFC 7672 section 3.1.1: names and dates are ignored; the record identifies the key.
         return _is_described(record, certificates[0])
     anchors = [certificate for certificate in certificates[1:] if _is_described(record, certificate)]
     return any(_leads_to(anchor, certificates, name) for anchor in anchors for name in names)

@@ -23,8 +23,8 @@ _LOCAL_CATEGORIES: Final = frozenset("LMN")
 _SHOWN_CHARACTERS: Final = 64
 # IDNA's reasons quote the label, which may be all of the text.
 _REASON_CHARACTERS: Final = 160
-# A message names its sender and its recipients several times, and the next one has often the same sender. At their
-# longest, so many addresses take 4 MB.
+# A message names its sender and recipients several times, and the next one often has the same sender. The cache
+# takes 4 MB at most.
 _CACHE_SIZE: Final = 1024
 
 
@@ -61,13 +61,9 @@ class Mailbox(msgspec.Struct, frozen=True):
         return not self.local.isascii()
 
 
+@functools.lru_cache(maxsize=_CACHE_SIZE)
 def parse(text: str) -> Mailbox:
     """The one address in the text, or an `AddressError`."""
-    return _parse(text)
-
-
-@functools.lru_cache(maxsize=_CACHE_SIZE)
-def _parse(text: str) -> Mailbox:
     plain = _parse_plain(text)
     if plain is not None:
         return Mailbox(None, plain[0], plain[1], text)

@@ -96,13 +96,13 @@ def _written(source: str, image: Image) -> Iterator[str]:
 
 
 def _raw_text(source: str, at: int, name: str) -> tuple[str, int]:
-    """What stands up to the end of an element that holds text alone, and where reading goes on."""
+    """The content of a raw text element, and the position after its end tag."""
     end = re.compile(rf"</{name}(?=[\s/>])[^>]*+>?", re.IGNORECASE).search(source, at)
     return (source[at : end.start()], end.end()) if end else (source[at:], len(source))
 
 
 def _style(content: str, image: Image) -> str:
-    """A style sheet in which no element can begin, whatever a browser takes it for."""
+    """A style sheet that cannot start an element, however a browser parses it."""
     return _with_images(_STYLE_COMMENT.sub("", content), image).replace("<", r"\3c ")
 
 
@@ -130,7 +130,7 @@ def _is_kept(name: str) -> bool:
 
 
 def _inside(name: str, value: str, image: Image) -> str:
-    """The value with what is inside the message, and nothing in the place of what is not."""
+    """The value with images of the message; other references are removed."""
     if name in LOADING_ATTRIBUTES:
         return _loaded(value, image)
     return _with_images(value, image) if name == "style" else value

@@ -33,7 +33,7 @@ def digest(secret: str, body: bytes, *, timestamp: int) -> str:
 
 
 def why_refused(value: str, body: bytes, *, secret: str, now: int, tolerance: int = TOLERANCE_SECONDS) -> str | None:
-    """Why a receiver with this secret must refuse the request, in words; None when it may trust it."""
+    """Why an endpoint with this secret must refuse the request; None when the signature is valid."""
     if not secret:
         return "the secret is empty"
     parts = [part.partition("=") for part in value.split(",", _MAX_PARTS)]

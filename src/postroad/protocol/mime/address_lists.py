@@ -41,7 +41,7 @@ _IN_COMMENT: Final = re.compile(r"\\.|[()]", re.DOTALL)
 
 
 def is_plain(text: str) -> bool:
-    """Whether an unfolded value is one address, perhaps behind a name, and nothing that readers might see otherwise."""
+    """Whether an unfolded value is one address, perhaps with a name, and all readers see the same one."""
     return _PLAIN.fullmatch(text) is not None and _QUOTED_ENCODED_WORD.match(text) is None
 
 

@@ -20,7 +20,7 @@ _PLAIN_IN_PHRASE: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 _Q: Final = tuple(
     chr(octet) if octet in _PLAIN_IN_PHRASE else "_" if octet == ord(" ") else f"={octet:02X}" for octet in range(256)
 )
-# What mail is written in. Python knows more codecs, but some of them are slow, or are no character sets at all.
+# What mail is written in. Python knows more codecs, but some of them are slow, or are not character sets.
 CHARSETS: Final = frozenset(
     "us-ascii utf-8 utf8 iso-8859-1 iso-8859-2 iso-8859-3 iso-8859-4 iso-8859-5 iso-8859-6 iso-8859-7 iso-8859-8 "
     "iso-8859-9 iso-8859-10 iso-8859-11 iso-8859-13 iso-8859-14 iso-8859-15 iso-8859-16 windows-1250 windows-1251 "
@@ -32,7 +32,7 @@ _WORD: Final = re.compile(r"=\?([A-Za-z0-9_-]{1,40})(?:\*[A-Za-z0-9-]{0,40})?\?(
 
 
 def decode(text: str) -> str:
-    """The text with its encoded words read; those of unknown character sets and broken ones stay as they stand."""
+    """The text with its encoded words read; those of unknown character sets and malformed ones are kept."""
     if "=?" not in text:
         return text
     done: list[str] = []
@@ -58,7 +58,7 @@ def decode(text: str) -> str:
 
 
 def _octets(encoding: str, text: str) -> bytes | None:
-    """What the text of an encoded word stands for; None when it is not in its encoding."""
+    """The decoded text of an encoded word; None when it is malformed."""
     if encoding in "Qq":
         return binascii.a2b_qp(text, header=True)
     try:

@@ -61,7 +61,7 @@ def unstructured(name: str, value: str) -> str:
 def reencoded(name: str, value: str) -> str:
     """A field of free text from outside in UTF-8, with the non-ASCII words encoded.
 
-    What is ASCII stays as it is, encoded words too: nothing is decoded, so nothing hidden can come to light.
+    What is ASCII stays as it is, encoded words too: nothing is decoded, so no hidden text can appear.
     """
     return fold(name, _reencoded_pieces(value))
 
@@ -88,8 +88,8 @@ def structured(name: str, value: str) -> str:
 def parameters(name: str, value: str) -> str:
     """The same for a field of MIME with parameters: their values become encoded words in quotes.
 
-    RFC 2047 section 5 (3) forbids these, and RFC 2231 has a form of its own. But this one is what most programs write
-    and nearly all read, and which of the two a reader knows cannot be asked.
+    RFC 2047 section 5 (3) forbids these, and RFC 2231 has a form of its own. But most programs write this one, nearly
+    all read it, and which of the two a reader supports is unknown.
     """
     quoted = _BARE_PARAMETER.sub(lambda bare: bare[0] if bare[0].isascii() else f'="{bare[1]}"', value)
     return _folded(
@@ -112,7 +112,7 @@ def fold(name: str, pieces: Iterable[Piece]) -> str:
     """The field made of the pieces, on as few lines as the widths allow."""
     lines: list[str] = []
     line = f"{name}:"
-    # The first line never ends behind the name, or some readers would take the fold for a part of the value.
+    # The first line never ends after the name, or some readers would treat the fold as part of the value.
     endless = True
     for space, word, encode in pieces:
         if encode:
@@ -139,7 +139,7 @@ def quote(text: str) -> str:
 
 def _fold_ascii(name: str, value: str) -> str:
     """What `fold` makes of words that need no encoding, in one expression: every message has some such fields."""
-    # Behind the name stands something else than a space at first, so that no line ends there unless it must.
+    # A NUL stands in for the space after the name, so that no line ends there unless it must.
     lines: list[str] = _FOLDED_LINE.findall(f"{name}:\0{value}")
     space = " " if len(lines[0]) <= MAX_LINE_OCTETS else "\r\n "
     lines[:1] = lines[0].replace("\0", space).split("\r\n")
@@ -148,7 +148,7 @@ def _fold_ascii(name: str, value: str) -> str:
 
 
 def _append_encoded(line: str, space: str, text: str, *, endless: bool) -> tuple[list[str], str]:
-    """The lines that are full when the text has been put behind the line as encoded words, and the line that is not."""
+    """Append the text to the line as encoded words: the lines that are full, and the last one."""
     full: list[str] = []
     room = FOLDED_LINE_CHARACTERS - len(line) - len(space)
     if room < encoded_words.MIN_ROOM and not endless:

@@ -23,8 +23,8 @@ HEADER_OCTETS: Final = 256 * 1024
 # What is not ASCII is encoded word by word, which takes a thousand times longer than copying: here the bound is closer.
 UTF8_HEADER_OCTETS: Final = 32 * 1024
 MAX_FIELDS: Final = 1_000
-# Lines of a body that may be boundaries: some tenths of a second's work, and more than a long patch has. Behind so many
-# a boundary is text.
+# Lines of a body that may be boundaries: some tenths of a second's work, and more than a long patch has. Further
+# boundaries are treated as text.
 MAX_DELIMITER_LINES: Final = 100_000
 LINE_OCTETS: Final = header_fields.MAX_LINE_OCTETS
 
@@ -33,7 +33,7 @@ ADDRESS_FIELDS: Final = frozenset(
 )
 # The sender: readers must see the address that was checked.
 IDENTITY_FIELDS: Final = frozenset({"from", "sender"})
-# Read by programs: only what stands between the marks of their syntax can be encoded.
+# Structured fields: only text between the delimiters of their syntax can be encoded.
 STRUCTURED_FIELDS: Final = frozenset(
     "date message-id in-reply-to references return-path received mime-version dkim-signature authentication-results "
     "resent-date resent-message-id".split()
@@ -72,13 +72,13 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """The fields of a message in their order, and what follows the empty line behind them."""
+    """The fields of a message in order, and the body."""
 
     fields: tuple[Field, ...]
     body: bytes
 
     def all(self, name: str) -> list[str]:
-        """The values of all fields with this name, in whatever case it is written."""
+        """The values of all fields with this name, ignoring case."""
         key = name.lower()
         return [field.value for field in self.fields if field.key == key]
 
@@ -119,8 +119,8 @@ def rewrite(
 def fingerprint(message: Message) -> bytes:
     """A digest that stays the same when a client writes the same message again.
 
-    It leaves out what is new then, and counts the boundaries of multiparts instead of reading them. A count stands
-    between NULs, which no message holds, so that it can be taken for nothing else.
+    It omits renewed fields and replaces the boundaries of multiparts by numbers. A number is written between NULs,
+    which no message contains, so that it cannot be confused with content.
     """
     boundaries: dict[bytes, bytes] = {}
     digest = hashlib.sha256()
@@ -133,7 +133,7 @@ def fingerprint(message: Message) -> bytes:
 
 
 def _split(content: bytes) -> tuple[bytes, bytes]:
-    """The header with all its line ends, and the body; a message may be without."""
+    """The header with its line ends, and the body, which may be missing."""
     if content.startswith(_END):
         return b"", content[len(_END) :]
     end = content.find(_END + _END, 0, HEADER_OCTETS + 2 * len(_END))
@@ -179,7 +179,7 @@ def _check_characters(head: bytes) -> None:
 
 
 def _not_a_field(head: bytes) -> MessageError:
-    """What is wrong with the first line that is no field and continues none."""
+    """What is wrong with the first line that neither begins nor continues a field."""
     at = 0
     while (found := _FIELD.match(head, at)) is not None:
         at = found.end()
@@ -214,7 +214,7 @@ def _added(name: str, value: str) -> bytes:
 
 
 def _written(field: Field, *, allow_utf8: bool) -> bytes:
-    """The field as it goes on."""
+    """The field as it is sent."""
     is_ascii = field.raw.isascii()
     if is_ascii and address_lists.is_plain(field.value):
         return field.raw
@@ -251,7 +251,7 @@ def _encoded(field: Field) -> bytes:
 
 
 def _numbered(head: bytes, boundaries: dict[bytes, bytes]) -> bytes:
-    """The header of a part, with a number in the place of the boundary that it announces, which is remembered."""
+    """The header of a part, with its boundary replaced by a number; the boundary is added to `boundaries`."""
     multipart = _MULTIPART.search(head)
     found = _BOUNDARY.search(head, multipart.start(), multipart.end()) if multipart else None
     if found is None:
@@ -262,7 +262,7 @@ def _numbered(head: bytes, boundaries: dict[bytes, bytes]) -> bytes:
 
 
 def _body_pieces(body: bytes, boundaries: dict[bytes, bytes]) -> Iterator[bytes]:
-    """The body, which begins with a line end, with numbers in the place of boundaries (RFC 2046 section 5.1.1)."""
+    """The body, which begins with a line end, with boundaries replaced by numbers (RFC 2046 section 5.1.1)."""
     done = at = 0
     for _ in range(MAX_DELIMITER_LINES if boundaries else 0):
         found = body.find(b"\r\n--", at)
@@ -279,7 +279,7 @@ def _body_pieces(body: bytes, boundaries: dict[bytes, bytes]) -> Iterator[bytes]
             continue
         yield body[done:begin] + boundaries[boundary]
         done = begin + len(boundary)
-        # Where no empty line follows, no part has a header any more, and nothing is left to be found.
+        # Without a further empty line no part has a header, so no boundary is left to find.
         end = body.find(_END + _END, at) if opens else at
         if end < 0:
             break

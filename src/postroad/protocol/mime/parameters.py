@@ -25,7 +25,7 @@ _NAME: Final = re.compile(r"([^*]+)(?:\*(\d{1,3}))?(\*)?", re.ASCII)
 
 
 def read(value: str) -> tuple[str, dict[str, str]]:
-    """What stands before the first semicolon, in lower case, and the parameters by their names in lower case."""
+    """The value before the first semicolon, in lower case, and the parameters by name in lower case."""
     plain: dict[str, str] = {}
     pieces: dict[str, dict[int, tuple[str, bool]]] = {}
     for found in itertools.islice(_PARAMETER.finditer(value), MAX_PARAMETERS):

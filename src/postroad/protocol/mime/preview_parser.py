@@ -63,7 +63,7 @@ class ParsedMessage(msgspec.Struct, frozen=True):
         return transfer_encoding.decode(self.content[part.begin : part.end], part.encoding, repair=True)
 
     def text(self, part: Part, *, max_length: int) -> tuple[str, bool]:
-        """At most so many characters of a part, and whether there are more. What is not in its charset is replaced."""
+        """At most `max_length` characters of a part, and whether there are more. Invalid octets are replaced."""
         body = self.body(part)
         text = body[: max_length * _CHARACTER_OCTETS].decode(_codec(part.charset), "replace")
         # Lone surrogates are no text, and could not be sent.

@@ -29,9 +29,9 @@ _RECIPIENT: Final = re.compile(r"^original-rcpt-to[ \t]*:(.*(?:\n[ \t]+\S.*)*)",
 
 
 class FeedbackReport(msgspec.Struct, frozen=True):
-    """What a report says, in its own words: its type in lower case, envelope senders, and recipients.
+    """What a report says: its type in lower case, envelope senders, and recipients.
 
-    `senders` are the places where the envelope sender may stand, the best first; empty ones are left out.
+    `senders` are the possible envelope senders, the most reliable first; empty ones are omitted.
     """
 
     kind: str
@@ -62,7 +62,7 @@ def _recipients(text: str) -> Iterator[str]:
 
 
 def _return_paths(parts: Sequence[report_parser.Part]) -> Iterator[str]:
-    """The field that the last host has put on top of the message that comes back (RFC 5321 section 4.4)."""
+    """The field that the last host added to the returned message (RFC 5321 section 4.4)."""
     for part in parts:
         if part.content_type in _RETURNED_TYPES:
             yield report_parser.header(part.text.encode(errors="replace")).get("return-path", "")

@@ -99,16 +99,15 @@ class Client:
         self._starttls = starttls  # whether to use it if it is offered
         self.step = BANNER
         self.extensions: dict[str, str] = {}  # keyword in capitals, and its parameters
-        self.failure: values.RecipientResult | None = (
-            None  # why a session ended that had not come to its first transaction
-        )
-        self.replies = 0  # how many have come
+        # Why a session ended before its first transaction.
+        self.failure: values.RecipientResult | None = None
+        self.replies = 0  # how many were received
         self._reader = replies.Reader()
         self._outgoing = b""
         # The transaction.
         self._transaction = NO_TRANSACTION
         self._results: list[values.RecipientResult | None] = []
-        self._commands: list[tuple[int, bytes]] = []  # RCPT for each recipient that can be asked for
+        self._commands: list[tuple[int, bytes]] = []  # RCPT for each valid recipient
         self._replied = 0
         self._is_pipelined = False
         self._is_open = False  # whether one must be reset before the next
@@ -151,13 +150,13 @@ class Client:
         return data
 
     def secured(self) -> None:
-        """The handshake is done: what the server said before counts no more (RFC 3207 section 4.2)."""
+        """The handshake is done: discard what the server said before (RFC 3207 section 4.2)."""
         self._starttls = False
         self.extensions = {}
         self._enter(EHLO)
 
     def begin(self, transaction: values.MailTransaction) -> None:
-        """Start a transaction. When nothing of it can be sent, the results are there at once."""
+        """Start a transaction. When nothing of it can be sent, its results are known at once."""
         if self.step <= HANDSHAKE:
             raise RuntimeError("a transaction can only begin after the previous one has ended")
         self._transaction = transaction
@@ -228,7 +227,7 @@ class Client:
         self.replies += 1
         is_refused = code >= FIRST_REFUSAL
         following = TRANSITIONS[step][2 if is_refused else code // 100 - 2]
-        # A reply before its command has left is as bad as one to no command at all.
+        # A reply before its command was sent is invalid, like one without a command.
         if following is None or code == SERVICE_CLOSING or self._outgoing or (step is CONTENT and not self._dot_sent):
             self._abort(received, is_refused=is_refused)
             return
@@ -275,7 +274,7 @@ class Client:
             self._results[index] = values.RecipientResult(values.Stage.RECIPIENT, replies.reply(received))
 
     def _enter(self, step: Step) -> None:
-        """Begin to wait for the next reply, with the command that asks for it if that has not left yet."""
+        """Wait for the next reply, and send its command unless it was sent already."""
         if step is RECIPIENT and self._replied == len(self._commands):
             step = DATA
         elif step is IDLE and self._starttls and "STARTTLS" in self.extensions:

@@ -50,7 +50,7 @@ def mail(transaction: values.MailTransaction, extensions: Mapping[str, str]) -> 
 
 
 def recipient(address: str, *, is_utf8: bool) -> bytes | values.RecipientResult:
-    """RCPT, or why this recipient is not even asked for."""
+    """RCPT, or why it cannot be sent for this recipient."""
     encoded = _address(address, is_utf8=is_utf8)
     if encoded is None:
         detail = "the recipient's address cannot be sent by SMTP"

@@ -33,7 +33,7 @@ class Features:
 
     name: str
     message_octets: int
-    recipients: int = 100  # what RFC 5321 section 4.5.3.1.8 asks for
+    recipients: int = 100  # the minimum of RFC 5321 section 4.5.3.1.8
     bad_commands: int = 20  # more than a faulty client makes, too few to guess addresses
     bad_logins: int = 5  # enough for mistyped passwords
     idle_commands: int = 100  # without a message; far more than keep-alive needs
@@ -91,7 +91,7 @@ class Recipient(msgspec.Struct, frozen=True):
 
 
 class Data(msgspec.Struct, frozen=True):
-    """DATA: 354 asks for the content."""
+    """DATA: 354 requests the content."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -110,7 +110,7 @@ class Rejected(msgspec.Struct, frozen=True):
 class StartTls(msgspec.Struct, frozen=True):
     """STARTTLS was accepted: stop reading, send the output, do the handshake, and call `secured`. It takes no reply.
 
-    Bytes received between this and `secured` came under TLS: a client may send before the driver knows of it.
+    Bytes received between this and `secured` were sent under TLS: a client may send before `secured` is called.
     """
 
 
