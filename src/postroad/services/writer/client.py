@@ -7,14 +7,13 @@ submissions is unknown: they fail with an error that asks for a retry with the s
 """
 
 import asyncio
-import collections
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from postroad import errors
+from postroad.concurrency import batcher
 from postroad.network import framing
 from postroad.services.acceptance import rate_limit, transaction
 from postroad.storage import group_commit, store
@@ -26,7 +25,8 @@ MAX_BYTES_IN_FLIGHT: Final = 4 * 1024 * 1024
 MAX_BYTES_WAITING: Final = group_commit.MAX_BYTES * group_commit.WAITING_BATCHES
 # A writer refuses what its database does not accept in time. One that is silent for this much longer hangs.
 WRITER_TIMEOUT_SECONDS: Final = 20.0
-TIMEOUT_CHECK_SECONDS: Final = 1.0
+
+_Call = batcher.Call[transaction.Submission, transaction.Accepted]
 
 
 class WireMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -176,56 +176,22 @@ class Channel:
             self._link.send(_encoder.encode(unsaid))
 
 
-@dataclass(slots=True)
-class _Call:
-    """A submission waiting for its reply, since when, and since when the writer has it."""
-
-    submission: transaction.Submission
-    size: int
-    since: float
-    answer: asyncio.Future[transaction.Accepted]
-
-
-class RemoteCommits:
-    """The accept path of a frontend: the interface of GroupCommit, served by the writer."""
+class RemoteCommits(group_commit.Commits[transaction.Submission, transaction.Accepted]):
+    """The accept path of a frontend: the writer commits what is submitted here."""
 
     def __init__(self, line: Channel, *, max_waiting: int, wait_seconds: float) -> None:
+        super().__init__(max_waiting=max_waiting, max_waiting_bytes=MAX_BYTES_WAITING, wait_seconds=wait_seconds)
         self._channel = line
-        self._max_waiting = max_waiting
-        self._wait_seconds = wait_seconds
-        self._waiting: collections.deque[_Call] = collections.deque()
-        self._waiting_bytes = 0
         self._in_flight: dict[int, _Call] = {}
         self._bytes_in_flight = 0
         self._probes: dict[int, asyncio.Future[None]] = {}
         self._last_number = 0
-        self._is_over = False
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def submit(self, item: transaction.Submission, *, size: int = 0) -> transaction.Accepted:
-        """Hand a submission over; returns when it is on disk."""
-        return await self.start(item, size=size)
-
-    def start(self, item: transaction.Submission, *, size: int = 0) -> asyncio.Future[transaction.Accepted]:
-        """The same without waiting."""
-        if self._is_over:
-            raise group_commit.stopping()
-        is_long = len(self._waiting) + len(self._in_flight) >= self._max_waiting
-        if is_long or (self._waiting and self._waiting_bytes + size > MAX_BYTES_WAITING):
-            raise group_commit.queue_full()
-        loop = asyncio.get_running_loop()
-        call = _Call(item, size, loop.time(), loop.create_future())
-        self._waiting.append(call)
-        self._waiting_bytes += size
-        self._send_waiting()
-        if self._timer is None:
-            self._timer = loop.call_later(TIMEOUT_CHECK_SECONDS, self._check_timeouts)
-        return call.answer
+        self._reply_timer: asyncio.TimerHandle | None = None
 
     async def recover(self, _write: Callable[[store.Transaction], Awaitable[None]]) -> None:
         """Let the writer say whether it can write, and test it if its last transaction failed."""
-        if self._is_over:
-            raise group_commit.stopping()
+        if self._is_closing:
+            raise batcher.stopping()
         self._last_number += 1
         number = self._last_number
         probe = self._probes[number] = asyncio.get_running_loop().create_future()
@@ -239,75 +205,56 @@ class RemoteCommits:
         """Resolve a submission or a probe."""
         refusal = error_from(reply) if isinstance(reply, Rejected) else None
         if (probe := self._probes.get(reply.number)) is not None:
-            _answer(probe, refusal)
-        elif (call := self._in_flight.pop(reply.number, None)) is not None:  # else it was cancelled
-            self._bytes_in_flight -= call.size
-            self._send_waiting()
-            _answer(call.answer, refusal or (reply.answer if isinstance(reply, SubmitOk) else None))
+            batcher.answer(probe, refusal)
+        elif isinstance(reply, SubmitOk):
+            self._settle(reply.number, reply.answer)
+        elif refusal is not None:
+            self._settle(reply.number, refusal)
 
     def on_writer_gone(self) -> None:
         """The writer has gone."""
-        self._is_over = True
-        left: list[asyncio.Future[Any]] = [call.answer for call in (*self._in_flight.values(), *self._waiting)]
-        left += self._probes.values()
+        self._is_closing = True
+        left = [*self._in_flight.values(), *self._take_all()]
         self._in_flight.clear()
-        self._waiting.clear()
-        self._bytes_in_flight = self._waiting_bytes = 0
-        for one in left:
-            _answer(one, group_commit.stopping())
+        self._bytes_in_flight = 0
+        batcher.refuse(left, batcher.stopping())
+        for probe in self._probes.values():
+            batcher.answer(probe, batcher.stopping())
 
-    async def close(self) -> None:
-        """Accept no more, and wait until everything is answered."""
-        self._is_over = True
-        if left := [call.answer for call in (*self._in_flight.values(), *self._waiting)]:
-            await asyncio.wait(left)
-        if self._timer is not None:
-            self._timer.cancel()
+    def _count(self) -> int:
+        return len(self._waiting) + len(self._in_flight)
 
-    def _send_waiting(self) -> None:
-        now = asyncio.get_running_loop().time()
-        while self._waiting and (
-            not self._in_flight or self._bytes_in_flight + self._waiting[0].size <= MAX_BYTES_IN_FLIGHT
-        ):
-            call = self._take()
-            if call.answer.done():
-                continue
+    def _process(self) -> None:
+        """Hand over as much as may be in flight."""
+        loop = asyncio.get_running_loop()
+        while call := self._take(max_bytes=MAX_BYTES_IN_FLIGHT - self._bytes_in_flight if self._in_flight else None):
             self._last_number += 1
-            call.since = now
+            call.deadline = loop.time() + self._wait_seconds + WRITER_TIMEOUT_SECONDS
             self._in_flight[self._last_number] = call
             self._bytes_in_flight += call.size
-            self._channel.send(Submit(self._last_number, call.submission))
+            self._channel.send(Submit(self._last_number, call.item))
+            if self._reply_timer is None:
+                self._reply_timer = loop.call_at(call.deadline, self._refuse_unanswered)
 
-    def _take(self) -> _Call:
-        call = self._waiting.popleft()
-        self._waiting_bytes -= call.size
-        return call
+    async def _drain(self) -> None:
+        if left := [call.result for call in (*self._in_flight.values(), *self._waiting)]:
+            await asyncio.wait(left)
+        if self._reply_timer is not None:
+            self._reply_timer.cancel()
 
-    def _check_timeouts(self) -> None:
-        """Refuse what has waited too long; both queues are in order."""
+    def _settle(self, number: int, result: transaction.Accepted | errors.PostroadError) -> None:
+        call = self._in_flight.pop(number, None)
+        if call is not None:  # else it was refused before
+            self._bytes_in_flight -= call.size
+            self._process()
+            batcher.answer(call.result, result)
+
+    def _refuse_unanswered(self) -> None:
+        """Refuse what the writer has had too long; submissions in flight are in order."""
         loop = asyncio.get_running_loop()
-        now = loop.time()
-        while self._waiting and self._waiting[0].since + self._wait_seconds <= now:
-            _answer(self._take().answer, group_commit.timed_out())
-        while (
-            self._in_flight
-            and next(iter(self._in_flight.values())).since + self._wait_seconds + WRITER_TIMEOUT_SECONDS <= now
-        ):
-            number = next(iter(self._in_flight))
-            self.on_reply(rejection_of(number, _writer_timeout()))
-        is_idle = not (self._waiting or self._in_flight)
-        self._timer = None if is_idle else loop.call_later(TIMEOUT_CHECK_SECONDS, self._check_timeouts)
-
-
-def _answer(waiting: asyncio.Future[Any], answer: object) -> None:
-    if waiting.done():  # the waiter has gone
-        return
-    if isinstance(answer, Exception):
-        waiting.set_exception(answer)
-    else:
-        waiting.set_result(answer)
-
-
-def _writer_timeout() -> errors.ServiceUnavailable:
-    """The result is unknown: the writer may still write it."""
-    return errors.ServiceUnavailable("the database did not respond; retry with the same key", retry_after=5)
+        for number in [number for number, call in self._in_flight.items() if call.deadline <= loop.time()]:
+            # The result is unknown: the writer may still write it.
+            msg = "the database did not respond; retry with the same key"
+            self._settle(number, errors.ServiceUnavailable(msg, retry_after=5))
+        first = next(iter(self._in_flight.values()), None)
+        self._reply_timer = loop.call_at(first.deadline, self._refuse_unanswered) if first else None
