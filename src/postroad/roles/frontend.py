@@ -13,7 +13,7 @@ from postroad.model import actors
 from postroad.network import framing, listener
 from postroad.roles import listeners, role, supervisor
 from postroad.services import context as services_context
-from postroad.services.writer import client
+from postroad.services.writer import client, protocol
 from postroad.storage import store
 from postroad.telemetry import logs
 
@@ -72,9 +72,9 @@ async def run(
         metrics_task = asyncio.create_task(writer.report_metrics_forever(context))
         wakeup_task = asyncio.create_task(writer.forward_wakeups_forever(context))
         try:
-            await supervisor.run_all(role_context, starts, announce=lambda _: writer.send(client.Ready()))
+            await supervisor.run_all(role_context, starts, announce=lambda _: writer.send(protocol.Ready()))
         except role.StartError as problem:
-            writer.send(client.StartFailed(str(problem)))
+            writer.send(protocol.StartFailed(str(problem)))
         finally:
             metrics_task.cancel()
             wakeup_task.cancel()
@@ -88,13 +88,13 @@ class WriterConnection:
         self._stopping = stopping
         self._started = asyncio.Event()
         self._remote_commits: client.RemoteCommits | None = None
-        self._channel: client.Channel | None = None
+        self._channel: protocol.Channel | None = None
         self._pending_metrics: dict[int, asyncio.Future[bytes]] = {}
         self._last_number = 0
 
     async def connect(self, channel: framing.SocketEnd) -> None:
         """Open the channel."""
-        self._channel = client.Channel(await framing.connect(channel, self._on_frame, self._on_disconnect))
+        self._channel = protocol.Channel(await framing.connect(channel, self._on_frame, self._on_disconnect))
 
     async def wait_for_start(self) -> None:
         """Wait until the writer has opened the store, or has disconnected."""
@@ -108,7 +108,7 @@ class WriterConnection:
         )
         return self._remote_commits
 
-    def send(self, what: client.WireMessage) -> None:
+    def send(self, what: protocol.WireMessage) -> None:
         """Send a message to the writer."""
         if self._channel is not None:
             self._channel.send(what)
@@ -125,8 +125,8 @@ class WriterConnection:
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._pending_metrics[number] = reply
         try:
-            self.send(client.MetricsSnapshot(ctx.metrics.snapshot()))
-            self.send(client.MetricsRequest(number))
+            self.send(protocol.MetricsSnapshot(ctx.metrics.snapshot()))
+            self.send(protocol.MetricsRequest(number))
             async with asyncio.timeout(METRICS_TIMEOUT_SECONDS):
                 return await reply
         except TimeoutError:
@@ -139,7 +139,7 @@ class WriterConnection:
     async def report_metrics_forever(self, ctx: services_context.Context) -> None:
         """Send the metrics of this process to the writer periodically."""
         while True:
-            self.send(client.MetricsSnapshot(ctx.metrics.snapshot()))
+            self.send(protocol.MetricsSnapshot(ctx.metrics.snapshot()))
             await asyncio.sleep(METRICS_INTERVAL_SECONDS)
 
     async def forward_wakeups_forever(self, ctx: services_context.Context) -> None:
@@ -151,19 +151,19 @@ class WriterConnection:
             finally:
                 for wait in waits:
                     wait.cancel()
-            self.send(client.Wakeup(mail=ctx.mail_wakeup.is_set(), events=ctx.webhook_wakeup.is_set()))
+            self.send(protocol.Wakeup(mail=ctx.mail_wakeup.is_set(), events=ctx.webhook_wakeup.is_set()))
             ctx.mail_wakeup.clear()
             ctx.webhook_wakeup.clear()
             await asyncio.sleep(WAKEUP_INTERVAL_SECONDS)
 
     def _on_frame(self, frame: memoryview) -> None:
-        for message in client.decode_from_writer(frame):
+        for message in protocol.decode_from_writer(frame):
             match message:
-                case client.StoreReady():
+                case protocol.StoreReady():
                     self._started.set()
-                case client.Stop():
+                case protocol.Stop():
                     self._stopping.set()
-                case client.MetricsReply(number, text):
+                case protocol.MetricsReply(number, text):
                     if (reply := self._pending_metrics.get(number)) and not reply.done():
                         reply.set_result(text)
                 case _:

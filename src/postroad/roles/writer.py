@@ -13,7 +13,7 @@ from postroad.network import framing
 from postroad.roles import frontends as roles_frontends
 from postroad.roles import role
 from postroad.services.acceptance import transaction
-from postroad.services.writer import client
+from postroad.services.writer import protocol
 from postroad.storage import access_version
 
 # How long a frontend may take to open the store and listen, on a busy machine.
@@ -58,7 +58,7 @@ async def _stop(connections: list["FrontendConnection"], *, seconds: float) -> N
     """Stop all frontends; those that do not exit in time are killed."""
     ends: dict[asyncio.Task[object], FrontendConnection] = {}
     for one in connections:
-        one.send(client.Stop())
+        one.send(protocol.Stop())
         ends[asyncio.create_task(asyncio.to_thread(os.waitpid, one.child.process_id, 0))] = one
     _, late = await asyncio.wait(ends, timeout=seconds)
     for end in late:
@@ -76,39 +76,39 @@ class FrontendConnection:
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._role_context = role_context
         self._ctx = role_context.context
-        self._channel: client.Channel | None = None
+        self._channel: protocol.Channel | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self) -> None:
         """Open the channel and let the frontend start."""
-        self._channel = client.Channel(await framing.connect(self.child.channel, self._on_frame, self._on_disconnect))
-        self._channel.send(client.StoreReady())
+        self._channel = protocol.Channel(await framing.connect(self.child.channel, self._on_frame, self._on_disconnect))
+        self._channel.send(protocol.StoreReady())
 
     def _on_frame(self, frame: memoryview) -> None:
-        for message in client.decode_from_frontend(frame):
+        for message in protocol.decode_from_frontend(frame):
             match message:
-                case client.Submit(number, submission):
+                case protocol.Submit(number, submission):
                     self._accept(number, submission)
-                case client.MetricsSnapshot(counts):
+                case protocol.MetricsSnapshot(counts):
                     self._ctx.metrics.others[self.child.name] = counts
-                case client.MetricsRequest(number):
+                case protocol.MetricsRequest(number):
                     self._begin(self._send_metrics(number))
-                case client.Probe(number):
+                case protocol.Probe(number):
                     self._begin(self._probe(number))
-                case client.Wakeup():
+                case protocol.Wakeup():
                     self._wake(message)
-                case client.Ready() | client.StartFailed():
+                case protocol.Ready() | protocol.StartFailed():
                     self._started(message)
 
-    def _started(self, message: client.Ready | client.StartFailed) -> None:
+    def _started(self, message: protocol.Ready | protocol.StartFailed) -> None:
         if self.ready.done():  # start has already failed or timed out
             return
-        if isinstance(message, client.StartFailed):
+        if isinstance(message, protocol.StartFailed):
             self.ready.set_exception(role.StartError(message.reason))
         else:
             self.ready.set_result(None)
 
-    def _wake(self, message: client.Wakeup) -> None:
+    def _wake(self, message: protocol.Wakeup) -> None:
         if message.mail:
             self._ctx.mail_wakeup.set()
         if message.events:
@@ -123,7 +123,7 @@ class FrontendConnection:
         try:
             answer = self._ctx.accept_commits.start(submission, size=submission.message.size)
         except errors.PostroadError as refusal:
-            self.send(client.rejection_of(number, refusal))
+            self.send(protocol.rejection_of(number, refusal))
         else:
             answer.add_done_callback(functools.partial(self._answer, number))
 
@@ -131,16 +131,16 @@ class FrontendConnection:
         problem = answer.exception()
         if problem is None:
             self._ctx.mail_wakeup.set()
-            self.send(client.SubmitOk(number, answer.result()))
+            self.send(protocol.SubmitOk(number, answer.result()))
         elif isinstance(problem, errors.PostroadError):
-            self.send(client.rejection_of(number, problem))
+            self.send(protocol.rejection_of(number, problem))
         else:
             self._role_context.log.error("acceptance_failed", exc_info=problem)
-            self.send(client.rejection_of(number, errors.InternalError("internal error; see the log")))
+            self.send(protocol.rejection_of(number, errors.InternalError("internal error; see the log")))
 
     async def _send_metrics(self, number: int) -> None:
         try:
-            self.send(client.MetricsReply(number, await self._role_context.render_metrics()))
+            self.send(protocol.MetricsReply(number, await self._role_context.render_metrics()))
         except Exception:
             self._role_context.log.exception("metrics_failed")
 
@@ -148,13 +148,13 @@ class FrontendConnection:
         try:
             await self._ctx.accept_commits.recover(access_version.bump)
         except errors.PostroadError as error:
-            self.send(client.rejection_of(number, error))
+            self.send(protocol.rejection_of(number, error))
         except Exception:
             self._role_context.log.exception("probe_failed")
         else:
-            self.send(client.ProbeOk(number))
+            self.send(protocol.ProbeOk(number))
 
-    def send(self, what: client.WireMessage) -> None:
+    def send(self, what: protocol.WireMessage) -> None:
         """Send a message to the frontend."""
         if self._channel is not None:
             self._channel.send(what)

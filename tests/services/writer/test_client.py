@@ -14,7 +14,7 @@ from postroad import errors
 from postroad.model import mail
 from postroad.network import framing
 from postroad.services.acceptance import rate_limit, transaction
-from postroad.services.writer import client
+from postroad.services.writer import client, protocol
 from postroad.storage import messages, recipients, store
 
 TIMEOUT_SECONDS = 600.0
@@ -59,20 +59,20 @@ class Talk:
     """A door's side under test, and a keeper that says what a test wants."""
 
     door: client.RemoteCommits
-    keeper: client.Channel
-    offered: list[client.Submit] = field(default_factory=list)
-    probed: list[client.Probe] = field(default_factory=list)
+    keeper: protocol.Channel
+    offered: list[protocol.Submit] = field(default_factory=list)
+    probed: list[protocol.Probe] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def receive(self, frame: memoryview) -> None:
-        for said in client.decode_from_frontend(frame):
-            if isinstance(said, client.Submit):
+        for said in protocol.decode_from_frontend(frame):
+            if isinstance(said, protocol.Submit):
                 self.offered.append(said)
-            if isinstance(said, client.Probe):
+            if isinstance(said, protocol.Probe):
                 self.probed.append(said)
         self.changed.set()
 
-    async def gets(self, count: int) -> list[client.Submit]:
+    async def gets(self, count: int) -> list[protocol.Submit]:
         """What the keeper has got, when it is so many."""
         async with asyncio.timeout(TIMEOUT_SECONDS):
             while len(self.offered) < count:
@@ -81,7 +81,7 @@ class Talk:
         assert len(self.offered) == count
         return self.offered
 
-    async def is_probed(self) -> client.Probe:
+    async def is_probed(self) -> protocol.Probe:
         """The next probe that the keeper gets."""
         async with asyncio.timeout(TIMEOUT_SECONDS):
             while not self.probed:
@@ -96,8 +96,8 @@ async def talk() -> AsyncIterator[Talk]:
     made: list[Talk] = []
 
     def hear(frame: memoryview) -> None:
-        for said in client.decode_from_writer(frame):
-            assert isinstance(said, client.SubmitOk | client.ProbeOk | client.Rejected)
+        for said in protocol.decode_from_writer(frame):
+            assert isinstance(said, protocol.SubmitOk | protocol.ProbeOk | protocol.Rejected)
             made[0].door.on_reply(said)
 
     def offer(frame: memoryview) -> None:
@@ -108,8 +108,8 @@ async def talk() -> AsyncIterator[Talk]:
 
     door_end = await framing.connect(ours, hear, end)
     keeper_end = await framing.connect(theirs, offer, lambda: None)
-    door = client.RemoteCommits(client.Channel(door_end), max_waiting=100, wait_seconds=60.0)
-    made.append(Talk(door, client.Channel(keeper_end)))
+    door = client.RemoteCommits(protocol.Channel(door_end), max_waiting=100, wait_seconds=60.0)
+    made.append(Talk(door, protocol.Channel(keeper_end)))
     yield made[0]
     keeper_end.close()
     async with asyncio.timeout(TIMEOUT_SECONDS):
@@ -122,7 +122,7 @@ async def test_a_submission_arrives_as_it_was_and_its_answer_too(talk: Talk) -> 
     answer = talk.door.start(submission(), size=2)
     (offered,) = await talk.gets(1)
     assert offered.submission == submission()
-    talk.keeper.send(client.SubmitOk(offered.number, accepted()))
+    talk.keeper.send(protocol.SubmitOk(offered.number, accepted()))
     got = await answer
     assert (got, got.full_at) == (accepted(), 7)
 
@@ -131,7 +131,7 @@ async def test_answers_find_their_callers_in_whatever_order_they_come(talk: Talk
     answers = [talk.door.start(submission(number)) for number in range(10)]
     for offered in reversed(await talk.gets(10)):
         number = int(offered.submission.message.id.removeprefix("em_"))
-        talk.keeper.send(client.SubmitOk(offered.number, accepted(number)))
+        talk.keeper.send(protocol.SubmitOk(offered.number, accepted(number)))
     assert [(await answer).message_id for answer in answers] == [f"em_{number}" for number in range(10)]
 
 
@@ -151,7 +151,7 @@ async def test_a_refusal_is_raised_as_the_keeper_raised_it(talk: Talk, refusal: 
     refusal.__cause__ = OSError("no space")
     answer = talk.door.start(submission())
     (offered,) = await talk.gets(1)
-    talk.keeper.send(client.rejection_of(offered.number, refusal))
+    talk.keeper.send(protocol.rejection_of(offered.number, refusal))
     with pytest.raises(type(refusal)) as caught:
         await answer
     told = caught.value
@@ -176,7 +176,7 @@ async def test_large_content_waits_here_until_the_keeper_has_written_what_it_has
     answers = [talk.door.start(submission(number, size=size), size=size) for number in range(3)]
     for count in (1, 2, 3):
         *_, last = await talk.gets(count)
-        talk.keeper.send(client.SubmitOk(last.number, accepted(count - 1)))
+        talk.keeper.send(protocol.SubmitOk(last.number, accepted(count - 1)))
         await answers[count - 1]
 
 
@@ -185,11 +185,11 @@ async def test_one_that_nobody_waits_for_any_more_is_not_handed_over(talk: Talk)
     first, given_up, last = (talk.door.start(submission(number, size=size), size=size) for number in range(3))
     (offered,) = await talk.gets(1)
     given_up.cancel()
-    talk.keeper.send(client.SubmitOk(offered.number, accepted()))
+    talk.keeper.send(protocol.SubmitOk(offered.number, accepted()))
     await first
     _, offered = await talk.gets(2)
     assert offered.submission.message.id == "em_2"
-    talk.keeper.send(client.SubmitOk(offered.number, accepted()))
+    talk.keeper.send(protocol.SubmitOk(offered.number, accepted()))
     await last
 
 
@@ -198,7 +198,7 @@ async def test_more_than_may_wait_are_refused(talk: Talk) -> None:
     with pytest.raises(errors.TemporaryFailure, match="too many"):
         talk.door.start(submission())
     for offered in await talk.gets(100):
-        talk.keeper.send(client.SubmitOk(offered.number, accepted()))
+        talk.keeper.send(protocol.SubmitOk(offered.number, accepted()))
     await asyncio.gather(*answers)
 
 
@@ -211,7 +211,7 @@ async def test_a_keeper_that_says_nothing_is_not_waited_for_for_ever(
     with pytest.raises(errors.ServiceUnavailable, match="did not respond; retry with the same key"):
         await answer
     (offered,) = await talk.gets(1)
-    talk.door.on_reply(client.SubmitOk(offered.number, accepted()))  # too late, and nobody minds
+    talk.door.on_reply(protocol.SubmitOk(offered.number, accepted()))  # too late, and nobody minds
 
 
 async def test_what_a_keeper_has_no_room_for_in_time_is_refused_and_was_never_handed_over(
@@ -223,7 +223,7 @@ async def test_what_a_keeper_has_no_room_for_in_time_is_refused_and_was_never_ha
     with pytest.raises(errors.TemporaryFailure, match="nothing was accepted"):
         await second
     (offered,) = await talk.gets(1)
-    talk.keeper.send(client.SubmitOk(offered.number, accepted()))
+    talk.keeper.send(protocol.SubmitOk(offered.number, accepted()))
     assert (await first).message_id == "em_1"
 
 
@@ -234,7 +234,7 @@ async def test_more_octets_than_may_wait_are_refused(talk: Talk) -> None:
         talk.door.start(submission(), size=size)
     for count in (1, 2):
         *_, last = await talk.gets(count)
-        talk.keeper.send(client.SubmitOk(last.number, accepted()))
+        talk.keeper.send(protocol.SubmitOk(last.number, accepted()))
     await asyncio.gather(*answers)
 
 
@@ -244,11 +244,11 @@ async def nothing(_tx: store.Transaction) -> None:
 
 async def test_whether_mail_can_be_written_is_for_the_keeper_to_say(talk: Talk) -> None:
     probe = asyncio.ensure_future(talk.door.recover(nothing))
-    talk.keeper.send(client.ProbeOk((await talk.is_probed()).number))
+    talk.keeper.send(protocol.ProbeOk((await talk.is_probed()).number))
     await probe
     probe = asyncio.ensure_future(talk.door.recover(nothing))
     refusal = errors.ServiceUnavailable("full", retry_after=5)
-    talk.keeper.send(client.rejection_of((await talk.is_probed()).number, refusal))
+    talk.keeper.send(protocol.rejection_of((await talk.is_probed()).number, refusal))
     with pytest.raises(errors.ServiceUnavailable, match="full"):
         await probe
 
@@ -264,5 +264,5 @@ async def test_a_probe_ends_with_the_keeper(talk: Talk) -> None:
 
 
 def test_what_is_said_is_small_beside_the_message() -> None:
-    said: list[Any] = [client.Submit(1, submission())]
+    said: list[Any] = [protocol.Submit(1, submission())]
     assert len(msgspec.msgpack.encode(said)) < 400

@@ -1,4 +1,4 @@
-"""The messages between a frontend and the writer process, and the frontend's side of them.
+"""The frontend's side of the connection to the writer process.
 
 SQLite has one writer, and processes that take turns at its lock lose more than their cores gain. So a frontend reads,
 validates and composes, and hands the finished submission over; the writer batches those of all frontends into its
@@ -10,14 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import msgspec
-
 from postroad import errors
 from postroad.concurrency import batcher
-from postroad.network import framing
-from postroad.services.acceptance import rate_limit, transaction
+from postroad.services.acceptance import transaction
+from postroad.services.writer import protocol
 from postroad.storage import group_commit, store
-from postroad.telemetry import metrics
 
 # Content handed over and not answered yet. It is in the memory of both processes; this much is a good commit already,
 # of 40 messages of 100 KB.
@@ -29,157 +26,10 @@ WRITER_TIMEOUT_SECONDS: Final = 20.0
 _Call = batcher.Call[transaction.Submission, transaction.Accepted]
 
 
-class WireMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """One message on the channel."""
-
-
-class Submit(WireMessage, frozen=True):
-    """A frontend hands a submission over."""
-
-    number: int
-    submission: transaction.Submission
-
-
-class Probe(WireMessage, frozen=True):
-    """A frontend asks whether mail can be written now."""
-
-    number: int
-
-
-class MetricsRequest(WireMessage, frozen=True):
-    """A frontend asks for the metrics of all processes."""
-
-    number: int
-
-
-class MetricsSnapshot(WireMessage, frozen=True):
-    """A frontend's own metrics since it started."""
-
-    counts: metrics.Snapshot
-
-
-class Wakeup(WireMessage, frozen=True):
-    """A frontend has queued mail or events in another way."""
-
-    mail: bool
-    events: bool
-
-
-class Ready(WireMessage, frozen=True):
-    """A frontend is listening."""
-
-
-class StartFailed(WireMessage, frozen=True):
-    """A frontend cannot start."""
-
-    reason: str
-
-
-class StoreReady(WireMessage, frozen=True):
-    """The database is ready: a frontend may open it too."""
-
-
-class Stop(WireMessage, frozen=True):
-    """A frontend must stop gracefully."""
-
-
-class SubmitOk(WireMessage, frozen=True):
-    """A submission is on disk."""
-
-    number: int
-    answer: transaction.Accepted
-
-
-class ProbeOk(WireMessage, frozen=True):
-    """Mail can be written."""
-
-    number: int
-
-
-class Rejected(WireMessage, frozen=True):
-    """A submission was refused, or mail cannot be written, and why."""
-
-    number: int
-    kind: str
-    message: str
-    retry_after: int | None = None
-    # When the bucket is full again, for an exceeded rate.
-    full_at: int | None = None
-    # The database error, for the frontend's log.
-    cause: str | None = None
-
-
-class MetricsReply(WireMessage, frozen=True):
-    """The metrics of all processes as text."""
-
-    number: int
-    text: bytes
-
-
-FromFrontend = Submit | Probe | MetricsRequest | MetricsSnapshot | Wakeup | Ready | StartFailed
-FromWriter = StoreReady | Stop | SubmitOk | ProbeOk | Rejected | MetricsReply
-
-_encoder = msgspec.msgpack.Encoder()
-decode_from_frontend: Final = msgspec.msgpack.Decoder(list[FromFrontend]).decode
-decode_from_writer: Final = msgspec.msgpack.Decoder(list[FromWriter]).decode
-
-
-class WriterError(Exception):
-    """The cause of a refusal, as the writer knew it."""
-
-
-def rejection_of(number: int, refusal: errors.PostroadError) -> Rejected:
-    """An error as a message."""
-    cause = refusal.__cause__
-    return Rejected(
-        number,
-        type(refusal).__name__,
-        refusal.message,
-        refusal.retry_after,
-        refusal.full_at if isinstance(refusal, rate_limit.Exceeded) else None,
-        f"{type(cause).__name__}: {cause}" if cause else None,
-    )
-
-
-def error_from(reply: Rejected) -> errors.PostroadError:
-    """The error that the writer raised."""
-    if reply.full_at is not None and reply.retry_after is not None:
-        return rate_limit.Exceeded(reply.message, retry_after=reply.retry_after, full_at=reply.full_at)
-    kind: type[errors.PostroadError] = getattr(errors, reply.kind)
-    refusal = kind(reply.message)
-    refusal.retry_after = reply.retry_after
-    refusal.__cause__ = WriterError(reply.cause) if reply.cause else None
-    return refusal
-
-
-class Channel:
-    """One end of the channel between a frontend and the writer; messages of one loop iteration are sent together."""
-
-    def __init__(self, link: framing.FrameProtocol) -> None:
-        self._link = link
-        self._unsent: list[WireMessage] = []
-
-    def send(self, message: WireMessage) -> None:
-        """Send a message at the end of this loop iteration."""
-        if not self._unsent:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._unsent.append(message)
-
-    def close(self) -> None:
-        """Close after everything is sent."""
-        self._flush()
-        self._link.close()
-
-    def _flush(self) -> None:
-        if self._unsent:
-            unsaid, self._unsent = self._unsent, []
-            self._link.send(_encoder.encode(unsaid))
-
-
 class RemoteCommits(group_commit.Commits[transaction.Submission, transaction.Accepted]):
     """The accept path of a frontend: the writer commits what is submitted here."""
 
-    def __init__(self, line: Channel, *, max_waiting: int, wait_seconds: float) -> None:
+    def __init__(self, line: protocol.Channel, *, max_waiting: int, wait_seconds: float) -> None:
         super().__init__(max_waiting=max_waiting, max_waiting_bytes=MAX_BYTES_WAITING, wait_seconds=wait_seconds)
         self._channel = line
         self._in_flight: dict[int, _Call] = {}
@@ -196,17 +46,17 @@ class RemoteCommits(group_commit.Commits[transaction.Submission, transaction.Acc
         number = self._last_number
         probe = self._probes[number] = asyncio.get_running_loop().create_future()
         try:
-            self._channel.send(Probe(number))
+            self._channel.send(protocol.Probe(number))
             await probe
         finally:
             del self._probes[number]
 
-    def on_reply(self, reply: SubmitOk | ProbeOk | Rejected) -> None:
+    def on_reply(self, reply: protocol.SubmitOk | protocol.ProbeOk | protocol.Rejected) -> None:
         """Resolve a submission or a probe."""
-        refusal = error_from(reply) if isinstance(reply, Rejected) else None
+        refusal = protocol.error_from(reply) if isinstance(reply, protocol.Rejected) else None
         if (probe := self._probes.get(reply.number)) is not None:
             batcher.answer(probe, refusal)
-        elif isinstance(reply, SubmitOk):
+        elif isinstance(reply, protocol.SubmitOk):
             self._settle(reply.number, reply.answer)
         elif refusal is not None:
             self._settle(reply.number, refusal)
@@ -232,7 +82,7 @@ class RemoteCommits(group_commit.Commits[transaction.Submission, transaction.Acc
             call.deadline = loop.time() + self._wait_seconds + WRITER_TIMEOUT_SECONDS
             self._in_flight[self._last_number] = call
             self._bytes_in_flight += call.size
-            self._channel.send(Submit(self._last_number, call.item))
+            self._channel.send(protocol.Submit(self._last_number, call.item))
             if self._reply_timer is None:
                 self._reply_timer = loop.call_at(call.deadline, self._refuse_unanswered)
 
