@@ -8,7 +8,7 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """Values by key, at most `most` of them."""
+    """Values by key, at most `max_entries` of them."""
 
     def __init__(self, max_entries: int) -> None:
         self._max_entries = max_entries
@@ -26,9 +26,14 @@ class LruCache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Store a value under a new key."""
+        """Store a value as the most recently used."""
+        self.discard(key)
         self.evict()
         self._values[key] = value
+
+    def discard(self, key: K) -> None:
+        """Remove a value, if there is one."""
+        self._values.pop(key, None)
 
     def evict(self) -> V | None:
         """Evict and return the least recently used value, if the cache is full."""

@@ -22,6 +22,9 @@ class SingleFlight:
         self._pending: dict[Hashable, asyncio.Task[Any]] = {}
         self._is_closed = False
 
+    def __contains__(self, name: Hashable) -> bool:
+        return name in self._pending
+
     async def join(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of the work of this name, which is started unless it is in progress."""
         flight: asyncio.Task[T] = self._pending.get(name) or self._begin(name, work)
@@ -43,5 +46,14 @@ class SingleFlight:
     async def close(self) -> None:
         """Start nothing more, and wait for work in progress."""
         self._is_closed = True
+        await self._wait()
+
+    async def cancel(self) -> None:
+        """Cancel work in progress."""
+        for flight in self._pending.values():
+            flight.cancel()
+        await self._wait()
+
+    async def _wait(self) -> None:
         if self._pending:
             await asyncio.wait(self._pending.values())
