@@ -152,7 +152,7 @@ async def test_blocked_scheduled_queues_are_searched_now_and_then_and_again_at_o
         assert not await one.step()
         break_down(made, dead)
         time.now += 1
-        made.hosts._breakers.clear()
+        made.hosts._breakers._values.clear()
         break_down(made, dead)
         assert await walk(one) == 4
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
+from postroad.concurrency import lru
 from postroad.model import times
 from postroad.protocol import strict_json, webhook_signature
 
@@ -72,7 +73,7 @@ class WebhookListener:
         self._status = status
         self._clock = clock
         self._report = report
-        self._seen: dict[str, None] = {}
+        self._seen: lru.LruCache[str, int] = lru.LruCache(MAX_REMEMBERED)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """One request."""
@@ -94,8 +95,8 @@ class WebhookListener:
         if secrets:
             self._verify(scope, body, secrets)
         event, document = _event(body)
-        is_duplicate = event.id in self._seen
-        self._remember(event.id)
+        is_duplicate = self._seen.get(event.id) is not None
+        self._seen.put(event.id, self._clock())
         return ReceivedWebhook(
             at=self._clock(),
             status=self._status,
@@ -112,11 +113,6 @@ class WebhookListener:
         problems = [webhook_signature.why_refused(value, body, secret=secret, now=now) for secret in secrets]
         if None not in problems:
             raise errors.InvalidRequest(problems[0] or "")
-
-    def _remember(self, event_id: str) -> None:
-        self._seen[event_id] = None
-        if len(self._seen) > MAX_REMEMBERED:
-            del self._seen[next(iter(self._seen))]
 
 
 def refusal(error: errors.PostroadError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 from typing import Final
 
 from postroad import errors
+from postroad.concurrency import lru
 from postroad.dashboard import requests
 from postroad.dashboard import site as sites
 from postroad.services import context, quota
@@ -24,7 +25,7 @@ STREAM_SECONDS: Final = 300
 STREAMS: Final = quota.Quota("live updates", per_account=20, per_process=500, retry_seconds=10)
 # So that one user cannot take all streams of the account.
 STREAMS_PER_USER: Final = quota.Quota("live updates of a user", per_account=10, per_process=500, retry_seconds=10)
-# Cached fingerprints; above this the cache is cleared, which costs one read per account.
+# Cached fingerprints; an evicted one costs a read.
 MAX_ACCOUNTS: Final = 1_000
 KIND: Final = "text/event-stream"
 # Without this, nginx buffers the stream.
@@ -39,7 +40,7 @@ class FingerprintCache:
     """The latest fingerprint of each account."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[float, bytes]] = {}
+        self._seen: lru.LruCache[str, tuple[float, bytes]] = lru.LruCache(MAX_ACCOUNTS)
 
     async def of(self, ctx: context.Context, account_id: str) -> bytes:
         """The fingerprint, at most a second old."""
@@ -47,9 +48,7 @@ class FingerprintCache:
         if seen is not None and time.monotonic() - seen[0] < POLL_SECONDS:
             return seen[1]
         fingerprint = await statistics.change_fingerprint(ctx, account_id)
-        if len(self._seen) >= MAX_ACCOUNTS:
-            self._seen.clear()
-        self._seen[account_id] = time.monotonic(), fingerprint
+        self._seen.put(account_id, (time.monotonic(), fingerprint))
         return fingerprint
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from postroad.concurrency import lru
 from postroad.delivery import hosts, leases, message_loader, provider_queue, recorder, routing
 from postroad.model import lease_clock, retry, times
 from postroad.model.bounces import disposition
@@ -80,7 +81,7 @@ class Dispatcher:
         self._has_found_work = False
         self._resolving: dict[str, asyncio.Task[None]] = {}
         self._preparations: set[asyncio.Task[None]] = set()
-        self._next_expiry_search: dict[str, float] = {}
+        self._next_expiry_search: lru.LruCache[str, float] = lru.LruCache(MAX_SEARCHED_QUEUES)
         self.provider_queues: dict[str, provider_queue.ProviderQueue] = {}
         # The latest route of each provider queue.
         self.routes: dict[str, routing.Route] = {}
@@ -159,11 +160,9 @@ class Dispatcher:
     def _may_hold_expired(self, queue_key: str) -> bool:
         """Whether the scheduled queue of a blocked destination is due for a search for expired recipients."""
         now = self._services.clock()
-        if now < self._next_expiry_search.get(queue_key, 0.0):
+        if now < (self._next_expiry_search.get(queue_key) or 0.0):
             return False
-        self._next_expiry_search[queue_key] = now + EXPIRY_SEARCH_SECONDS
-        while len(self._next_expiry_search) > MAX_SEARCHED_QUEUES:
-            del self._next_expiry_search[next(iter(self._next_expiry_search))]
+        self._next_expiry_search.put(queue_key, now + EXPIRY_SEARCH_SECONDS)
         return True
 
     def _provider_queue(self, route: routing.Route) -> provider_queue.ProviderQueue:
@@ -250,7 +249,7 @@ class Dispatcher:
         return [claim for claim in claims if claim.lost_leases < MAX_LOST_LEASES]
 
     async def _fail_expired(self, queue_key: str, claims: Sequence[queue.Claimed]) -> None:
-        self._next_expiry_search.pop(queue_key, None)  # search again: there may be more
+        self._next_expiry_search.discard(queue_key)  # search again: there may be more
         route = self._router.cached(queue.domain_of(queue_key))
         known = self.provider_queues.get(route.provider_queue) if isinstance(route, routing.Route) else None
         error = known.last_error if known else ""

@@ -4,14 +4,14 @@ A host that does not answer is skipped for a while, so that mail goes to the nex
 are all down is skipped until a probe succeeds.
 """
 
-import collections
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from postroad.concurrency import lru
 from postroad.delivery import routing
 from postroad.model import breaker
 
-# Enough for every host that a busy installation contacts in an hour; the least recently failed is dropped first.
+# Enough for every host that a busy installation contacts in an hour; the least recently used is evicted.
 MAX_HOSTS: Final = 20_000
 
 
@@ -20,7 +20,7 @@ class Hosts:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._breakers: collections.OrderedDict[tuple[str, int], breaker.Breaker] = collections.OrderedDict()
+        self._breakers: lru.LruCache[tuple[str, int], breaker.Breaker] = lru.LruCache(MAX_HOSTS)
 
     def usable(self, route: routing.Route) -> Iterator[routing.Host]:
         """The hosts to try, in order; each breaker is checked when its turn comes."""
@@ -56,8 +56,6 @@ class Hosts:
     def failed(self, host: routing.Host) -> None:
         """The host does not answer."""
         key = (host.address, host.port)
-        known = self._breakers.setdefault(key, breaker.Breaker())
-        self._breakers.move_to_end(key)
+        known = self._breakers.get(key) or breaker.Breaker()
         known.failed(self._clock())
-        while len(self._breakers) > MAX_HOSTS:
-            self._breakers.popitem(last=False)
+        self._breakers.put(key, known)

@@ -144,5 +144,5 @@ async def open_context(
         await remembered.close()
         await mark.close()
         await client.close()
-        hasher.close()
+        await hasher.close()
         await database.close()

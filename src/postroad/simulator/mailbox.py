@@ -6,11 +6,11 @@ deferred for each message.
 """
 
 import asyncio
-from collections import OrderedDict
 from typing import Final
 
 import msgspec
 
+from postroad.concurrency import lru
 from postroad.network import smtp_session
 from postroad.protocol.smtp import server_commands, values
 from postroad.services.messages import dev_inbox
@@ -26,22 +26,19 @@ class Deferrals:
     """How often each recipient was deferred."""
 
     def __init__(self, max_entries: int = MAX_REMEMBERED) -> None:
-        self._max_entries = max_entries
-        self._counts: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._counts: lru.LruCache[tuple[str, str], int] = lru.LruCache(max_entries)
 
     def should_defer(self, sender: str, recipient: str) -> bool:
         """Whether to defer the recipient now; counts the deferral."""
         key = (sender, recipient.lower())
-        count = self._counts.pop(key, 0)
+        count = self._counts.get(key) or 0
         should_defer = count < outcomes.DEFERRALS
-        self._counts[key] = count + should_defer
-        if len(self._counts) > self._max_entries:
-            self._counts.popitem(last=False)
+        self._counts.put(key, count + should_defer)
         return should_defer
 
     def forget(self, sender: str, recipient: str) -> None:
         """Clear the count: the message was accepted."""
-        self._counts.pop((sender, recipient.lower()), None)
+        self._counts.discard((sender, recipient.lower()))
 
 
 class MailboxPolicy(smtp_session.SessionPolicy):

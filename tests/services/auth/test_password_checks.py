@@ -114,7 +114,7 @@ async def test_success_takes_the_failures_of_the_name_away(ctx: context.Context)
     for _ in range(3):
         for _ in range(4):
             assert not await person(ctx, "wrong horse", right)
-        ctx.passwords._proofs.clear()
+        ctx.passwords._proofs._values.clear()
         assert await person(ctx, "right horse", right)
 
 
@@ -161,7 +161,7 @@ async def test_a_check_that_a_full_queue_refused_is_not_a_failure(
     ctx: context.Context, password_hash: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as full:
-        full.setattr(passwords, "MAX_WAITING", 0)
+        full.setattr(ctx.passwords._jobs, "_max_pending", 0)
         for _ in range(20):
             with pytest.raises(errors.ServiceUnavailable):
                 await person(ctx, "wrong horse", password_hash)

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import argon2
 import pytest
@@ -62,10 +62,10 @@ def ticks() -> Ticks:
 
 
 @pytest.fixture
-def hasher(ticks: Ticks) -> Iterator[passwords.Passwords]:
+async def hasher(ticks: Ticks) -> AsyncIterator[passwords.Passwords]:
     made = passwords.Passwords(2, clock=ticks)
     yield made
-    made.close()
+    await made.close()
 
 
 async def test_a_password_matches_its_own_hash_only(hasher: passwords.Passwords) -> None:
@@ -122,7 +122,7 @@ async def test_a_proof_ends_ten_minutes_after_its_last_use(hasher: passwords.Pas
 
 
 async def test_proofs_are_bounded(hasher: passwords.Passwords, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passwords, "MAX_PROOFS", 2)
+    monkeypatch.setattr(hasher._proofs, "_max_entries", 2)
     pairs = [(text, await hasher.hash(text)) for text in ("first horse", "second horse", "third horse")]
     for text, password_hash in pairs:
         assert await hasher.verify(text, password_hash)
@@ -171,7 +171,7 @@ async def test_fifty_checks_share_a_few_threads_and_leave_the_loop_free(
 async def test_a_full_queue_refuses_and_recovers(
     hasher: passwords.Passwords, checks: Checks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passwords, "MAX_WAITING", 3)
+    monkeypatch.setattr(hasher._jobs, "_max_pending", 3)
     password_hash = await hasher.hash("correct horse")
     checks.go.clear()
     waiting = [asyncio.ensure_future(hasher.verify(f"wrong {number}", password_hash)) for number in range(3)]
@@ -228,7 +228,7 @@ def test_too_short_too_long_and_nul_are_refused_by_name(password: str) -> None:
 
 
 async def test_after_the_end_nothing_is_checked(hasher: passwords.Passwords) -> None:
-    hasher.close()
+    await hasher.close()
     with pytest.raises(errors.ServiceUnavailable):
         await hasher.hash("correct horse")
 
@@ -236,4 +236,4 @@ async def test_after_the_end_nothing_is_checked(hasher: passwords.Passwords) -> 
 async def test_nothing_kept_in_memory_is_a_password(hasher: passwords.Passwords) -> None:
     password_hash = await hasher.hash("correct horse")
     assert await hasher.verify("correct horse", password_hash)
-    assert "horse" not in repr(vars(hasher))
+    assert "horse" not in repr([vars(hasher), vars(hasher._proofs), vars(hasher._jobs)])

@@ -10,6 +10,7 @@ import time
 from typing import Final
 
 from postroad import errors
+from postroad.concurrency import poll_loop
 from postroad.storage import queue, store
 
 REFRESH_SECONDS: Final = 10.0
@@ -42,9 +43,7 @@ class QueueLimit:
     async def close(self) -> None:
         """Cancel a running check."""
         if self._refreshing is not None:
-            self._refreshing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._refreshing
+            await poll_loop.cancel(self._refreshing)
 
     async def _refresh(self) -> None:
         began = time.monotonic()

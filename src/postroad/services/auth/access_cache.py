@@ -7,11 +7,13 @@ dropped dictionary, where nobody reads it.
 """
 
 import asyncio
+import functools
 import hashlib
 import os
 from collections.abc import Hashable
 from typing import Any, Final
 
+from postroad.concurrency import single_flight
 from postroad.services.auth import last_used, login_failures
 from postroad.storage import access_version, store
 
@@ -19,6 +21,8 @@ FRESH_MICROSECONDS: Final = 500_000
 # About 30 MB of callers. When full, everything is dropped: each entry returns with one look-up.
 MAX_ENTRIES: Final = 50_000
 KEY_BYTES: Final = 32
+# A version check in progress is joined, except after a change, which starts another.
+MAX_VERSION_CHECKS: Final = 10_000
 
 
 class AccessCache:
@@ -32,8 +36,9 @@ class AccessCache:
         self._entries: dict[Hashable, Any] = {}
         self._version: int | None = None
         self._checked_at: int | None = None
-        self._version_check: asyncio.Task[None] | None = None
-        self._version_checks: set[asyncio.Task[None]] = set()
+        # Counts the changes that this process committed.
+        self._generation = 0
+        self._version_checks = single_flight.SingleFlight(MAX_VERSION_CHECKS, what="access checks")
 
     def get_fresh(self, cache_key: Hashable, *, now: int) -> Any | None:  # noqa: ANN401 - facts are of many kinds
         """A value that can be trusted now without a query; None when unknown or when the version must be read first."""
@@ -46,7 +51,8 @@ class AccessCache:
     async def refresh(self, now: int) -> dict[Hashable, Any]:
         """The entries that can be trusted now. Put what you look up afterwards into the same dictionary."""
         if not self._is_fresh(now):
-            await asyncio.shield(self._version_check or self._start_version_check(now))
+            check = functools.partial(self._check_version, now, self._generation)
+            await self._version_checks.join(self._generation, check)
         if len(self._entries) > MAX_ENTRIES:
             self._entries = {}
         return self._entries
@@ -54,7 +60,8 @@ class AccessCache:
     def invalidate(self) -> None:
         """After a change committed by this process: the next `refresh` reads the version, and joins no earlier read."""
         self._entries = {}
-        self._version = self._checked_at = self._version_check = None
+        self._version = self._checked_at = None
+        self._generation += 1
 
     def digest(self, secret: str) -> bytes:
         """A digest that stands for a secret in memory; useless outside this process."""
@@ -62,34 +69,15 @@ class AccessCache:
 
     async def close(self) -> None:
         """Finish background work."""
-        if self._version_checks:
-            await asyncio.wait(self._version_checks)
+        await self._version_checks.close()
         await self.last_used.close()
 
-    def _start_version_check(self, now: int) -> asyncio.Task[None]:
-        question = asyncio.get_running_loop().create_task(self._check_version(now))
-        self._version_check = question
-        self._version_checks.add(question)
-        question.add_done_callback(self._end_version_check)
-        return question
-
-    def _end_version_check(self, question: asyncio.Task[None]) -> None:
-        self._version_checks.discard(question)
-        if not question.cancelled():
-            # The waiters got the error; if all have gone, nobody needs it.
-            question.exception()
-
-    async def _check_version(self, now: int) -> None:
-        loop, question = asyncio.get_running_loop(), asyncio.current_task()
+    async def _check_version(self, now: int, generation: int) -> None:
+        loop = asyncio.get_running_loop()
         started = loop.time()
-        try:
-            async with self._database.reading() as tx:
-                version = await access_version.version(tx)
-        finally:
-            is_current = self._version_check is question
-            if is_current:
-                self._version_check = None
-        if not is_current:  # invalidated since: this version may predate the change
+        async with self._database.reading() as tx:
+            version = await access_version.version(tx)
+        if generation != self._generation:  # invalidated since: this version may predate the change
             return
         is_late = (loop.time() - started) * 1_000_000 >= FRESH_MICROSECONDS
         if version != self._version or is_late:

@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 import argon2
 
 from postroad import errors
+from postroad.concurrency import lru, single_flight
 
 T = TypeVar("T")
 
@@ -69,15 +70,15 @@ class Passwords:
         self._threads = futures.ThreadPoolExecutor(threads, thread_name_prefix="password")
         self._clock = clock
         self._key = os.urandom(HASH_BYTES)
-        self._waiting = 0
-        self._is_closed = False
-        self._checks: dict[bytes, asyncio.Future[bool]] = {}
-        # Digests of correct pairs and their expiry, most recently used last.
-        self._proofs: dict[bytes, float] = {}
+        # Checks by the digest of their pair, and hashes, each under a name of its own.
+        self._jobs = single_flight.SingleFlight(MAX_WAITING, what="password checks")
+        # Digests of correct pairs, and their expiry.
+        self._proofs: lru.LruCache[bytes, float] = lru.LruCache(MAX_PROOFS)
 
     async def hash(self, password: str) -> str:
         """The stored hash of a password."""
-        return await asyncio.shield(self._start(functools.partial(self._hasher.hash, _octets(password))))
+        work = functools.partial(self._hasher.hash, _octets(password))
+        return await self._jobs.join(object(), functools.partial(self._in_thread, work))
 
     async def verify(self, password: str, password_hash: str | None) -> bool:
         """Whether the password matches the hash; without a hash it is False, after the same time."""
@@ -87,12 +88,7 @@ class Passwords:
         digest = self._digest(password, target)
         if self._is_proven(digest):
             return True
-        check = self._checks.get(digest)
-        if check is None:
-            check = self._start(functools.partial(_matches, self._hasher, target, _octets(password)))
-            check.add_done_callback(functools.partial(self._end_check, digest))
-            self._checks[digest] = check
-        return await asyncio.shield(check)
+        return await self._jobs.join(digest, functools.partial(self._check, digest, target, _octets(password)))
 
     def is_proven(self, password: str, password_hash: str) -> bool:
         """Whether the pair was verified recently."""
@@ -100,7 +96,7 @@ class Passwords:
 
     def is_in_progress(self, password: str, password_hash: str) -> bool:
         """Whether the pair is being checked at the moment."""
-        return _is_text(password) and self._digest(password, password_hash) in self._checks
+        return _is_text(password) and self._digest(password, password_hash) in self._jobs
 
     def dummy_hash(self, name: str) -> str:
         """A hash for an unknown name: constant for a name, and matched by nothing."""
@@ -110,36 +106,26 @@ class Passwords:
         salt, tag = _unpadded(octets[:SALT_BYTES]), _unpadded(octets[SALT_BYTES:])
         return f"$argon2id$v=19$m={MEMORY_KIBIBYTES},t={PASSES},p={PARALLELISM}${salt}${tag}"
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stop the threads; queued checks never run."""
-        self._is_closed = True
         self._threads.shutdown(cancel_futures=True)
+        await self._jobs.close()
 
-    def _start(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        if self._is_closed or self._waiting >= MAX_WAITING:
-            raise errors.ServiceUnavailable("too many password checks in progress; try again", retry_after=1)
-        job = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        self._waiting += 1
-        job.add_done_callback(self._end_job)
-        return job
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _end_job(self, _job: asyncio.Future[T]) -> None:
-        self._waiting -= 1
-
-    def _end_check(self, digest: bytes, check: asyncio.Future[bool]) -> None:
-        del self._checks[digest]
-        if not check.cancelled() and check.exception() is None and check.result():
-            if len(self._proofs) >= MAX_PROOFS:
-                del self._proofs[next(iter(self._proofs))]
-            self._proofs[digest] = self._clock() + PROOF_SECONDS
+    async def _check(self, digest: bytes, target: str, octets: bytes) -> bool:
+        is_match = await self._in_thread(functools.partial(_matches, self._hasher, target, octets))
+        if is_match:
+            self._proofs.put(digest, self._clock() + PROOF_SECONDS)
+        return is_match
 
     def _is_proven(self, digest: bytes) -> bool:
-        until = self._proofs.pop(digest, None)
         now = self._clock()
-        if until is None or until <= now:
-            return False
-        self._proofs[digest] = now + PROOF_SECONDS
-        return True
+        is_proven = now < (self._proofs.get(digest) or 0.0)
+        if is_proven:
+            self._proofs.put(digest, now + PROOF_SECONDS)
+        return is_proven
 
     def _digest(self, password: str, password_hash: str) -> bytes:
         pair = hashlib.blake2b(key=self._key, digest_size=HASH_BYTES)
