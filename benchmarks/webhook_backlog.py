@@ -10,6 +10,7 @@ import typing
 
 from postroad import config
 from postroad.model import events, identifiers
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.webhooks import signing_secrets
 from postroad.storage import accounts, webhook_deliveries, webhooks
@@ -37,7 +38,7 @@ def write(
 async def _write(
     settings: config.Settings, *, urls: typing.Sequence[str], events_of: typing.Sequence[int]
 ) -> WebhookBacklog:
-    async with context.open_context(settings) as ctx:
+    async with composition.open_context(settings) as ctx:
         made = [await _endpoint(ctx, url) for url in urls]
         endpoints = [endpoint for endpoint, _ in made]
         wanted = [

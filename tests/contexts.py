@@ -1,7 +1,7 @@
 """A context for tests of services and doors: on SQLite and on PostgreSQL, with a clock that stands still until moved.
 
 The fixtures are imported by the `conftest.py` of each folder that needs them. A second context on the same store is a
-second process: `context.open_context(settings, clock=clock)`.
+second process: `composition.open_context(settings, clock=clock)`.
 """
 
 from collections.abc import AsyncIterator
@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from postroad import config
 from postroad.model import caller
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import users as account_users
@@ -61,7 +62,7 @@ def settings(database_url: str) -> config.Settings:
 
 @pytest_asyncio.fixture
 async def ctx(settings: config.Settings, clock: Clock) -> AsyncIterator[context.Context]:
-    async with context.open_context(settings, clock=clock) as opened:
+    async with composition.open_context(settings, clock=clock) as opened:
         yield opened
 
 

@@ -24,6 +24,7 @@ import msgspec
 from postroad.cli import data_folder, dev_seed
 from postroad.model import caller, times
 from postroad.model.bounces import disposition
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
@@ -93,7 +94,7 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
     """
     data = data_folder.DataFolder(folder / DATA)
     data.prepare()
-    async with context.open_context(data.settings(environment={})) as ctx:
+    async with composition.open_context(data.settings(environment={})) as ctx:
         data.write_info(await dev_seed.prepare(ctx, None))
         account = await _demo_account(ctx)
         deferred_message, deferred_login = await _defer(ctx)

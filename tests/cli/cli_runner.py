@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 import click.testing
 
 from postroad import cli, config
+from postroad.roles import composition
 from postroad.services import context
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ class Installation:
         """Ask the services of the installation, as a process of its own would."""
 
         async def asking() -> T:
-            async with context.open_context(config.load(self.file, environment={})) as opened:
+            async with composition.open_context(config.load(self.file, environment={})) as opened:
                 return await question(opened)
 
         return asyncio.run(asking())

@@ -11,6 +11,7 @@ import pytest_asyncio
 from postroad import errors
 from postroad.cli import data_folder, dev_seed
 from postroad.model import caller
+from postroad.roles import composition
 from postroad.services import context, templates
 from postroad.services.accounts import credits as services_credits
 from postroad.services.accounts import registry as accounts
@@ -24,7 +25,7 @@ from postroad.storage import ledger
 async def ctx(tmp_path: Path) -> AsyncIterator[context.Context]:
     folder = data_folder.DataFolder(tmp_path / "data")
     folder.prepare()
-    async with context.open_context(folder.settings(environment={})) as opened:
+    async with composition.open_context(folder.settings(environment={})) as opened:
         yield opened
 
 

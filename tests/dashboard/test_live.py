@@ -13,6 +13,7 @@ from postroad import config
 from postroad.dashboard import cookies, live
 from postroad.model.bounces import disposition
 from postroad.network import http_listener
+from postroad.roles import composition
 from postroad.services import context, quota
 from postroad.services.accounts import statistics
 from postroad.services.auth import sessions
@@ -117,7 +118,7 @@ async def test_it_hears_of_what_another_process_has_done(
     browser: Browser,
 ) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
-    async with context.open_context(settings, clock=clock) as other, streaming(listener, browser) as stream:
+    async with composition.open_context(settings, clock=clock) as other, streaming(listener, browser) as stream:
         await stream.comment()
         await accepted_mail.accept(other, browser.account_id)
         assert await stream.next() == "event: changed"

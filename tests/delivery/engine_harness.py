@@ -20,6 +20,7 @@ import structlog
 from postroad import config
 from postroad.delivery import engine
 from postroad.model import identifiers, mail
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.acceptance import transaction
 from postroad.services.accounts import registry as accounts
@@ -229,7 +230,7 @@ async def running_engine(
                 "warmup": {"enabled": False},
             },
         )
-        async with context.open_context(settings, clock=clock) as ctx:
+        async with composition.open_context(settings, clock=clock) as ctx:
             account = await accounts.create(ctx, "Shop")
             await accepted_mail.allow_sending(ctx, account.id, amount=CREDITS)
             async with running(ctx) as (started, log):

@@ -29,6 +29,7 @@ from postroad.delivery import (
 )
 from postroad.model import tls_policy
 from postroad.network import smtp_connection
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.dkim import signing
@@ -188,7 +189,7 @@ async def opened(
         },
     )
     clock, (log, lines) = contexts.Clock(), logger()
-    async with context.open_context(settings, clock=clock) as ctx:
+    async with composition.open_context(settings, clock=clock) as ctx:
         account = await accounts.create(ctx, "Shop")
         await accepted_mail.allow_sending(ctx, account.id)
         tick = time or asyncio.get_running_loop().time

@@ -10,6 +10,7 @@ import pytest
 from postroad import config, errors
 from postroad.delivery import dispatcher, engine, routing, status_reporter
 from postroad.network import smtp_connection
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.maintenance import consistency
@@ -31,7 +32,7 @@ async def made_engine(url: str, port: int = 25, **delivery: object) -> AsyncIter
                 "delivery": {**engine_harness.QUICK, "resolvers": [dns.address], "mx_port": port, **delivery},
             },
         )
-        async with context.open_context(settings, clock=contexts.Clock()) as ctx:
+        async with composition.open_context(settings, clock=contexts.Clock()) as ctx:
             account = await accounts.create(ctx, "Shop")
             await accepted_mail.allow_sending(ctx, account.id)
             log, lines = parts.logger()

@@ -1,7 +1,7 @@
 """What the engine counts: recipients by their end, attempts by their reason, and what it holds at the moment."""
 
 from postroad import config
-from postroad.services import context
+from postroad.roles import composition
 from postroad.services.accounts import registry as accounts
 from postroad.services.messages import lookup as messages
 from tests import accepted_mail, contexts, queue_steps, smtp_peers
@@ -55,7 +55,7 @@ async def test_what_a_vanished_worker_left_behind_is_counted(url: str) -> None:
             "security": {"secret_key": contexts.SECRET_KEY},
             "delivery": {**engine_harness.QUICK, "smarthost": f"127.0.0.1:{peer.port}"},
         }
-        async with context.open_context(config.load(environment={}, overrides=overrides), clock=clock) as ctx:
+        async with composition.open_context(config.load(environment={}, overrides=overrides), clock=clock) as ctx:
             account = await accounts.create(ctx, "Shop")
             await accepted_mail.allow_sending(ctx, account.id)
             message_id = await accepted_mail.accept(ctx, account.id)

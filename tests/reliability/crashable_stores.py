@@ -17,6 +17,7 @@ from unittest import mock
 import asyncpg
 
 from postroad import config
+from postroad.roles import composition
 from postroad.services import context
 from postroad.storage import open_store, postgres, sqlite, store
 from tests.contexts import SECRET_KEY
@@ -63,7 +64,7 @@ class Process:
 
         async with contextlib.AsyncExitStack() as stack:
             with mock.patch.object(open_store, "open_current", open_faulty):
-                ctx = await stack.enter_async_context(context.open_context(settings_of(url), clock=clock))
+                ctx = await stack.enter_async_context(composition.open_context(settings_of(url), clock=clock))
             return cls(ctx, opened[0], stack.pop_all())
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from postroad import config
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.maintenance import consistency
 from postroad.storage import accounts, queue, queue_views
@@ -204,7 +205,7 @@ async def open_context(
         "warmup": {"enabled": False},
         **tables,
     }
-    async with context.open_context(config.load(environment={}, overrides=overrides), clock=clock) as ctx:
+    async with composition.open_context(config.load(environment={}, overrides=overrides), clock=clock) as ctx:
         yield ctx
 
 

@@ -21,6 +21,7 @@ import httpx
 
 from postroad import config
 from postroad.model import caller
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
@@ -209,7 +210,7 @@ class Account:
 async def inside(url: str) -> AsyncIterator[context.Context]:
     """The services themselves on the same store, for preparing and for looking."""
     settings = config.load(environment={}, overrides={"database": {"url": url}, "security": {"secret_key": SECRET_KEY}})
-    async with context.open_context(settings) as opened:
+    async with composition.open_context(settings) as opened:
         yield opened
 
 

@@ -14,6 +14,7 @@ import pytest
 from postroad import config
 from postroad.model import identifiers
 from postroad.model.bounces import disposition
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.maintenance import consistency
 from postroad.services.queue import inspection
@@ -257,7 +258,7 @@ async def test_every_recipient_stands_as_it_should_whatever_workers_do(url: str,
             "warmup": {"enabled": False},
         },
     )
-    async with context.open_context(settings, clock=clock) as ctx:
+    async with composition.open_context(settings, clock=clock) as ctx:
         chance = random.Random(seed)
         story = Sequence(ctx, clock, await bulk_queue.new_account(ctx, "Shop"), chance)
         steps: list[Callable[[], object]] = [

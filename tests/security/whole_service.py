@@ -21,6 +21,7 @@ import httpx
 import trustme
 
 from postroad import config, roles
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import credentials
@@ -218,7 +219,7 @@ async def standing(
                 },
             },
         )
-        async with context.open_context(settings, clock=clock) as ctx, _working(ctx, lines) as addresses:
+        async with composition.open_context(settings, clock=clock) as ctx, _working(ctx, lines) as addresses:
             account = await accounts.create(ctx, "Shop")
             await accepted_mail.allow_sending(ctx, account.id)
             credential, password = await credentials.create(ctx, account.id, "main")

@@ -15,6 +15,7 @@ import trustme
 from postroad import config
 from postroad.model import limits
 from postroad.network import server_tls
+from postroad.roles import composition
 from postroad.services import context
 from postroad.submission import listeners
 from tests.api import app_server
@@ -30,7 +31,7 @@ def changed(settings: config.Settings, **submission: object) -> config.Settings:
 @contextlib.asynccontextmanager
 async def listening_with(settings: config.Settings, clock: Clock) -> AsyncIterator[dict[str, tuple[str, int]]]:
     async with (
-        context.open_context(settings, clock=clock) as ctx,
+        composition.open_context(settings, clock=clock) as ctx,
         submission_server.running(ctx, lines=app_server.CapturedLog()) as addresses,
     ):
         yield dict(addresses)

@@ -11,7 +11,7 @@ import trustme
 
 from postroad import config, errors
 from postroad.model import limits, mail
-from postroad.services import context
+from postroad.roles import composition
 from postroad.services.acceptance import submit, submit_mime
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import credentials
@@ -194,7 +194,7 @@ async def guarded(
         changed = msgspec.structs.replace(getattr(settings, section), **values)
         settings = msgspec.structs.replace(settings, **{section: changed})
     lines = app_server.CapturedLog()
-    async with context.open_context(settings, clock=clock) as ctx:
+    async with composition.open_context(settings, clock=clock) as ctx:
         account = await accounts.create(ctx, "Shop")
         await accepted_mail.allow_sending(ctx, account.id)
         credential, password = await credentials.create(ctx, account.id, "main")

@@ -21,6 +21,7 @@ import structlog
 
 from postroad import config
 from postroad.model import events, identifiers, webhook_concurrency
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.maintenance import consistency
@@ -223,5 +224,5 @@ async def opened(url: str, *, clock: contexts.Clock | None = None, **settings: A
         },
     )
     clock = clock or contexts.Clock()
-    async with context.open_context(chosen, clock=clock) as ctx:
+    async with composition.open_context(chosen, clock=clock) as ctx:
         yield WebhookHarness(ctx, clock)

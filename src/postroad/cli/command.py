@@ -17,7 +17,7 @@ import click
 
 from postroad import config, errors, roles
 from postroad.cli import data_folder, output, redaction
-from postroad.services import context as services_context
+from postroad.roles import composition
 from postroad.storage import migrations, open_store
 
 DATA = click.Option(
@@ -77,7 +77,7 @@ class StoreCommand(SettingsCommand):
         """Call the function with an open context."""
         announce_new_database(settings.database.url)
         assert self.callback is not None  # noqa: S101 - set by the decorator
-        async with services_context.open_context(settings) as context:
+        async with composition.open_context(settings) as context:
             report: output.Report = await self.callback(context, **arguments)
         return report
 

@@ -18,6 +18,7 @@ import click
 from postroad import config, errors, roles
 from postroad.cli import command, data_folder, dev, dev_seed, webhook_listener
 from postroad.network import http_limits, http_listener
+from postroad.roles import composition
 from postroad.services import context as services_context
 from postroad.services.auth import users
 from postroad.services.webhooks import endpoints, signing_secrets
@@ -94,7 +95,7 @@ async def _listen_for_demo(data: Path, serve: Serve) -> None:
     """Listen for the demo account of `postroad dev`. Each request reads the secret, which may be rotated."""
     settings = data_folder.DataFolder(data).settings(environment=os.environ)
     with command.name_store_on_error(settings):
-        async with services_context.open_context(settings) as ctx:
+        async with composition.open_context(settings) as ctx:
             account_id = await _demo_account(ctx, data)
             before = await endpoints.find(ctx, account_id)
             async with serve(functools.partial(_stored_secrets, ctx, account_id)) as (url, stopped):

@@ -37,7 +37,10 @@ class TtlCache(Generic[Value]):
 
     async def get_or_fetch(self, name: str, find: Callable[[str], Awaitable[Value]]) -> Value:
         """The valid value, fetched now if necessary."""
-        return self.get(name) or await self._flights.join(name, functools.partial(self._fetch, name, find))
+        value = self.get(name)
+        if value is not None:
+            return value
+        return await self._flights.join(name, functools.partial(self._fetch, name, find))
 
     async def close(self) -> None:
         """Cancel running fetches."""

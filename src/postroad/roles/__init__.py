@@ -13,7 +13,7 @@ from typing import Final
 
 from postroad import config
 from postroad.model import actors
-from postroad.roles import engines, listeners, maintenance, supervisor, writer
+from postroad.roles import composition, engines, listeners, maintenance, supervisor, writer
 from postroad.roles import frontends as roles_frontends
 from postroad.roles.listeners import ROUTES as ROUTES
 from postroad.roles.role import Addresses as Addresses
@@ -63,7 +63,7 @@ async def run(
         starts["frontends"] = functools.partial(writer.start, frontends=frontends)
     if settings.metrics.listen:
         starts["metrics"] = listeners.start_metrics
-    async with services_context.open_context(settings, actor=actors.SERVICE) as context:
+    async with composition.open_context(settings, actor=actors.SERVICE) as context:
         store_gauges = gauges.Gauges()
         role_context = RoleContext(
             context, log, asyncio.Event(), functools.partial(store_gauges.text, context), mail=mail

@@ -11,10 +11,9 @@ import msgspec
 from postroad import config, errors
 from postroad.model import actors
 from postroad.network import framing, listener
-from postroad.roles import listeners, role, supervisor
+from postroad.roles import composition, listeners, role, supervisor
 from postroad.services import context as services_context
 from postroad.services.writer import client, protocol
-from postroad.storage import store
 from postroad.telemetry import logs
 
 # How often metrics are sent to the writer.
@@ -62,10 +61,8 @@ async def run(
     await writer.wait_for_start()
     if stopping.is_set():  # before anything was opened
         return
-    make_accept_commits = functools.partial(writer.accept_commits, limits=settings.limits)
-    async with services_context.open_context(
-        settings, actor=actors.SERVICE, make_accept_commits=make_accept_commits
-    ) as context:
+    accept_commits = writer.accept_commits(settings.limits)
+    async with composition.open_context(settings, actor=actors.SERVICE, accept_commits=accept_commits) as context:
         render_metrics = functools.partial(writer.render_metrics, context)
         role_context = role.RoleContext(context, log, stopping, render_metrics, bound, frontend_processes=processes)
         starts = {name: FRONTEND_ROLES[name] for name in roles}
@@ -100,7 +97,7 @@ class WriterConnection:
         """Wait until the writer has opened the store, or has disconnected."""
         await self._started.wait()
 
-    def accept_commits(self, _store: store.Store, *, limits: config.sections.Limits) -> services_context.AcceptCommits:
+    def accept_commits(self, limits: config.sections.Limits) -> services_context.AcceptCommits:
         """Commit accepted mail through the writer instead of this process's own store."""
         assert self._channel is not None  # noqa: S101 - `connect` comes first
         self._remote_commits = client.RemoteCommits(

@@ -16,6 +16,7 @@ from typing import Any, Final
 from postroad import config, roles
 from postroad.api import authentication, health
 from postroad.model import caller
+from postroad.roles import composition
 from postroad.services import context, templates
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import api_keys, credentials
@@ -97,7 +98,7 @@ async def _open(folder: Path) -> AsyncIterator[WholeService]:
         },
     )
     clock, lines = contexts.Clock(), app_server.CapturedLog()
-    async with context.open_context(settings, clock=clock) as ctx:
+    async with composition.open_context(settings, clock=clock) as ctx:
         account = await accounts.create(ctx, "Fuzzed")
         await accepted_mail.allow_sending(ctx, account.id, amount=CREDITS)
         credential, password = await credentials.create(ctx, account.id, "main")

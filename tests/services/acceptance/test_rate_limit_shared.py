@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from postroad import config, errors
 from postroad.model import mail, throttle
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.acceptance import submit, transaction
 from postroad.services.accounts import registry as accounts
@@ -35,7 +36,9 @@ async def processes(
 ) -> AsyncIterator[list[context.Context]]:
     """Three processes on one store."""
     async with contextlib.AsyncExitStack() as stack:
-        yield [ctx] + [await stack.enter_async_context(context.open_context(settings, clock=clock)) for _ in range(2)]
+        yield [ctx] + [
+            await stack.enter_async_context(composition.open_context(settings, clock=clock)) for _ in range(2)
+        ]
 
 
 @pytest_asyncio.fixture
@@ -77,7 +80,7 @@ async def test_a_restart_gives_no_new_burst(
     settings: config.Settings, ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
     assert await count_accepted([ctx], shop, each=BURST) == BURST
-    async with context.open_context(settings, clock=clock) as restarted:
+    async with composition.open_context(settings, clock=clock) as restarted:
         refusal = await send(restarted, shop)
         assert isinstance(refusal, errors.RateLimited)
         assert refusal.retry_after == 1
@@ -121,7 +124,7 @@ async def test_a_suspended_account_is_told_so_and_pays_nothing(
     for _ in range(2 * BURST):
         assert isinstance(await send(ctx, shop), errors.AccountSuspended)
     await accounts.resume(ctx, shop)
-    async with context.open_context(settings, clock=clock) as other:
+    async with composition.open_context(settings, clock=clock) as other:
         assert await count_accepted([other], shop, each=BURST) == BURST
 
 
@@ -137,7 +140,7 @@ async def test_hosts_whose_clocks_differ_share_what_there_is(
 ) -> None:
     behind = contexts.Clock()
     behind.now = clock.now - throttle.MAX_CLOCK_SKEW
-    async with context.open_context(settings, clock=behind) as other:
+    async with composition.open_context(settings, clock=behind) as other:
         assert await count_accepted([ctx], shop, each=5) == 5
         assert await count_accepted([other], shop, each=BURST) == BURST - 5
         assert await count_accepted([ctx, other], shop, each=BURST) == 0

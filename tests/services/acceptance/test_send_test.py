@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from postroad import config, errors
+from postroad.roles import composition
 from postroad.services import context, templates
 from postroad.services.acceptance import send_test
 from postroad.services.accounts import registry as accounts
@@ -111,7 +112,7 @@ async def test_a_domain_that_is_not_proven_sends_where_nobody_asks_for_proof(
     settings: config.Settings, clock: Clock, *, required: bool
 ) -> None:
     rules = msgspec.structs.replace(settings.domains, require_verified=required)
-    async with context.open_context(msgspec.structs.replace(settings, domains=rules), clock=clock) as ctx:
+    async with composition.open_context(msgspec.structs.replace(settings, domains=rules), clock=clock) as ctx:
         account = await accounts.create(ctx, "Shop")
         await domains.add(ctx, account.id, "young.example", verified=False)
         expected = None if required else "hello@young.example"

@@ -24,6 +24,7 @@ import pytest_asyncio
 
 from postroad import config, errors
 from postroad.model import caller, mail
+from postroad.roles import composition
 from postroad.services import context, templates
 from postroad.services.acceptance import compose, submit
 from postroad.services.acceptance import transaction as acceptance
@@ -112,7 +113,7 @@ async def shop(ctx: context.Context, clock: Clock, account: stored_accounts.Acco
 @pytest_asyncio.fixture
 async def other_process(settings: config.Settings, clock: Clock, shop: Shop) -> AsyncIterator[Shop]:
     """The same shop, served by another process on the same store."""
-    async with context.open_context(settings, clock=clock) as opened:
+    async with composition.open_context(settings, clock=clock) as opened:
         yield dataclasses.replace(shop, ctx=opened, sent=1000)
 
 

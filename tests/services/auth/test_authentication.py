@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from postroad import config, errors
 from postroad.model import caller
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import api_keys, authentication, credentials, passwords
@@ -28,7 +29,7 @@ async def other_process(
     settings: config.Settings, clock: Clock, ctx: context.Context
 ) -> AsyncIterator[context.Context]:
     """A second process on the same store."""
-    async with context.open_context(settings, clock=clock) as opened:
+    async with composition.open_context(settings, clock=clock) as opened:
         yield opened
 
 
@@ -320,7 +321,7 @@ async def test_a_new_password_kills_tokens_of_a_host_whose_clock_is_ahead(
 ) -> None:
     ahead = Clock()
     ahead.now = clock.now + 30 * SECOND
-    async with context.open_context(settings, clock=ahead) as fast_host:
+    async with composition.open_context(settings, clock=ahead) as fast_host:
         older = await log_in(fast_host)
         fresh = await change(ctx, older, PASSWORD, NEW_PASSWORD)
         ahead.pass_seconds(1)

@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from postroad import config, errors
 from postroad.model import caller
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.auth import authentication, credentials
 from postroad.storage import accounts as stored_accounts
@@ -28,7 +29,7 @@ async def other_process(
     settings: config.Settings, clock: Clock, ctx: context.Context
 ) -> AsyncIterator[context.Context]:
     """A second process on the same store."""
-    async with context.open_context(settings, clock=clock) as opened:
+    async with composition.open_context(settings, clock=clock) as opened:
         yield opened
 
 

@@ -6,6 +6,7 @@ import base64
 import pytest
 
 from postroad import config, errors
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import authentication, credentials
@@ -52,7 +53,7 @@ async def test_a_revoked_credential_stops_here_at_once_and_in_another_process_wi
 ) -> None:
     credential, password = await credentials.create(ctx, account.id, "Web shop")
     field = basic(credential.username, password)
-    async with context.open_context(settings, clock=clock) as elsewhere:
+    async with composition.open_context(settings, clock=clock) as elsewhere:
         await authentication.authenticate(elsewhere, field, client_address="127.0.0.1")
         await authentication.authenticate(ctx, field, client_address="127.0.0.1")
         await credentials.revoke(ctx, account.id, credential.id)

@@ -10,7 +10,7 @@ import pytest
 from postroad import errors
 from postroad.model import login_throttle, times
 from postroad.services import context
-from postroad.services.auth import password_checks, passwords
+from postroad.services.auth import password_checks
 from tests.contexts import Clock
 
 HERE = "192.0.2.1"

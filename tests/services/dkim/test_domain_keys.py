@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from postroad import config, errors
 from postroad.protocol.dns import dkim_record
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.auth import encryption
@@ -55,7 +56,7 @@ async def test_processes_that_need_the_first_key_at_one_moment_get_the_same(
     ctx: context.Context, account: stored_accounts.Account, settings: config.Settings, clock: contexts.Clock
 ) -> None:
     domain = await domains.add(ctx, account.id, "example.com", verified=False)
-    async with context.open_context(settings, clock=clock) as elsewhere:
+    async with composition.open_context(settings, clock=clock) as elsewhere:
         records = await asyncio.gather(*(domain_keys.record(here, domain) for here in (ctx, elsewhere)))
     assert len(set(records)) == 1
     key = await stored_key(ctx, account.id, domain.id)

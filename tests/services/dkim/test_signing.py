@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from postroad import config, errors
 from postroad.protocol import dkim
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.dkim import domain_keys, signer_pool, signer_worker, signing
 from postroad.services.domains import registry as domains
@@ -162,7 +163,7 @@ async def test_a_removed_domain_signs_nothing_and_a_new_one_signs_anew(
     domain = await domains.add(ctx, account.id, "example.com", verified=True)
     before = await signer.signature(account.id, "example.com", "em_1", CONTENT)
     assert before
-    async with context.open_context(settings, clock=clock) as elsewhere:
+    async with composition.open_context(settings, clock=clock) as elsewhere:
         await domains.remove(elsewhere, account.id, domain.id)
     clock.pass_seconds(1)
     assert await signer.signature(account.id, "example.com", "em_1", CONTENT) == b""

@@ -9,6 +9,7 @@ import pytest_asyncio
 from postroad import config, errors
 from postroad.model import domain_verification
 from postroad.model.domain_records import RecordPurpose, RecordState
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import checks as domain_checks
@@ -114,7 +115,7 @@ async def test_a_proof_that_dns_denies_for_three_days_is_taken_back_and_comes_ba
     assert await check(ctx, domain) is Change.NONE
     assert (await find(ctx, domain)).verified_at is not None
     clock.pass_seconds(1)
-    async with context.open_context(settings, clock=clock) as elsewhere:
+    async with composition.open_context(settings, clock=clock) as elsewhere:
         assert await check(elsewhere, domain) is Change.LOST
     lost = await find(ctx, domain)
     assert (lost.verified_at, lost.verified_by, lost.failing_since) == (None, None, failing.failing_since)
@@ -232,7 +233,7 @@ async def test_a_caller_waits_between_two_checks_whatever_the_host(
     place = (domain.account_id, domain.id)
     await domain_checks.check_now(ctx, *place)
     clock.pass_seconds(7.5)
-    async with context.open_context(settings, clock=clock) as elsewhere:
+    async with composition.open_context(settings, clock=clock) as elsewhere:
         with pytest.raises(errors.RateLimited, match="wait 10 seconds") as refused:
             await domain_checks.check_now(elsewhere, *place)
     assert refused.value.retry_after == 3

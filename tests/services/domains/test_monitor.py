@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import monitor
@@ -92,7 +93,7 @@ async def test_two_hosts_share_what_is_due_and_check_nothing_twice(
     for name in names:
         domain = await domains.add(ctx, account.id, name, verified=False)
         await domain_checks.records(ctx, domain)  # its key is made
-    async with context.open_context(settings, clock=clock) as elsewhere:
+    async with composition.open_context(settings, clock=clock) as elsewhere:
         both = await asyncio.gather(watch(ctx, lines), watch(elsewhere, lines))
     assert sum(both) == len(names)
     assert [server.count(f"_dmarc.{name}", "TXT") for name in names] == [1] * len(names)

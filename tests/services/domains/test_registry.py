@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from postroad import config, errors
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import registry as domains
@@ -118,7 +119,7 @@ async def test_accounts_that_prove_one_name_at_the_same_moment_cannot_both_have_
 ) -> None:
     rivals = [await accounts.create(ctx, f"Rival {number}") for number in range(6)]
     claims = [await domains.add(ctx, rival.id, "example.com", verified=False) for rival in rivals]
-    async with context.open_context(settings, clock=clock) as elsewhere:
+    async with composition.open_context(settings, clock=clock) as elsewhere:
         attempts = [
             domains.verify(here, claim.account_id, claim.id, by="operator")
             for here, claim in zip([ctx, elsewhere] * 3, claims, strict=True)

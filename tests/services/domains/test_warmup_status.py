@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from postroad import config, errors
 from postroad.model import times
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.domains import registry as domains
@@ -162,7 +163,7 @@ async def test_adding_a_domain_again_gives_no_second_day(
 @pytest_asyncio.fixture
 async def other(settings: config.Settings, clock: contexts.Clock) -> AsyncIterator[context.Context]:
     """A second process on the same store."""
-    async with context.open_context(settings, clock=clock) as opened:
+    async with composition.open_context(settings, clock=clock) as opened:
         yield opened
 
 
@@ -187,7 +188,7 @@ async def test_processes_that_send_at_once_stay_within_the_cap_together(
 
 async def test_nothing_is_told_where_warm_up_is_off(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
     off = msgspec.structs.replace(ctx.settings.warmup, enabled=False)
-    async with context.open_context(msgspec.structs.replace(ctx.settings, warmup=off), clock=clock) as free:
+    async with composition.open_context(msgspec.structs.replace(ctx.settings, warmup=off), clock=clock) as free:
         for _ in range(2):
             await send(free, shop, 50)
         assert await warmup_status.view(free, await domains.by_name(free, shop, accepted_mail.DOMAIN)) is None
@@ -225,5 +226,5 @@ async def test_a_warm_domain_has_no_calendar(ctx: context.Context, shop: str, cl
     domain = await domains.by_name(ctx, shop, accepted_mail.DOMAIN)
     assert await warmup_status.calendar(ctx, await domains.set_warm(ctx, shop, domain.id, warm=True)) is None
     off = msgspec.structs.replace(ctx.settings.warmup, enabled=False)
-    async with context.open_context(msgspec.structs.replace(ctx.settings, warmup=off), clock=clock) as free:
+    async with composition.open_context(msgspec.structs.replace(ctx.settings, warmup=off), clock=clock) as free:
         assert await warmup_status.calendar(free, domain) is None

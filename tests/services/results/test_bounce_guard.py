@@ -13,6 +13,7 @@ from postroad import config, errors
 from postroad.model import actors
 from postroad.model.bounce_guard import Counts, Level, Trigger
 from postroad.model.bounces import disposition
+from postroad.roles import composition
 from postroad.services import audit_log, context
 from postroad.services.accounts import registry as accounts
 from postroad.services.maintenance import cleanup, consistency
@@ -131,7 +132,7 @@ async def test_suppressed_and_cancelled_recipients_never_count(ctx: context.Cont
 
 async def test_an_installation_without_a_guard_counts_nothing(settings: config.Settings, clock: Clock) -> None:
     off = msgspec.structs.replace(settings, bounce_guard=msgspec.structs.replace(settings.bounce_guard, enabled=False))
-    async with context.open_context(off, clock=clock) as ctx:
+    async with composition.open_context(off, clock=clock) as ctx:
         account = await accounts.create(ctx, "Shop")
         await accepted_mail.allow_sending(ctx, account.id)
         assert await send(ctx, account.id, 12, bounced=12) == ()
@@ -168,7 +169,7 @@ async def test_the_recipient_that_makes_it_enough_is_judged_even_when_it_is_deli
 async def test_a_suspension_is_felt_at_once_in_every_process_and_says_why(
     ctx: context.Context, sender: str, settings: config.Settings, clock: Clock
 ) -> None:
-    async with context.open_context(settings, clock=clock) as other:
+    async with composition.open_context(settings, clock=clock) as other:
         assert told(await send(ctx, sender, 10, bounced=4)) == [(Level.SUSPENDED, Trigger.BOUNCES, Counts(10, 4, 0))]
         account = await accounts.find(ctx, sender)
         assert (account.suspended_by, account.suspended_at) == (stored_accounts.BOUNCE_GUARD, clock.now)
@@ -210,7 +211,7 @@ async def test_two_processes_count_as_one(
     ctx: context.Context, sender: str, settings: config.Settings, clock: Clock
 ) -> None:
     claimed = [await claim(ctx, sender, 5) for _ in range(8)]
-    async with context.open_context(settings, clock=clock) as other:
+    async with composition.open_context(settings, clock=clock) as other:
         recorded = await asyncio.gather(
             *[
                 process.outcome_commits.submit(ended(ctx, some, bounced=3))
@@ -357,7 +358,7 @@ async def test_without_a_cool_down_only_an_operator_lifts_it(settings: config.Se
     never = msgspec.structs.replace(
         settings, bounce_guard=msgspec.structs.replace(settings.bounce_guard, cooldown_hours=0)
     )
-    async with context.open_context(never, clock=clock) as ctx:
+    async with composition.open_context(never, clock=clock) as ctx:
         account = await accounts.create(ctx, "Shop")
         await bounce_counts.count(ctx, account.id, recipients=10, bounces=10)
         clock.pass_seconds(10**9)

@@ -9,6 +9,7 @@ import stripe
 
 from postroad import config
 from postroad.protocol import webhook_signature
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.webhooks import attempt as webhook_attempt
 from postroad.services.webhooks import client as webhook_client
@@ -47,7 +48,7 @@ async def harness(tmp_path_factory: pytest.TempPathFactory, clock: contexts.Cloc
                 "webhooks": {"allow_private": ["127.0.0.2/32"], "ca_file": receiver.ca_file},
             },
         )
-        async with context.open_context(settings, clock=clock) as ctx:
+        async with composition.open_context(settings, clock=clock) as ctx:
             yield AttemptHarness(ctx, receiver)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from postroad import config, errors
 from postroad.model import events
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.webhooks import delivery_log, endpoints, signing_secrets
@@ -108,7 +109,7 @@ async def test_a_refused_url_leaves_the_endpoint_as_it_was(
 async def test_fifty_who_save_at_the_same_moment_make_one_endpoint_and_one_secret(
     ctx: context.Context, account: stored_accounts.Account, settings: config.Settings, clock: contexts.Clock
 ) -> None:
-    async with context.open_context(settings, clock=clock) as elsewhere:
+    async with composition.open_context(settings, clock=clock) as elsewhere:
         saved = await asyncio.gather(
             *(endpoints.save(here, account.id, url=f"{URL}/{n}") for n in range(25) for here in (ctx, elsewhere))
         )
@@ -219,7 +220,7 @@ async def test_those_who_rotate_at_the_same_moment_leave_one_current_secret(
     ctx: context.Context, account: stored_accounts.Account, settings: config.Settings, clock: contexts.Clock
 ) -> None:
     await endpoints.save(ctx, account.id, url=URL)
-    async with context.open_context(settings, clock=clock) as elsewhere:
+    async with composition.open_context(settings, clock=clock) as elsewhere:
         made = await asyncio.gather(*(endpoints.rotate(here, account.id) for here in (ctx, elsewhere) * 5))
     (left,) = await good(ctx, account.id)
     assert left in made

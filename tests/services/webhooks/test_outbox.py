@@ -11,6 +11,7 @@ import pytest
 from postroad import config
 from postroad.model import identifiers
 from postroad.model.bounces import disposition
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.maintenance import consistency
@@ -360,7 +361,7 @@ async def test_whoever_records_waits_for_whoever_changes_the_endpoint(
     webhook = await webhook_endpoints.subscribe(ctx, account.id)
     _, claimed = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
     samples.teach(ctx.store, waiting="SELECT 1 FROM pg_locks WHERE NOT granted LIMIT 1")
-    async with context.open_context(settings, clock=clock) as other, asyncio.timeout(30):
+    async with composition.open_context(settings, clock=clock) as other, asyncio.timeout(30):
         async with ctx.store.transaction() as tx:
             await stored_accounts.lock(tx, [account.id])
             await webhooks.update(tx, msgspec.structs.replace(webhook, enabled=0))
@@ -387,7 +388,7 @@ async def test_recording_and_changing_endpoints_at_the_same_time_never_dead_lock
     async def change(account_id: str, turn: int) -> None:
         await webhook_endpoints.subscribe(ctx, account_id, enabled=bool(turn % 2))
 
-    async with context.open_context(settings, clock=clock) as other, asyncio.timeout(60):
+    async with composition.open_context(settings, clock=clock) as other, asyncio.timeout(60):
         recorder = [
             (ctx, other)[turn % 2].outcome_commits.submit(
                 [claimed_mail.outcome(ctx, claim, DELIVERED) for claim in claimed[turn * 2 :: 10 if turn % 3 else 7]]

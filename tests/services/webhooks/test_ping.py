@@ -9,6 +9,7 @@ import trustme
 
 from postroad import config, errors
 from postroad.protocol import webhook_signature
+from postroad.roles import composition
 from postroad.services import context
 from postroad.services.webhooks import delivery_log, endpoints, ping
 from postroad.storage import accounts as stored_accounts
@@ -102,7 +103,7 @@ async def test_of_twenty_who_ping_at_the_same_moment_one_gets_through(
 ) -> None:
     async with (
         webhook_server.running(authority=authority) as receiver,
-        context.open_context(settings, clock=clock) as elsewhere,
+        composition.open_context(settings, clock=clock) as elsewhere,
     ):
         await endpoints.save(ctx, account.id, url=receiver.literal_url)
         pings = [ping.ping(here, account.id) for here in (ctx, elsewhere) * 10]

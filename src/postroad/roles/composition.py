@@ -1,0 +1,88 @@
+"""Builds the parts of a process and hands them to its services as one Context."""
+
+import contextlib
+import functools
+import os
+from collections.abc import AsyncIterator, Callable
+
+from postroad import config
+from postroad.model import actors, throttle
+from postroad.services import context
+from postroad.services.acceptance import queue_limit as acceptance_queue_limit
+from postroad.services.acceptance import rate_limit, transaction
+from postroad.services.auth import access_cache as auth_access_cache
+from postroad.services.auth import installation_keys, passwords
+from postroad.services.domains import dns as domain_dns
+from postroad.services.results import bounce_guard, outcomes
+from postroad.services.webhooks import client as webhooks_client
+from postroad.services.webhooks import outbox as webhook_outbox
+from postroad.storage import group_commit, open_store
+
+# Bounds a batch so that one commit stays short: the first submission waits for the last.
+BATCH_ITEMS = 256
+
+
+@contextlib.asynccontextmanager
+async def open_context(
+    settings: config.Settings,
+    *,
+    clock: Callable[[], int] = context.system_clock,
+    actor: actors.Actor = actors.OPERATOR,
+    accept_commits: context.AcceptCommits | None = None,
+) -> AsyncIterator[context.Context]:
+    """Open the database and build the context; everything is closed when the block ends.
+
+    `accept_commits` is for a process whose accepted mail another process writes.
+    """
+    keys = installation_keys.Keys.derive(config.secret_key(settings.security))
+    database = await open_store.open_current(
+        settings.database.url,
+        connections=settings.database.connections,
+        migrate=settings.database.migrate_at_start,
+    )
+    rate = throttle.RateLimit(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
+    policies = transaction.Policies(rate=rate, warmup_caps=settings.warmup.recipients_per_day)
+    accept = accept_commits or group_commit.GroupCommit(
+        database,
+        functools.partial(transaction.accept, policies=policies),
+        max_items=BATCH_ITEMS,
+        max_waiting=settings.limits.accept_waiting,
+        wait_seconds=settings.limits.accept_seconds,
+    )
+    outbox = webhook_outbox.Outbox(keys.return_path, settings.delivery.return_path_domain, os.urandom)
+    record = group_commit.GroupCommit(
+        database,
+        functools.partial(outcomes.record, outbox=outbox, guard=bounce_guard.rules_of(settings.bounce_guard)),
+        max_items=BATCH_ITEMS,
+        max_waiting=settings.limits.accept_waiting,
+        wait_seconds=settings.limits.accept_seconds,
+    )
+    hasher = passwords.Passwords(threads=settings.security.password_threads)
+    remembered = auth_access_cache.AccessCache(database)
+    mark = acceptance_queue_limit.QueueLimit(database, max_recipients=settings.limits.queued_recipients)
+    client = webhooks_client.WebhookClient(settings)
+    try:
+        yield context.Context(
+            settings=settings,
+            store=database,
+            keys=keys,
+            passwords=hasher,
+            access_cache=remembered,
+            rate_limiter=rate_limit.RateLimiter(rate),
+            queue_limit=mark,
+            accept_commits=accept,
+            outcome_commits=record,
+            outbox=outbox,
+            webhook_client=client,
+            dns=domain_dns.DomainDns(settings),
+            clock=clock,
+            actor=actor,
+        )
+    finally:
+        await accept.close()
+        await record.close()
+        await remembered.close()
+        await mark.close()
+        await client.close()
+        await hasher.close()
+        await database.close()
