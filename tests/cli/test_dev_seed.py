@@ -48,7 +48,14 @@ async def the_account(ctx: context.Context) -> stored_accounts.Account:
 
 
 async def spend(ctx: context.Context, account_id: str, amount: int) -> None:
-    entry = ledger.Entry(f"led_{amount}", account_id, ledger.Kind.GRANT, -amount, 0, None, None, ctx.clock())
+    entry = ledger.Entry(
+        id=f"led_{amount}",
+        account_id=account_id,
+        kind=ledger.Kind.GRANT,
+        available=-amount,
+        reserved=0,
+        created_at=ctx.clock(),
+    )
     async with ctx.store.transaction() as tx:
         await ledger.record(tx, [entry])
 

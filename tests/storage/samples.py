@@ -53,9 +53,14 @@ def recipient(message_id: str, number: int = 0, account_id: str = "acc_1", **cha
 
 
 def entry(
-    entry_id: str, account_id: str, *, available: int, reserved: int = 0, kind: str = ledger.Kind.GRANT
+    entry_id: str, account_id: str, *, available: int, reserved: int = 0, kind: str = ledger.Kind.GRANT, **more: Any
 ) -> ledger.Entry:
-    return ledger.Entry(entry_id, account_id, kind, available, reserved, None, None, NOW)
+    values: dict[str, Any] = {"id": entry_id, "account_id": account_id, "kind": kind, "created_at": NOW}
+    return ledger.Entry(**(values | more), available=available, reserved=reserved)
+
+
+def reservation(message_id: str, recipients: int = 1) -> ledger.Entry:
+    return entry("led_1", "acc_1", kind="reserve", available=-recipients, reserved=recipients, message_id=message_id)
 
 
 async def add_account(tx: Transaction, account_id: str = "acc_1", *, credits: int = 0) -> None:

@@ -56,7 +56,7 @@ ORPHANS = {
 
 @pytest.fixture(autouse=True)
 async def _a_message_with_all_that_belongs_to_it(store: Store) -> None:
-    reserve = ledger.Entry("led_1", "acc_1", "reserve", -2, 2, "em_1", None, samples.NOW)
+    reserve = samples.reservation("em_1", recipients=2)
     async with store.transaction() as tx:
         await samples.add_account(tx, credits=10)
         await credentials.insert(tx, credential("cred_1"))

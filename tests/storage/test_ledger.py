@@ -49,7 +49,10 @@ async def test_an_entry_of_an_unknown_kind_is_refused(store: Store) -> None:
 
 
 async def test_pages_go_back_in_time_within_one_account(store: Store) -> None:
-    entries = [ledger.Entry(f"led_{n}", "acc_1", "grant", n, 0, f"em_{n}", "why", n) for n in range(5)]
+    entries = [
+        samples.entry(f"led_{n}", "acc_1", available=n, message_id=f"em_{n}", note="why", created_at=n)
+        for n in range(5)
+    ]
     async with store.transaction() as tx:
         await samples.add_account(tx, "acc_1")
         await samples.add_account(tx, "acc_2", credits=1)

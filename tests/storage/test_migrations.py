@@ -195,7 +195,7 @@ async def test_a_database_without_webhooks_gets_them_and_keeps_what_it_has(
         await messages.insert(tx, [samples.message("em_1")])
         await recipients.insert(tx, [recipient])
         await tx.run_script(QUEUED)
-        await ledger.record(tx, [ledger.Entry("led_1", "acc_1", "reserve", -1, 1, "em_1", None, samples.NOW)])
+        await ledger.record(tx, [samples.reservation("em_1")])
     counts = {name: await samples.count(empty, name) for name in await tables(empty) - {"schema_migrations"}}
     monkeypatch.setattr(migrations, "known", known)
 
@@ -253,7 +253,7 @@ async def test_rows_and_rules_come_through_the_renames(empty: Store, monkeypatch
         await samples.add_account(tx, credits=10)
         await messages.insert(tx, [samples.message("em_1")])
         await recipients.insert(tx, [samples.recipient("em_1")])
-        await ledger.record(tx, [ledger.Entry("led_1", "acc_1", "reserve", -1, 1, "em_1", None, samples.NOW)])
+        await ledger.record(tx, [samples.reservation("em_1")])
         await tx.run_script(QUEUED)
         await tx.run_script(BEFORE_THE_RENAMES)
     monkeypatch.setattr(migrations, "known", known)
@@ -334,7 +334,7 @@ async def test_the_rules_of_what_every_message_writes_still_hold(empty: Store, c
         await samples.add_account(tx, credits=10)
         await messages.insert(tx, [samples.message("em_1")])
         await recipients.insert(tx, [samples.recipient("em_1")])
-        await ledger.record(tx, [ledger.Entry("led_1", "acc_1", "reserve", -1, 1, "em_1", None, samples.NOW)])
+        await ledger.record(tx, [samples.reservation("em_1")])
     with pytest.raises(ConstraintViolated):
         async with empty.transaction() as tx:
             await tx.run_script(f"UPDATE {change} = 'another'")

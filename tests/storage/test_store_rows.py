@@ -42,7 +42,7 @@ async def test_the_first_row_or_none_is_fetched(store: Store) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 500])
 async def test_batches_of_any_length_are_written_and_found(store: Store, rows: int) -> None:
-    written = [ledger.Entry(f"led_{n:04}", "acc_1", "grant", n, -n, None, None, n) for n in range(rows)]
+    written = [samples.entry(f"led_{n:04}", "acc_1", available=n, reserved=-n, created_at=n) for n in range(rows)]
     async with store.transaction() as tx:
         await samples.add_account(tx)
         await tx.execute_many(

@@ -22,7 +22,7 @@ class Kind(StrEnum):
     RELEASE = "release"
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """A row of `ledger`: what was added to the available and to the reserved credits."""
 
     id: str
@@ -30,8 +30,8 @@ class Entry(msgspec.Struct, frozen=True):
     kind: str
     available: int
     reserved: int
-    message_id: str | None
-    note: str | None
+    message_id: str | None = None
+    note: str | None = None
     created_at: int
 
 
@@ -47,9 +47,13 @@ async def record(tx: store.Transaction, entries: Sequence[Entry]) -> None:
 
 async def page_from(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Entry]:
     """An account's entries, oldest first."""
-    return [Entry(*row) for row in await tx.fetch("ledger.page_from", account_id, after, limit)]
+    return _entries(await tx.fetch("ledger.page_from", account_id, after, limit))
 
 
 async def page(tx: store.Transaction, account_id: str, *, before: str, limit: int) -> list[Entry]:
     """An account's entries, newest first."""
-    return [Entry(*row) for row in await tx.fetch("ledger.page", account_id, before, limit)]
+    return _entries(await tx.fetch("ledger.page", account_id, before, limit))
+
+
+def _entries(rows: Sequence[store.Row]) -> list[Entry]:
+    return [Entry(**dict(zip(Entry.__struct_fields__, row, strict=True))) for row in rows]

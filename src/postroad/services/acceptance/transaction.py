@@ -259,14 +259,13 @@ async def _write(tx: store.Transaction, accepted: Sequence[Submission]) -> None:
 def _reservation(submission: Submission) -> ledger.Entry:
     message, count = submission.message, submission.message.recipient_count
     return ledger.Entry(
-        submission.ledger_id,
-        message.account_id,
-        ledger.Kind.RESERVE,
-        -count,
-        count,
-        message.id,
-        None,
-        message.created_at,
+        id=submission.ledger_id,
+        account_id=message.account_id,
+        kind=ledger.Kind.RESERVE,
+        available=-count,
+        reserved=count,
+        message_id=message.id,
+        created_at=message.created_at,
     )
 
 

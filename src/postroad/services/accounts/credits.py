@@ -32,8 +32,15 @@ async def add(ctx: context.Context, account_id: str, amount: int, note: str | No
             raise accounts.not_found()
         if not 1 <= amount <= MAX_CREDITS - account.available - account.reserved:
             raise errors.InvalidRequest(f"amount: must be at least 1, and the balance at most {MAX_CREDITS}")
-        entry_id = ctx.new_id(identifiers.LEDGER, now=now)
-        entry = stored_ledger.Entry(entry_id, account_id, stored_ledger.Kind.GRANT, amount, 0, None, note, now)
+        entry = stored_ledger.Entry(
+            id=ctx.new_id(identifiers.LEDGER, now=now),
+            account_id=account_id,
+            kind=stored_ledger.Kind.GRANT,
+            available=amount,
+            reserved=0,
+            note=note,
+            created_at=now,
+        )
         await stored_ledger.record(tx, [entry])
         await audit_log.write(ctx, tx, account_id, "credits.added", str(amount), note or "")
     return dataclasses.replace(account, available=account.available + amount)

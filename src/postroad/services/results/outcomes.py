@@ -130,14 +130,13 @@ def _entries(finished: Sequence[Outcome]) -> list[ledger.Entry]:
         counts.setdefault((*outcome.key[:2], returned), []).append(outcome)
     return [
         ledger.Entry(
-            ended[0].ledger_id,
-            account_id,
-            ledger.Kind.RELEASE if returned else ledger.Kind.SETTLE,
-            len(ended) if returned else 0,
-            -len(ended),
-            message_id,
-            None,
-            ended[0].at,
+            id=ended[0].ledger_id,
+            account_id=account_id,
+            kind=ledger.Kind.RELEASE if returned else ledger.Kind.SETTLE,
+            available=len(ended) if returned else 0,
+            reserved=-len(ended),
+            message_id=message_id,
+            created_at=ended[0].at,
         )
         for (account_id, message_id, returned), ended in counts.items()
     ]
