@@ -1,6 +1,6 @@
 """Mail for tests: an account that may send, and messages accepted from it by the one way in."""
 
-from postroad.model import caller, mail
+from postroad.model import caller, mail, send_request
 from postroad.services import context
 from postroad.services.acceptance import submit, transaction
 from postroad.services.accounts import credits
@@ -37,5 +37,5 @@ async def accept(
     }
     request.update(fields)
     envelope = submit.SubmissionInfo(request_id="req_" + "0" * 28, source=source, key=key)
-    accepted = await submit.submit(ctx, caller_of(account_id), mail.SendRequest(**request), envelope)  # type: ignore[arg-type]
+    accepted = await submit.submit(ctx, caller_of(account_id), send_request.SendRequest(**request), envelope)  # type: ignore[arg-type]
     return accepted.message_id

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.model import caller, identifiers, mail, times
+from postroad.model import caller, identifiers, mail, send_request, times
 from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.acceptance import submit
@@ -210,7 +210,7 @@ class Writer:
         first, last = self.chance.choice(FIRST_NAMES), self.chance.choice(LAST_NAMES)
         day = times.to_wire(self.clock.now + 2 * times.DAY)[:10]
         words = {"name": first.title(), "number": str(self.chance.randrange(10_000, 99_999)), "day": day}
-        request = mail.SendRequest(
+        request = send_request.SendRequest(
             sender=kind.sender,
             to=(f"{first.title()} {last.title()} <{first}.{last}@{destination.domain}>",),
             subject=kind.subject.format(**words),

@@ -2,7 +2,7 @@
 
 from playwright import async_api
 
-from postroad.model import mail
+from postroad.model import send_request
 from tests.browser import dev_service, sent_messages
 from tests.browser.conftest import Opener
 
@@ -52,7 +52,7 @@ async def test_the_frame_becomes_as_narrow_as_a_phone(open_page: Opener, dev: de
 
 
 async def test_a_file_is_saved_and_the_page_stays(open_page: Opener, dev: dev_service.DevService) -> None:
-    attachment = mail.Attachment("x.html", "PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==", "text/html")
+    attachment = send_request.Attachment("x.html", "PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==", "text/html")
     message_id, login = await sent_messages.send_from_new_account(dev, attachments=(attachment,))
     page = await open_page(login)
     await page.goto(f"/messages/{message_id}?view=files")

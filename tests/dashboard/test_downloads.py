@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from postroad.dashboard import cookies
-from postroad.model import mail as values
+from postroad.model import send_request
 from postroad.network import http_limits, http_listener
 from postroad.protocol.smtp import values as smtp
 from postroad.services import context
@@ -54,7 +54,7 @@ async def test_a_large_message_and_its_file_come_whole_and_say_how_long_they_are
     ctx: context.Context, browser: Browser, served: Served
 ) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
-    file = values.Attachment("x.bin", base64.b64encode(FILE).decode(), "application/octet-stream")
+    file = send_request.Attachment("x.bin", base64.b64encode(FILE).decode(), "application/octet-stream")
     path = f"/messages/{await accepted_mail.accept(ctx, browser.account_id, attachments=(file,))}"
     async with listening(served) as address, raw_http.connect(address) as connection:
         await connection.send(asking(browser, f"{path}/attachments/1"))

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from postroad.model import mail
+from postroad.model import send_request
 from postroad.services import context
 from postroad.services.messages import previews
 from tests import accepted_mail
@@ -23,8 +23,8 @@ async def accept(ctx: context.Context, browser: Browser, **fields: object) -> st
     return f"/messages/{await accepted_mail.accept(ctx, browser.account_id, **fields)}"  # type: ignore[arg-type]
 
 
-def file(name: str, content: bytes, kind: str) -> mail.Attachment:
-    return mail.Attachment(name, base64.b64encode(content).decode(), kind)
+def file(name: str, content: bytes, kind: str) -> send_request.Attachment:
+    return send_request.Attachment(name, base64.b64encode(content).decode(), kind)
 
 
 async def test_the_document_of_the_frame_has_a_policy_of_its_own(ctx: context.Context, browser: Browser) -> None:

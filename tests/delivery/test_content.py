@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from postroad.model import mail
+from postroad.model import mail, send_request
 from postroad.services.acceptance import submit_mime
 from postroad.services.messages import lookup as messages
 from tests import accepted_mail, smtp_peers
@@ -19,7 +19,7 @@ HEADER = b"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: x\r\n\r\n"
 
 async def test_ten_mebibytes_arrive_byte_for_byte(url: str) -> None:
     content = random.Random(0).randbytes(7_600_000)
-    attachment = mail.Attachment("numbers.bin", base64.b64encode(content).decode(), "application/octet-stream")
+    attachment = send_request.Attachment("numbers.bin", base64.b64encode(content).decode(), "application/octet-stream")
     async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
         message_id = await harness.send(attachments=(attachment,))
         seen = await harness.settle(message_id)

@@ -26,7 +26,7 @@ from clients.conformance import languages
 from postroad import cli, config, roles
 from postroad.api import documentation, email_schemas, health, openapi
 from postroad.api.v1 import inbox as v1_inbox
-from postroad.model import limits
+from postroad.model import limits, send_request
 from postroad.services.messages import dev_inbox
 from tests import test_errors
 from tests.cli import cli_runner
@@ -215,8 +215,8 @@ def test_the_examples_of_the_openapi_document_are_accepted_too(dev: Running) -> 
 
 def test_the_table_of_members_names_those_of_the_schema_and_no_other() -> None:
     rows = table(API, "| Member | Rules |\n|---|---|")
-    assert set(rows) == {field.encode_name for field in msgspec.structs.fields(email_schemas.SendRequest)}
-    assert {field.encode_name for field in msgspec.structs.fields(email_schemas.Attachment)} <= set(
+    assert set(rows) == {field.encode_name for field in msgspec.structs.fields(send_request.SendRequest)}
+    assert {field.encode_name for field in msgspec.structs.fields(send_request.Attachment)} <= set(
         CODE.findall(rows["attachments"])
     )
 

@@ -4,9 +4,8 @@ import itertools
 from collections.abc import MutableMapping, Sequence
 from typing import Any
 
-from postroad.model import limits
+from postroad.model import limits, send_request
 from postroad.protocol import address
-from postroad.services.acceptance import validation
 
 TEMPLATE = "welcome"
 # Generated characters may take four octets each in a header line that is bounded in octets.
@@ -79,7 +78,11 @@ def keep_unique_recipients(body: Body) -> None:
     left = limits.UNIQUE_RECIPIENTS - sum(isinstance(body.get(name), str) for name in ("to", "cc", "bcc"))
     for name in ("to", "cc", "bcc"):
         given = body.get(name)
-        if isinstance(given, list) and len(given) <= validation.MAX_ADDRESSES and all(is_address(one) for one in given):
+        if (
+            isinstance(given, list)
+            and len(given) <= send_request.MAX_ADDRESSES
+            and all(is_address(one) for one in given)
+        ):
             kept = set(list(dict.fromkeys(given))[:left])
             left -= len(kept)
             body[name] = [item for item in given if item in kept]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from postroad import errors
-from postroad.model import caller, mail, receipt
+from postroad.model import caller, mail, receipt, send_request
 from postroad.services.acceptance import submit, submit_mime, transaction
 from postroad.services.accounts import credits
 from postroad.services.accounts import registry as accounts
@@ -338,8 +338,8 @@ class SystemUnderTest:
             assert sorted(one.email.lower() for one in reached) == sorted(send.recipients)
 
 
-def request_of(send: model.Send) -> mail.SendRequest:
-    return mail.SendRequest(
+def request_of(send: model.Send) -> send_request.SendRequest:
+    return send_request.SendRequest(
         sender=f"shop@{send.domain}", to=send.to, cc=send.cc, bcc=send.bcc, subject="Hello", text="Hello " * send.words
     )
 

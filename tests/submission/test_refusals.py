@@ -10,7 +10,7 @@ import pytest_asyncio
 import trustme
 
 from postroad import config, errors
-from postroad.model import limits, mail
+from postroad.model import limits, mail, send_request
 from postroad.roles import composition
 from postroad.services.acceptance import submit, submit_mime
 from postroad.services.accounts import registry as accounts
@@ -213,7 +213,7 @@ async def guarded(
 @pytest.mark.parametrize("guarded", [{"limits": {"request_rate": 1, "request_burst": 2}}], indirect=True, ids=["rate"])
 async def test_too_many_messages_by_whatever_door_ask_for_another_try(guarded: SubmissionServer) -> None:
     who = accepted_mail.caller_of(guarded.account.id, credential_id=guarded.credential.id)
-    request = mail.SendRequest(sender=SENDER, to=(ADA,), subject="By HTTP", text="Hello")
+    request = send_request.SendRequest(sender=SENDER, to=(ADA,), subject="By HTTP", text="Hello")
     envelope = submit.SubmissionInfo(request_id="req_" + "0" * 28, source=mail.Source.API, key=None)
     await submit.submit(guarded.ctx, who, request, envelope)
     async with guarded.client() as client:

@@ -4,7 +4,7 @@ import hashlib
 
 from postroad import errors
 from postroad.api import email_schemas
-from postroad.model import caller, identifiers, mail, receipt
+from postroad.model import caller, identifiers, mail, receipt, send_request
 from postroad.protocol import strict_json
 from postroad.services import context
 from postroad.services.acceptance import submit, transaction
@@ -22,7 +22,7 @@ async def send(ctx: context.Context, request: routing.Request) -> routing.Respon
         key=transaction.Key(scope, request.idempotency_key, body_hash),
     )
     try:
-        accepted = await submit.submit(ctx, request.caller, _send_request(request.body), envelope)
+        accepted = await submit.submit(ctx, request.caller, request.body, envelope)
     except errors.PostroadError as refusal:
         refusal.headers = ctx.rate_limiter.headers(scope, now=ctx.clock())
         raise
@@ -38,31 +38,6 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     return routing.Response(200, email_schemas.message(message, recipients, request_id=request.id))
 
 
-def _send_request(body: email_schemas.SendRequest) -> mail.SendRequest:
-    return mail.SendRequest(
-        sender=body.sender,
-        to=_listed(body.to),
-        cc=_listed(body.cc),
-        bcc=_listed(body.bcc),
-        reply_to=body.reply_to,
-        subject=body.subject,
-        text=body.text,
-        html=body.html,
-        template=body.template,
-        variables=body.variables,
-        headers=body.headers or {},
-        tags=_listed(body.tags),
-        attachments=tuple(
-            mail.Attachment(a.filename, a.content, a.content_type, a.content_id) for a in body.attachments or ()
-        ),
-    )
-
-
-def _listed(value: str | list[str] | None) -> tuple[str, ...]:
-    """A single string is the same as a list of one."""
-    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
-
-
 ROUTES: tuple[routing.Route[context.Context], ...] = (
     routing.Route(
         method="POST",
@@ -73,7 +48,7 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         "that it was delivered.",
         tag="Emails",
         permission=caller.Permission.SEND,
-        body=email_schemas.SendRequest,
+        body=send_request.SendRequest,
         body_rules={**email_schemas.SEND_RULES, "examples": email_schemas.SEND_EXAMPLES},
         body_limit=routing.MAX_SEND_BODY_BYTES,
         idempotent=True,

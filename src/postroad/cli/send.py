@@ -12,7 +12,7 @@ import msgspec
 
 from postroad import errors
 from postroad.cli import account_option, command, output, send_progress
-from postroad.model import caller, identifiers, limits, mail
+from postroad.model import caller, identifiers, limits, mail, send_request
 from postroad.services import context as services_context
 from postroad.services.acceptance import submit, transaction
 
@@ -74,8 +74,8 @@ async def send(
     return await send_progress.result(context, found.id, accepted, seconds=wait)
 
 
-def _request(fields: dict[str, Any]) -> mail.SendRequest:
-    return mail.SendRequest(
+def _request(fields: dict[str, Any]) -> send_request.SendRequest:
+    return send_request.SendRequest(
         sender=fields["sender"],
         to=fields["to"],
         cc=fields["cc"],
@@ -92,7 +92,7 @@ def _request(fields: dict[str, Any]) -> mail.SendRequest:
     )
 
 
-def _key(scope: str, text: str, request: mail.SendRequest) -> transaction.Key:
+def _key(scope: str, text: str, request: send_request.SendRequest) -> transaction.Key:
     if not 1 <= len(text) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
         raise errors.InvalidRequest(f"--key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
     body = msgspec.json.encode(request, order="deterministic")
@@ -124,11 +124,11 @@ def _pairs(option: str, given: Sequence[str], separator: str) -> dict[str, str]:
     return pairs
 
 
-def _attachment(file: Path) -> mail.Attachment:
+def _attachment(file: Path) -> send_request.Attachment:
     try:
         if file.stat().st_size > limits.MIME_BYTES:
             raise errors.PayloadTooLarge(f"--attach: {file} exceeds the message size limit of 10 MiB")
         content = file.read_bytes()
     except OSError as problem:
         raise errors.InvalidRequest(f"--attach: {file} cannot be read: {problem.strerror}") from None
-    return mail.Attachment(file.name, base64.b64encode(content).decode())
+    return send_request.Attachment(file.name, base64.b64encode(content).decode())

@@ -1,6 +1,5 @@
 """A message as it is submitted, and its states (docs/api.md, "Read")."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -47,15 +46,6 @@ class BillingStatus(StrEnum):
     RELEASED = "released"
 
 
-class Attachment(msgspec.Struct, frozen=True):
-    """An attachment as submitted; `content` is still base64."""
-
-    filename: str
-    content: str
-    content_type: str | None = None
-    content_id: str | None = None
-
-
 class RawMessage(msgspec.Struct, frozen=True):
     """A complete message with its envelope, as received over SMTP. Nothing is validated yet.
 
@@ -70,21 +60,3 @@ class RawMessage(msgspec.Struct, frozen=True):
     trace: str
     is_utf8: bool = False
     has_only_crlf: bool = False
-
-
-class SendRequest(msgspec.Struct, frozen=True):
-    """A submission: the fields of `POST /emails`, single values as lists. Nothing is validated yet."""
-
-    sender: str
-    to: tuple[str, ...]
-    cc: tuple[str, ...] = ()
-    bcc: tuple[str, ...] = ()
-    reply_to: str | None = None
-    subject: str | None = None
-    text: str | None = None
-    html: str | None = None
-    template: str | None = None
-    variables: Mapping[str, TemplateValue] | None = None
-    headers: Mapping[str, str] = {}
-    tags: tuple[str, ...] = ()
-    attachments: tuple[Attachment, ...] = ()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies
 
 from postroad.api.v1 import messages
-from postroad.model import mail
+from postroad.model import mail, send_request
 from postroad.model.bounces import disposition
 from postroad.protocol import address, address_syntax
 from postroad.services import context, quota
@@ -40,7 +40,7 @@ async def test_a_message_is_listed_and_shown_with_everything(
         reply_to="help@example.com",
         headers={"X-Order": "7"},
         tags=("orders",),
-        attachments=(mail.Attachment("a.txt", "eHg=", "text/plain", "part1"),),
+        attachments=(send_request.Attachment("a.txt", "eHg=", "text/plain", "part1"),),
     )
     (listed,) = (await mine.reader.get("/v1/messages")).json()["messages"]
     response = await mine.reader.get(f"/v1/messages/{message_id}")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad import errors
-from postroad.model import mail
+from postroad.model import mail, send_request
 from postroad.protocol import address
 from postroad.services.acceptance import compose, transaction, validation
 from tests.fuzz import target
@@ -85,13 +85,13 @@ def check_message(written: bytes, checked: validation.CheckedSend, content: comp
     assert [_lines(text) for text in shown] == [_lines(text) for text in texts]
 
 
-def _request(given: dict[str, str]) -> mail.SendRequest:
-    files: tuple[mail.Attachment, ...] = ()
+def _request(given: dict[str, str]) -> send_request.SendRequest:
+    files: tuple[send_request.Attachment, ...] = ()
     if "filename" in given:
         content = base64.b64encode(given.get("content", "").encode()).decode()
         kind = given.get("content_type") or None
-        files = (mail.Attachment(given["filename"], content, kind, given.get("id") or None),)
-    return mail.SendRequest(
+        files = (send_request.Attachment(given["filename"], content, kind, given.get("id") or None),)
+    return send_request.SendRequest(
         sender=given.get("from", ""),
         to=_listed(given, "to"),
         cc=_listed(given, "cc"),

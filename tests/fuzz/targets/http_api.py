@@ -185,7 +185,7 @@ BODY: Final = target.Target(
     watches=(
         "web/",
         "api/emails.py",
-        "api/email_schemas.py",
+        "model/send_request.py",
         "services/acceptance/submit.py",
         "services/acceptance/validation.py",
         "services/acceptance/compose.py",

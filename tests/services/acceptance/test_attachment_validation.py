@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from postroad import errors
-from postroad.model import mail
+from postroad.model import send_request
 from postroad.services.acceptance import attachment_validation
 
 LINE_BREAKS = ["\r\nBcc: eve@example.net", "\n", "\r", "\0", "\x0b", "\x1c", "\x85", "\u2028", "\u2029"]
@@ -15,15 +15,15 @@ MEBIBYTE = 1024 * 1024
 
 def file(
     filename: str = "a.txt", content: str = "QQ==", content_type: str | None = None, content_id: str | None = None
-) -> mail.Attachment:
-    return mail.Attachment(filename, content, content_type, content_id)
+) -> send_request.Attachment:
+    return send_request.Attachment(filename, content, content_type, content_id)
 
 
-def check(*files: mail.Attachment) -> tuple[attachment_validation.CheckedAttachment, ...]:
+def check(*files: send_request.Attachment) -> tuple[attachment_validation.CheckedAttachment, ...]:
     return attachment_validation.check(files)
 
 
-def refusal(*files: mail.Attachment) -> str:
+def refusal(*files: send_request.Attachment) -> str:
     with pytest.raises(errors.InvalidRequest) as refused:
         check(*files)
     return refused.value.message

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from postroad import errors
-from postroad.model import limits, mail
+from postroad.model import limits, mail, send_request
 from postroad.services.acceptance import compose, transaction, validation
 
 NOW = 1_800_000_000_000_000
-REQUEST = mail.SendRequest(
+REQUEST = send_request.SendRequest(
     sender="Shop <shop@example.com>",
     to=("Ada <ada@example.org>", "bob@example.org"),
     cc=("ada@example.org",),
@@ -26,8 +26,8 @@ REQUEST = mail.SendRequest(
     headers={"X-Campaign": "spring", "List-Unsubscribe": "<https://example.com/u>"},
     tags=("welcome", "büro"),
     attachments=(
-        mail.Attachment("a.txt", "QUJD"),
-        mail.Attachment("logo.png", "QQ==", content_id="logo"),
+        send_request.Attachment("a.txt", "QUJD"),
+        send_request.Attachment("logo.png", "QQ==", content_id="logo"),
     ),
 )
 KEY = transaction.Key("cred_1", "order-1", b"h" * 32)

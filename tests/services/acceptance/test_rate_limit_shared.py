@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, errors
-from postroad.model import mail, throttle
+from postroad.model import mail, send_request, throttle
 from postroad.roles import composition
 from postroad.services import context
 from postroad.services.acceptance import submit, transaction
@@ -131,7 +131,7 @@ async def test_a_suspended_account_is_told_so_and_pays_nothing(
 async def test_credentials_have_their_own_rates(ctx: context.Context, shop: str) -> None:
     assert await count_accepted([ctx], shop, each=BURST + 1) == BURST
     envelope = submit.SubmissionInfo(request_id="req_" + "0" * 28, source=mail.Source.API, key=None)
-    request = mail.SendRequest(sender="shop@example.com", to=("a@example.net",), subject="s", text="t")
+    request = send_request.SendRequest(sender="shop@example.com", to=("a@example.net",), subject="s", text="t")
     await submit.submit(ctx, accepted_mail.caller_of(shop, credential_id="cred_other"), request, envelope)
 
 

@@ -23,7 +23,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, errors
-from postroad.model import caller, mail
+from postroad.model import caller, mail, send_request
 from postroad.roles import composition
 from postroad.services import context, templates
 from postroad.services.acceptance import compose, submit
@@ -38,7 +38,7 @@ from postroad.storage import idempotency, ledger, messages, open_store, recipien
 from tests.contexts import Clock
 
 DAY_SECONDS = 24 * 60 * 60
-REQUEST = mail.SendRequest(
+REQUEST = send_request.SendRequest(
     sender="Shop <shop@example.com>", to=("ada@example.org", "bob@example.org"), subject="Hello", text="Hi"
 )
 FROM_TEMPLATE = msgspec.structs.replace(REQUEST, text=None, subject=None, template="welcome", variables={"name": "Ada"})
@@ -58,7 +58,11 @@ class Shop:
     sent: int = 0
 
     async def send(
-        self, request: mail.SendRequest = REQUEST, *, key: str | None = "order-1", who: caller.Caller | None = None
+        self,
+        request: send_request.SendRequest = REQUEST,
+        *,
+        key: str | None = "order-1",
+        who: caller.Caller | None = None,
     ) -> acceptance.Accepted:
         self.sent += 1
         who = who or self.who
@@ -70,7 +74,7 @@ class Shop:
         )
         return await submit.submit(self.ctx, who, request, envelope)
 
-    async def refusal(self, request: mail.SendRequest = REQUEST, *, key: str = "order-1") -> str:
+    async def refusal(self, request: send_request.SendRequest = REQUEST, *, key: str = "order-1") -> str:
         with pytest.raises(errors.PostroadError) as refused:
             await self.send(request, key=key)
         return refused.value.code
@@ -254,7 +258,7 @@ async def test_of_several_reasons_the_first_in_order_is_told(shop: Shop, place: 
 
 # A refusal leaves nothing
 
-REFUSED: dict[str, tuple[Callable[[Shop], Awaitable[None]] | None, mail.SendRequest]] = {
+REFUSED: dict[str, tuple[Callable[[Shop], Awaitable[None]] | None, send_request.SendRequest]] = {
     "invalid_request": (None, msgspec.structs.replace(REQUEST, to=())),
     "unknown template": (None, msgspec.structs.replace(FROM_TEMPLATE, template="unknown")),
     "missing variable": (None, msgspec.structs.replace(FROM_TEMPLATE, variables={})),
@@ -302,7 +306,7 @@ async def gather(*calls: Awaitable[acceptance.Accepted]) -> tuple[list[acceptanc
 
 
 @pytest.mark.parametrize("request_", [REQUEST, LARGE], ids=["small", "large"])
-async def test_fifty_identical_requests_at_once_are_one_message(shop: Shop, request_: mail.SendRequest) -> None:
+async def test_fifty_identical_requests_at_once_are_one_message(shop: Shop, request_: send_request.SendRequest) -> None:
     accepted, refused = await gather(*(shop.send(request_) for _ in range(50)))
     assert len({one.response for one in accepted}) == 1
     assert sum(not one.replayed for one in accepted) == 1
@@ -533,7 +537,7 @@ async def test_a_template_of_another_account_is_unknown(shop: Shop) -> None:
 # Large messages
 
 
-LARGE_FILE = msgspec.structs.replace(REQUEST, attachments=(mail.Attachment("a.bin", "QUJD" * 100_000),))
+LARGE_FILE = msgspec.structs.replace(REQUEST, attachments=(send_request.Attachment("a.bin", "QUJD" * 100_000),))
 
 
 async def test_large_messages_leave_the_event_loop_and_small_ones_do_not(
@@ -556,7 +560,7 @@ async def test_large_messages_leave_the_event_loop_and_small_ones_do_not(
 
 
 async def test_both_ways_give_the_same_message(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = (mail.Attachment("ä.bin", "QUJD"), mail.Attachment("b.png", "", None, "b"))
+    files = (send_request.Attachment("ä.bin", "QUJD"), send_request.Attachment("b.png", "", None, "b"))
     request = msgspec.structs.replace(REQUEST, html="<p>Grüße", attachments=files)
     bodies, receipts = [], []
     for limit in (0, 10**9):

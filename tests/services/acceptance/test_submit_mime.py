@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import errors
-from postroad.model import caller, limits, mail
+from postroad.model import caller, limits, mail, send_request
 from postroad.services import context, templates
 from postroad.services.acceptance import mime_compose, mime_validation, submit, submit_mime, transaction
 from postroad.services.accounts import credits
@@ -293,7 +293,7 @@ async def test_without_a_key_each_message_is_one(shop: Shop) -> None:
 
 
 async def test_keys_are_shared_with_http_and_belong_to_the_credential(shop: Shop) -> None:
-    request = mail.SendRequest(sender="shop@example.com", to=("ada@example.org",), subject="Hello", text="Hi")
+    request = send_request.SendRequest(sender="shop@example.com", to=("ada@example.org",), subject="Hello", text="Hi")
     key = transaction.Key(submit.sending_identity(shop.who), "order-1", b"h" * 32)
     await submit.submit(shop.ctx, shop.who, request, submit.SubmissionInfo("req_http", mail.Source.API, key))
     assert (await shop.refusal(plain(KEY))).code == "idempotency_conflict"

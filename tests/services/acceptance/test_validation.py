@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad import errors
-from postroad.model import mail
+from postroad.model import send_request
 from postroad.services.acceptance import validation
 
-GOOD = mail.SendRequest(sender="shop@example.com", to=("ada@example.org",), subject="Hello", text="Hi")
+GOOD = send_request.SendRequest(sender="shop@example.com", to=("ada@example.org",), subject="Hello", text="Hi")
 # What would begin a header of the caller's choice, or be taken for a line break by some reader.
 LINE_BREAKS = ["\r\nBcc: eve@example.net", "\n", "\r", "\0", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
 ENCODED_WORD = "=?utf-8?q?=0D=0ABcc:_eve?="
@@ -30,6 +30,17 @@ def refusal(**changes: Any) -> str:
 
 def people(count: int, start: int = 0) -> tuple[str, ...]:
     return tuple(f"person{number}@example.org" for number in range(start, start + count))
+
+
+def test_what_is_not_given_is_empty() -> None:
+    given = check()
+    assert (given.cc, given.bcc, given.tags, given.attachments) == ((), (), (), ())
+    assert (given.headers, given.variables) == ({}, {})
+
+
+@pytest.mark.parametrize("field", ["to", "cc", "bcc", "tags"])
+def test_a_single_string_is_the_same_as_a_list_of_one(field: str) -> None:
+    assert check(**{field: "ada@example.org"}) == check(**{field: ("ada@example.org",)})
 
 
 # Addresses
@@ -104,7 +115,7 @@ def test_repeated_addresses_do_not_count_towards_the_fifty() -> None:
 
 
 def test_a_hopeless_list_is_refused_before_its_members_are_read() -> None:
-    most = validation.MAX_ADDRESSES
+    most = send_request.MAX_ADDRESSES
     assert len(check(to=people(50) * (most // 50)).recipients) == 50
     assert refusal(to=("bob@",) * (most + 1)).startswith(f"to: {most + 1} addresses; at most 50")
 
@@ -137,7 +148,7 @@ def test_a_subject_is_required_unless_a_template_supplies_it() -> None:
 
 
 def test_one_of_text_html_attachments_template_is_enough() -> None:
-    file = mail.Attachment("a.txt", "QQ==")
+    file = send_request.Attachment("a.txt", "QQ==")
     assert check(text="Hi", html=None).text == "Hi"
     assert check(text=None, html="<p>Hi").html == "<p>Hi"
     assert check(text=None, attachments=(file,)).attachments[0].content == b"A"
@@ -287,7 +298,7 @@ def test_20_tags_pass_and_one_more_does_not() -> None:
 
 TEXT = st.text(max_size=60)
 ANYTHING = st.builds(
-    mail.SendRequest,
+    send_request.SendRequest,
     sender=TEXT,
     to=st.lists(TEXT | st.just("a@example.org"), max_size=3).map(tuple),
     cc=st.lists(TEXT, max_size=2).map(tuple),
@@ -302,7 +313,11 @@ ANYTHING = st.builds(
     tags=st.lists(TEXT, max_size=3).map(tuple),
     attachments=st.lists(
         st.builds(
-            mail.Attachment, filename=TEXT, content=TEXT, content_type=st.none() | TEXT, content_id=st.none() | TEXT
+            send_request.Attachment,
+            filename=TEXT,
+            content=TEXT,
+            content_type=st.none() | TEXT,
+            content_id=st.none() | TEXT,
         ),
         max_size=3,
     ).map(tuple),
@@ -310,7 +325,7 @@ ANYTHING = st.builds(
 
 
 @given(ANYTHING)
-def test_whatever_comes_is_checked_or_refused_and_never_a_fault(request: mail.SendRequest) -> None:
+def test_whatever_comes_is_checked_or_refused_and_never_a_fault(request: send_request.SendRequest) -> None:
     try:
         checked = validation.check(request)
     except errors.InvalidRequest as refused:

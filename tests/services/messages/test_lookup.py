@@ -6,7 +6,7 @@ import email.policy
 import pytest
 
 from postroad import errors
-from postroad.model import mail
+from postroad.model import mail, send_request
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
 from postroad.services.messages import lookup as messages
@@ -45,7 +45,7 @@ async def test_details_tell_what_the_sender_gave(ctx: context.Context, account: 
         reply_to="help@example.com",
         headers={"X-Order": "7"},
         tags=("orders",),
-        attachments=(mail.Attachment("a.txt", "eHg="),),
+        attachments=(send_request.Attachment("a.txt", "eHg="),),
     )
     found = await messages.details(ctx, account.id, message_id)
     assert found.message.id == message_id

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad import errors
-from postroad.model import mail
+from postroad.model import send_request
 from postroad.protocol.mime import preview_parser
 from postroad.services import context
 from postroad.services.accounts import registry as accounts
@@ -156,7 +156,7 @@ async def test_a_message_of_the_account_is_shown(ctx: context.Context, account: 
     await accepted_mail.allow_sending(ctx, account.id)
     content = base64.b64encode(b"file").decode()
     message_id = await accepted_mail.accept(
-        ctx, account.id, html="<b>bold</b>", attachments=(mail.Attachment("a.txt", content),)
+        ctx, account.id, html="<b>bold</b>", attachments=(send_request.Attachment("a.txt", content),)
     )
     preview = await previews.of_message(ctx, account.id, message_id)
     assert [one.filename for one in preview.attachments] == ["a.txt"]
@@ -178,7 +178,7 @@ async def test_a_large_message_is_read_beside_the_event_loop(
     monkeypatch.setattr(preview_parser, "read", noted)
     await accepted_mail.allow_sending(ctx, account.id)
     content = base64.b64encode(b"x" * previews.LARGE_OCTETS).decode()
-    large = await accepted_mail.accept(ctx, account.id, attachments=(mail.Attachment("a.txt", content),))
+    large = await accepted_mail.accept(ctx, account.id, attachments=(send_request.Attachment("a.txt", content),))
     assert (await previews.of_message(ctx, account.id, large)).attachments[0].size == previews.LARGE_OCTETS
     await previews.of_message(ctx, account.id, await accepted_mail.accept(ctx, account.id))
     assert [reader is threading.main_thread() for reader in readers] == [False, True]

@@ -5,8 +5,7 @@ from typing import Annotated
 import msgspec
 
 from postroad import errors
-from postroad.api import email_schemas
-from postroad.model import caller, receipt
+from postroad.model import caller, receipt, send_request
 from postroad.services import context
 from postroad.services.acceptance import send_test
 from postroad.web import routing
@@ -15,10 +14,10 @@ from postroad.web import routing
 class TestEmail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The recipient of the test message, and optionally its sender."""
 
-    to: Annotated[email_schemas.Address, msgspec.Meta(description="The recipient, ideally your own address.")]
+    to: Annotated[send_request.Address, msgspec.Meta(description="The recipient, ideally your own address.")]
     sender: (
         Annotated[
-            email_schemas.Address,
+            send_request.Address,
             msgspec.Meta(description="An address at a domain of the account; by default `hello@` the first domain."),
         ]
         | None

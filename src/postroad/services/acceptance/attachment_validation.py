@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from postroad import errors
-from postroad.model import limits, mail
+from postroad.model import limits, send_request
 from postroad.protocol import file_names
 from postroad.protocol.mime import base64_lines, builder, content_types
 
@@ -25,7 +25,7 @@ class CheckedAttachment(msgspec.Struct, frozen=True):
     content_id: str | None
 
 
-def check(attachments: Sequence[mail.Attachment]) -> tuple[CheckedAttachment, ...]:
+def check(attachments: Sequence[send_request.Attachment]) -> tuple[CheckedAttachment, ...]:
     """The attachments as validated values."""
     if not attachments:
         return ()
@@ -42,7 +42,7 @@ def _encoded_length(content: str) -> int:
     return len(content) - content.count("\n") - content.count("\r")
 
 
-def _check(field: str, attachment: mail.Attachment) -> CheckedAttachment:
+def _check(field: str, attachment: send_request.Attachment) -> CheckedAttachment:
     _check_field(f"{field}.filename", file_names.check, attachment.filename)
     if attachment.content_type is not None:
         _check_field(f"{field}.content_type", content_types.check, attachment.content_type)
@@ -61,7 +61,7 @@ def _check_field(field: str, rule: Callable[[str], T], text: str) -> T:
         raise errors.InvalidRequest(f"{field}: {problem}") from None
 
 
-def _check_content_ids(attachments: Sequence[mail.Attachment]) -> None:
+def _check_content_ids(attachments: Sequence[send_request.Attachment]) -> None:
     seen: set[str] = set()
     for index, attachment in enumerate(attachments):
         content_id, field = attachment.content_id, f"attachments[{index}].content_id"

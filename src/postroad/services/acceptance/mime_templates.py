@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import mail
+from postroad.model import send_request
 from postroad.protocol import address
 from postroad.protocol.mime import message_parser
 from postroad.services.acceptance import mime_validation, validation
@@ -35,7 +35,7 @@ def check(raw: mime_validation.CheckedMime, template: mime_validation.Template) 
     if len(reply_to) > 1:
         raise errors.InvalidRequest(f"Reply-To: {len(reply_to)} addresses; at most one is allowed with a template")
     checked = validation.check(
-        mail.SendRequest(
+        send_request.SendRequest(
             sender=raw.sender.address,
             to=tuple(mailbox.address for mailbox in raw.recipients),
             subject=raw.subject or None,

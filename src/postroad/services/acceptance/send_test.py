@@ -8,7 +8,7 @@ import contextlib
 from typing import Final
 
 from postroad import errors
-from postroad.model import caller, mail, times
+from postroad.model import caller, mail, send_request, times
 from postroad.services import context, templates
 from postroad.services.acceptance import submit, transaction
 from postroad.services.domains import registry as domains
@@ -63,7 +63,9 @@ async def send_rendered(
     ctx: context.Context, who: caller.Caller, content: templates.Rendered, *, sender: str, to: str, request_id: str
 ) -> transaction.Accepted:
     """Send a rendered template, to see it in a mailbox."""
-    request = mail.SendRequest(sender=sender, to=(to,), subject=content.subject, text=content.text, html=content.html)
+    request = send_request.SendRequest(
+        sender=sender, to=to, subject=content.subject, text=content.text, html=content.html
+    )
     return await _send(ctx, who, request, request_id=request_id)
 
 
@@ -84,16 +86,16 @@ async def senders(ctx: context.Context, account_id: str, *, limit: int) -> list[
 
 
 async def _send(
-    ctx: context.Context, who: caller.Caller, request: mail.SendRequest, *, request_id: str
+    ctx: context.Context, who: caller.Caller, request: send_request.SendRequest, *, request_id: str
 ) -> transaction.Accepted:
     # No idempotency key: two requests mean two messages.
     info = submit.SubmissionInfo(request_id=request_id, source=mail.Source.TEST, key=None)
     return await submit.submit(ctx, who, request, info)
 
 
-def _message(*, sender: str, to: str, now: int) -> mail.SendRequest:
+def _message(*, sender: str, to: str, now: int) -> send_request.SendRequest:
     day, _, time = times.to_wire(now).partition("T")
     words = {"subject": SUBJECT, "day": day, "time": time[:5]}
-    return mail.SendRequest(
-        sender=sender, to=(to,), subject=SUBJECT, text=TEXT.format(**words), html=HTML.format(**words)
+    return send_request.SendRequest(
+        sender=sender, to=to, subject=SUBJECT, text=TEXT.format(**words), html=HTML.format(**words)
     )

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from postroad import errors
-from postroad.model import caller, identifiers, mail
+from postroad.model import caller, identifiers, mail, send_request
 from postroad.protocol import address
 from postroad.services import context, templates
 from postroad.services.acceptance import compose, rate_limit, transaction, validation
@@ -50,7 +50,7 @@ class Draft(Protocol):
 
 
 async def submit(
-    ctx: context.Context, who: caller.Caller, request: mail.SendRequest, info: SubmissionInfo
+    ctx: context.Context, who: caller.Caller, request: send_request.SendRequest, info: SubmissionInfo
 ) -> transaction.Accepted:
     """Accept a message given by its fields. When this returns, it is on disk.
 
@@ -138,9 +138,9 @@ def sending_identity(who: caller.Caller) -> str:
     return who.credential_id or who.account_id
 
 
-def _characters(request: mail.SendRequest) -> int:
+def _characters(request: send_request.SendRequest) -> int:
     bodies = len(request.text or "") + len(request.html or "")
-    return bodies + sum(len(attachment.content) for attachment in request.attachments)
+    return bodies + sum(len(attachment.content) for attachment in request.attachments or ())
 
 
 async def run(work: Callable[[], T], *, threaded: bool) -> T:

@@ -12,18 +12,11 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import limits, mail
+from postroad.model import limits, mail, send_request
 from postroad.protocol import address
 from postroad.protocol.mime import builder, header_text
 from postroad.services.acceptance import attachment_validation
 
-# A longer list is a mistake whatever its members are; duplicates within the limit are allowed.
-MAX_ADDRESSES: Final = 4 * limits.UNIQUE_RECIPIENTS
-RESERVED_HEADERS: Final = frozenset(
-    "from sender to cc bcc subject reply-to date message-id return-path received mime-version dkim-signature "
-    "authentication-results delivered-to errors-to".split()
-)
-RESERVED_HEADER_PREFIXES: Final = ("content-", "arc-", "resent-", "x-service-")
 _ALIAS: Final = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
 SUBJECT_RULE: Final = f"1 to {limits.SUBJECT_CHARACTERS} characters on one line"
 
@@ -47,7 +40,7 @@ class CheckedSend(msgspec.Struct, frozen=True):
     attachments: tuple[attachment_validation.CheckedAttachment, ...]
 
 
-def check(request: mail.SendRequest) -> CheckedSend:
+def check(request: send_request.SendRequest) -> CheckedSend:
     """The request as trusted values; raises for the first rule that it breaks."""
     to, cc, bcc = _mailboxes("to", request.to), _mailboxes("cc", request.cc), _mailboxes("bcc", request.bcc)
     if not to:
@@ -69,9 +62,9 @@ def check(request: mail.SendRequest) -> CheckedSend:
         html=_body("html", request.html),
         template=request.template,
         variables=request.variables or {},
-        headers=_headers(request.headers),
-        tags=check_tags("tags", request.tags),
-        attachments=attachment_validation.check(request.attachments),
+        headers=_headers(request.headers or {}),
+        tags=check_tags("tags", _listed(request.tags)),
+        attachments=attachment_validation.check(request.attachments or ()),
     )
 
 
@@ -125,9 +118,15 @@ def _mailbox(field: str, text: str) -> address.Mailbox:
         raise errors.InvalidRequest(f"{field}: {problem}") from None
 
 
-def _mailboxes(field: str, texts: tuple[str, ...]) -> tuple[address.Mailbox, ...]:
+def _listed(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """A single string is the same as a list of one."""
+    return (value,) if isinstance(value, str) else value or ()
+
+
+def _mailboxes(field: str, given: str | tuple[str, ...] | None) -> tuple[address.Mailbox, ...]:
+    texts = _listed(given)
     # The length is checked before the members: fifty thousand bad addresses are one mistake.
-    if len(texts) > MAX_ADDRESSES:
+    if len(texts) > send_request.MAX_ADDRESSES:
         raise errors.InvalidRequest(f"{field}: {len(texts)} addresses; {_RECIPIENT_RULE}")
     if len(texts) == 1:
         return (_mailbox(field, texts[0]),)
@@ -148,7 +147,7 @@ def _unique(mailboxes: tuple[address.Mailbox, ...]) -> tuple[address.Mailbox, ..
     return tuple(unique.values())
 
 
-def _check_content(request: mail.SendRequest) -> None:
+def _check_content(request: send_request.SendRequest) -> None:
     if request.template is not None:
         check_alias("template", request.template)
     if request.template is not None and (request.text or request.html):
@@ -183,7 +182,7 @@ def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:
 def _check_header(name: str, value: str) -> None:
     header_text.check_name(name)
     header_text.check_value(value)
-    if name.lower() in RESERVED_HEADERS or name.lower().startswith(RESERVED_HEADER_PREFIXES):
+    if name.lower() in send_request.RESERVED_HEADERS or name.lower().startswith(send_request.RESERVED_HEADER_PREFIXES):
         raise header_text.HeaderError("this name is reserved; Postroad sets this header itself")
     if len(name) + 2 + len(value.encode()) > limits.HEADER_LINE_OCTETS:
         raise header_text.HeaderError(f"longer than {limits.HEADER_LINE_OCTETS} octets with its name")

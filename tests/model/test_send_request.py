@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad import errors
-from postroad.api import email_schemas
-from postroad.model import mail
+from postroad.model import send_request
 from postroad.services.acceptance import validation
 
 GOOD: dict[str, Any] = {"sender": "shop@example.com", "to": ("ada@example.org",), "subject": "Hello", "text": "Hi"}
-_, COMPONENTS = msgspec.json.schema_components([email_schemas.SendRequest], ref_template="{name}")
+_, COMPONENTS = msgspec.json.schema_components([send_request.SendRequest], ref_template="{name}")
 PROPERTIES: dict[str, Any] = COMPONENTS["SendRequest"]["properties"]
 
 
@@ -51,14 +50,14 @@ def test_reserved_names_are_outside_the_schema(name: str) -> None:
 @pytest.mark.parametrize("name", FINE)
 def test_names_that_only_look_reserved_are_inside_it(name: str) -> None:
     assert re.search(HEADER_NAME, name)
-    validation.check(mail.SendRequest(**GOOD, headers={name: "x"}))
+    validation.check(send_request.SendRequest(**GOOD, headers={name: "x"}))
 
 
 @given(st.text(max_size=90))
 def test_a_name_inside_the_schema_is_accepted_and_one_outside_refused(name: str) -> None:
     inside = re.search(HEADER_NAME, name) is not None and not name.endswith("\n")
     try:
-        validation.check(mail.SendRequest(**GOOD, headers={name: "x"}))
+        validation.check(send_request.SendRequest(**GOOD, headers={name: "x"}))
     except errors.InvalidRequest:
         assert not inside
     else:
@@ -71,7 +70,7 @@ def test_a_name_inside_the_schema_is_accepted_and_one_outside_refused(name: str)
 def test_a_header_value_inside_the_schema_is_accepted_by_its_octets(value: str) -> None:
     # The schema counts characters, the rule octets: only values beyond ASCII can be longer than they look.
     if len(value.encode()) <= HEADER_VALUE["maxLength"]:
-        validation.check(mail.SendRequest(**GOOD, headers={"X-A": value.removesuffix("\n")}))
+        validation.check(send_request.SendRequest(**GOOD, headers={"X-A": value.removesuffix("\n")}))
 
 
 TAG: dict[str, Any] = next(choice for choice in PROPERTIES["tags"]["anyOf"] if choice.get("type") == "string")
@@ -81,7 +80,7 @@ TAG: dict[str, Any] = next(choice for choice in PROPERTIES["tags"]["anyOf"] if c
 def test_a_tag_inside_the_schema_is_accepted_and_one_outside_refused(tag: str) -> None:
     inside = re.search(TAG["pattern"], tag) is not None and len(tag) <= TAG["maxLength"] and not tag.endswith("\n")
     try:
-        validation.check(mail.SendRequest(**GOOD, tags=(tag,)))
+        validation.check(send_request.SendRequest(**GOOD, tags=(tag,)))
     except errors.InvalidRequest:
         assert not inside
     else:
