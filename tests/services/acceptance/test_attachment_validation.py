@@ -6,6 +6,7 @@ import pytest
 
 from postroad import errors
 from postroad.model import send_request
+from postroad.protocol.mime import builder
 from postroad.services.acceptance import attachment_validation
 
 LINE_BREAKS = ["\r\nBcc: eve@example.net", "\n", "\r", "\0", "\x0b", "\x1c", "\x85", "\u2028", "\u2029"]
@@ -19,7 +20,7 @@ def file(
     return send_request.Attachment(filename, content, content_type, content_id)
 
 
-def check(*files: send_request.Attachment) -> tuple[attachment_validation.CheckedAttachment, ...]:
+def check(*files: send_request.Attachment) -> tuple[builder.Attachment, ...]:
     return attachment_validation.check(files)
 
 

@@ -6,8 +6,6 @@ An attachment is never opened or unpacked; its bytes pass through.
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import msgspec
-
 from postroad import errors
 from postroad.model import limits, send_request
 from postroad.protocol import file_names
@@ -16,17 +14,8 @@ from postroad.protocol.mime import base64_lines, builder, content_types
 T = TypeVar("T")
 
 
-class CheckedAttachment(msgspec.Struct, frozen=True):
-    """An attachment with its decoded content."""
-
-    filename: str
-    content: bytes
-    content_type: str
-    content_id: str | None
-
-
-def check(attachments: Sequence[send_request.Attachment]) -> tuple[CheckedAttachment, ...]:
-    """The attachments as validated values."""
+def check(attachments: Sequence[send_request.Attachment]) -> tuple[builder.Attachment, ...]:
+    """The attachments as validated values, with their content decoded."""
     if not attachments:
         return ()
     if len(attachments) > limits.ATTACHMENTS:
@@ -42,11 +31,11 @@ def _encoded_length(content: str) -> int:
     return len(content) - content.count("\n") - content.count("\r")
 
 
-def _check(field: str, attachment: send_request.Attachment) -> CheckedAttachment:
+def _check(field: str, attachment: send_request.Attachment) -> builder.Attachment:
     _check_field(f"{field}.filename", file_names.check, attachment.filename)
     if attachment.content_type is not None:
         _check_field(f"{field}.content_type", content_types.check, attachment.content_type)
-    return CheckedAttachment(
+    return builder.Attachment(
         filename=attachment.filename,
         content=_check_field(f"{field}.content", base64_lines.decode_strict, attachment.content),
         content_type=attachment.content_type or content_types.guess(attachment.filename),

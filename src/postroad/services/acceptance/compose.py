@@ -113,12 +113,7 @@ def _build(checked: validation.CheckedSend, content: Content, identity: MessageI
                 text=content.text,
                 html=content.html,
                 headers=(*checked.headers.items(), *((TAG_HEADER, tag) for tag in checked.tags)),
-                attachments=tuple(
-                    builder.Attachment(
-                        filename=a.filename, content=a.content, content_type=a.content_type, content_id=a.content_id
-                    )
-                    for a in checked.attachments
-                ),
+                attachments=checked.attachments,
                 message_id=f"{identity.message_id}@{checked.sender.domain}",
                 date=identity.now,
             )

@@ -37,7 +37,7 @@ class CheckedSend(msgspec.Struct, frozen=True):
     variables: Mapping[str, mail.TemplateValue]
     headers: Mapping[str, str]
     tags: tuple[str, ...]
-    attachments: tuple[attachment_validation.CheckedAttachment, ...]
+    attachments: tuple[builder.Attachment, ...]
 
 
 def check(request: send_request.SendRequest) -> CheckedSend:
