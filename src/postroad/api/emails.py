@@ -16,13 +16,13 @@ async def send(ctx: context.Context, request: routing.Request) -> routing.Respon
     """Accept a message. The response is sent after the message is on disk."""
     scope = submit.sending_identity(request.caller)
     body_hash = hashlib.sha256(strict_json.canonical(request.document)).digest()
-    envelope = submit.SubmissionInfo(
+    info = submit.SubmissionInfo(
         request_id=request.id,
         source=mail.Source.API,
         key=transaction.Key(scope, request.idempotency_key, body_hash),
     )
     try:
-        accepted = await submit.submit(ctx, request.caller, request.body, envelope)
+        accepted = await submit.submit(ctx, request.caller, request.body, info)
     except errors.PostroadError as refusal:
         refusal.headers = ctx.rate_limiter.headers(scope, now=ctx.clock())
         raise

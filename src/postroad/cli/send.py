@@ -63,12 +63,12 @@ async def send(
     found = await account_option.account(context, account)
     who = caller.Caller(found.id, None, caller.Scheme.TOKEN, caller.EVERYTHING)
     request = _request(fields)
-    envelope = submit.SubmissionInfo(
+    info = submit.SubmissionInfo(
         request_id=context.new_id(identifiers.REQUEST, now=context.clock()),
         source=mail.Source.TEST,
         key=None if key is None else _key(submit.sending_identity(who), key, request),
     )
-    accepted = await submit.submit(context, who, request, envelope)
+    accepted = await submit.submit(context, who, request, info)
     if wait is None:
         return await send_progress.queued(context, found.id, accepted)
     return await send_progress.result(context, found.id, accepted, seconds=wait)

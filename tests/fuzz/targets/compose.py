@@ -29,12 +29,11 @@ def check(data: bytes) -> None:
     given = dict(zip(FIELDS, texts, strict=False))
     try:
         checked = validation.check(_request(given))
-        content = compose.Content(checked.subject or "", checked.text, checked.html)
-        submission = compose.compose(checked, content, identity(mail.Source.API, recipients=len(checked.recipients)))
+        submission = compose.compose(checked, identity(mail.Source.API, recipients=len(checked.recipients)))
     except errors.PostroadError as refusal:
         check_refusal(refusal)
         return
-    check_message(submission.message.mime, checked, content)
+    check_message(submission.message.mime, checked)
     # What a caller is told is JSON, and says the same.
     told = json.loads(submission.message.response)
     assert told["from"] == checked.sender.written
@@ -62,11 +61,11 @@ def identity(source: mail.Source, *, recipients: int) -> compose.MessageIdentity
     )
 
 
-def check_message(written: bytes, checked: validation.CheckedSend, content: compose.Content) -> None:
+def check_message(written: bytes, checked: validation.CheckedSend) -> None:
     """The message as the standard library reads it has the fields of the send, and no others."""
     parsed = stdlib_parser.parse(written)
     # Blanks at its ends belong to the field, not to the text.
-    assert parsed["Subject"] == content.subject.strip(" \t")
+    assert parsed["Subject"] == (checked.subject or "").strip(" \t")
     for name, mailboxes in (("From", [checked.sender]), ("To", checked.to), ("Cc", checked.cc)):
         assert _addresses(parsed, name) == [mailbox.address for mailbox in mailboxes]
     assert "Bcc" not in parsed
@@ -75,7 +74,7 @@ def check_message(written: bytes, checked: validation.CheckedSend, content: comp
         assert parsed[name] is not None
         assert "".join(str(parsed[name]).split()) == "".join(value.split())
     bodies = [part for part in parsed.walk() if not part.is_multipart()]
-    texts = [text for text in (content.text, content.html) if text is not None]
+    texts = [text for text in (checked.text, checked.html) if text is not None]
     assert len(bodies) == len(texts) + len(checked.attachments)
     # The order of the parts depends on which of them are inline.
     files = sorted(attachment.content for attachment in checked.attachments)

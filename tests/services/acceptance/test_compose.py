@@ -49,8 +49,7 @@ def identity(count: int = 3) -> compose.MessageIdentity:
 
 def composed(**changes: Any) -> transaction.Submission:
     checked = validation.check(msgspec.structs.replace(REQUEST, **changes))
-    content = compose.Content(checked.subject or "", checked.text, checked.html)
-    return compose.compose(checked, content, identity(len(checked.recipients)))
+    return compose.compose(checked, identity(len(checked.recipients)))
 
 
 def parsed(submission: transaction.Submission) -> EmailMessage:
@@ -161,7 +160,7 @@ def test_what_was_not_given_is_empty_in_the_receipt() -> None:
     ],
 )
 def test_the_parts_are_nested_as_readers_expect(text: str | None, html: str | None, files: str, shape: str) -> None:
-    attachments = tuple(one for one, name in zip(REQUEST.attachments, "fi", strict=True) if name in files)
+    attachments = tuple(one for one, name in zip(REQUEST.attachments or (), "fi", strict=True) if name in files)
     message = parsed(composed(text=text, html=html, attachments=attachments))
     assert _shape(message) == shape
 
@@ -198,6 +197,6 @@ def test_ten_mebibytes_are_the_limit_of_the_assembled_message() -> None:
 def test_what_the_builder_refuses_is_an_invalid_request() -> None:
     checked = validation.check(REQUEST)
     with pytest.raises(errors.InvalidRequest, match="subject: line breaks"):
-        compose.compose(checked, compose.Content("a\r\nBcc: eve@example.net", "Hi", None), identity())
+        compose.compose(msgspec.structs.replace(checked, subject="a\r\nBcc: eve@example.net"), identity())
     with pytest.raises(errors.InvalidRequest, match="text: "):
-        compose.compose(checked, compose.Content("Hello", "a\0b", None), identity())
+        compose.compose(msgspec.structs.replace(checked, text="a\0b"), identity())

@@ -124,16 +124,16 @@ def test_the_envelope_decides_who_gets_it_each_once_in_order() -> None:
     assert [mailbox.address for mailbox in checked.cc] == ["cc@example.org"]
 
 
-def test_recipients_that_no_field_shows_are_hidden() -> None:
+def test_recipients_that_no_field_shows_are_blind_copies() -> None:
     message = plain("Cc: Bob <bob@example.org>", to=("ADA@example.org", "bob@example.org", "eve@example.org"))
-    assert [mailbox.address for mailbox in mime_validation.check(message).hidden] == ["eve@example.org"]
+    assert [mailbox.address for mailbox in mime_validation.check(message).bcc] == ["eve@example.org"]
 
 
 @pytest.mark.parametrize("field", ["To: undisclosed-recipients:;", "To: someone, somewhere", "To:", "X-To: none"])
 def test_to_is_not_needed_and_need_not_be_readable(field: str) -> None:
     checked = mime_validation.check(raw(FROM, field, SUBJECT))
     assert checked.to == ()
-    assert checked.hidden == checked.recipients
+    assert checked.bcc == checked.recipients
 
 
 @pytest.mark.parametrize("domain", ["example.org", "é.example", "xn--9ca.example"])

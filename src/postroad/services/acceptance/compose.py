@@ -4,8 +4,6 @@ Pure: ids and time are arguments. An address in both `to` and `cc` is in both he
 no header.
 """
 
-from collections.abc import Sequence
-
 import msgspec
 
 from postroad import errors
@@ -18,14 +16,6 @@ from postroad.storage import recipients as stored_recipients
 
 TAG_HEADER = "X-Service-Tag"
 _encoder = msgspec.json.Encoder()
-
-
-class Content(msgspec.Struct, frozen=True):
-    """Subject and bodies as they are sent."""
-
-    subject: str
-    text: str | None
-    html: str | None
 
 
 class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,32 +33,15 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     warmup_domain: str | None = None
 
 
-def compose(checked: validation.CheckedSend, content: Content, identity: MessageIdentity) -> transaction.Submission:
+def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
     """Everything that the accepting transaction stores. Raises PayloadTooLarge or InvalidRequest."""
-    body = _build(checked, content, identity)
-    response = _encoder.encode(_receipt(checked, content, identity))
-    return build_submission(
-        identity,
-        sender=checked.sender,
-        recipients=checked.recipients,
-        subject=content.subject,
-        tags=checked.tags,
-        body=body,
-        response=response,
-    )
+    return build_submission(checked, identity, body=_build(checked, identity))
 
 
 def build_submission(
-    identity: MessageIdentity,
-    *,
-    sender: address.Mailbox,
-    recipients: Sequence[address.Mailbox],
-    subject: str,
-    tags: tuple[str, ...],
-    body: bytes,
-    response: bytes,
+    checked: validation.CheckedMessage, identity: MessageIdentity, *, body: bytes
 ) -> transaction.Submission:
-    """The rows of a message whose bytes are complete. Raises PayloadTooLarge."""
+    """The rows and the receipt of a message whose bytes are complete. Raises PayloadTooLarge."""
     if len(body) > limits.MIME_BYTES:
         raise errors.PayloadTooLarge(
             f"the message has {len(body)} bytes including headers and encoding; at most {limits.MIME_BYTES} (10 "
@@ -80,20 +53,20 @@ def build_submission(
             account_id=identity.account_id,
             credential_id=identity.credential_id,
             source=identity.source,
-            sender=sender.written,
-            sender_key=sender.key,
-            subject=subject,
-            recipient_count=len(recipients),
+            sender=checked.sender.written,
+            sender_key=checked.sender.key,
+            subject=checked.subject or "",
+            recipient_count=len(checked.recipients),
             size=len(body),
             request_id=identity.request_id,
-            response=response,
+            response=_encoder.encode(_receipt(checked, identity)),
             created_at=identity.now,
             mime=body,
-            tags=tags,
+            tags=checked.tags,
         ),
         recipients=[
             _recipient(mailbox, recipient_id, identity)
-            for mailbox, recipient_id in zip(recipients, identity.recipient_ids, strict=True)
+            for mailbox, recipient_id in zip(checked.recipients, identity.recipient_ids, strict=True)
         ],
         ledger_id=identity.ledger_id,
         key=identity.key,
@@ -101,7 +74,7 @@ def build_submission(
     )
 
 
-def _build(checked: validation.CheckedSend, content: Content, identity: MessageIdentity) -> bytes:
+def _build(checked: validation.CheckedSend, identity: MessageIdentity) -> bytes:
     try:
         return builder.build(
             builder.Message(
@@ -109,9 +82,9 @@ def _build(checked: validation.CheckedSend, content: Content, identity: MessageI
                 to=checked.to,
                 cc=checked.cc,
                 reply_to=checked.reply_to,
-                subject=content.subject,
-                text=content.text,
-                html=content.html,
+                subject=checked.subject or "",
+                text=checked.text,
+                html=checked.html,
                 headers=(*checked.headers.items(), *((TAG_HEADER, tag) for tag in checked.tags)),
                 attachments=checked.attachments,
                 message_id=f"{identity.message_id}@{checked.sender.domain}",
@@ -135,7 +108,7 @@ def _recipient(
     )
 
 
-def _receipt(checked: validation.CheckedSend, content: Content, identity: MessageIdentity) -> receipt.Receipt:
+def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> receipt.Receipt:
     count = len(checked.recipients)
     return receipt.Receipt(
         id=identity.message_id,
@@ -146,7 +119,7 @@ def _receipt(checked: validation.CheckedSend, content: Content, identity: Messag
         cc=tuple(mailbox.written for mailbox in checked.cc),
         bcc=tuple(mailbox.written for mailbox in checked.bcc),
         reply_to=checked.reply_to.written if checked.reply_to else msgspec.UNSET,
-        subject=content.subject,
+        subject=checked.subject or "",
         recipient_count=count,
         credits_reserved=count,
         headers=dict(checked.headers),

@@ -7,10 +7,8 @@ Postroad, that name blind copy recipients, or that only receiving hosts may writ
 
 from typing import Final
 
-import msgspec
-
 from postroad import errors
-from postroad.model import receipt, times
+from postroad.model import times
 from postroad.protocol.mime import builder, message_parser
 from postroad.services.acceptance import compose, mime_validation, transaction
 
@@ -20,20 +18,11 @@ DROPPED: Final = frozenset(
     "return-path authentication-results delivered-to errors-to "
     "resent-from resent-sender resent-reply-to resent-to resent-cc resent-bcc resent-date resent-message-id".split()
 )
-_encoder: Final = msgspec.json.Encoder()
 
 
 def compose_mime(checked: mime_validation.CheckedMime, identity: compose.MessageIdentity) -> transaction.Submission:
     """Everything that the accepting transaction stores. Raises InvalidRequest and PayloadTooLarge."""
-    return compose.build_submission(
-        identity,
-        sender=checked.sender,
-        recipients=checked.recipients,
-        subject=checked.subject,
-        tags=checked.tags,
-        body=_body(checked, identity),
-        response=_encoder.encode(_receipt(checked, identity)),
-    )
+    return compose.build_submission(checked, identity, body=_body(checked, identity))
 
 
 def _body(checked: mime_validation.CheckedMime, identity: compose.MessageIdentity) -> bytes:
@@ -53,23 +42,3 @@ def _body(checked: mime_validation.CheckedMime, identity: compose.MessageIdentit
 def _is_missing(checked: mime_validation.CheckedMime, name: str) -> bool:
     """An empty field counts as missing."""
     return name not in checked.fields or not checked.fields[name][0].value
-
-
-def _receipt(checked: mime_validation.CheckedMime, identity: compose.MessageIdentity) -> receipt.Receipt:
-    count = len(checked.recipients)
-    return receipt.Receipt(
-        id=identity.message_id,
-        source=identity.source.value,
-        request_id=identity.request_id,
-        sender=checked.sender.written,
-        to=tuple(mailbox.written for mailbox in checked.to),
-        cc=tuple(mailbox.written for mailbox in checked.cc),
-        bcc=tuple(mailbox.written for mailbox in checked.hidden),
-        reply_to=checked.reply_to[0].written if checked.reply_to else msgspec.UNSET,
-        subject=checked.subject,
-        recipient_count=count,
-        credits_reserved=count,
-        headers={},
-        tags=checked.tags,
-        attachments=(),
-    )

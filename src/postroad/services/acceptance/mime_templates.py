@@ -50,7 +50,7 @@ def check(raw: mime_validation.CheckedMime, template: mime_validation.Template) 
         sender=raw.sender,
         to=to,
         cc=cc,
-        bcc=raw.hidden,
+        bcc=raw.bcc,
         reply_to=reply_to[0] if reply_to else None,
         recipients=raw.recipients,
     )

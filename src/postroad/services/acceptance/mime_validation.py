@@ -43,8 +43,8 @@ class Template(msgspec.Struct, frozen=True):
     variables: Mapping[str, mail.TemplateValue]
 
 
-class CheckedMime(msgspec.Struct, frozen=True, kw_only=True):
-    """A validated MIME message. `recipients` has each envelope address once.
+class CheckedMime(validation.CheckedMessage, frozen=True, kw_only=True):
+    """A validated MIME message. `recipients` has each envelope address once; no field shows those in `bcc`.
 
     `envelope_domain` is the domain of the envelope sender, None for the null sender. `to`, `cc` and `reply_to` are the
     fields as far as they can be parsed. `fields` are by lower-case name. `is_utf8`: only hosts with SMTPUTF8 may be
@@ -54,29 +54,16 @@ class CheckedMime(msgspec.Struct, frozen=True, kw_only=True):
     message: message_parser.Message
     fields: Fields
     trace: str
-    sender: address.Mailbox
     envelope_domain: str | None
-    recipients: tuple[address.Mailbox, ...]
-    to: tuple[address.Mailbox, ...]
-    cc: tuple[address.Mailbox, ...]
-    reply_to: tuple[address.Mailbox, ...]
-    subject: str
-    tags: tuple[str, ...]
     key: str | None
     template: Template | None
     is_utf8: bool
-
-    @property
-    def hidden(self) -> tuple[address.Mailbox, ...]:
-        """The recipients that no field shows: blind copies."""
-        shown = {mailbox.key for mailbox in (*self.to, *self.cc)}
-        return tuple(mailbox for mailbox in self.recipients if mailbox.key not in shown)
 
 
 def check(raw: mail.RawMessage) -> CheckedMime:
     """The message as trusted values; raises for the first rule that it breaks."""
     recipients = _recipients(raw.recipients)
-    envelope_domain = _mailbox("MAIL FROM", raw.sender).domain if raw.sender else None
+    envelope_domain = validation.parse_mailbox("MAIL FROM", raw.sender).domain if raw.sender else None
     try:
         message = message_parser.read(raw.content, has_only_crlf=raw.has_only_crlf)
     except message_parser.MessageError as problem:
@@ -87,6 +74,7 @@ def check(raw: mail.RawMessage) -> CheckedMime:
     _refuse_repeated(fields)
     sender = _sender(fields)
     to, cc, reply_to = (_shown(fields, name) for name in ("to", "cc", "reply-to"))
+    shown = {mailbox.key for mailbox in (*to, *cc)}
     return CheckedMime(
         message=message,
         fields=fields,
@@ -96,7 +84,8 @@ def check(raw: mail.RawMessage) -> CheckedMime:
         recipients=recipients,
         to=to,
         cc=cc,
-        reply_to=reply_to,
+        bcc=tuple(mailbox for mailbox in recipients if mailbox.key not in shown),
+        reply_to=reply_to[0] if reply_to else None,
         subject=_subject(fields),
         tags=validation.check_tags("X-Service-Tag", tuple(map(text_of, fields.get(TAG, ())))),
         key=_key(fields),
@@ -118,23 +107,13 @@ def _by_name(message: message_parser.Message) -> Fields:
     return fields
 
 
-def _mailbox(where: str, text: str) -> address.Mailbox:
-    try:
-        return address.parse(text)
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"{where}: {problem}") from None
-
-
 def _recipients(texts: tuple[str, ...]) -> tuple[address.Mailbox, ...]:
-    unique: dict[str, address.Mailbox] = {}
-    for text in texts:
-        mailbox = _mailbox("RCPT TO", text)
-        unique.setdefault(mailbox.key, mailbox)
-    if not 1 <= len(unique) <= limits.UNIQUE_RECIPIENTS:
+    recipients = validation.deduplicate([validation.parse_mailbox("RCPT TO", text) for text in texts])
+    if not 1 <= len(recipients) <= limits.UNIQUE_RECIPIENTS:
         raise errors.InvalidRequest(
-            f"RCPT TO: {len(unique)} unique addresses; a message must have 1 to {limits.UNIQUE_RECIPIENTS}"
+            f"RCPT TO: {len(recipients)} unique addresses; a message must have 1 to {limits.UNIQUE_RECIPIENTS}"
         )
-    return tuple(unique.values())
+    return recipients
 
 
 def _refuse_loop(fields: Fields) -> None:
@@ -223,10 +202,7 @@ def _key(fields: Fields) -> str | None:
     key = text_of(field)
     if not 1 <= len(key) <= limits.IDEMPOTENCY_KEY_CHARACTERS:
         raise errors.InvalidRequest(f"Idempotency-Key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
-    try:
-        header_text.check_value(key)
-    except header_text.HeaderError as problem:
-        raise errors.InvalidRequest(f"Idempotency-Key: {problem}") from None
+    validation.check_line("Idempotency-Key", key)
     return key
 
 

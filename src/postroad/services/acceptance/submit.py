@@ -7,14 +7,13 @@ replay, while a success needs no look-up before its transaction.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
 
 import msgspec
 
 from postroad import errors
 from postroad.model import caller, identifiers, mail, send_request
-from postroad.protocol import address
 from postroad.services import context, templates
 from postroad.services.acceptance import compose, rate_limit, transaction, validation
 from postroad.services.domains import registry
@@ -22,6 +21,8 @@ from postroad.storage import accounts, domains, idempotency
 from postroad.storage import templates as stored_templates
 
 T = TypeVar("T")
+# Makes of a validated message, once its account and domain are checked, everything that is stored.
+Composer = Callable[[compose.MessageIdentity], Awaitable[transaction.Submission]]
 # Decoding and encoding this much takes about a millisecond; more should not delay other requests.
 INLINE_CHARACTERS = 256 * 1024
 
@@ -34,21 +35,6 @@ class SubmissionInfo(msgspec.Struct, frozen=True):
     key: transaction.Key | None
 
 
-class Draft(Protocol):
-    """A message that passed the validation of its interface, before the account is checked."""
-
-    @property
-    def sender(self) -> address.Mailbox:
-        """The address whose domain decides whether the account may send the message."""
-
-    @property
-    def recipient_count(self) -> int:
-        """The number of unique recipients."""
-
-    async def compose(self, ctx: context.Context, identity: compose.MessageIdentity) -> transaction.Submission:
-        """Everything that is stored of the message."""
-
-
 async def submit(
     ctx: context.Context, who: caller.Caller, request: send_request.SendRequest, info: SubmissionInfo
 ) -> transaction.Accepted:
@@ -58,8 +44,10 @@ async def submit(
     """
     large = _characters(request) > INLINE_CHARACTERS
     with count_refusals(ctx, info.source):
-        draft = FieldsDraft(await run(lambda: validation.check(request), threaded=large), is_large=large)
-        return await submit_draft(ctx, who, draft, info)
+        checked = await run(lambda: validation.check(request), threaded=large)
+        return await submit_checked(
+            ctx, who, checked, info, lambda identity: compose_fields(ctx, checked, identity, is_large=large)
+        )
 
 
 @contextlib.contextmanager
@@ -72,28 +60,28 @@ def count_refusals(ctx: context.Context, source: mail.Source) -> Iterator[None]:
         raise
 
 
-async def submit_draft(
-    ctx: context.Context, who: caller.Caller, draft: Draft, info: SubmissionInfo
+async def submit_checked(
+    ctx: context.Context,
+    who: caller.Caller,
+    checked: validation.CheckedMessage,
+    info: SubmissionInfo,
+    composer: Composer,
 ) -> transaction.Accepted:
-    """Accept a validated draft; called within `count_refusals`."""
-    accepted = await _submit(ctx, who, draft, info)
-    counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
-    counter.add(info.source.value)
-    return accepted
-
-
-async def _submit(ctx: context.Context, who: caller.Caller, draft: Draft, info: SubmissionInfo) -> transaction.Accepted:
+    """Accept a validated message; called within `count_refusals`."""
     with _InFlight(ctx.in_flight, info.key):
         try:
             ctx.rate_limiter.take(sending_identity(who), now=ctx.clock())
-            domain = await registry.sending_domain(ctx, who.account_id, draft.sender.domain)
+            domain = await registry.sending_domain(ctx, who.account_id, checked.sender.domain)
             ctx.queue_limit.check()
-            submission = await draft.compose(ctx, _identity(ctx, who, info, draft, domain))
+            submission = await composer(_identity(ctx, who, info, checked, domain))
         except errors.PostroadError as refusal:
-            return await _replay_or_refuse(ctx, who, info.key, refusal)
-        accepted = await _accept(ctx, submission)
-        ctx.mail_wakeup.set()
-        return accepted
+            accepted = await _replay_or_refuse(ctx, who, info.key, refusal)
+        else:
+            accepted = await _accept(ctx, submission)
+            ctx.mail_wakeup.set()
+    counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
+    counter.add(info.source.value)
+    return accepted
 
 
 async def _accept(ctx: context.Context, submission: transaction.Submission) -> transaction.Accepted:
@@ -108,29 +96,14 @@ async def _accept(ctx: context.Context, submission: transaction.Submission) -> t
     return accepted
 
 
-class FieldsDraft(msgspec.Struct, frozen=True):
-    """A message given by its fields: Postroad composes its MIME."""
-
-    checked: validation.CheckedSend
-    is_large: bool
-
-    @property
-    def sender(self) -> address.Mailbox:
-        """The field `from`."""
-        return self.checked.sender
-
-    @property
-    def recipient_count(self) -> int:
-        """`to`, `cc` and `bcc` together."""
-        return len(self.checked.recipients)
-
-    async def compose(self, ctx: context.Context, identity: compose.MessageIdentity) -> transaction.Submission:
-        """Render the template, if there is one, and compose the message."""
-        checked = self.checked
-        content = await _content(ctx, identity.account_id, checked)
-        # A template may repeat a value: a small request can become a large message.
-        large = self.is_large or len(content.text or "") + len(content.html or "") > INLINE_CHARACTERS
-        return await run(lambda: compose.compose(checked, content, identity), threaded=large)
+async def compose_fields(
+    ctx: context.Context, checked: validation.CheckedSend, identity: compose.MessageIdentity, *, is_large: bool
+) -> transaction.Submission:
+    """Render the template, if there is one, and compose the message."""
+    rendered = await _rendered(ctx, identity.account_id, checked)
+    # A template may repeat a value: a small request can become a large message.
+    large = is_large or len(rendered.text or "") + len(rendered.html or "") > INLINE_CHARACTERS
+    return await run(lambda: compose.compose(rendered, identity), threaded=large)
 
 
 def sending_identity(who: caller.Caller) -> str:
@@ -168,24 +141,30 @@ class _InFlight:
             self._keys.discard(self._pair)
 
 
-async def _content(ctx: context.Context, account_id: str, checked: validation.CheckedSend) -> compose.Content:
-    """Subject and bodies, from the request or its template."""
+async def _rendered(ctx: context.Context, account_id: str, checked: validation.CheckedSend) -> validation.CheckedSend:
+    """The message with subject and bodies from its template, if it has one."""
     if checked.template is None:
-        return compose.Content(checked.subject or "", checked.text, checked.html)
+        return checked
     async with ctx.store.reading() as tx:
         template = await stored_templates.by_alias(tx, account_id, checked.template)
     if template is None:
         raise errors.InvalidRequest(f"template: {checked.template!r} does not exist in this account")
     rendered = templates.render(template, checked.variables, subject=checked.subject)
-    return compose.Content(rendered.subject, rendered.text, rendered.html)
+    return msgspec.structs.replace(checked, subject=rendered.subject, text=rendered.text, html=rendered.html)
 
 
 def _identity(
-    ctx: context.Context, who: caller.Caller, info: SubmissionInfo, draft: Draft, domain: domains.Domain
+    ctx: context.Context,
+    who: caller.Caller,
+    info: SubmissionInfo,
+    checked: validation.CheckedMessage,
+    domain: domains.Domain,
 ) -> compose.MessageIdentity:
     now = ctx.clock()
     # One microsecond apart: recipient ids sort in the order of the request.
-    recipient_ids = tuple(ctx.new_id(identifiers.RECIPIENT, now=now + index) for index in range(draft.recipient_count))
+    recipient_ids = tuple(
+        ctx.new_id(identifiers.RECIPIENT, now=now + index) for index in range(len(checked.recipients))
+    )
     return compose.MessageIdentity(
         message_id=ctx.new_id(identifiers.MESSAGE, now=now),
         recipient_ids=recipient_ids,

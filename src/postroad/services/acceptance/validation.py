@@ -6,7 +6,7 @@ later, in submit.py.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -21,8 +21,8 @@ _ALIAS: Final = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
 SUBJECT_RULE: Final = f"1 to {limits.SUBJECT_CHARACTERS} characters on one line"
 
 
-class CheckedSend(msgspec.Struct, frozen=True):
-    """A validated send request. `recipients` has each unique address once, in the order given."""
+class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A validated message of any interface. `recipients` has each unique address once, in the order given."""
 
     sender: address.Mailbox
     to: tuple[address.Mailbox, ...]
@@ -31,13 +31,18 @@ class CheckedSend(msgspec.Struct, frozen=True):
     reply_to: address.Mailbox | None
     recipients: tuple[address.Mailbox, ...]
     subject: str | None
+    headers: Mapping[str, str] = {}
+    tags: tuple[str, ...]
+    attachments: tuple[builder.Attachment, ...] = ()
+
+
+class CheckedSend(CheckedMessage, frozen=True, kw_only=True):
+    """A validated send request. Its template, if it has one, supplies the bodies and a missing subject."""
+
     text: str | None
     html: str | None
     template: str | None
     variables: Mapping[str, mail.TemplateValue]
-    headers: Mapping[str, str]
-    tags: tuple[str, ...]
-    attachments: tuple[builder.Attachment, ...]
 
 
 def check(request: send_request.SendRequest) -> CheckedSend:
@@ -51,12 +56,12 @@ def check(request: send_request.SendRequest) -> CheckedSend:
     elif request.template is None:
         raise errors.InvalidRequest("subject: is required unless a template supplies it")
     return CheckedSend(
-        sender=_mailbox("from", request.sender),
+        sender=parse_mailbox("from", request.sender),
         to=to,
         cc=cc,
         bcc=bcc,
-        reply_to=None if request.reply_to is None else _mailbox("reply_to", request.reply_to),
-        recipients=_unique(to + cc + bcc),
+        reply_to=None if request.reply_to is None else parse_mailbox("reply_to", request.reply_to),
+        recipients=_recipients(to + cc + bcc),
         subject=request.subject,
         text=_body("text", request.text),
         html=_body("html", request.html),
@@ -72,7 +77,7 @@ def check_subject(subject: str) -> None:
     """Validate a subject as it is sent, after rendering a template."""
     if not 1 <= len(subject) <= limits.SUBJECT_CHARACTERS:
         raise errors.InvalidRequest(f"subject: has {len(subject)} characters; {SUBJECT_RULE}")
-    _check_line("subject", subject)
+    check_line("subject", subject)
 
 
 def check_alias(field: str, alias: str) -> str:
@@ -98,12 +103,7 @@ def check_tags(field: str, tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tags))
 
 
-def is_alias(text: str) -> bool:
-    """Whether a text is a valid template alias."""
-    return _ALIAS.fullmatch(text) is not None
-
-
-def _check_line(field: str, text: str) -> None:
+def check_line(field: str, text: str) -> None:
     """Validate a text that goes into a header."""
     try:
         header_text.check_value(text)
@@ -111,11 +111,25 @@ def _check_line(field: str, text: str) -> None:
         raise errors.InvalidRequest(f"{field}: {problem}") from None
 
 
-def _mailbox(field: str, text: str) -> address.Mailbox:
+def parse_mailbox(field: str, text: str) -> address.Mailbox:
+    """The address in a field."""
     try:
         return address.parse(text)
     except address.AddressError as problem:
         raise errors.InvalidRequest(f"{field}: {problem}") from None
+
+
+def deduplicate(mailboxes: Sequence[address.Mailbox]) -> tuple[address.Mailbox, ...]:
+    """The first mailbox of each address, in order."""
+    found: dict[str, address.Mailbox] = {}
+    for one in mailboxes:
+        found.setdefault(one.key, one)
+    return tuple(found.values())
+
+
+def is_alias(text: str) -> bool:
+    """Whether a text is a valid template alias."""
+    return _ALIAS.fullmatch(text) is not None
 
 
 def _listed(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
@@ -129,22 +143,20 @@ def _mailboxes(field: str, given: str | tuple[str, ...] | None) -> tuple[address
     if len(texts) > send_request.MAX_ADDRESSES:
         raise errors.InvalidRequest(f"{field}: {len(texts)} addresses; {_RECIPIENT_RULE}")
     if len(texts) == 1:
-        return (_mailbox(field, texts[0]),)
+        return (parse_mailbox(field, texts[0]),)
     if not texts:
         return ()
-    return tuple(_mailbox(f"{field}[{index}]", text) for index, text in enumerate(texts))
+    return tuple(parse_mailbox(f"{field}[{index}]", text) for index, text in enumerate(texts))
 
 
 _RECIPIENT_RULE: Final = f"at most {limits.UNIQUE_RECIPIENTS} unique addresses in to, cc and bcc together"
 
 
-def _unique(mailboxes: tuple[address.Mailbox, ...]) -> tuple[address.Mailbox, ...]:
-    unique: dict[str, address.Mailbox] = {}
-    for mailbox in mailboxes:
-        unique.setdefault(mailbox.key, mailbox)
-    if len(unique) > limits.UNIQUE_RECIPIENTS:
-        raise errors.InvalidRequest(f"to, cc, bcc: {len(unique)} unique addresses; {_RECIPIENT_RULE}")
-    return tuple(unique.values())
+def _recipients(mailboxes: tuple[address.Mailbox, ...]) -> tuple[address.Mailbox, ...]:
+    recipients = deduplicate(mailboxes)
+    if len(recipients) > limits.UNIQUE_RECIPIENTS:
+        raise errors.InvalidRequest(f"to, cc, bcc: {len(recipients)} unique addresses; {_RECIPIENT_RULE}")
+    return recipients
 
 
 def _check_content(request: send_request.SendRequest) -> None:
