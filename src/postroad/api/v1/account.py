@@ -5,14 +5,16 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad.api.v1 import schemas
-from postroad.model import caller, cursors, identifiers, times
+from postroad.api.v1 import resource, schemas
+from postroad.model import cursors, identifiers, times
 from postroad.services import context
 from postroad.services.accounts import credits, ledger_csv
 from postroad.services.accounts import registry as accounts
 from postroad.storage import accounts as stored_accounts
 from postroad.storage import ledger
 from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Account")
 
 CSV: Final = "text/csv"
 
@@ -153,7 +155,7 @@ def _entry(row: ledger.Entry) -> LedgerEntry:
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The caller's account."""
+    """Get the account, its credits and its bounce rates."""
     found = await accounts.find(ctx, request.caller.account_id)
     guard_status = Sending(**dataclasses.asdict(await accounts.sending(ctx, found)))
     details = AccountDetails(**msgspec.structs.asdict(account(found)), sending=guard_status)
@@ -161,7 +163,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def show_ledger(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A page of the caller's ledger."""
+    """List ledger entries."""
     query: LedgerQuery = request.query
     limit = query.limit or cursors.DEFAULT_LIMIT
     found = await credits.ledger(ctx, request.caller.account_id, query.before, limit + 1)
@@ -170,42 +172,22 @@ async def show_ledger(ctx: context.Context, request: routing.Request) -> routing
 
 
 async def export_ledger(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The caller's whole ledger, streamed page by page."""
+    """Download the ledger as CSV.
+
+    Oldest first, with the balances after each change. A cell that a spreadsheet would evaluate as a formula is prefixed
+    with an apostrophe.
+    """
     parts = ledger_csv.export(ctx, request.caller.account_id)
     disposition = ("Content-Disposition", 'attachment; filename="ledger.csv"')
     return routing.Response(200, parts, headers=(disposition,), content_type=f"{CSV}; charset=utf-8")
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="GET",
-        path="/v1/account",
-        handler=show,
-        summary="Get the account, its credits and its bounce rates",
-        tag="Account",
-        permission=caller.Permission.VIEW,
-        responses={200: AccountResponse},
-    ),
-    routing.Route(
-        method="GET",
-        path="/v1/account/ledger",
-        handler=show_ledger,
-        summary="List ledger entries",
-        tag="Account",
-        permission=caller.Permission.VIEW,
-        query=LedgerQuery,
-        responses={200: LedgerResponse},
-    ),
-    routing.Route(
-        method="GET",
-        path="/v1/account/ledger.csv",
-        handler=export_ledger,
-        summary="Download the ledger as CSV",
-        description="Oldest first, with the balances after each change. A cell that a spreadsheet would "
-        "evaluate as a formula "
-        "is prefixed with an apostrophe.",
-        tag="Account",
-        permission=caller.Permission.VIEW,
+ROUTES: Final = (
+    RESOURCE.route("GET /v1/account", show, responses={200: AccountResponse}),
+    RESOURCE.route("GET /v1/account/ledger", show_ledger, query=LedgerQuery, responses={200: LedgerResponse}),
+    RESOURCE.route(
+        "GET /v1/account/ledger.csv",
+        export_ledger,
         responses={200: bytes},
         content_type=CSV,
         response_headers={"Content-Disposition": "Always `attachment`."},

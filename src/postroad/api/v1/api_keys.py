@@ -1,16 +1,18 @@
 """`/v1/api-keys`: the API keys of the account."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from postroad import errors
-from postroad.api.v1 import schemas
+from postroad.api.v1 import resource, schemas
 from postroad.model import caller, cursors, identifiers, labels, times
 from postroad.services import context
 from postroad.services.auth import api_keys
 from postroad.storage import api_keys as stored
 from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("API keys", {"id": identifiers.pattern(identifiers.API_KEY)})
 
 Scope = Literal["send", "read"]
 
@@ -96,7 +98,7 @@ def _api_key(row: stored.ApiKey) -> ApiKey:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A page of the account's keys."""
+    """List API keys."""
     query: ApiKeysQuery = request.query
     limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.API_KEY)
     found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
@@ -105,7 +107,10 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Create a key and return its secret once."""
+    """Create an API key.
+
+    The secret is returned only in this response.
+    """
     body: NewApiKey = request.body
     made, secret = await api_keys.create(
         ctx,
@@ -118,44 +123,23 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 async def revoke(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Revoke a key."""
+    """Revoke an API key.
+
+    The key stops working everywhere within a second. It stays in the list.
+    """
     await api_keys.revoke(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(204)
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="GET",
-        path="/v1/api-keys",
-        handler=index,
-        summary="List API keys",
-        tag="API keys",
-        permission=caller.Permission.VIEW,
-        query=ApiKeysQuery,
-        responses={200: ApiKeysResponse},
-    ),
-    routing.Route(
-        method="POST",
-        path="/v1/api-keys",
-        handler=create,
-        summary="Create an API key",
-        description="The secret is returned only in this response.",
-        tag="API keys",
-        permission=caller.Permission.CHANGE,
+ROUTES: Final = (
+    RESOURCE.route("GET /v1/api-keys", index, query=ApiKeysQuery, responses={200: ApiKeysResponse}),
+    RESOURCE.route(
+        "POST /v1/api-keys",
+        create,
         body=NewApiKey,
         body_rules={"examples": [{"name": "shop"}, {"name": "reports", "scopes": ["send", "read"]}]},
         responses={201: CreatedApiKey},
         errors=(errors.NotFound, errors.Conflict),
     ),
-    routing.Route(
-        method="DELETE",
-        path="/v1/api-keys/{id}",
-        handler=revoke,
-        summary="Revoke an API key",
-        description="The key stops working everywhere within a second. It stays in the list.",
-        tag="API keys",
-        permission=caller.Permission.CHANGE,
-        responses={204: None},
-        path_patterns={"id": identifiers.pattern(identifiers.API_KEY)},
-    ),
+    RESOURCE.route("DELETE /v1/api-keys/{id}", revoke, responses={204: None}),
 )

@@ -1,14 +1,16 @@
 """`/v1/audit-log`: who did what in the account."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad.api.v1 import schemas
-from postroad.model import actors, caller, cursors, identifiers, times
+from postroad.api.v1 import resource, schemas
+from postroad.model import actors, cursors, identifiers, times
 from postroad.services import audit_log, context
 from postroad.storage import audit_log as stored
 from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Audit log")
 
 
 class Actor(msgspec.Struct, frozen=True):
@@ -76,7 +78,7 @@ def _entry(row: stored.Entry) -> AuditLogEntry:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A page of the account's audit log."""
+    """List audit log entries."""
     query: AuditLogQuery = request.query
     limit = query.limit or cursors.DEFAULT_LIMIT
     found = await audit_log.page(ctx, request.caller.account_id, before=query.before, limit=limit + 1)
@@ -84,15 +86,4 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     return routing.Response(200, AuditLogResponse([_entry(row) for row in found[:limit]], older, request.id))
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="GET",
-        path="/v1/audit-log",
-        handler=index,
-        summary="List audit log entries",
-        tag="Audit log",
-        permission=caller.Permission.VIEW,
-        query=AuditLogQuery,
-        responses={200: AuditLogResponse},
-    ),
-)
+ROUTES: Final = (RESOURCE.route("GET /v1/audit-log", index, query=AuditLogQuery, responses={200: AuditLogResponse}),)

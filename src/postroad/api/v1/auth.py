@@ -4,18 +4,21 @@ Login is the only public route under `/v1`. Its response does not reveal whether
 and repeated failures are throttled (`model/login_throttle.py`).
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from postroad import errors
 from postroad.api.v1 import account as v1_account
+from postroad.api.v1 import resource
 from postroad.model import caller, times
 from postroad.protocol import address
 from postroad.services import context
 from postroad.services.auth import authentication, passwords
 from postroad.storage import users
 from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Log-in")
 
 # An email, a password and some JSON syntax: unauthenticated clients need no more.
 BODY_BYTES = 16 * 1024
@@ -84,20 +87,29 @@ class MeResponse(msgspec.Struct, frozen=True):
 
 
 async def log_in(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Start a session."""
+    """Log in.
+
+    Repeated failures are throttled: 429 with `Retry-After`.
+    """
     body: LoginRequest = request.body
     session = await authentication.log_in(ctx, body.email, body.password, client_address=request.client_address)
     return routing.Response(200, _session(session, request_id=request.id))
 
 
 async def log_out(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """End this token's session."""
+    """Log out.
+
+    Revokes this request's token everywhere within a second. Other sessions are not affected.
+    """
     await authentication.log_out(ctx, request.caller)
     return routing.Response(204)
 
 
 async def change_password(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Change the caller's own password."""
+    """Change your password.
+
+    Revokes every earlier token everywhere within a second. The response contains a new one.
+    """
     body: PasswordChange = request.body
     session = await authentication.change_password(
         ctx,
@@ -110,7 +122,7 @@ async def change_password(ctx: context.Context, request: routing.Request) -> rou
 
 
 async def show_me(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The user and the account of the token."""
+    """Get the current user."""
     user, account = await authentication.me(ctx, request.caller)
     return routing.Response(200, MeResponse(_user(user), v1_account.account(account), request.id))
 
@@ -134,14 +146,10 @@ def _user(user: users.User) -> User:
     )
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="POST",
-        path="/v1/auth/login",
-        handler=log_in,
-        summary="Log in",
-        description="Repeated failures are throttled: 429 with `Retry-After`.",
-        tag="Log-in",
+ROUTES: Final = (
+    RESOURCE.route(
+        "POST /v1/auth/login",
+        log_in,
         permission=None,
         body=LoginRequest,
         body_rules={"examples": [{"email": "owner@example.com", "password": "correct horse battery"}]},
@@ -149,23 +157,10 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         responses={200: SessionResponse},
         errors=(errors.Unauthorized, errors.RateLimited),
     ),
-    routing.Route(
-        method="POST",
-        path="/v1/auth/logout",
-        handler=log_out,
-        summary="Log out",
-        description="Revokes this request's token everywhere within a second. Other sessions are not affected.",
-        tag="Log-in",
-        permission=caller.Permission.VIEW,
-        responses={204: None},
-    ),
-    routing.Route(
-        method="POST",
-        path="/v1/auth/password",
-        handler=change_password,
-        summary="Change your password",
-        description="Revokes every earlier token everywhere within a second. The response contains a new one.",
-        tag="Log-in",
+    RESOURCE.route("POST /v1/auth/logout", log_out, permission=caller.Permission.VIEW, responses={204: None}),
+    RESOURCE.route(
+        "POST /v1/auth/password",
+        change_password,
         permission=caller.Permission.VIEW,
         body=PasswordChange,
         body_rules={
@@ -175,13 +170,5 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         responses={200: SessionResponse},
         errors=(errors.RateLimited, errors.Conflict),
     ),
-    routing.Route(
-        method="GET",
-        path="/v1/auth/me",
-        handler=show_me,
-        summary="Get the current user",
-        tag="Log-in",
-        permission=caller.Permission.VIEW,
-        responses={200: MeResponse},
-    ),
+    RESOURCE.route("GET /v1/auth/me", show_me, responses={200: MeResponse}),
 )

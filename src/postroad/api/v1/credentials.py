@@ -4,14 +4,14 @@ from typing import Annotated, Final
 
 import msgspec
 
-from postroad.api.v1 import schemas
-from postroad.model import caller, cursors, identifiers, labels, times
+from postroad.api.v1 import resource, schemas
+from postroad.model import cursors, identifiers, labels, times
 from postroad.services import context
 from postroad.services.auth import credentials
 from postroad.storage import credentials as stored
 from postroad.web import routing
 
-PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.CREDENTIAL)}
+RESOURCE: Final = resource.Resource("SMTP credentials", {"id": identifiers.pattern(identifiers.CREDENTIAL)})
 
 
 class Credential(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ def _credential(row: stored.Credential) -> Credential:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A page of the account's credentials."""
+    """List SMTP credentials."""
     query: CredentialsQuery = request.query
     limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.CREDENTIAL)
     found = await credentials.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
@@ -84,66 +84,39 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Create a credential and return its password once."""
+    """Create an SMTP credential.
+
+    The password is returned only in this response.
+    """
     body: NewCredential = request.body
     made, password = await credentials.create(ctx, request.caller.account_id, body.name)
     return routing.Response(201, CreatedCredential(_credential(made), password, request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """One active credential of the account."""
+    """Get an active SMTP credential."""
     found = await credentials.find(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, CredentialResponse(_credential(found), request.id))
 
 
 async def revoke(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Revoke a credential."""
+    """Revoke an SMTP credential.
+
+    The credential and its API keys stop working everywhere within a second. It stays in the list.
+    """
     await credentials.revoke(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(204)
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="GET",
-        path="/v1/credentials",
-        handler=index,
-        summary="List SMTP credentials",
-        tag="SMTP credentials",
-        permission=caller.Permission.VIEW,
-        query=CredentialsQuery,
-        responses={200: CredentialsResponse},
-    ),
-    routing.Route(
-        method="POST",
-        path="/v1/credentials",
-        handler=create,
-        summary="Create an SMTP credential",
-        description="The password is returned only in this response.",
-        tag="SMTP credentials",
-        permission=caller.Permission.CHANGE,
+ROUTES: Final = (
+    RESOURCE.route("GET /v1/credentials", index, query=CredentialsQuery, responses={200: CredentialsResponse}),
+    RESOURCE.route(
+        "POST /v1/credentials",
+        create,
         body=NewCredential,
         body_rules={"examples": [{"name": "shop"}]},
         responses={201: CreatedCredential},
     ),
-    routing.Route(
-        method="GET",
-        path="/v1/credentials/{id}",
-        handler=show,
-        summary="Get an active SMTP credential",
-        tag="SMTP credentials",
-        permission=caller.Permission.VIEW,
-        responses={200: CredentialResponse},
-        path_patterns=PATH_PATTERNS,
-    ),
-    routing.Route(
-        method="DELETE",
-        path="/v1/credentials/{id}",
-        handler=revoke,
-        summary="Revoke an SMTP credential",
-        description="The credential and its API keys stop working everywhere within a second. It stays in the list.",
-        tag="SMTP credentials",
-        permission=caller.Permission.CHANGE,
-        responses={204: None},
-        path_patterns=PATH_PATTERNS,
-    ),
+    RESOURCE.route("GET /v1/credentials/{id}", show, responses={200: CredentialResponse}),
+    RESOURCE.route("DELETE /v1/credentials/{id}", revoke, responses={204: None}),
 )

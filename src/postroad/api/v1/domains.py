@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.api.v1 import schemas
-from postroad.model import caller, cursors, domain_records, identifiers, times
+from postroad.api.v1 import resource, schemas
+from postroad.model import cursors, domain_records, identifiers, times
 from postroad.protocol import address_syntax
 from postroad.services import context
 from postroad.services.dkim import domain_keys
@@ -16,7 +16,7 @@ from postroad.services.domains import warmup_status
 from postroad.storage import domains as stored
 from postroad.web import routing
 
-PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.DOMAIN)}
+RESOURCE: Final = resource.Resource("Domains", {"id": identifiers.pattern(identifiers.DOMAIN)})
 
 
 class Dkim(msgspec.Struct, frozen=True):
@@ -186,7 +186,7 @@ async def _details(ctx: context.Context, row: stored.Domain) -> DomainDetails:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A page of the account's domains."""
+    """List sender domains."""
     query: DomainsQuery = request.query
     limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.DOMAIN)
     found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
@@ -197,88 +197,53 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Register a domain and create its DKIM key. It is not verified yet."""
+    """Register a sender domain."""
     body: NewDomain = request.body
     made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
     return routing.Response(201, DomainResponse(await _details(ctx, made), request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """One domain of the account."""
+    """Get a sender domain."""
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, DomainResponse(await _details(ctx, found), request.id))
 
 
 async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Check a domain's DNS records now."""
+    """Check the DNS records of a sender domain."""
     checked = await domain_checks.check_now(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, DomainResponse(await _details(ctx, checked.domain), request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Remove a domain."""
+    """Remove a sender domain.
+
+    The domain can no longer be used to send. Mail already accepted is delivered, without a signature.
+    """
     await domains.remove(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(204)
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="GET",
-        path="/v1/domains",
-        handler=index,
-        summary="List sender domains",
-        tag="Domains",
-        permission=caller.Permission.VIEW,
-        query=DomainsQuery,
-        responses={200: DomainsResponse},
-    ),
-    routing.Route(
-        method="POST",
-        path="/v1/domains",
-        handler=create,
-        summary="Register a sender domain",
-        tag="Domains",
-        permission=caller.Permission.CHANGE,
+ROUTES: Final = (
+    RESOURCE.route("GET /v1/domains", index, query=DomainsQuery, responses={200: DomainsResponse}),
+    RESOURCE.route(
+        "POST /v1/domains",
+        create,
         body=NewDomain,
         body_rules={"examples": [{"name": "example.com"}]},
         responses={201: DomainResponse},
         errors=(errors.Conflict,),
     ),
-    routing.Route(
-        method="GET",
-        path="/v1/domains/{id}",
-        handler=show,
-        summary="Get a sender domain",
-        tag="Domains",
-        permission=caller.Permission.VIEW,
-        responses={200: DomainResponse},
-        path_patterns=PATH_PATTERNS,
-    ),
-    routing.Route(
-        method="DELETE",
-        path="/v1/domains/{id}",
-        handler=remove,
-        summary="Remove a sender domain",
-        description="The domain can no longer be used to send. Mail already accepted is delivered, "
-        "without a signature.",
-        tag="Domains",
-        permission=caller.Permission.CHANGE,
-        responses={204: None},
-        path_patterns=PATH_PATTERNS,
-    ),
-    routing.Route(
-        method="POST",
-        path="/v1/domains/{id}/check",
-        handler=check,
-        summary="Check the DNS records of a sender domain",
+    RESOURCE.route("GET /v1/domains/{id}", show, responses={200: DomainResponse}),
+    RESOURCE.route("DELETE /v1/domains/{id}", remove, responses={204: None}),
+    RESOURCE.route(
+        "POST /v1/domains/{id}/check",
+        check,
         description="Queries DNS immediately. A domain whose DKIM record is found becomes verified. At "
         "most one check in "
         f"{domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds per domain, and {domain_checks.CHECKS.per_account} "
         "at once per account. The service also checks periodically.",
-        tag="Domains",
-        permission=caller.Permission.CHANGE,
         responses={200: DomainResponse},
         errors=(errors.RateLimited,),
-        path_patterns=PATH_PATTERNS,
     ),
 )

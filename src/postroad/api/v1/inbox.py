@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import msgspec
 
 from postroad import errors
+from postroad.api.v1 import resource
 from postroad.model import caller, identifiers, times
 from postroad.services import context
 from postroad.services.auth import authentication
@@ -15,8 +16,7 @@ from postroad.services.messages import dev_inbox, downloads, previews
 from postroad.web import routing
 
 RAW_TYPE: Final = "message/rfc822"
-PATH_PATTERNS: Final = {"id": identifiers.pattern(dev_inbox.ID_PREFIX)}
-TAG: Final = "Inbox"
+RESOURCE: Final = resource.Resource("Inbox", {"id": identifiers.pattern(dev_inbox.ID_PREFIX)})
 # Events are a few kilobytes.
 WEBHOOK_BYTES: Final = 64 * 1024
 
@@ -68,11 +68,16 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
     """The routes of an inbox."""
 
     async def index(_ctx: context.Context, request: routing.Request) -> routing.Response:
+        """List messages received by the mailbox simulator.
+
+        In `postroad dev` only. The newest 500 messages of all accounts, newest first.
+        """
         query: InboxQuery = request.query
         shown = [_shown(received) for received in mail.newest_first(to=query.to)]
         return routing.Response(200, InboxResponse(shown, request.id))
 
     async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Response:
+        """Download a received message unchanged."""
         received = mail.find(request.path["id"])
 
         async def read() -> previews.Download:
@@ -83,9 +88,14 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
         return routing.Response(200, begun.body, headers=(disposition,), content_type=RAW_TYPE, length=begun.size)
 
     async def take_webhook(_ctx: context.Context, _request: routing.Request) -> routing.Response:
+        """Accept a webhook event and discard it.
+
+        In `postroad dev` only. A webhook endpoint for testing; see the delivery log for what it was sent.
+        """
         return routing.Response(204)
 
     async def clear(_ctx: context.Context, request: routing.Request) -> routing.Response:
+        """Empty the inbox."""
         if request.caller.scheme is caller.Scheme.TOKEN:
             # Users need the role; API credentials that can read the inbox may also empty it.
             authentication.require(request.caller, caller.Permission.CHANGE)
@@ -93,47 +103,22 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
         return routing.Response(204)
 
     return (
-        routing.Route(
-            method="GET",
-            path="/v1/inbox",
-            handler=index,
-            summary="List messages received by the mailbox simulator",
-            description="In `postroad dev` only. The newest 500 messages of all accounts, newest first.",
-            tag=TAG,
-            permission=caller.Permission.READ,
-            query=InboxQuery,
-            responses={200: InboxResponse},
+        RESOURCE.route(
+            "GET /v1/inbox", index, permission=caller.Permission.READ, query=InboxQuery, responses={200: InboxResponse}
         ),
-        routing.Route(
-            method="GET",
-            path="/v1/inbox/{id}/raw",
-            handler=show_raw,
-            summary="Download a received message unchanged",
-            tag=TAG,
+        RESOURCE.route(
+            "GET /v1/inbox/{id}/raw",
+            show_raw,
             permission=caller.Permission.READ,
             responses={200: bytes},
             errors=(errors.RateLimited,),
             content_type=RAW_TYPE,
             response_headers={"Content-Disposition": "Always `attachment`."},
-            path_patterns=PATH_PATTERNS,
         ),
-        routing.Route(
-            method="DELETE",
-            path="/v1/inbox",
-            handler=clear,
-            summary="Empty the inbox",
-            tag=TAG,
-            permission=caller.Permission.READ,
-            responses={204: None},
-        ),
-        routing.Route(
-            method="POST",
-            path=dev_inbox.WEBHOOK_PATH,
-            handler=take_webhook,
-            summary="Accept a webhook event and discard it",
-            description="In `postroad dev` only. A webhook endpoint for testing; see the delivery log "
-            "for what it was sent.",
-            tag=TAG,
+        RESOURCE.route("DELETE /v1/inbox", clear, permission=caller.Permission.READ, responses={204: None}),
+        RESOURCE.route(
+            f"POST {dev_inbox.WEBHOOK_PATH}",
+            take_webhook,
             permission=None,
             body=bytes,
             body_limit=WEBHOOK_BYTES,

@@ -6,8 +6,8 @@ import msgspec
 
 from postroad import errors
 from postroad.api import email_schemas
-from postroad.api.v1 import schemas
-from postroad.model import caller, cursors, identifiers, labels, limits, mail, receipt, times
+from postroad.api.v1 import resource, schemas
+from postroad.model import cursors, identifiers, labels, limits, mail, receipt, times
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol import address_syntax
 from postroad.services import context
@@ -19,7 +19,7 @@ from postroad.storage import attempts as stored_attempts
 from postroad.storage import messages as stored
 from postroad.web import routing
 
-PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.MESSAGE)}
+RESOURCE: Final = resource.Resource("Messages", {"id": identifiers.pattern(identifiers.MESSAGE)})
 RAW_TYPE: Final = "message/rfc822"
 
 # Addresses to search for, as a pattern that tools can generate from; `address.parse` accepts more.
@@ -234,7 +234,11 @@ def _timestamp(field: str, text: str | None) -> int | None:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A page of the account's messages."""
+    """List messages.
+
+    Newest first. With several filters a page can contain fewer messages than `limit`, or none, and still have a
+    `next_cursor`: continue until it is null.
+    """
     query: MessagesQuery = request.query
     filters = messages.Filters(
         status=query.status,
@@ -253,13 +257,16 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """One message with everything except its content."""
+    """Get a message with its details."""
     found = await messages.details(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, _details(found, request_id=request.id))
 
 
 async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The raw message, as a download."""
+    """Download the raw message.
+
+    Also not found when the content is no longer retained.
+    """
     account_id, message_id = request.caller.account_id, request.path["id"]
 
     async def read() -> previews.Download:
@@ -272,66 +279,34 @@ async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Re
 
 
 async def retry(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Retry a message now."""
+    """Retry the waiting recipients of a message now.
+
+    The retry does not count as a step of the schedule. A recipient attempted in the last 30 seconds keeps waiting;
+    `rate_limited` when there is no other, `conflict` when no recipient is waiting. The body is optional.
+    """
     body: Retry = request.body
     done = await inspection.retry_of_account(ctx, request.caller.account_id, request.path["id"], body.recipient_id)
     return routing.Response(200, RetryResponse(done.changed, done.held, request.id))
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="GET",
-        path="/v1/messages",
-        handler=index,
-        summary="List messages",
-        description="Newest first. With several filters a page can contain fewer messages than `limit`, "
-        "or none, and still "
-        "have a `next_cursor`: continue until it is null.",
-        tag="Messages",
-        permission=caller.Permission.VIEW,
-        query=MessagesQuery,
-        responses={200: MessagesResponse},
-    ),
-    routing.Route(
-        method="GET",
-        path="/v1/messages/{id}",
-        handler=show,
-        summary="Get a message with its details",
-        tag="Messages",
-        permission=caller.Permission.VIEW,
-        responses={200: MessageDetails},
-        path_patterns=PATH_PATTERNS,
-    ),
-    routing.Route(
-        method="GET",
-        path="/v1/messages/{id}/raw",
-        handler=show_raw,
-        summary="Download the raw message",
-        description="Also not found when the content is no longer retained.",
-        tag="Messages",
-        permission=caller.Permission.VIEW,
+ROUTES: Final = (
+    RESOURCE.route("GET /v1/messages", index, query=MessagesQuery, responses={200: MessagesResponse}),
+    RESOURCE.route("GET /v1/messages/{id}", show, responses={200: MessageDetails}),
+    RESOURCE.route(
+        "GET /v1/messages/{id}/raw",
+        show_raw,
         responses={200: bytes},
         errors=(errors.RateLimited,),
         content_type=RAW_TYPE,
         response_headers={"Content-Disposition": "Always `attachment`."},
-        path_patterns=PATH_PATTERNS,
     ),
-    routing.Route(
-        method="POST",
-        path="/v1/messages/{id}/retry",
-        handler=retry,
-        summary="Retry the waiting recipients of a message now",
-        description="The retry does not count as a step of the schedule. A recipient attempted in the "
-        "last 30 seconds keeps "
-        "waiting; `rate_limited` when there is no other, `conflict` when no recipient is waiting. The body is "
-        "optional.",
-        tag="Messages",
-        permission=caller.Permission.CHANGE,
+    RESOURCE.route(
+        "POST /v1/messages/{id}/retry",
+        retry,
         body=Retry,
         body_required=False,
         body_rules={"examples": [{}]},
         responses={200: RetryResponse},
         errors=(errors.Conflict, errors.RateLimited),
-        path_patterns=PATH_PATTERNS,
     ),
 )

@@ -1,14 +1,17 @@
 """`/v1/test-email`: send a fixed test message."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 from postroad import errors
+from postroad.api.v1 import resource
 from postroad.model import caller, receipt, send_request
 from postroad.services import context
 from postroad.services.acceptance import send_test
 from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Messages")
 
 
 class TestEmail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -25,7 +28,10 @@ class TestEmail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Send the test message. The response is sent after the message is on disk."""
+    """Send a test email.
+
+    Sends a fixed message with the source `test`. It is delivered and charged like any other message.
+    """
     if request.caller.scheme is not caller.Scheme.TOKEN:
         raise errors.Unauthorized("Authorization: a test email requires a login token; programs send with POST /emails")
     body: TestEmail = request.body
@@ -38,14 +44,10 @@ async def send(ctx: context.Context, request: routing.Request) -> routing.Respon
     return routing.Response(202, accepted.response)
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="POST",
-        path="/v1/test-email",
-        handler=send,
-        summary="Send a test email",
-        description="Sends a fixed message with the source `test`. It is delivered and charged like any other message.",
-        tag="Messages",
+ROUTES: Final = (
+    RESOURCE.route(
+        "POST /v1/test-email",
+        send,
         permission=caller.Permission.SEND,
         body=TestEmail,
         body_rules={"examples": [{"to": "ada@example.net"}]},

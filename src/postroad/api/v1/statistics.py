@@ -1,17 +1,20 @@
 """`/v1/statistics`: delivery counts, the oldest waiting recipient and the latest failures."""
 
 from dataclasses import asdict
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad.model import caller, times
+from postroad.api.v1 import resource
+from postroad.model import times
 from postroad.model.bounces import disposition
 from postroad.services import context
 from postroad.services.accounts import statistics
 from postroad.services.queue import inspection
 from postroad.storage import queue_views
 from postroad.web import routing
+
+RESOURCE: Final = resource.Resource("Messages")
 
 QueueState = Annotated[
     str,
@@ -183,21 +186,12 @@ def _failure(found: statistics.Failure) -> Failure:
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The statistics of the caller's account."""
+    """Get delivery statistics."""
     query: StatisticsQuery = request.query
     found = await statistics.overview(ctx, request.caller.account_id, query.period or statistics.Period.DAY)
     return routing.Response(200, StatisticsResponse(_statistics(found), request.id))
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="GET",
-        path="/v1/statistics",
-        handler=show,
-        summary="Get delivery statistics",
-        tag="Messages",
-        permission=caller.Permission.VIEW,
-        query=StatisticsQuery,
-        responses={200: StatisticsResponse},
-    ),
+ROUTES: Final = (
+    RESOURCE.route("GET /v1/statistics", show, query=StatisticsQuery, responses={200: StatisticsResponse}),
 )

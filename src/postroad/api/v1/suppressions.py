@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.api.v1 import messages, schemas
-from postroad.model import caller, cursors, labels, times
+from postroad.api.v1 import messages, resource, schemas
+from postroad.model import cursors, labels, times
 from postroad.protocol import address
 from postroad.services import context
 from postroad.services.suppressions import registry as suppressions
@@ -16,7 +16,7 @@ from postroad.storage import suppressions as stored
 from postroad.web import routing
 
 CSV: Final = "text/csv"
-PATH_PATTERNS: Final = {"email": messages.ADDRESS_PATTERN}
+RESOURCE: Final = resource.Resource("Suppressions", {"email": messages.ADDRESS_PATTERN})
 REASON: Final = "added by the account"
 # The address in hexadecimal, which needs no quoting in a URL.
 CURSOR_PATTERN: Final = r"^(?:[0-9a-f]{2}){1,400}$"
@@ -118,7 +118,7 @@ def _decode_cursor(cursor: str | None) -> str:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A page of the suppression list."""
+    """List suppressed addresses."""
     query: SuppressionsQuery = request.query
     limit, after = query.limit or cursors.DEFAULT_LIMIT, _decode_cursor(query.cursor)
     account_id = request.caller.account_id
@@ -143,7 +143,10 @@ async def _only(ctx: context.Context, account_id: str, email: str) -> list[store
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Suppress an address."""
+    """Suppress an address.
+
+    Mail to a suppressed address is accepted, and the recipient bounces without an attempt.
+    """
     body: NewSuppression = request.body
     account_id, reason = request.caller.account_id, body.reason or REASON
     row, is_new = await suppressions.add(ctx, account_id, body.email, reason=reason, source=stored.Source.ACCOUNT)
@@ -153,78 +156,61 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """One suppressed address."""
+    """Get a suppressed address."""
     found = await suppressions.find(ctx, request.caller.account_id, request.path["email"])
     return routing.Response(200, SuppressionResponse(_shown(found), request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Remove an address from the list."""
+    """Remove an address from the suppression list.
+
+    Applies to new messages at once, and to queued ones from their next attempt. An address that complained can only be
+    removed by the operator.
+    """
     await suppressions.remove(ctx, request.caller.account_id, request.path["email"])
     return routing.Response(204)
 
 
 async def import_file(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Suppress the addresses of a CSV file."""
+    """Import suppressed addresses from CSV."""
     imported = await suppression_csv.import_csv(ctx, request.caller.account_id, request.body)
     return routing.Response(200, ImportResponse(imported.added, imported.unchanged, request.id))
 
 
 async def export_file(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The whole list, streamed page by page."""
+    """Download the suppression list as CSV.
+
+    A cell that a spreadsheet would evaluate as a formula is prefixed with an apostrophe; importing a file with all
+    these columns removes it again.
+    """
     parts = suppression_csv.export(ctx, request.caller.account_id)
     disposition = ("Content-Disposition", 'attachment; filename="suppressions.csv"')
     return routing.Response(200, parts, headers=(disposition,), content_type=f"{CSV}; charset=utf-8")
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="GET",
-        path="/v1/suppressions",
-        handler=index,
-        summary="List suppressed addresses",
-        tag="Suppressions",
-        permission=caller.Permission.VIEW,
-        query=SuppressionsQuery,
-        responses={200: SuppressionsResponse},
-    ),
-    routing.Route(
-        method="POST",
-        path="/v1/suppressions",
-        handler=create,
-        summary="Suppress an address",
-        description="Mail to a suppressed address is accepted, and the recipient bounces without an attempt.",
-        tag="Suppressions",
-        permission=caller.Permission.CHANGE,
+ROUTES: Final = (
+    RESOURCE.route("GET /v1/suppressions", index, query=SuppressionsQuery, responses={200: SuppressionsResponse}),
+    RESOURCE.route(
+        "POST /v1/suppressions",
+        create,
         body=NewSuppression,
         body_rules={"examples": [{"email": "ada@example.net", "reason": "asked to be left alone"}]},
         responses={201: SuppressionResponse},
         errors=(errors.Conflict,),
     ),
-    routing.Route(
-        method="GET",
-        path="/v1/suppressions/export",
-        handler=export_file,
-        summary="Download the suppression list as CSV",
-        description="A cell that a spreadsheet would evaluate as a formula is prefixed with an "
-        "apostrophe; importing a file "
-        "with all these columns removes it again.",
-        tag="Suppressions",
-        permission=caller.Permission.VIEW,
+    RESOURCE.route(
+        "GET /v1/suppressions/export",
+        export_file,
         responses={200: bytes},
         content_type=CSV,
         response_headers={"Content-Disposition": "Always `attachment`."},
     ),
-    routing.Route(
-        method="POST",
-        path="/v1/suppressions/import",
-        handler=import_file,
-        summary="Import suppressed addresses from CSV",
+    RESOURCE.route(
+        "POST /v1/suppressions/import",
+        import_file,
         description=f"In UTF-8, at most {suppression_csv.MAX_ROWS} rows under a first line that names the columns, "
         "with `email` and perhaps `reason` among them; or a bare list of addresses. An export can be imported again; a "
         "longer one has to be split. When anything is wrong with the file, nothing is stored. One import at a time.",
-        tag="Suppressions",
-        permission=caller.Permission.CHANGE,
         body=bytes,
         body_type=CSV,
         body_limit=suppression_csv.MAX_BYTES,
@@ -232,28 +218,6 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         responses={200: ImportResponse},
         errors=(errors.RateLimited,),
     ),
-    routing.Route(
-        method="GET",
-        path="/v1/suppressions/{email}",
-        handler=show,
-        summary="Get a suppressed address",
-        tag="Suppressions",
-        permission=caller.Permission.VIEW,
-        responses={200: SuppressionResponse},
-        path_patterns=PATH_PATTERNS,
-    ),
-    routing.Route(
-        method="DELETE",
-        path="/v1/suppressions/{email}",
-        handler=remove,
-        summary="Remove an address from the suppression list",
-        description="Applies to new messages at once, and to queued ones from their next attempt. An "
-        "address that complained "
-        "can only be removed by the operator.",
-        tag="Suppressions",
-        permission=caller.Permission.CHANGE,
-        responses={204: None},
-        errors=(errors.Conflict,),
-        path_patterns=PATH_PATTERNS,
-    ),
+    RESOURCE.route("GET /v1/suppressions/{email}", show, responses={200: SuppressionResponse}),
+    RESOURCE.route("DELETE /v1/suppressions/{email}", remove, responses={204: None}, errors=(errors.Conflict,)),
 )

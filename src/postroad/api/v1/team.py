@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.api.v1 import messages
+from postroad.api.v1 import messages, resource
 from postroad.model import caller, identifiers, times
 from postroad.services import context
 from postroad.services.auth import password_links
@@ -13,7 +13,7 @@ from postroad.services.auth import users as account_users
 from postroad.storage import users
 from postroad.web import routing
 
-PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.USER)}
+RESOURCE: Final = resource.Resource("Team", {"id": identifiers.pattern(identifiers.USER)})
 Role = Literal["owner", "member", "read_only"]
 Link = Annotated[
     str,
@@ -104,13 +104,13 @@ def _team_user(row: users.User) -> TeamUser:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """All users of the account."""
+    """List the users of the account."""
     found = await account_users.of_account(ctx, request.caller.account_id)
     return routing.Response(200, TeamResponse([_team_user(row) for row in found], request.id))
 
 
 async def invite(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Invite a user and return the link once."""
+    """Invite a user."""
     body: Invitation = request.body
     invited = await account_users.invite(ctx, request.caller.account_id, email=body.email, role=caller.Role(body.role))
     link = password_links.url(ctx.settings, invited.link_token)
@@ -119,7 +119,10 @@ async def invite(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Change a user's role, or disable and enable the user."""
+    """Change a user's role, or disable or enable the user.
+
+    The last active owner cannot be disabled or change role. Owners only.
+    """
     body: TeamUserUpdate = request.body
     role = caller.Role(body.role) if body.role is not None else None
     if role is None and body.enabled is None:
@@ -131,50 +134,39 @@ async def change(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Remove a user."""
+    """Remove a user.
+
+    Ends all sessions of the user within a second. Audit log entries are kept. The last active owner cannot be removed.
+    Owners only.
+    """
     await account_users.remove(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(204)
 
 
 async def make_link(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Create a password link and return it once."""
+    """Create a password link for a user."""
     made = await account_users.create_password_link(ctx, request.caller.account_id, request.path["id"])
     link = password_links.url(ctx.settings, made.token)
     return routing.Response(200, PasswordLink(link, times.to_wire(made.expires_at), request.id))
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="GET",
-        path="/v1/team",
-        handler=index,
-        summary="List the users of the account",
-        tag="Team",
-        permission=caller.Permission.VIEW,
-        responses={200: TeamResponse},
-    ),
-    routing.Route(
-        method="POST",
-        path="/v1/team",
-        handler=invite,
-        summary="Invite a user",
+ROUTES: Final = (
+    RESOURCE.route("GET /v1/team", index, responses={200: TeamResponse}),
+    RESOURCE.route(
+        "POST /v1/team",
+        invite,
         description=f"The link is returned only in this response. It works once, within "
         f"{password_links.INVITATION_HOURS} "
         "hours. No mail is sent: pass the link on yourself. Owners only.",
-        tag="Team",
         permission=caller.Permission.MANAGE,
         body=Invitation,
         body_rules={"examples": [{"email": "jo@example.com", "role": "member"}]},
         responses={201: InvitedUser},
         errors=(errors.Conflict,),
     ),
-    routing.Route(
-        method="PATCH",
-        path="/v1/team/{id}",
-        handler=change,
-        summary="Change a user's role, or disable or enable the user",
-        description="The last active owner cannot be disabled or change role. Owners only.",
-        tag="Team",
+    RESOURCE.route(
+        "PATCH /v1/team/{id}",
+        change,
         permission=caller.Permission.MANAGE,
         body=TeamUserUpdate,
         body_rules={
@@ -186,35 +178,23 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         },
         responses={200: TeamUserResponse},
         errors=(errors.Conflict,),
-        path_patterns=PATH_PATTERNS,
     ),
-    routing.Route(
-        method="DELETE",
-        path="/v1/team/{id}",
-        handler=remove,
-        summary="Remove a user",
-        description="Ends all sessions of the user within a second. Audit log entries are kept. The last "
-        "active owner cannot "
-        "be removed. Owners only.",
-        tag="Team",
+    RESOURCE.route(
+        "DELETE /v1/team/{id}",
+        remove,
         permission=caller.Permission.MANAGE,
         responses={204: None},
         errors=(errors.Conflict,),
-        path_patterns=PATH_PATTERNS,
     ),
-    routing.Route(
-        method="POST",
-        path="/v1/team/{id}/password-link",
-        handler=make_link,
-        summary="Create a password link for a user",
+    RESOURCE.route(
+        "POST /v1/team/{id}/password-link",
+        make_link,
         description=f"The link works once, within {password_links.RESET_HOURS} hours "
         f"({password_links.INVITATION_HOURS} for "
         "an invited user), and replaces the previous link. The current password stays valid until then. Owners "
         "only.",
-        tag="Team",
         permission=caller.Permission.MANAGE,
         responses={200: PasswordLink},
         errors=(errors.Conflict,),
-        path_patterns=PATH_PATTERNS,
     ),
 )

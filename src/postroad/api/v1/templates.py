@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import msgspec
 
 from postroad import errors
-from postroad.api.v1 import schemas
+from postroad.api.v1 import resource, schemas
 from postroad.model import caller, cursors, limits, mail, times
 from postroad.protocol.mime import header_text
 from postroad.services import context, templates
@@ -14,7 +14,7 @@ from postroad.storage import templates as stored
 from postroad.web import routing
 
 ALIAS_PATTERN: Final = f"^{limits.TEMPLATE_ALIAS_PATTERN}$"
-PATH_PATTERNS: Final = {"alias": ALIAS_PATTERN}
+RESOURCE: Final = resource.Resource("Templates", {"alias": ALIAS_PATTERN})
 # What `protocol/placeholders.py` accepts, as a JSON Schema pattern: no `{{` except a placeholder's, and no `{%`.
 _SOURCE: Final = r"(?:[^{\x00]|\{(?![{%])|\{\{ *[A-Za-z_][A-Za-z0-9_.\-]{0,63} *\}\})*"
 BODY_PATTERN: Final = f"^{_SOURCE}$"
@@ -133,7 +133,7 @@ def _summary(row: stored.Summary) -> TemplateSummary:
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A page of the account's templates."""
+    """List templates."""
     query: TemplatesQuery = request.query
     limit = query.limit or cursors.DEFAULT_LIMIT
     after = "" if query.cursor is None else validation.check_alias("cursor", query.cursor)
@@ -143,13 +143,16 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """One template of the account."""
+    """Get a template."""
     found = await templates.find(ctx, request.caller.account_id, request.path["alias"])
     return routing.Response(200, TemplateResponse(_template(found), request.id))
 
 
 async def save(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Create a template, or replace the one with this alias."""
+    """Create or replace a template.
+
+    An empty `text` or `html` counts as absent. Placeholders are checked when the template is saved.
+    """
     body: TemplateRequest = request.body
     saved = await templates.put(
         ctx,
@@ -171,68 +174,33 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 async def preview(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Render a template without sending it."""
+    """Render a template without sending it.
+
+    A placeholder without a value is an error; a value without a placeholder is ignored.
+    """
     body: PreviewRequest = request.body
     rendered = await templates.preview(ctx, request.caller.account_id, request.path["alias"], body.variables or {})
     return routing.Response(200, PreviewResponse(rendered.subject, rendered.text, rendered.html, request.id))
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="GET",
-        path="/v1/templates",
-        handler=index,
-        summary="List templates",
-        tag="Templates",
-        permission=caller.Permission.VIEW,
-        query=TemplatesQuery,
-        responses={200: TemplatesResponse},
-    ),
-    routing.Route(
-        method="GET",
-        path="/v1/templates/{alias}",
-        handler=show,
-        summary="Get a template",
-        tag="Templates",
-        permission=caller.Permission.VIEW,
-        responses={200: TemplateResponse},
-        path_patterns=PATH_PATTERNS,
-    ),
-    routing.Route(
-        method="PUT",
-        path="/v1/templates/{alias}",
-        handler=save,
-        summary="Create or replace a template",
-        description="An empty `text` or `html` counts as absent. Placeholders are checked when the template is saved.",
-        tag="Templates",
-        permission=caller.Permission.CHANGE,
+ROUTES: Final = (
+    RESOURCE.route("GET /v1/templates", index, query=TemplatesQuery, responses={200: TemplatesResponse}),
+    RESOURCE.route("GET /v1/templates/{alias}", show, responses={200: TemplateResponse}),
+    RESOURCE.route(
+        "PUT /v1/templates/{alias}",
+        save,
         body=TemplateRequest,
         body_rules=BODY_RULES,
         responses={200: TemplateResponse, 201: TemplateResponse},
-        path_patterns=PATH_PATTERNS,
     ),
-    routing.Route(
-        method="DELETE",
-        path="/v1/templates/{alias}",
-        handler=remove,
-        summary="Remove a template",
-        tag="Templates",
-        permission=caller.Permission.CHANGE,
-        responses={204: None},
-        path_patterns=PATH_PATTERNS,
-    ),
-    routing.Route(
-        method="POST",
-        path="/v1/templates/{alias}/preview",
-        handler=preview,
-        summary="Render a template without sending it",
-        description="A placeholder without a value is an error; a value without a placeholder is ignored.",
-        tag="Templates",
+    RESOURCE.route("DELETE /v1/templates/{alias}", remove, responses={204: None}),
+    RESOURCE.route(
+        "POST /v1/templates/{alias}/preview",
+        preview,
         permission=caller.Permission.VIEW,
         body=PreviewRequest,
         body_rules={"examples": [{"variables": {"name": "Ada"}}]},
         responses={200: PreviewResponse},
         errors=(errors.NotFound,),
-        path_patterns=PATH_PATTERNS,
     ),
 )

@@ -5,25 +5,29 @@ from typing import Final
 import msgspec
 
 from postroad import errors
+from postroad.api.v1 import resource
 from postroad.api.v1 import schemas as v1_schemas
 from postroad.api.v1 import webhook_schemas as schemas
-from postroad.model import caller, cursors, identifiers, times
+from postroad.model import cursors, identifiers, times
 from postroad.services import context
 from postroad.services.webhooks import delivery_log, endpoints, replays
 from postroad.services.webhooks import ping as webhooks_ping
 from postroad.web import routing
 
-PATH_PATTERNS: Final = {"id": identifiers.pattern(identifiers.WEBHOOK_DELIVERY)}
+RESOURCE: Final = resource.Resource("Webhook", {"id": identifiers.pattern(identifiers.WEBHOOK_DELIVERY)})
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The account's webhook."""
+    """Get the webhook."""
     found = await endpoints.find(ctx, request.caller.account_id)
     return routing.Response(200, schemas.WebhookResponse(schemas.webhook(found) if found else None, request.id))
 
 
 async def save(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Create the webhook and return its secret once, or replace the webhook."""
+    """Create or replace the webhook.
+
+    The secret is returned only in the response that creates the webhook.
+    """
     body: schemas.WebhookRequest = request.body
     saved = await endpoints.save(
         ctx, request.caller.account_id, url=body.url, wanted=body.events or (), enabled=body.enabled is not False
@@ -35,26 +39,32 @@ async def save(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Remove the webhook."""
+    """Remove the webhook.
+
+    Pending deliveries and the delivery log are removed with it.
+    """
     await endpoints.remove(ctx, request.caller.account_id)
     return routing.Response(204)
 
 
 async def rotate(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Create a new secret and return it once."""
+    """Rotate the webhook secret.
+
+    The new secret is returned only in this response. The body is optional.
+    """
     body: schemas.SecretRotation = request.body
     secret = await endpoints.rotate(ctx, request.caller.account_id, overlap_hours=body.overlap_hours)
     return routing.Response(200, schemas.RotatedSecret(secret, request.id))
 
 
 async def ping(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Send a test event and return the result."""
+    """Send a test event to the webhook."""
     sent = await webhooks_ping.ping(ctx, request.caller.account_id)
     return routing.Response(200, schemas.WebhookDeliveryResponse(schemas.delivery(sent), request.id))
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """A page of the delivery log."""
+    """List webhook deliveries."""
     query: schemas.WebhookDeliveriesQuery = request.query
     found = await delivery_log.part(
         ctx,
@@ -69,19 +79,22 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def show_delivery(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """One delivery."""
+    """Get a webhook delivery."""
     found = await delivery_log.find(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, schemas.WebhookDeliveryResponse(schemas.delivery(found), request.id))
 
 
 async def replay(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Send an event again."""
+    """Replay a webhook delivery.
+
+    Creates a new delivery of the same event with the same bytes and the full retry schedule.
+    """
     again = await delivery_log.replay(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(202, schemas.WebhookDeliveryResponse(schemas.delivery(again), request.id))
 
 
 async def replay_failed(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Send failed events again."""
+    """Replay failed deliveries of a period."""
     body: schemas.FailedReplay = request.body
     done = await replays.replay_failed(
         ctx,
@@ -93,24 +106,11 @@ async def replay_failed(ctx: context.Context, request: routing.Request) -> routi
     return routing.Response(202, schemas.FailedReplayResponse(done.count, done.has_more, next_after, request.id))
 
 
-ROUTES: tuple[routing.Route[context.Context], ...] = (
-    routing.Route(
-        method="GET",
-        path="/v1/webhook",
-        handler=show,
-        summary="Get the webhook",
-        tag="Webhook",
-        permission=caller.Permission.VIEW,
-        responses={200: schemas.WebhookResponse},
-    ),
-    routing.Route(
-        method="PUT",
-        path="/v1/webhook",
-        handler=save,
-        summary="Create or replace the webhook",
-        description="The secret is returned only in the response that creates the webhook.",
-        tag="Webhook",
-        permission=caller.Permission.CHANGE,
+ROUTES: Final = (
+    RESOURCE.route("GET /v1/webhook", show, responses={200: schemas.WebhookResponse}),
+    RESOURCE.route(
+        "PUT /v1/webhook",
+        save,
         body=schemas.WebhookRequest,
         body_rules={
             "examples": [
@@ -120,89 +120,47 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         },
         responses={200: schemas.SavedWebhook},
     ),
-    routing.Route(
-        method="DELETE",
-        path="/v1/webhook",
-        handler=remove,
-        summary="Remove the webhook",
-        description="Pending deliveries and the delivery log are removed with it.",
-        tag="Webhook",
-        permission=caller.Permission.CHANGE,
-        responses={204: None},
-        errors=(errors.NotFound,),
-    ),
-    routing.Route(
-        method="POST",
-        path="/v1/webhook/rotate-secret",
-        handler=rotate,
-        summary="Rotate the webhook secret",
-        description="The new secret is returned only in this response. The body is optional.",
-        tag="Webhook",
-        permission=caller.Permission.CHANGE,
+    RESOURCE.route("DELETE /v1/webhook", remove, responses={204: None}, errors=(errors.NotFound,)),
+    RESOURCE.route(
+        "POST /v1/webhook/rotate-secret",
+        rotate,
         body=schemas.SecretRotation,
         body_required=False,
         body_rules={"examples": [{"overlap_hours": 24}]},
         responses={200: schemas.RotatedSecret},
         errors=(errors.NotFound, errors.Conflict),
     ),
-    routing.Route(
-        method="POST",
-        path="/v1/webhook/ping",
-        handler=ping,
-        summary="Send a test event to the webhook",
+    RESOURCE.route(
+        "POST /v1/webhook/ping",
+        ping,
         description="One attempt, even when the webhook is disabled; at most one ping in "
         f"{webhooks_ping.MIN_PING_INTERVAL_SECONDS} seconds.",
-        tag="Webhook",
-        permission=caller.Permission.CHANGE,
         responses={200: schemas.WebhookDeliveryResponse},
         errors=(errors.NotFound, errors.RateLimited),
     ),
-    routing.Route(
-        method="GET",
-        path="/v1/webhook/deliveries",
-        handler=index,
-        summary="List webhook deliveries",
-        tag="Webhook",
-        permission=caller.Permission.VIEW,
+    RESOURCE.route(
+        "GET /v1/webhook/deliveries",
+        index,
         query=schemas.WebhookDeliveriesQuery,
         responses={200: schemas.WebhookDeliveriesResponse},
     ),
-    routing.Route(
-        method="POST",
-        path="/v1/webhook/deliveries/replay",
-        handler=replay_failed,
-        summary="Replay failed deliveries of a period",
+    RESOURCE.route(
+        "POST /v1/webhook/deliveries/replay",
+        replay_failed,
         description="The period selects events by their time. Each event is sent once more as a new "
         "delivery, with the same "
         "bytes and the full retry schedule, unless a later delivery of it succeeded or is pending. Test events "
         f"are not replayed. At most {replays.MAX_REPLAYED} per call, and one call at a time.",
-        tag="Webhook",
-        permission=caller.Permission.CHANGE,
         body=schemas.FailedReplay,
         body_rules={"examples": [{"after": "2026-01-31T12:00:00Z", "before": "2026-01-31T18:00:00Z"}]},
         responses={202: schemas.FailedReplayResponse},
         errors=(errors.NotFound, errors.Conflict, errors.RateLimited),
     ),
-    routing.Route(
-        method="GET",
-        path="/v1/webhook/deliveries/{id}",
-        handler=show_delivery,
-        summary="Get a webhook delivery",
-        tag="Webhook",
-        permission=caller.Permission.VIEW,
-        responses={200: schemas.WebhookDeliveryResponse},
-        path_patterns=PATH_PATTERNS,
-    ),
-    routing.Route(
-        method="POST",
-        path="/v1/webhook/deliveries/{id}/replay",
-        handler=replay,
-        summary="Replay a webhook delivery",
-        description="Creates a new delivery of the same event with the same bytes and the full retry schedule.",
-        tag="Webhook",
-        permission=caller.Permission.CHANGE,
+    RESOURCE.route("GET /v1/webhook/deliveries/{id}", show_delivery, responses={200: schemas.WebhookDeliveryResponse}),
+    RESOURCE.route(
+        "POST /v1/webhook/deliveries/{id}/replay",
+        replay,
         responses={202: schemas.WebhookDeliveryResponse},
         errors=(errors.Conflict,),
-        path_patterns=PATH_PATTERNS,
     ),
 )
