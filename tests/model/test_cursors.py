@@ -1,5 +1,7 @@
 """A cursor is an id or the beginning of a time; whatever else a caller sends is refused."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from postroad import errors
@@ -34,6 +36,13 @@ def test_there_is_a_following_part_exactly_when_more_was_found() -> None:
     assert cursors.next_cursor([], limit=2) is None
     assert cursors.next_cursor(["a", "b"], limit=2) is None
     assert cursors.next_cursor(["a", "b", "c"], limit=2) == "b"
+
+
+def test_a_page_has_at_most_its_limit_of_rows_and_the_position_of_the_last() -> None:
+    rows = [SimpleNamespace(id="a", alias="x"), SimpleNamespace(id="b", alias="y"), SimpleNamespace(id="c", alias="z")]
+    assert cursors.page(rows, limit=2) == (rows[:2], "b")
+    assert cursors.page(rows, limit=2, key="alias") == (rows[:2], "y")
+    assert cursors.page(rows, limit=3) == (rows, None)
 
 
 def test_an_id_is_a_cursor() -> None:

@@ -5,11 +5,12 @@ caller's own list.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from postroad import errors
 from postroad.model import identifiers
 
+Row = TypeVar("Row")
 MAX_LIMIT: Final = 100
 DEFAULT_LIMIT: Final = 25
 # Sorts after every digit of an id.
@@ -42,6 +43,11 @@ def after(cursor: str | None, prefix: str) -> str:
 def next_cursor(ids: Sequence[str], *, limit: int) -> str | None:
     """The cursor of the next page when more than `limit` rows were found; else None."""
     return ids[limit - 1] if len(ids) > limit else None
+
+
+def page(found: list[Row], *, limit: int, key: str = "id") -> tuple[list[Row], str | None]:
+    """The first `limit` rows, and the cursor of the next page; `key` is the attribute that is a row's position."""
+    return found[:limit], next_cursor([getattr(row, key) for row in found], limit=limit)
 
 
 def check(field: str, text: str, prefix: str) -> str:

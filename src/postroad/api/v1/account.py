@@ -11,7 +11,6 @@ from postroad.services import context
 from postroad.services.accounts import credits, ledger_csv
 from postroad.services.accounts import registry as accounts
 from postroad.storage import accounts as stored_accounts
-from postroad.storage import ledger
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Account")
@@ -47,9 +46,8 @@ class Sending(msgspec.Struct, frozen=True, kw_only=True):
     state: Annotated[
         accounts.State,
         msgspec.Meta(
-            description="`warned`: a warning threshold is reached. `suspended`: the guard has suspended "
-            "the account. `off`: "
-            "this installation has no bounce guard, and nothing is counted."
+            description="`warned`: a warning threshold is reached. `suspended`: the guard has suspended the account. "
+            "`off`: this installation has no bounce guard, and nothing is counted."
         ),
     ]
     days: Annotated[int, msgspec.Meta(description="Number of UTC days counted, today included.")]
@@ -78,11 +76,10 @@ class AccountDetails(Account, frozen=True, kw_only=True):
     sending: Sending
 
 
-class AccountResponse(msgspec.Struct, frozen=True):
+class AccountResponse(schemas.Response, frozen=True):
     """The account."""
 
     account: AccountDetails
-    request_id: str
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
@@ -97,61 +94,28 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     created_at: times.WireTime
 
 
-class LedgerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LedgerQuery(schemas.PageQuery, frozen=True):
     """Filters of the ledger."""
 
-    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     before: (
         Annotated[
             str,
-            msgspec.Meta(
-                description="Only entries older than this one: `next_before` of the previous page.",
-                extra_json_schema={"pattern": identifiers.pattern(identifiers.LEDGER)},
-            ),
+            schemas.id_of(identifiers.LEDGER, "Only entries older than this one: `next_before` of the previous page."),
         ]
         | None
     ) = None
 
 
-class LedgerResponse(msgspec.Struct, frozen=True):
+class LedgerResponse(schemas.Response, frozen=True):
     """Ledger entries, newest first. All entries add up to the balances."""
 
     entries: list[LedgerEntry]
-    next_before: Annotated[
-        str | None, msgspec.Meta(description="Pass as `before` for older entries; null on the last page.")
-    ]
-    request_id: str
+    next_before: schemas.NextBefore
 
 
 def account(row: stored_accounts.Account) -> Account:
     """A stored account in its public form."""
-    return Account(
-        id=row.id,
-        name=row.name,
-        status="suspended" if row.status == stored_accounts.SUSPENDED else "active",
-        suspended_reason=row.suspended_reason,
-        suspended_by=_suspended_by(row.suspended_by),
-        credits=Credits(available=row.available, reserved=row.reserved),
-        created_at=times.to_wire(row.created_at),
-    )
-
-
-def _suspended_by(text: str | None) -> Literal["operator", "bounce_guard"] | None:
-    if text is None:
-        return None
-    return "bounce_guard" if text == stored_accounts.BOUNCE_GUARD else "operator"
-
-
-def _entry(row: ledger.Entry) -> LedgerEntry:
-    return LedgerEntry(
-        id=row.id,
-        kind=ledger.Kind(row.kind).value,
-        available=row.available,
-        reserved=row.reserved,
-        message_id=row.message_id,
-        note=row.note,
-        created_at=times.to_wire(row.created_at),
-    )
+    return schemas.from_record(Account, row, credits=Credits(row.available, row.reserved))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -159,16 +123,16 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     found = await accounts.find(ctx, request.caller.account_id)
     guard_status = Sending(**dataclasses.asdict(await accounts.sending(ctx, found)))
     details = AccountDetails(**msgspec.structs.asdict(account(found)), sending=guard_status)
-    return routing.Response(200, AccountResponse(details, request.id))
+    return routing.Response(200, AccountResponse(details, request_id=request.id))
 
 
 async def show_ledger(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List ledger entries."""
     query: LedgerQuery = request.query
-    limit = query.limit or cursors.DEFAULT_LIMIT
-    found = await credits.ledger(ctx, request.caller.account_id, query.before, limit + 1)
-    older = cursors.next_cursor([entry.id for entry in found], limit=limit)
-    return routing.Response(200, LedgerResponse([_entry(row) for row in found[:limit]], older, request.id))
+    found = await credits.ledger(ctx, request.caller.account_id, query.before, query.rows + 1)
+    rows, older = cursors.page(found, limit=query.rows)
+    entries = [schemas.from_record(LedgerEntry, row) for row in rows]
+    return routing.Response(200, LedgerResponse(entries, older, request_id=request.id))
 
 
 async def export_ledger(ctx: context.Context, request: routing.Request) -> routing.Response:

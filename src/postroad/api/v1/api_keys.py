@@ -37,11 +37,10 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     credential_id: (
         Annotated[
             str,
-            msgspec.Meta(
-                description="The SMTP credential that the key belongs to: it shares its idempotency keys "
-                "and is revoked with "
-                "it. Defaults to the oldest active one.",
-                extra_json_schema={"pattern": identifiers.pattern(identifiers.CREDENTIAL)},
+            schemas.id_of(
+                identifiers.CREDENTIAL,
+                "The SMTP credential that the key belongs to: it shares its idempotency keys and is revoked with it. "
+                "Defaults to the oldest active one.",
             ),
         ]
         | None
@@ -60,50 +59,39 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ) = None
 
 
-class CreatedApiKey(msgspec.Struct, frozen=True):
+class CreatedApiKey(schemas.Response, frozen=True):
     """A new key with its secret, which is shown only once."""
 
     api_key: ApiKey
     secret: str
-    request_id: str
 
 
-class ApiKeysQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ApiKeysQuery(schemas.PageQuery, frozen=True):
     """Pagination of the list."""
 
-    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.API_KEY))] | None = None
 
 
-class ApiKeysResponse(msgspec.Struct, frozen=True):
+class ApiKeysResponse(schemas.Response, frozen=True):
     """API keys, oldest first, including revoked ones."""
 
     api_keys: list[ApiKey]
     next_cursor: schemas.NextCursor
-    request_id: str
 
 
 def _api_key(row: stored.ApiKey) -> ApiKey:
-    held = row.scopes.split()
-    return ApiKey(
-        id=row.id,
-        name=row.name,
-        credential_id=row.credential_id,
-        hint=row.hint,
-        scopes=["send", "read"] if caller.Permission.READ in held else ["send"],
-        created_at=times.to_wire(row.created_at),
-        last_used_at=times.optional_to_wire(row.last_used_at),
-        revoked_at=times.optional_to_wire(row.revoked_at),
-    )
+    # In the order of the documentation.
+    scopes = ["send", "read"] if caller.Permission.READ in row.scopes.split() else ["send"]
+    return schemas.from_record(ApiKey, row, scopes=scopes)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List API keys."""
     query: ApiKeysQuery = request.query
-    limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.API_KEY)
-    found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
-    following = cursors.next_cursor([row.id for row in found], limit=limit)
-    return routing.Response(200, ApiKeysResponse([_api_key(row) for row in found[:limit]], following, request.id))
+    after = cursors.after(query.cursor, identifiers.API_KEY)
+    found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
+    rows, following = cursors.page(found, limit=query.rows)
+    return routing.Response(200, ApiKeysResponse([*map(_api_key, rows)], following, request_id=request.id))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -119,7 +107,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
         name=body.name,
         scopes=frozenset(caller.Permission(scope) for scope in body.scopes or ("send",)),
     )
-    return routing.Response(201, CreatedApiKey(_api_key(made), secret, request.id))
+    return routing.Response(201, CreatedApiKey(_api_key(made), secret, request_id=request.id))
 
 
 async def revoke(ctx: context.Context, request: routing.Request) -> routing.Response:

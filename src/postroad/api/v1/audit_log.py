@@ -37,40 +37,33 @@ class AuditLogEntry(msgspec.Struct, frozen=True, kw_only=True):
     ]
 
 
-class AuditLogQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AuditLogQuery(schemas.PageQuery, frozen=True):
     """Pagination of the audit log."""
 
-    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     before: (
         Annotated[
             str,
-            msgspec.Meta(
-                description="`next_before` of the previous page; absent for the newest entries.",
-                extra_json_schema={"pattern": identifiers.pattern(identifiers.AUDIT_ENTRY)},
+            schemas.id_of(
+                identifiers.AUDIT_ENTRY, "`next_before` of the previous page; absent for the newest entries."
             ),
         ]
         | None
     ) = None
 
 
-class AuditLogResponse(msgspec.Struct, frozen=True):
+class AuditLogResponse(schemas.Response, frozen=True):
     """Audit log entries, newest first."""
 
     entries: list[AuditLogEntry]
-    next_before: Annotated[
-        str | None, msgspec.Meta(description="Pass as `before` for older entries; null on the last page.")
-    ]
-    request_id: str
+    next_before: schemas.NextBefore
 
 
 def _entry(row: stored.Entry) -> AuditLogEntry:
-    return AuditLogEntry(
-        id=row.id,
+    return schemas.from_record(
+        AuditLogEntry,
+        row,
         at=times.to_wire(row.created_at),
         actor=Actor(actors.Kind(row.actor_kind).value, row.user_id, row.actor),
-        action=row.action,
-        subject=row.subject,
-        detail=row.detail,
         text=audit_log.text(row),
         request_id=row.request_id or None,
         client_address=row.client_address or None,
@@ -80,10 +73,9 @@ def _entry(row: stored.Entry) -> AuditLogEntry:
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List audit log entries."""
     query: AuditLogQuery = request.query
-    limit = query.limit or cursors.DEFAULT_LIMIT
-    found = await audit_log.page(ctx, request.caller.account_id, before=query.before, limit=limit + 1)
-    older = cursors.next_cursor([row.id for row in found], limit=limit)
-    return routing.Response(200, AuditLogResponse([_entry(row) for row in found[:limit]], older, request.id))
+    found = await audit_log.page(ctx, request.caller.account_id, before=query.before, limit=query.rows + 1)
+    rows, older = cursors.page(found, limit=query.rows)
+    return routing.Response(200, AuditLogResponse([*map(_entry, rows)], older, request_id=request.id))
 
 
 ROUTES: Final = (RESOURCE.route("GET /v1/audit-log", index, query=AuditLogQuery, responses={200: AuditLogResponse}),)

@@ -10,7 +10,7 @@ import msgspec
 
 from postroad import errors
 from postroad.api.v1 import account as v1_account
-from postroad.api.v1 import resource
+from postroad.api.v1 import resource, schemas
 from postroad.model import caller, times
 from postroad.protocol import address
 from postroad.services import context
@@ -65,25 +65,23 @@ class User(msgspec.Struct, frozen=True):
     created_at: times.WireTime
 
 
-class SessionResponse(msgspec.Struct, frozen=True):
+class SessionResponse(schemas.Response, frozen=True):
     """A new session. Send the token as `Authorization: Bearer …`."""
 
     token: str
     expires_at: times.WireTime
     user: User
     account: v1_account.Account
-    request_id: str
 
     def __repr__(self) -> str:
         return f"SessionResponse({self.request_id})"
 
 
-class MeResponse(msgspec.Struct, frozen=True):
+class MeResponse(schemas.Response, frozen=True):
     """The user and the account of the token."""
 
     user: User
     account: v1_account.Account
-    request_id: str
 
 
 async def log_in(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -124,26 +122,16 @@ async def change_password(ctx: context.Context, request: routing.Request) -> rou
 async def show_me(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get the current user."""
     user, account = await authentication.me(ctx, request.caller)
-    return routing.Response(200, MeResponse(_user(user), v1_account.account(account), request.id))
+    return routing.Response(200, MeResponse(_user(user), v1_account.account(account), request_id=request.id))
 
 
 def _session(session: authentication.Session, *, request_id: str) -> SessionResponse:
-    return SessionResponse(
-        token=session.token,
-        expires_at=times.to_wire(session.expires_at),
-        user=_user(session.user),
-        account=v1_account.account(session.account),
-        request_id=request_id,
-    )
+    user, account = _user(session.user), v1_account.account(session.account)
+    return schemas.from_record(SessionResponse, session, user=user, account=account, request_id=request_id)
 
 
 def _user(user: users.User) -> User:
-    return User(
-        id=user.id,
-        email=user.email,
-        role=caller.Role(user.role).value,
-        created_at=times.to_wire(user.created_at),
-    )
+    return schemas.from_record(User, user)
 
 
 ROUTES: Final = (

@@ -31,56 +31,43 @@ class NewCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, labels.NAME]
 
 
-class CreatedCredential(msgspec.Struct, frozen=True):
+class CreatedCredential(schemas.Response, frozen=True):
     """A new credential with its password, which is shown only once."""
 
     credential: Credential
     password: str
-    request_id: str
 
 
-class CredentialResponse(msgspec.Struct, frozen=True):
+class CredentialResponse(schemas.Response, frozen=True):
     """One credential."""
 
     credential: Credential
-    request_id: str
 
 
-class CredentialsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CredentialsQuery(schemas.PageQuery, frozen=True):
     """Pagination of the list."""
 
-    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.CREDENTIAL))] | None = None
 
 
-class CredentialsResponse(msgspec.Struct, frozen=True):
+class CredentialsResponse(schemas.Response, frozen=True):
     """Credentials, oldest first, including revoked ones."""
 
     credentials: list[Credential]
     next_cursor: schemas.NextCursor
-    request_id: str
 
 
 def _credential(row: stored.Credential) -> Credential:
-    return Credential(
-        id=row.id,
-        name=row.name,
-        username=row.username,
-        created_at=times.to_wire(row.created_at),
-        last_used_at=times.optional_to_wire(row.last_used_at),
-        revoked_at=times.optional_to_wire(row.revoked_at),
-    )
+    return schemas.from_record(Credential, row)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List SMTP credentials."""
     query: CredentialsQuery = request.query
-    limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.CREDENTIAL)
-    found = await credentials.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
-    following = cursors.next_cursor([row.id for row in found], limit=limit)
-    return routing.Response(
-        200, CredentialsResponse([_credential(row) for row in found[:limit]], following, request.id)
-    )
+    after = cursors.after(query.cursor, identifiers.CREDENTIAL)
+    found = await credentials.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
+    rows, following = cursors.page(found, limit=query.rows)
+    return routing.Response(200, CredentialsResponse([*map(_credential, rows)], following, request_id=request.id))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -90,13 +77,13 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     """
     body: NewCredential = request.body
     made, password = await credentials.create(ctx, request.caller.account_id, body.name)
-    return routing.Response(201, CreatedCredential(_credential(made), password, request.id))
+    return routing.Response(201, CreatedCredential(_credential(made), password, request_id=request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get an active SMTP credential."""
     found = await credentials.find(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, CredentialResponse(_credential(found), request.id))
+    return routing.Response(200, CredentialResponse(_credential(found), request_id=request.id))
 
 
 async def revoke(ctx: context.Context, request: routing.Request) -> routing.Response:

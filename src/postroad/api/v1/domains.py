@@ -1,6 +1,6 @@
 """`/v1/domains`: the sender domains of the account."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from postroad.services.domains import warmup_status
 from postroad.storage import domains as stored
 from postroad.web import routing
 
+DomainT = TypeVar("DomainT", bound="Domain")
 RESOURCE: Final = resource.Resource("Domains", {"id": identifiers.pattern(identifiers.DOMAIN)})
 
 
@@ -41,9 +42,8 @@ class Domain(msgspec.Struct, frozen=True):
     verified_by: Annotated[
         Literal["operator", "dns"] | None,
         msgspec.Meta(
-            description="Who verified the domain. `dns`: the DKIM record was found. It is checked again, "
-            "and the verification "
-            "expires when the record stays missing."
+            description="Who verified the domain. `dns`: the DKIM record was found. It is checked again, and the "
+            "verification expires when the record stays missing."
         ),
     ]
     failing_since: Annotated[
@@ -71,9 +71,8 @@ class DnsRecord(msgspec.Struct, frozen=True):
     value: Annotated[
         str | None,
         msgspec.Meta(
-            description="The expected value. If the domain has an SPF record, this is that record with "
-            "the missing part "
-            "added: replace it, because two SPF records are invalid. Null when the service does not know the "
+            description="The expected value. If the domain has an SPF record, this is that record with the missing "
+            "part added: replace it, because two SPF records are invalid. Null when the service does not know the "
             "value."
         ),
     ]
@@ -122,53 +121,34 @@ class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-class DomainResponse(msgspec.Struct, frozen=True):
+class DomainResponse(schemas.Response, frozen=True):
     """One domain."""
 
     domain: DomainDetails
-    request_id: str
 
 
-class DomainsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DomainsQuery(schemas.PageQuery, frozen=True):
     """Pagination of the list."""
 
-    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.DOMAIN))] | None = None
 
 
-class DomainsResponse(msgspec.Struct, frozen=True):
+class DomainsResponse(schemas.Response, frozen=True):
     """Domains, oldest first."""
 
     domains: list[Domain]
     next_cursor: schemas.NextCursor
-    request_id: str
 
 
-def _members(row: stored.Domain, record: domain_keys.DkimRecord | None) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "name": row.name,
-        "verified": row.verified_at is not None,
-        "verified_at": times.optional_to_wire(row.verified_at),
-        "verified_by": row.verified_by,
-        "failing_since": times.optional_to_wire(row.failing_since),
-        "warm": bool(row.warm),
-        "created_at": times.to_wire(row.created_at),
-        "dkim": None if record is None else Dkim(record.selector, record.name, record.type, record.value),
-    }
+def _domain(kind: type[DomainT], row: stored.Domain, record: domain_keys.DkimRecord | None, **more: object) -> DomainT:
+    dkim = None if record is None else schemas.from_record(Dkim, record)
+    return schemas.from_record(kind, row, verified=row.verified_at is not None, warm=bool(row.warm), dkim=dkim, **more)
 
 
 def _record(shown: domain_checks.RecordStatus) -> DnsRecord:
-    return DnsRecord(
-        purpose=shown.record.purpose,
-        name=shown.record.name,
-        type=shown.record.type,
-        value=shown.value,
-        required=shown.required,
-        managed=shown.record.managed,
-        state=shown.state,
-        detail=shown.detail,
-        checked_at=times.optional_to_wire(shown.checked_at),
+    record = shown.record
+    return schemas.from_record(
+        DnsRecord, shown, purpose=record.purpose, name=record.name, type=record.type, managed=record.managed
     )
 
 
@@ -176,43 +156,43 @@ async def _details(ctx: context.Context, row: stored.Domain) -> DomainDetails:
     """The details of a domain. A domain without a DKIM key gets one now."""
     key = await domain_keys.record(ctx, row)
     warmth = await warmup_status.view(ctx, row)
-    return DomainDetails(
-        **_members(row, key),
+    return _domain(
+        DomainDetails,
+        row,
+        key,
         records=[_record(shown) for shown in await domain_checks.records(ctx, row)],
-        warmup=None
-        if warmth is None
-        else Warmup(warmth.used, warmth.cap, warmth.tomorrow, times.to_wire(warmth.next_at)),
+        warmup=None if warmth is None else schemas.from_record(Warmup, warmth),
     )
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List sender domains."""
     query: DomainsQuery = request.query
-    limit, after = query.limit or cursors.DEFAULT_LIMIT, cursors.after(query.cursor, identifiers.DOMAIN)
-    found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=limit + 1)
-    following = cursors.next_cursor([row.id for row in found], limit=limit)
-    records = await domain_keys.existing_records(ctx, found[:limit])
-    listed = [Domain(**_members(row, records.get(row.id))) for row in found[:limit]]
-    return routing.Response(200, DomainsResponse(listed, following, request.id))
+    after = cursors.after(query.cursor, identifiers.DOMAIN)
+    found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
+    rows, following = cursors.page(found, limit=query.rows)
+    records = await domain_keys.existing_records(ctx, rows)
+    listed = [_domain(Domain, row, records.get(row.id)) for row in rows]
+    return routing.Response(200, DomainsResponse(listed, following, request_id=request.id))
 
 
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Register a sender domain."""
     body: NewDomain = request.body
     made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
-    return routing.Response(201, DomainResponse(await _details(ctx, made), request.id))
+    return routing.Response(201, DomainResponse(await _details(ctx, made), request_id=request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get a sender domain."""
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, DomainResponse(await _details(ctx, found), request.id))
+    return routing.Response(200, DomainResponse(await _details(ctx, found), request_id=request.id))
 
 
 async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Check the DNS records of a sender domain."""
     checked = await domain_checks.check_now(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, DomainResponse(await _details(ctx, checked.domain), request.id))
+    return routing.Response(200, DomainResponse(await _details(ctx, checked.domain), request_id=request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:

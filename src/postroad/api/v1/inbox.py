@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import msgspec
 
 from postroad import errors
-from postroad.api.v1 import resource
+from postroad.api.v1 import resource, schemas
 from postroad.model import caller, identifiers, times
 from postroad.services import context
 from postroad.services.auth import authentication
@@ -46,22 +46,10 @@ class InboxMessage(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
-class InboxResponse(msgspec.Struct, frozen=True):
+class InboxResponse(schemas.Response, frozen=True):
     """Messages, newest first."""
 
     messages: list[InboxMessage]
-    request_id: str
-
-
-def _shown(received: dev_inbox.CapturedMessage) -> InboxMessage:
-    return InboxMessage(
-        id=received.id,
-        received_at=times.to_wire(received.received_at),
-        envelope_from=received.envelope_from,
-        envelope_to=received.envelope_to,
-        subject=received.subject,
-        size=len(received.content),
-    )
 
 
 def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
@@ -73,8 +61,9 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
         In `postroad dev` only. The newest 500 messages of all accounts, newest first.
         """
         query: InboxQuery = request.query
-        shown = [_shown(received) for received in mail.newest_first(to=query.to)]
-        return routing.Response(200, InboxResponse(shown, request.id))
+        found = mail.newest_first(to=query.to)
+        shown = [schemas.from_record(InboxMessage, received, size=len(received.content)) for received in found]
+        return routing.Response(200, InboxResponse(shown, request_id=request.id))
 
     async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Response:
         """Download a received message unchanged."""

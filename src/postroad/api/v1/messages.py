@@ -7,16 +7,14 @@ import msgspec
 from postroad import errors
 from postroad.api import email_schemas
 from postroad.api.v1 import resource, schemas
-from postroad.model import cursors, identifiers, labels, limits, mail, receipt, times
+from postroad.model import cursors, identifiers, labels, limits, mail, receipt, times, wire_fields
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol import address_syntax
 from postroad.services import context
 from postroad.services.messages import downloads, previews
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import inspection
-from postroad.storage import async_bounces as stored_async_bounces
 from postroad.storage import attempts as stored_attempts
-from postroad.storage import messages as stored
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Messages", {"id": identifiers.pattern(identifiers.MESSAGE)})
@@ -88,12 +86,11 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.MESSAGE))] | None = None
 
 
-class MessagesResponse(msgspec.Struct, frozen=True):
+class MessagesResponse(schemas.Response, frozen=True):
     """Messages, newest first."""
 
     messages: list[MessageSummary]
     next_cursor: schemas.NextCursor
-    request_id: str
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,23 +128,21 @@ class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recipient_id: (
         Annotated[
             str,
-            msgspec.Meta(
-                description="Only this recipient; by default all waiting recipients of the message.",
-                extra_json_schema={"pattern": identifiers.pattern(identifiers.RECIPIENT)},
+            schemas.id_of(
+                identifiers.RECIPIENT, "Only this recipient; by default all waiting recipients of the message."
             ),
         ]
         | None
     ) = None
 
 
-class RetryResponse(msgspec.Struct, frozen=True):
+class RetryResponse(schemas.Response, frozen=True):
     """How many recipients are retried."""
 
     retried: Annotated[int, msgspec.Meta(description="Waiting recipients that are retried now.")]
     sending: Annotated[
         int, msgspec.Meta(description="Recipients that are being sent at the moment and were left unchanged.")
     ]
-    request_id: str
 
 
 class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
@@ -166,66 +161,30 @@ class MessageDetails(email_schemas.Message, frozen=True, kw_only=True):
     async_bounces: tuple[AsyncBounce, ...]
 
 
-def _summary(row: stored.Message) -> MessageSummary:
-    return MessageSummary(
-        id=row.id,
-        status=mail.MessageStatus(row.status),
-        source=mail.Source(row.source),
-        sender=row.sender,
-        subject=row.subject,
-        billing_status=mail.BillingStatus(row.billing_status),
-        recipient_count=row.recipient_count,
-        credits_reserved=row.credits_reserved,
-        size=row.size,
-        created_at=times.to_wire(row.created_at),
-    )
-
-
 def _details(found: messages.Details, *, request_id: str) -> MessageDetails:
     seen = email_schemas.message(found.message, found.recipients, request_id=request_id)
     accepted = found.receipt
+    names = ("to", "cc", "bcc", "headers", "tags", "attachments")
     return MessageDetails(
         **msgspec.structs.asdict(seen),
-        to=accepted.to,
-        cc=accepted.cc,
-        bcc=accepted.bcc,
+        **wire_fields.of(accepted, names),
         reply_to=None if accepted.reply_to is msgspec.UNSET else accepted.reply_to,
-        headers=accepted.headers,
-        tags=accepted.tags,
-        attachments=accepted.attachments,
         size=found.message.size,
         accepted_request_id=found.message.request_id,
         attempts=tuple(map(_attempt, found.attempts)),
-        async_bounces=tuple(map(_async_bounce, found.async_bounces)),
+        async_bounces=tuple(schemas.from_record(AsyncBounce, row) for row in found.async_bounces),
     )
 
 
 def _attempt(row: stored_attempts.Attempt) -> Attempt:
-    return Attempt(
-        recipient_id=row.recipient_id,
-        started_at=times.to_wire(row.started_at),
+    return schemas.from_record(
+        Attempt,
+        row,
         duration_ms=row.duration / 1_000,
-        host=row.host,
-        address=row.address,
-        tls=row.tls,
-        verdict=bounces_disposition.Verdict(row.verdict),
-        smtp_code=row.smtp_code,
         smtp_response=row.response,
-        fault=bounces_disposition.Fault(row.fault) if row.fault else None,
-        reason=row.reason,
+        fault=row.fault or None,
         explanation=bounces_disposition.explain(row.reason),
         in_doubt=bool(row.in_doubt),
-    )
-
-
-def _async_bounce(row: stored_async_bounces.AsyncBounce) -> AsyncBounce:
-    return AsyncBounce(
-        recipient_id=row.recipient_id,
-        received_at=times.to_wire(row.received_at),
-        action=row.action,
-        status=row.status,
-        fault=row.fault,
-        response=row.response,
     )
 
 
@@ -252,8 +211,8 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     page = await messages.page(
         ctx, request.caller.account_id, filters, limit=query.limit or cursors.DEFAULT_LIMIT, cursor=query.cursor
     )
-    shown = [_summary(row) for row in page.messages]
-    return routing.Response(200, MessagesResponse(shown, page.next_cursor, request.id))
+    shown = [schemas.from_record(MessageSummary, row) for row in page.messages]
+    return routing.Response(200, MessagesResponse(shown, page.next_cursor, request_id=request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -286,7 +245,7 @@ async def retry(ctx: context.Context, request: routing.Request) -> routing.Respo
     """
     body: Retry = request.body
     done = await inspection.retry_of_account(ctx, request.caller.account_id, request.path["id"], body.recipient_id)
-    return routing.Response(200, RetryResponse(done.changed, done.held, request.id))
+    return routing.Response(200, RetryResponse(done.changed, done.held, request_id=request.id))
 
 
 ROUTES: Final = (

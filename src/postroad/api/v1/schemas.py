@@ -1,11 +1,13 @@
-"""Fields that the lists of the management API share: limit, cursor and timestamps."""
+"""What the schemas of the management API share: responses from records, pages of lists, and timestamps."""
 
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from postroad import errors
-from postroad.model import cursors, times
+from postroad.model import cursors, identifiers, times, wire_fields
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 Limit = Annotated[
     int,
@@ -16,9 +18,35 @@ Limit = Annotated[
 NextCursor = Annotated[
     str | None, msgspec.Meta(description="Pass as `cursor` for the next page; null on the last page.")
 ]
+NextBefore = Annotated[
+    str | None, msgspec.Meta(description="Pass as `before` for older entries; null on the last page.")
+]
 
 # A timestamp in a request.
 Timestamp = Annotated[str, msgspec.Meta(max_length=64, extra_json_schema={"format": "date-time"})]
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of every JSON response."""
+
+    request_id: str
+
+
+class PageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of a list. A list adds its own `cursor` or `before`."""
+
+    limit: Limit | None = cursors.DEFAULT_LIMIT
+
+    @property
+    def rows(self) -> int:
+        """The maximum number of items."""
+        return self.limit or cursors.DEFAULT_LIMIT
+
+
+def from_record(kind: type[StructT], record: object, **changed: Any) -> StructT:
+    """A schema filled from the fields of a record with the same names; `changed` has the others."""
+    values = wire_fields.of(record, kind.__struct_fields__, **changed)
+    return msgspec.convert(dict(zip(kind.__struct_encode_fields__, values.values(), strict=True)), kind)
 
 
 def parse_timestamp(field: str, text: str) -> int:
@@ -35,3 +63,8 @@ def cursor_of(pattern: str) -> msgspec.Meta:
         description="`next_cursor` of the previous page; absent for the first page.",
         extra_json_schema={"pattern": pattern},
     )
+
+
+def id_of(prefix: str, description: str) -> msgspec.Meta:
+    """The schema of an id with this prefix."""
+    return msgspec.Meta(description=description, extra_json_schema={"pattern": identifiers.pattern(prefix)})

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad.api.v1 import resource
+from postroad.api.v1 import resource, schemas
 from postroad.model import times
 from postroad.model.bounces import disposition
 from postroad.services import context
@@ -111,9 +111,8 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     providers: Annotated[
         list[ProviderCounts],
         msgspec.Meta(
-            description="Highest refusal rate first; providers with fewer than 20 results last. "
-            "Recipients that no server "
-            "decided about are not included."
+            description="Highest refusal rate first; providers with fewer than 20 results last. Recipients that no "
+            "server decided about are not included."
         ),
     ]
     queued: Annotated[int, msgspec.Meta(description="Recipients waiting for delivery.")]
@@ -121,11 +120,10 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     failures: Annotated[list[Failure], msgspec.Meta(description="The ten latest, regardless of the period.")]
 
 
-class StatisticsResponse(msgspec.Struct, frozen=True):
+class StatisticsResponse(schemas.Response, frozen=True):
     """The statistics."""
 
     statistics: Statistics
-    request_id: str
 
 
 def _statistics(found: statistics.Overview) -> Statistics:
@@ -142,46 +140,29 @@ def _statistics(found: statistics.Overview) -> Statistics:
 
 
 def _series(series: statistics.Series) -> list[CountsFrom]:
+    names = Counts.__struct_fields__
+    counts = zip(*(getattr(series, name) for name in names), strict=True)
     return [
-        CountsFrom(
-            at=times.to_wire(start),
-            messages=series.messages[place],
-            recipients=series.recipients[place],
-            delivered=series.delivered[place],
-            bounced=series.bounced[place],
-            failed=series.failed[place],
-            deferred=series.deferred[place],
-        )
-        for place, start in enumerate(series.starts)
+        CountsFrom(at=times.to_wire(start), **dict(zip(names, row, strict=True)))
+        for start, row in zip(series.starts, counts, strict=True)
     ]
 
 
 def _oldest(line: inspection.QueueEntry) -> OldestRecipient:
-    waiting = line.waiting
-    return OldestRecipient(
-        message_id=waiting.message_id,
-        recipient_id=waiting.recipient_id,
-        email=waiting.email,
-        state=waiting.state,
-        queued_at=times.to_wire(waiting.queued_at),
-        attempt_count=waiting.attempt_count,
-        next_attempt_at=times.to_wire(waiting.due_at) if waiting.state == queue_views.WAITING else None,
-        reason=line.why,
-    )
+    is_scheduled = line.waiting.state == queue_views.WAITING
+    next_attempt_at = times.to_wire(line.waiting.due_at) if is_scheduled else None
+    return schemas.from_record(OldestRecipient, line.waiting, next_attempt_at=next_attempt_at, reason=line.why)
 
 
 def _failure(found: statistics.Failure) -> Failure:
-    return Failure(
-        message_id=found.message_id,
-        recipient_id=found.recipient_id,
-        email=found.email,
+    verdict = "bounced" if found.verdict == disposition.Verdict.BOUNCED else "failed"
+    return schemas.from_record(
+        Failure,
+        found,
         at=times.to_wire(found.at),
-        verdict="bounced" if found.verdict == disposition.Verdict.BOUNCED else "failed",
-        smtp_code=found.smtp_code,
+        verdict=verdict,
         smtp_response=found.response,
-        fault=disposition.Fault(found.fault) if found.fault else None,
-        reason=found.reason,
-        explanation=found.explanation,
+        fault=found.fault or None,
     )
 
 
@@ -189,7 +170,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     """Get delivery statistics."""
     query: StatisticsQuery = request.query
     found = await statistics.overview(ctx, request.caller.account_id, query.period or statistics.Period.DAY)
-    return routing.Response(200, StatisticsResponse(_statistics(found), request.id))
+    return routing.Response(200, StatisticsResponse(_statistics(found), request_id=request.id))
 
 
 ROUTES: Final = (

@@ -63,11 +63,10 @@ class NewSuppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ) = None
 
 
-class SuppressionResponse(msgspec.Struct, frozen=True):
+class SuppressionResponse(schemas.Response, frozen=True):
     """One address."""
 
     suppression: Suppression
-    request_id: str
 
 
 class SuppressionsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,31 +80,22 @@ class SuppressionsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     cursor: Annotated[str, schemas.cursor_of(CURSOR_PATTERN)] | None = None
 
 
-class SuppressionsResponse(msgspec.Struct, frozen=True):
+class SuppressionsResponse(schemas.Response, frozen=True):
     """Suppressed addresses in alphabetical order."""
 
     suppressions: list[Suppression]
     next_cursor: schemas.NextCursor
-    request_id: str
 
 
-class ImportResponse(msgspec.Struct, frozen=True):
+class ImportResponse(schemas.Response, frozen=True):
     """The result of an import. `unchanged` rows were on the list already, or repeated in the file."""
 
     added: int
     unchanged: int
-    request_id: str
 
 
 def _shown(row: stored.Suppression) -> Suppression:
-    return Suppression(
-        email=row.email_key,
-        source=stored.Source(row.source).value,
-        reason=row.reason,
-        smtp_code=row.smtp_code,
-        message_id=row.message_id,
-        created_at=times.to_wire(row.created_at),
-    )
+    return schemas.from_record(Suppression, row, email=row.email_key)
 
 
 def _decode_cursor(cursor: str | None) -> str:
@@ -127,9 +117,9 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         found = [row for row in found if query.source in (None, row.source) and row.email_key > after]
     else:
         found = await suppressions.page(ctx, account_id, after=after, limit=limit + 1, source=query.source)
-    following = cursors.next_cursor([row.email_key.encode().hex() for row in found], limit=limit)
-    shown = [_shown(row) for row in found[:limit]]
-    return routing.Response(200, SuppressionsResponse(shown, following, request.id))
+    rows, last = cursors.page(found, limit=limit, key="email_key")
+    following = None if last is None else last.encode().hex()
+    return routing.Response(200, SuppressionsResponse([*map(_shown, rows)], following, request_id=request.id))
 
 
 async def _only(ctx: context.Context, account_id: str, email: str) -> list[stored.Suppression]:
@@ -152,13 +142,13 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     row, is_new = await suppressions.add(ctx, account_id, body.email, reason=reason, source=stored.Source.ACCOUNT)
     if not is_new:
         raise errors.Conflict(f"email: {row.email_key} is already suppressed; to change the reason, remove it first")
-    return routing.Response(201, SuppressionResponse(_shown(row), request.id))
+    return routing.Response(201, SuppressionResponse(_shown(row), request_id=request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get a suppressed address."""
     found = await suppressions.find(ctx, request.caller.account_id, request.path["email"])
-    return routing.Response(200, SuppressionResponse(_shown(found), request.id))
+    return routing.Response(200, SuppressionResponse(_shown(found), request_id=request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -174,7 +164,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
 async def import_file(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Import suppressed addresses from CSV."""
     imported = await suppression_csv.import_csv(ctx, request.caller.account_id, request.body)
-    return routing.Response(200, ImportResponse(imported.added, imported.unchanged, request.id))
+    return routing.Response(200, ImportResponse(imported.added, imported.unchanged, request_id=request.id))
 
 
 async def export_file(ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.api.v1 import messages, resource
+from postroad.api.v1 import messages, resource, schemas
 from postroad.model import caller, identifiers, times
 from postroad.services import context
 from postroad.services.auth import password_links
@@ -54,59 +54,47 @@ class TeamUserUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     enabled: Annotated[bool, msgspec.Meta(description="False disables the user within a second.")] | None = None
 
 
-class TeamResponse(msgspec.Struct, frozen=True):
+class TeamResponse(schemas.Response, frozen=True):
     """The users of the account, oldest first."""
 
     users: list[TeamUser]
-    request_id: str
 
 
-class TeamUserResponse(msgspec.Struct, frozen=True):
+class TeamUserResponse(schemas.Response, frozen=True):
     """One user."""
 
     user: TeamUser
-    request_id: str
 
 
-class InvitedUser(msgspec.Struct, frozen=True):
+class InvitedUser(schemas.Response, frozen=True):
     """The invited user, and the link to send them."""
 
     user: TeamUser
     link: Link
     expires_at: times.WireTime
-    request_id: str
 
     def __repr__(self) -> str:
         return f"InvitedUser({self.request_id})"
 
 
-class PasswordLink(msgspec.Struct, frozen=True):
+class PasswordLink(schemas.Response, frozen=True):
     """A link for setting a password."""
 
     link: Link
     expires_at: times.WireTime
-    request_id: str
 
     def __repr__(self) -> str:
         return f"PasswordLink({self.request_id})"
 
 
 def _team_user(row: users.User) -> TeamUser:
-    return TeamUser(
-        id=row.id,
-        email=row.email,
-        role=caller.Role(row.role).value,
-        enabled=row.disabled_at is None,
-        created_at=times.to_wire(row.created_at),
-        joined_at=times.optional_to_wire(row.joined_at),
-        last_login_at=times.optional_to_wire(row.last_login_at),
-    )
+    return schemas.from_record(TeamUser, row, enabled=row.disabled_at is None)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List the users of the account."""
     found = await account_users.of_account(ctx, request.caller.account_id)
-    return routing.Response(200, TeamResponse([_team_user(row) for row in found], request.id))
+    return routing.Response(200, TeamResponse([*map(_team_user, found)], request_id=request.id))
 
 
 async def invite(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -115,7 +103,7 @@ async def invite(ctx: context.Context, request: routing.Request) -> routing.Resp
     invited = await account_users.invite(ctx, request.caller.account_id, email=body.email, role=caller.Role(body.role))
     link = password_links.url(ctx.settings, invited.link_token)
     expires_at = times.to_wire(invited.expires_at)
-    return routing.Response(201, InvitedUser(_team_user(invited.user), link, expires_at, request.id))
+    return routing.Response(201, InvitedUser(_team_user(invited.user), link, expires_at, request_id=request.id))
 
 
 async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -130,7 +118,7 @@ async def change(ctx: context.Context, request: routing.Request) -> routing.Resp
     changed = await account_users.change(
         ctx, request.caller.account_id, request.path["id"], role=role, enabled=body.enabled
     )
-    return routing.Response(200, TeamUserResponse(_team_user(changed), request.id))
+    return routing.Response(200, TeamUserResponse(_team_user(changed), request_id=request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -147,7 +135,7 @@ async def make_link(ctx: context.Context, request: routing.Request) -> routing.R
     """Create a password link for a user."""
     made = await account_users.create_password_link(ctx, request.caller.account_id, request.path["id"])
     link = password_links.url(ctx.settings, made.token)
-    return routing.Response(200, PasswordLink(link, times.to_wire(made.expires_at), request.id))
+    return routing.Response(200, PasswordLink(link, times.to_wire(made.expires_at), request_id=request.id))
 
 
 ROUTES: Final = (

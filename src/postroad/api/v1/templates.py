@@ -70,26 +70,23 @@ BODY_RULES: Final = {
 }
 
 
-class TemplateResponse(msgspec.Struct, frozen=True):
+class TemplateResponse(schemas.Response, frozen=True):
     """One template."""
 
     template: Template
-    request_id: str
 
 
-class TemplatesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TemplatesQuery(schemas.PageQuery, frozen=True):
     """Pagination of the list."""
 
-    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
     cursor: Annotated[str, schemas.cursor_of(ALIAS_PATTERN)] | None = None
 
 
-class TemplatesResponse(msgspec.Struct, frozen=True):
+class TemplatesResponse(schemas.Response, frozen=True):
     """Templates, ordered by alias."""
 
     templates: list[TemplateSummary]
     next_cursor: schemas.NextCursor
-    request_id: str
 
 
 class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,54 +95,32 @@ class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variables: Annotated[dict[str, mail.TemplateValue], msgspec.Meta(max_length=limits.VARIABLES)] | None = None
 
 
-class PreviewResponse(msgspec.Struct, frozen=True):
+class PreviewResponse(schemas.Response, frozen=True):
     """The rendered template."""
 
     subject: str
     text: str | None
     html: str | None
-    request_id: str
 
 
 def _template(row: stored.Template) -> Template:
-    return Template(
-        id=row.id,
-        alias=row.alias,
-        subject=row.subject,
-        text=row.text,
-        html=row.html,
-        placeholders=templates.names(row),
-        created_at=times.to_wire(row.created_at),
-        updated_at=times.to_wire(row.updated_at),
-    )
-
-
-def _summary(row: stored.Summary) -> TemplateSummary:
-    return TemplateSummary(
-        id=row.id,
-        alias=row.alias,
-        subject=row.subject,
-        has_text=row.has_text,
-        has_html=row.has_html,
-        created_at=times.to_wire(row.created_at),
-        updated_at=times.to_wire(row.updated_at),
-    )
+    return schemas.from_record(Template, row, placeholders=templates.names(row))
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List templates."""
     query: TemplatesQuery = request.query
-    limit = query.limit or cursors.DEFAULT_LIMIT
     after = "" if query.cursor is None else validation.check_alias("cursor", query.cursor)
-    found = await templates.summaries(ctx, request.caller.account_id, after, limit + 1)
-    following = cursors.next_cursor([row.alias for row in found], limit=limit)
-    return routing.Response(200, TemplatesResponse([_summary(row) for row in found[:limit]], following, request.id))
+    found = await templates.summaries(ctx, request.caller.account_id, after, query.rows + 1)
+    rows, following = cursors.page(found, limit=query.rows, key="alias")
+    shown = [schemas.from_record(TemplateSummary, row) for row in rows]
+    return routing.Response(200, TemplatesResponse(shown, following, request_id=request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get a template."""
     found = await templates.find(ctx, request.caller.account_id, request.path["alias"])
-    return routing.Response(200, TemplateResponse(_template(found), request.id))
+    return routing.Response(200, TemplateResponse(_template(found), request_id=request.id))
 
 
 async def save(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -164,7 +139,7 @@ async def save(ctx: context.Context, request: routing.Request) -> routing.Respon
     )
     # RFC 9110 section 9.3.4: 201 when the request created it.
     status = 201 if saved.created_at == saved.updated_at else 200
-    return routing.Response(status, TemplateResponse(_template(saved), request.id))
+    return routing.Response(status, TemplateResponse(_template(saved), request_id=request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -180,7 +155,7 @@ async def preview(ctx: context.Context, request: routing.Request) -> routing.Res
     """
     body: PreviewRequest = request.body
     rendered = await templates.preview(ctx, request.caller.account_id, request.path["alias"], body.variables or {})
-    return routing.Response(200, PreviewResponse(rendered.subject, rendered.text, rendered.html, request.id))
+    return routing.Response(200, schemas.from_record(PreviewResponse, rendered, request_id=request.id))
 
 
 ROUTES: Final = (

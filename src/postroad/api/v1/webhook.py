@@ -20,7 +20,9 @@ RESOURCE: Final = resource.Resource("Webhook", {"id": identifiers.pattern(identi
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get the webhook."""
     found = await endpoints.find(ctx, request.caller.account_id)
-    return routing.Response(200, schemas.WebhookResponse(schemas.webhook(found) if found else None, request.id))
+    return routing.Response(
+        200, schemas.WebhookResponse(schemas.webhook(found) if found else None, request_id=request.id)
+    )
 
 
 async def save(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -54,13 +56,13 @@ async def rotate(ctx: context.Context, request: routing.Request) -> routing.Resp
     """
     body: schemas.SecretRotation = request.body
     secret = await endpoints.rotate(ctx, request.caller.account_id, overlap_hours=body.overlap_hours)
-    return routing.Response(200, schemas.RotatedSecret(secret, request.id))
+    return routing.Response(200, schemas.RotatedSecret(secret, request_id=request.id))
 
 
 async def ping(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Send a test event to the webhook."""
     sent = await webhooks_ping.ping(ctx, request.caller.account_id)
-    return routing.Response(200, schemas.WebhookDeliveryResponse(schemas.delivery(sent), request.id))
+    return routing.Response(200, schemas.WebhookDeliveryResponse(schemas.delivery(sent), request_id=request.id))
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -75,13 +77,13 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         limit=query.limit or cursors.DEFAULT_LIMIT,
     )
     shown = [schemas.delivery(entry) for entry in found.entries]
-    return routing.Response(200, schemas.WebhookDeliveriesResponse(shown, found.next_before, request.id))
+    return routing.Response(200, schemas.WebhookDeliveriesResponse(shown, found.next_before, request_id=request.id))
 
 
 async def show_delivery(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get a webhook delivery."""
     found = await delivery_log.find(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, schemas.WebhookDeliveryResponse(schemas.delivery(found), request.id))
+    return routing.Response(200, schemas.WebhookDeliveryResponse(schemas.delivery(found), request_id=request.id))
 
 
 async def replay(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -90,7 +92,7 @@ async def replay(ctx: context.Context, request: routing.Request) -> routing.Resp
     Creates a new delivery of the same event with the same bytes and the full retry schedule.
     """
     again = await delivery_log.replay(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(202, schemas.WebhookDeliveryResponse(schemas.delivery(again), request.id))
+    return routing.Response(202, schemas.WebhookDeliveryResponse(schemas.delivery(again), request_id=request.id))
 
 
 async def replay_failed(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -103,7 +105,9 @@ async def replay_failed(ctx: context.Context, request: routing.Request) -> routi
         before=v1_schemas.parse_timestamp("before", body.before),
     )
     next_after = times.optional_to_wire(done.next_after)
-    return routing.Response(202, schemas.FailedReplayResponse(done.count, done.has_more, next_after, request.id))
+    return routing.Response(
+        202, schemas.FailedReplayResponse(done.count, done.has_more, next_after, request_id=request.id)
+    )
 
 
 ROUTES: Final = (

@@ -10,7 +10,6 @@ import msgspec
 from postroad.api.v1 import schemas
 from postroad.model import cursors, identifiers, times, webhook_urls
 from postroad.services.webhooks import delivery_log, endpoints
-from postroad.storage import webhook_attempts as stored_attempts
 from postroad.storage import webhooks as stored
 
 # How much of a request body the log shows, in bytes.
@@ -38,11 +37,10 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     secret_hint: str
 
 
-class WebhookResponse(msgspec.Struct, frozen=True):
+class WebhookResponse(schemas.Response, frozen=True):
     """The account's webhook; null when there is none."""
 
     webhook: Webhook | None
-    request_id: str
 
 
 class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,12 +65,11 @@ class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     ) = None
 
 
-class SavedWebhook(msgspec.Struct, frozen=True, kw_only=True):
+class SavedWebhook(schemas.Response, frozen=True):
     """The webhook, with its secret only when this request created it."""
 
     webhook: Webhook
     secret: Secret | msgspec.UnsetType = msgspec.UNSET
-    request_id: str
 
 
 class SecretRotation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,20 +81,18 @@ class SecretRotation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             msgspec.Meta(
                 ge=1,
                 le=endpoints.MAX_OVERLAP_HOURS,
-                description="How long the current secret keeps signing alongside the new one. By default "
-                "all old secrets stop "
-                "at once.",
+                description="How long the current secret keeps signing alongside the new one. By default all old "
+                "secrets stop at once.",
             ),
         ]
         | None
     ) = None
 
 
-class RotatedSecret(msgspec.Struct, frozen=True):
+class RotatedSecret(schemas.Response, frozen=True):
     """The new secret."""
 
     secret: Secret
-    request_id: str
 
 
 class WebhookAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,11 +132,10 @@ class WebhookDelivery(msgspec.Struct, frozen=True, kw_only=True):
     attempts: list[WebhookAttempt]
 
 
-class WebhookDeliveryResponse(msgspec.Struct, frozen=True):
+class WebhookDeliveryResponse(schemas.Response, frozen=True):
     """One delivery."""
 
     delivery: WebhookDelivery
-    request_id: str
 
 
 class WebhookDeliveriesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -155,29 +149,26 @@ class WebhookDeliveriesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=
     before: (
         Annotated[
             str,
-            msgspec.Meta(
-                description="`next_before` of the previous page, or the `id` of its last delivery; "
-                "absent for the first page.",
-                extra_json_schema={"pattern": identifiers.pattern(identifiers.WEBHOOK_DELIVERY)},
+            schemas.id_of(
+                identifiers.WEBHOOK_DELIVERY,
+                "`next_before` of the previous page, or the `id` of its last delivery; absent for the first page.",
             ),
         ]
         | None
     ) = None
 
 
-class WebhookDeliveriesResponse(msgspec.Struct, frozen=True):
+class WebhookDeliveriesResponse(schemas.Response, frozen=True):
     """Deliveries of the last 7 days, newest first."""
 
     deliveries: list[WebhookDelivery]
     next_before: Annotated[
         str | None,
         msgspec.Meta(
-            description="Pass as `before` for older deliveries; null on the last page. With a `status` "
-            "filter a page may be "
-            "empty without being the last."
+            description="Pass as `before` for older deliveries; null on the last page. With a `status` filter a page "
+            "may be empty without being the last."
         ),
     ]
-    request_id: str
 
 
 class FailedReplay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -187,7 +178,7 @@ class FailedReplay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before: Annotated[schemas.Timestamp, msgspec.Meta(description="Events before this time, RFC 3339.")]
 
 
-class FailedReplayResponse(msgspec.Struct, frozen=True):
+class FailedReplayResponse(schemas.Response, frozen=True):
     """How many events are replayed."""
 
     replayed: int
@@ -196,47 +187,26 @@ class FailedReplayResponse(msgspec.Struct, frozen=True):
         times.WireTime | None,
         msgspec.Meta(description="Pass as `after` to continue; null when the period is complete."),
     ]
-    request_id: str
 
 
 def webhook(row: stored.Webhook) -> Webhook:
     """A stored webhook in its public form."""
-    return Webhook(
-        url=row.url,
-        events=msgspec.convert(row.events.split(), list[EventName]),
-        enabled=bool(row.enabled),
-        created_at=times.to_wire(row.created_at),
-        updated_at=times.to_wire(row.updated_at),
-        secret_hint=row.secret_hint,
-    )
+    return schemas.from_record(Webhook, row, events=row.events.split(), enabled=bool(row.enabled))
 
 
 def delivery(entry: delivery_log.Entry) -> WebhookDelivery:
     """A log entry in its public form."""
-    row = entry.delivery
-    return WebhookDelivery(
-        id=row.id,
-        event_id=row.event_id,
-        event_type=msgspec.convert(row.event_type, DeliveryEventName),
-        message_id=row.message_id,
-        recipient_id=row.recipient_id,
-        replay_of=row.replay_of,
-        url=row.url,
+    return schemas.from_record(
+        WebhookDelivery,
+        entry.delivery,
         status=entry.status,
-        attempt_count=row.attempt_count,
         next_attempt_at=times.optional_to_wire(entry.next_attempt_at),
-        created_at=times.to_wire(row.created_at),
         # The bytes are UTF-8; truncation may leave a partial character, which is dropped.
-        request_body=row.body[:SHOWN_BYTES].decode(errors="ignore"),
-        attempts=[_attempt(attempt) for attempt in entry.attempts],
-    )
-
-
-def _attempt(row: stored_attempts.Attempt) -> WebhookAttempt:
-    return WebhookAttempt(
-        at=times.to_wire(row.started_at),
-        status_code=row.status_code,
-        duration_ms=row.duration / 1_000,
-        response_body=row.response_body,
-        error=row.error,
+        request_body=entry.delivery.body[:SHOWN_BYTES].decode(errors="ignore"),
+        attempts=[
+            schemas.from_record(
+                WebhookAttempt, attempt, at=times.to_wire(attempt.started_at), duration_ms=attempt.duration / 1_000
+            )
+            for attempt in entry.attempts
+        ],
     )
