@@ -1,13 +1,28 @@
 """The output of `postroad queue`, as text and as JSON."""
 
+from typing import Final
+
 from postroad.cli import output
-from postroad.model import durations, times
+from postroad.model import durations, times, wire_fields
 from postroad.model.bounces import disposition
 from postroad.services.queue import inspection, wait_reasons
-from postroad.storage import async_bounces, attempts, queue_views
+from postroad.storage import attempts, queue_views
 
 View = dict[str, object]
 TITLES = ("recipient", "address", "state", "attempts", "next attempt", "provider queue", "reason")
+RECIPIENT: Final = "id email status billing_status attempt_count last_smtp_code last_smtp_response".split()
+_MESSAGE: Final = (
+    "id account_id source from subject status billing_status recipient_count size request_id created_at".split()
+)
+_ENTRY: Final = (
+    "id message_id account_id email state attempt_count lost_leases queued_at next_attempt_at worker provider_queue "
+    "last_smtp_code last_smtp_response reason"
+).split()
+_ATTEMPT: Final = (
+    "started_at duration_ms provider_queue host address tls stage verdict fault reason explanation smtp_code "
+    "enhanced_code response in_doubt"
+).split()
+_ASYNC_BOUNCE: Final = ("received_at", "action", "status", "fault", "response")
 
 
 def recipients(number: int) -> str:
@@ -72,19 +87,7 @@ def trace_view(found: inspection.MessageTrace) -> View:
     """The same as JSON."""
     message = found.message
     return {
-        "message": {
-            "id": message.id,
-            "account_id": message.account_id,
-            "source": message.source,
-            "from": message.sender,
-            "subject": message.subject,
-            "status": message.status,
-            "billing_status": message.billing_status,
-            "recipient_count": message.recipient_count,
-            "size": message.size,
-            "request_id": message.request_id,
-            "created_at": times.to_wire(message.created_at),
-        },
+        "message": wire_fields.of(message, _MESSAGE, **{"from": message.sender}),
         "recipients": [_recipient_trace_view(recipient_trace) for recipient_trace in found.courses],
     }
 
@@ -101,22 +104,14 @@ def _next_attempt(row: queue_views.QueuedRecipient, *, now: int) -> str:
 
 def _entry_view(line: inspection.QueueEntry) -> View:
     row = line.waiting
-    return {
-        "id": row.recipient_id,
-        "message_id": row.message_id,
-        "account_id": row.account_id,
-        "email": row.email,
-        "state": row.state,
-        "attempt_count": row.attempt_count,
-        "lost_leases": row.lost_leases,
-        "queued_at": times.to_wire(row.queued_at),
-        "next_attempt_at": times.to_wire(row.due_at) if row.state == queue_views.WAITING else None,
-        "worker": row.worker,
-        "provider_queue": line.provider_queue,
-        "last_smtp_code": row.last_smtp_code,
-        "last_smtp_response": row.last_smtp_response,
-        "reason": line.why,
-    }
+    return wire_fields.of(
+        row,
+        _ENTRY,
+        id=row.recipient_id,
+        next_attempt_at=times.to_wire(row.due_at) if row.state == queue_views.WAITING else None,
+        provider_queue=line.provider_queue,
+        reason=line.why,
+    )
 
 
 def _recipient_trace(recipient_trace: inspection.RecipientTrace) -> str:
@@ -155,49 +150,20 @@ def _attempt(number: int, attempt: attempts.Attempt) -> list[str]:
 
 
 def _recipient_trace_view(recipient_trace: inspection.RecipientTrace) -> View:
-    recipient = recipient_trace.recipient
     return {
-        "id": recipient.id,
-        "email": recipient.email,
-        "status": recipient.status,
-        "billing_status": recipient.billing_status,
-        "attempt_count": recipient.attempt_count,
-        "last_smtp_code": recipient.last_smtp_code,
-        "last_smtp_response": recipient.last_smtp_response,
-        "delivered_at": times.optional_to_wire(recipient.delivered_at),
-        "bounced_at": times.optional_to_wire(recipient.bounced_at),
+        **wire_fields.of(recipient_trace.recipient, (*RECIPIENT, "delivered_at", "bounced_at")),
         "reason": recipient_trace.why,
         "queue": None if recipient_trace.line is None else _entry_view(recipient_trace.line),
         "attempts": [_attempt_view(attempt) for attempt in recipient_trace.attempts],
-        "async_bounces": [_report_view(report) for report in recipient_trace.async_bounces],
+        "async_bounces": [wire_fields.of(report, _ASYNC_BOUNCE) for report in recipient_trace.async_bounces],
     }
 
 
 def _attempt_view(attempt: attempts.Attempt) -> View:
-    return {
-        "started_at": times.to_wire(attempt.started_at),
-        "duration_ms": attempt.duration / 1_000,
-        "provider_queue": attempt.provider_queue,
-        "host": attempt.host,
-        "address": attempt.address,
-        "tls": attempt.tls,
-        "stage": attempt.stage,
-        "verdict": attempt.verdict,
-        "fault": attempt.fault,
-        "reason": attempt.reason,
-        "explanation": disposition.explain(attempt.reason),
-        "smtp_code": attempt.smtp_code,
-        "enhanced_code": attempt.enhanced_code,
-        "response": attempt.response,
-        "in_doubt": bool(attempt.in_doubt),
-    }
-
-
-def _report_view(report: async_bounces.AsyncBounce) -> View:
-    return {
-        "received_at": times.to_wire(report.received_at),
-        "action": report.action,
-        "status": report.status,
-        "fault": report.fault,
-        "response": report.response,
-    }
+    return wire_fields.of(
+        attempt,
+        _ATTEMPT,
+        duration_ms=attempt.duration / 1_000,
+        explanation=disposition.explain(attempt.reason),
+        in_doubt=bool(attempt.in_doubt),
+    )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad.cli import command, output, queue_texts
-from postroad.model import mail, times
+from postroad.model import mail, wire_fields
 from postroad.services import context as services_context
 from postroad.services.acceptance import transaction
 from postroad.services.messages import lookup as messages
@@ -15,6 +15,7 @@ from postroad.storage import queue_views, recipients
 
 # Short for a user, and a small load for the database.
 POLL_SECONDS: Final = 0.1
+MESSAGE: Final = ("id", "account_id", "status", "billing_status", "recipient_count", "request_id", "created_at")
 
 Found = tuple[stored_messages.Message, list[recipients.Recipient]]
 
@@ -73,26 +74,7 @@ def _unfinished(
 def _view(found: Found, accepted: transaction.Accepted) -> dict[str, object]:
     message, reached = found
     return {
-        "message": {
-            "id": message.id,
-            "account_id": message.account_id,
-            "status": message.status,
-            "billing_status": message.billing_status,
-            "recipient_count": message.recipient_count,
-            "request_id": accepted.request_id,
-            "created_at": times.to_wire(message.created_at),
-        },
+        "message": wire_fields.of(message, MESSAGE, request_id=accepted.request_id),
         "replayed": accepted.replayed,
-        "recipients": [
-            {
-                "id": one.id,
-                "email": one.email,
-                "status": one.status,
-                "billing_status": one.billing_status,
-                "attempt_count": one.attempt_count,
-                "last_smtp_code": one.last_smtp_code,
-                "last_smtp_response": one.last_smtp_response,
-            }
-            for one in reached
-        ],
+        "recipients": [wire_fields.of(one, queue_texts.RECIPIENT) for one in reached],
     }

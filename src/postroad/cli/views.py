@@ -1,8 +1,9 @@
 """The JSON form of records: the fields of `/v1` and the account id, and never a hash."""
 
 import dataclasses
+from typing import Final
 
-from postroad.model import times, warmup
+from postroad.model import times, warmup, wire_fields
 from postroad.services import audit_log as services_audit_log
 from postroad.services.dkim import domain_keys
 from postroad.services.domains import checks as domain_checks
@@ -10,143 +11,74 @@ from postroad.storage import accounts, api_keys, audit_log, credentials, domains
 
 View = dict[str, object]
 
+_ACCOUNT: Final = "id name status suspended_reason suspended_by credits created_at".split()
+_USER: Final = "id account_id email role disabled_at created_at joined_at last_login_at".split()
+_ENTRY: Final = "id account_id at actor action subject detail text request_id client_address".split()
+_CREDENTIAL: Final = "id account_id name username created_at last_used_at revoked_at".split()
+_API_KEY: Final = "id account_id credential_id name hint scopes created_at last_used_at revoked_at".split()
+_DOMAIN: Final = "id account_id name verified verified_at verified_by failing_since warm created_at dkim".split()
+_RECORD: Final = "purpose name type value required managed state detail checked_at".split()
+_SUPPRESSION: Final = "email account_id source reason smtp_code message_id created_at".split()
+_TEMPLATE: Final = "id account_id alias subject text html created_at updated_at".split()
+
 
 def account(record: accounts.Account) -> View:
     """An account with its balances."""
-    return {
-        "id": record.id,
-        "name": record.name,
-        "status": record.status,
-        "suspended_reason": record.suspended_reason,
-        "suspended_by": record.suspended_by,
-        "credits": {"available": record.available, "reserved": record.reserved},
-        "created_at": times.to_wire(record.created_at),
-    }
+    return wire_fields.of(record, _ACCOUNT, credits={"available": record.available, "reserved": record.reserved})
 
 
 def user(record: users.User) -> View:
     """A user."""
-    return {
-        "id": record.id,
-        "account_id": record.account_id,
-        "email": record.email,
-        "role": record.role,
-        "disabled_at": times.optional_to_wire(record.disabled_at),
-        "created_at": times.to_wire(record.created_at),
-        "joined_at": times.optional_to_wire(record.joined_at),
-        "last_login_at": times.optional_to_wire(record.last_login_at),
-    }
+    return wire_fields.of(record, _USER)
 
 
 def audit_log_entry(record: audit_log.Entry) -> View:
     """An entry of the audit log."""
-    return {
-        "id": record.id,
-        "account_id": record.account_id,
-        "at": times.to_wire(record.created_at),
-        "actor": {"kind": record.actor_kind, "id": record.user_id, "name": record.actor},
-        "action": record.action,
-        "subject": record.subject,
-        "detail": record.detail,
-        "text": services_audit_log.text(record),
-        "request_id": record.request_id or None,
-        "client_address": record.client_address or None,
-    }
+    return wire_fields.of(
+        record,
+        _ENTRY,
+        at=times.to_wire(record.created_at),
+        actor={"kind": record.actor_kind, "id": record.user_id, "name": record.actor},
+        text=services_audit_log.text(record),
+        request_id=record.request_id or None,
+        client_address=record.client_address or None,
+    )
 
 
 def credential(record: credentials.Credential) -> View:
     """An SMTP credential, without its password."""
-    return {
-        "id": record.id,
-        "account_id": record.account_id,
-        "name": record.name,
-        "username": record.username,
-        "created_at": times.to_wire(record.created_at),
-        "last_used_at": times.optional_to_wire(record.last_used_at),
-        "revoked_at": times.optional_to_wire(record.revoked_at),
-    }
+    return wire_fields.of(record, _CREDENTIAL)
 
 
 def api_key(record: api_keys.ApiKey) -> View:
     """An API key, without its secret."""
-    return {
-        "id": record.id,
-        "account_id": record.account_id,
-        "credential_id": record.credential_id,
-        "name": record.name,
-        "hint": record.hint,
-        "scopes": record.scopes.split(),
-        "created_at": times.to_wire(record.created_at),
-        "last_used_at": times.optional_to_wire(record.last_used_at),
-        "revoked_at": times.optional_to_wire(record.revoked_at),
-    }
+    return wire_fields.of(record, _API_KEY, scopes=record.scopes.split())
 
 
 def domain(record: domains.Domain, dkim: domain_keys.DkimRecord | None) -> View:
     """A sender domain with its DKIM record; `dkim` is null in lists until the key is created."""
-    return {
-        "id": record.id,
-        "account_id": record.account_id,
-        "name": record.name,
-        "verified": record.verified_at is not None,
-        "verified_at": times.optional_to_wire(record.verified_at),
-        "verified_by": record.verified_by,
-        "failing_since": times.optional_to_wire(record.failing_since),
-        "warm": bool(record.warm),
-        "created_at": times.to_wire(record.created_at),
-        "dkim": None if dkim is None else dataclasses.asdict(dkim),
-    }
+    shown = None if dkim is None else dataclasses.asdict(dkim)
+    return wire_fields.of(record, _DOMAIN, verified=record.verified_at is not None, warm=bool(record.warm), dkim=shown)
 
 
 def dns_record(shown: domain_checks.RecordStatus) -> View:
     """A DNS record of a sender domain, and its last check result."""
-    return {
-        "purpose": shown.record.purpose,
-        "name": shown.record.name,
-        "type": shown.record.type,
-        "value": shown.value,
-        "required": shown.required,
-        "managed": shown.record.managed,
-        "state": shown.state,
-        "detail": shown.detail,
-        "checked_at": times.optional_to_wire(shown.checked_at),
-    }
+    record = shown.record
+    return wire_fields.of(
+        shown, _RECORD, purpose=record.purpose, name=record.name, type=record.type, managed=record.managed
+    )
 
 
 def warmup_view(view: warmup.View | None) -> View | None:
     """The warm-up of a domain; None if it needs none."""
-    if view is None:
-        return None
-    return {
-        "used": view.used,
-        "cap": view.cap,
-        "tomorrow": view.tomorrow,
-        "next_at": times.to_wire(view.next_at),
-    }
+    return None if view is None else wire_fields.of(view, ("used", "cap", "tomorrow", "next_at"))
 
 
 def suppression(record: suppressions.Suppression) -> View:
     """A suppressed address; `smtp_code` and `message_id` identify the reply that caused it."""
-    return {
-        "email": record.email_key,
-        "account_id": record.account_id,
-        "source": record.source,
-        "reason": record.reason,
-        "smtp_code": record.smtp_code,
-        "message_id": record.message_id,
-        "created_at": times.to_wire(record.created_at),
-    }
+    return wire_fields.of(record, _SUPPRESSION, email=record.email_key)
 
 
 def template(record: templates.Template) -> View:
     """A template."""
-    return {
-        "id": record.id,
-        "account_id": record.account_id,
-        "alias": record.alias,
-        "subject": record.subject,
-        "text": record.text,
-        "html": record.html,
-        "created_at": times.to_wire(record.created_at),
-        "updated_at": times.to_wire(record.updated_at),
-    }
+    return wire_fields.of(record, _TEMPLATE)
