@@ -1,6 +1,6 @@
 """The option `--account`: an id, a unique name, or nothing when there is only one account."""
 
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
@@ -10,20 +10,11 @@ from postroad.services import context as services_context
 from postroad.services.accounts import registry as services_accounts
 from postroad.storage import accounts
 
-Decorated = TypeVar("Decorated")
 # A second row shows that the name is ambiguous.
 AMBIGUOUS: Final = 2
-
-
-def account_option(function: Decorated) -> Decorated:
-    """Add the option `--account`."""
-    option: Any = click.option(
-        "--account",
-        metavar="ACCOUNT",
-        help="Account id or unique name; optional if there is only one account.",
-    )
-    decorated: Decorated = option(function)
-    return decorated
+OPTION: Final = click.Option(
+    ["--account"], metavar="ACCOUNT", help="Account id or unique name; optional if there is only one account."
+)
 
 
 async def account(context: services_context.Context, named: str | None) -> accounts.Account:

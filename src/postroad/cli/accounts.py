@@ -27,7 +27,7 @@ async def create(context: services_context.Context, name: str) -> output.Report:
 async def show_list(context: services_context.Context, after: str, limit: int) -> output.Report:
     """List accounts, oldest first."""
     found = await services_accounts.page(context, after, limit + 1)
-    page, next_cursor = found[:limit], cursors.next_cursor([account.id for account in found], limit=limit)
+    page, next_cursor = cursors.page(found, limit=limit)
     rows = [(account.id, account.name, account.status, account.available, account.reserved) for account in page]
     text = output.table(["id", "name", "status", "available", "reserved"], rows, empty="There are no accounts.")
     data = {"accounts": [views.account(account) for account in page], "next_after": next_cursor}

@@ -2,48 +2,43 @@
 
 import click
 
-from postroad.cli import account_option, command, output, views
+from postroad.cli import command, output, views
 from postroad.model import caller, times
 from postroad.services import context as services_context
 from postroad.services.auth import api_keys, credentials
+from postroad.storage import accounts
 
 
-@click.command("create", cls=command.StoreCommand)
-@account_option.account_option
+@click.command("create", cls=command.AccountCommand)
 @click.option("--name", default="default", show_default=True, help="Display name.")
 @click.option("--credential", metavar="ID", help="SMTP credential of the key; default: the oldest of the account.")
 @click.option("--read", is_flag=True, help="Allow it to read messages as well as send.")
 async def create(
-    context: services_context.Context, *, account: str | None, name: str, credential: str | None, read: bool
+    context: services_context.Context, *, account: accounts.Account, name: str, credential: str | None, read: bool
 ) -> output.Report:
     """Create an API key and show it once."""
-    found = await account_option.account(context, account)
     scopes = frozenset({caller.Permission.SEND} | ({caller.Permission.READ} if read else set()))
     if credential is None:
-        await _ensure_credential(context, found.id)
-    key, secret = await api_keys.create(context, found.id, credential_id=credential, name=name, scopes=scopes)
+        await _ensure_credential(context, account.id)
+    key, secret = await api_keys.create(context, account.id, credential_id=credential, name=name, scopes=scopes)
     text = f"{secret}\n{output.SHOWN_ONCE} Key id: {key.id}"
     return output.Report(data={"api_key": {**views.api_key(key), "key": secret}}, text=text)
 
 
-@click.command("list", cls=command.StoreCommand)
-@account_option.account_option
-async def show_list(context: services_context.Context, account: str | None) -> output.Report:
+@click.command("list", cls=command.AccountCommand)
+async def show_list(context: services_context.Context, account: accounts.Account) -> output.Report:
     """List an account's API keys."""
-    found = await account_option.account(context, account)
-    listed = await api_keys.of_account(context, found.id)
+    listed = await api_keys.of_account(context, account.id)
     rows = [(one.id, one.name, one.hint, one.scopes, times.optional_to_wire(one.revoked_at)) for one in listed]
     text = output.table(["id", "name", "hint", "scopes", "revoked"], rows, empty="There are no API keys.")
     return output.Report(data={"api_keys": [views.api_key(one) for one in listed]}, text=text)
 
 
-@click.command("revoke", cls=command.StoreCommand)
+@click.command("revoke", cls=command.AccountCommand)
 @click.argument("key_id", metavar="KEY_ID")
-@account_option.account_option
-async def revoke(context: services_context.Context, key_id: str, account: str | None) -> output.Report:
+async def revoke(context: services_context.Context, key_id: str, account: accounts.Account) -> output.Report:
     """Revoke an API key. Takes effect within a second."""
-    found = await account_option.account(context, account)
-    await api_keys.revoke(context, found.id, key_id)
+    await api_keys.revoke(context, account.id, key_id)
     return output.Report(data={"revoked": key_id}, text=f"{key_id} is revoked.")
 
 

@@ -4,17 +4,17 @@ from typing import Final
 
 import click
 
-from postroad.cli import account_option, command, output, views
+from postroad.cli import command, output, views
 from postroad.model import times
 from postroad.services import audit_log as services_audit_log
 from postroad.services import context as services_context
+from postroad.storage import accounts
 
 DEFAULT_ENTRIES: Final = 50
 MAX_ENTRIES: Final = 1_000
 
 
-@click.command("audit-log", cls=command.StoreCommand)
-@account_option.account_option
+@click.command("audit-log", cls=command.AccountCommand)
 @click.option(
     "--limit",
     type=click.IntRange(1, MAX_ENTRIES),
@@ -22,10 +22,9 @@ MAX_ENTRIES: Final = 1_000
     show_default=True,
     help="Maximum number of entries.",
 )
-async def audit_log(context: services_context.Context, account: str | None, limit: int) -> output.Report:
+async def audit_log(context: services_context.Context, account: accounts.Account, limit: int) -> output.Report:
     """Show who changed what in an account, newest first."""
-    found = await account_option.account(context, account)
-    entries = await services_audit_log.page(context, found.id, before=None, limit=limit)
+    entries = await services_audit_log.page(context, account.id, before=None, limit=limit)
     rows = [(times.to_wire(entry.created_at), entry.actor, services_audit_log.text(entry)) for entry in entries]
     text = output.table(["time", "actor", "action"], rows, empty="The audit log is empty.")
     return output.Report(data={"entries": [views.audit_log_entry(entry) for entry in entries]}, text=text)

@@ -16,8 +16,9 @@ from typing import Any
 import click
 
 from postroad import config, errors, roles
-from postroad.cli import data_folder, output, redaction
+from postroad.cli import account_option, data_folder, output, redaction
 from postroad.roles import composition
+from postroad.services import context as services_context
 from postroad.storage import migrations, open_store
 
 DATA = click.Option(
@@ -78,8 +79,25 @@ class StoreCommand(SettingsCommand):
         announce_new_database(settings.database.url)
         assert self.callback is not None  # noqa: S101 - set by the decorator
         async with composition.open_context(settings) as context:
-            report: output.Report = await self.callback(context, **arguments)
+            report: output.Report = await self.callback(context, **await self.resolve(context, arguments))
         return report
+
+    async def resolve(self, context: services_context.Context, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of the function. `context` reads what they name."""
+        del context
+        return arguments
+
+
+class AccountCommand(StoreCommand):
+    """A command of one account: the option `--account` names it, and its function gets the account."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters, with `--account` as the first option."""
+        return [account_option.OPTION, *super().get_params(ctx)]
+
+    async def resolve(self, context: services_context.Context, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Replace the name of the account by the account."""
+        return {**arguments, "account": await account_option.account(context, arguments["account"])}
 
 
 def load_settings(*, data: Path | None, file: Path | None) -> config.Settings:

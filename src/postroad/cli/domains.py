@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import click
 
 from postroad import errors
-from postroad.cli import account_option, command, domain_texts, output, views
+from postroad.cli import command, domain_texts, output, views
 from postroad.model import domain_records, times
 from postroad.services import context as services_context
 from postroad.services.accounts import registry as services_accounts
@@ -14,27 +14,25 @@ from postroad.services.dkim import domain_keys
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import registry as services_domains
 from postroad.services.domains import warmup_status
-from postroad.storage import domains
+from postroad.storage import accounts, domains
 
 
-@click.command("add", cls=command.StoreCommand)
+@click.command("add", cls=command.AccountCommand)
 @click.argument("name", metavar="DOMAIN")
-@account_option.account_option
 @click.option("--verified", is_flag=True, help="Mark it as verified without a DNS check.")
-async def add(context: services_context.Context, *, name: str, account: str | None, verified: bool) -> output.Report:
+async def add(
+    context: services_context.Context, *, name: str, account: accounts.Account, verified: bool
+) -> output.Report:
     """Add a sender domain to an account."""
-    found = await account_option.account(context, account)
-    async with _name_owner_on_conflict(context, found.id, name):
-        domain = await services_domains.add(context, found.id, name, verified=verified)
+    async with _name_owner_on_conflict(context, account.id, name):
+        domain = await services_domains.add(context, account.id, name, verified=verified)
     return await _report(context, domain)
 
 
-@click.command("list", cls=command.StoreCommand)
-@account_option.account_option
-async def show_list(context: services_context.Context, account: str | None) -> output.Report:
+@click.command("list", cls=command.AccountCommand)
+async def show_list(context: services_context.Context, account: accounts.Account) -> output.Report:
     """List an account's domains."""
-    found = await account_option.account(context, account)
-    listed = await services_domains.of_account(context, found.id)
+    listed = await services_domains.of_account(context, account.id)
     records = await domain_keys.existing_records(context, listed)
     selectors = {domain_id: record.selector for domain_id, record in records.items()}
     rows = [(one.id, one.name, times.optional_to_wire(one.verified_at), selectors.get(one.id)) for one in listed]
@@ -42,66 +40,57 @@ async def show_list(context: services_context.Context, account: str | None) -> o
     return output.Report(data={"domains": [views.domain(one, records.get(one.id)) for one in listed]}, text=text)
 
 
-@click.command("show", cls=command.StoreCommand)
+@click.command("show", cls=command.AccountCommand)
 @click.argument("name", metavar="DOMAIN")
-@account_option.account_option
-async def show(context: services_context.Context, name: str, account: str | None) -> output.Report:
+async def show(context: services_context.Context, name: str, account: accounts.Account) -> output.Report:
     """Show a domain with its DNS records and warm-up."""
-    return await _report(context, await _named(context, account, name))
+    return await _report(context, await services_domains.by_name(context, account.id, name))
 
 
-@click.command("verify", cls=command.StoreCommand)
+@click.command("verify", cls=command.AccountCommand)
 @click.argument("name", metavar="DOMAIN")
-@account_option.account_option
-async def verify(context: services_context.Context, name: str, account: str | None) -> output.Report:
+async def verify(context: services_context.Context, name: str, account: accounts.Account) -> output.Report:
     """Mark a domain as verified without a DNS check."""
-    domain = await _named(context, account, name)
+    domain = await services_domains.by_name(context, account.id, name)
     async with _name_owner_on_conflict(context, domain.account_id, name):
         domain = await services_domains.verify(context, domain.account_id, domain.id, by=domains.OPERATOR)
     return await _report(context, domain)
 
 
-@click.command("check", cls=command.StoreCommand)
+@click.command("check", cls=command.AccountCommand)
 @click.argument("name", metavar="DOMAIN")
-@account_option.account_option
-async def check(context: services_context.Context, name: str, account: str | None) -> output.Report:
+async def check(context: services_context.Context, name: str, account: accounts.Account) -> output.Report:
     """Check the DNS records of a domain. The exit code is 1 while a required record is missing or wrong."""
-    domain = await _named(context, account, name)
+    domain = await services_domains.by_name(context, account.id, name)
     checked = await domain_checks.check(context, domain)
     return await _report(context, checked.domain, is_check=True)
 
 
-@click.command("warm", cls=command.StoreCommand)
+@click.command("warm", cls=command.AccountCommand)
 @click.argument("name", metavar="DOMAIN")
-@account_option.account_option
 @click.option("--off", is_flag=True, help="Resume the warm-up where it stopped.")
-async def warm(context: services_context.Context, *, name: str, account: str | None, off: bool) -> output.Report:
+async def warm(context: services_context.Context, *, name: str, account: accounts.Account, off: bool) -> output.Report:
     """Exempt a domain with an established reputation from warm-up."""
-    domain = await _named(context, account, name)
+    domain = await services_domains.by_name(context, account.id, name)
     return await _report(context, await services_domains.set_warm(context, domain.account_id, domain.id, warm=not off))
 
 
-@click.command("remove", cls=command.StoreCommand)
+@click.command("remove", cls=command.AccountCommand)
 @click.argument("name", metavar="DOMAIN")
-@account_option.account_option
 @click.option("--yes", is_flag=True, help="Confirm the removal of a verified domain.")
-async def remove(context: services_context.Context, *, name: str, account: str | None, yes: bool) -> output.Report:
+async def remove(
+    context: services_context.Context, *, name: str, account: accounts.Account, yes: bool
+) -> output.Report:
     """Remove a domain and its DKIM key from an account. Another account can then verify it."""
-    found = await account_option.account(context, account)
-    domain = await services_domains.by_name(context, found.id, name)
+    domain = await services_domains.by_name(context, account.id, name)
     if domain.verified_at is not None and not yes:
         raise errors.InvalidRequest(
-            f"{domain.name} is verified, and {found.name} ({found.id}) can no longer send from it; add --yes to confirm"
+            f"{domain.name} is verified, and {account.name} ({account.id}) can no longer send from it; "
+            "add --yes to confirm"
         )
-    await services_domains.remove(context, found.id, domain.id)
+    await services_domains.remove(context, account.id, domain.id)
     text = f"{domain.name} and its DKIM key are removed from the account."
     return output.Report(data={"removed": domain.name}, text=text)
-
-
-async def _named(context: services_context.Context, account: str | None, name: str) -> domains.Domain:
-    """The domain with this name."""
-    found = await account_option.account(context, account)
-    return await services_domains.by_name(context, found.id, name)
 
 
 @contextlib.asynccontextmanager

@@ -1,6 +1,7 @@
 """`postroad queue`: inspect, retry and cancel queued recipients."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
@@ -10,29 +11,23 @@ from postroad.services import context as services_context
 from postroad.services.queue import inspection
 from postroad.storage import queue_views
 
-ACCOUNT = click.option("--account", metavar="ACCOUNT", help="Only recipients of this account, by id or unique name.")
-DOMAIN = click.option("--domain", metavar="DOMAIN", help="Only recipients at this domain.")
-MESSAGE = click.option("--message", metavar="MESSAGE_ID", help="Only the recipients of this message.")
+# The options of `_filter`.
+FILTERS: Final = (
+    click.Option(["--account"], metavar="ACCOUNT", help="Only recipients of this account, by id or unique name."),
+    click.Option(["--domain"], metavar="DOMAIN", help="Only recipients at this domain."),
+    click.Option(["--message"], metavar="MESSAGE_ID", help="Only the recipients of this message."),
+)
 IDS = click.argument("ids", nargs=-1, metavar="IDS")
 
 
-@click.command("list", cls=command.StoreCommand)
-@ACCOUNT
-@DOMAIN
-@MESSAGE
+@click.command("list", cls=command.StoreCommand, params=[*FILTERS])
 @click.option("--state", type=click.Choice(queue_views.STATES), help="Only recipients in this state.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Maximum number of rows.")
 async def show_list(
-    context: services_context.Context,
-    *,
-    account: str | None,
-    domain: str | None,
-    message: str | None,
-    state: str | None,
-    limit: int,
+    context: services_context.Context, *, state: str | None, limit: int, **filters: str | None
 ) -> output.Report:
     """List queued recipients, oldest first, with a summary."""
-    chosen = await _filter(context, account=account, domain=domain, message=message)
+    chosen = await _filter(context, **filters)
     found = await inspection.overview(context, chosen, state=state, limit=limit)
     return output.Report(data=queue_texts.overview_view(found), text=queue_texts.overview(found))
 
@@ -45,48 +40,26 @@ async def show(context: services_context.Context, name: str) -> output.Report:
     return output.Report(data=queue_texts.trace_view(found), text=queue_texts.trace(found))
 
 
-@click.command("retry", cls=command.StoreCommand)
+@click.command("retry", cls=command.StoreCommand, params=[*FILTERS])
 @IDS
-@ACCOUNT
-@DOMAIN
-@MESSAGE
 @click.option("--all", "everything", is_flag=True, help="All waiting recipients.")
 async def retry(
-    context: services_context.Context,
-    *,
-    ids: tuple[str, ...],
-    account: str | None,
-    domain: str | None,
-    message: str | None,
-    everything: bool,
+    context: services_context.Context, *, ids: tuple[str, ...], everything: bool, **filters: str | None
 ) -> output.Report:
     """Schedule the next attempt of waiting recipients now."""
-    _require_one_selection(ids, (account, domain, message), everything=everything)
-    done = await inspection.retry(
-        context, await _filters(context, ids, account=account, domain=domain, message=message)
-    )
+    done = await inspection.retry(context, await _selection(context, ids, filters, everything=everything))
     text = f"{queue_texts.recipients(done.changed)} scheduled for an attempt now."
     return output.Report(data={"retried": done.changed, "being_sent": done.held}, text=text + _skipped_note(done))
 
 
-@click.command("cancel", cls=command.StoreCommand)
+@click.command("cancel", cls=command.StoreCommand, params=[*FILTERS])
 @IDS
-@ACCOUNT
-@DOMAIN
-@MESSAGE
 @click.option("--yes", is_flag=True, help="Confirm the cancellation of more than one recipient.")
 async def cancel(
-    context: services_context.Context,
-    *,
-    ids: tuple[str, ...],
-    account: str | None,
-    domain: str | None,
-    message: str | None,
-    yes: bool,
+    context: services_context.Context, *, ids: tuple[str, ...], yes: bool, **filters: str | None
 ) -> output.Report:
     """Cancel recipients: they fail without further attempts."""
-    _require_one_selection(ids, (account, domain, message), everything=False)
-    choices = await _filters(context, ids, account=account, domain=domain, message=message)
+    choices = await _selection(context, ids, filters)
     meant = (await inspection.count(context, choices)).changed
     if meant > 1 and not yes:
         raise errors.InvalidRequest(f"this cancels {meant} recipients and cannot be undone; add --yes to confirm")
@@ -99,25 +72,17 @@ def _skipped_note(done: inspection.QueueChange) -> str:
     return f" Skipped, because an attempt is in progress: {done.held}." if done.held else ""
 
 
-def _require_one_selection(ids: Sequence[str], filters: Sequence[str | None], *, everything: bool) -> None:
-    """Require exactly one kind of selection, so that no selection never means the whole queue."""
-    ways = [bool(ids), any(one is not None for one in filters), everything]
+async def _selection(
+    context: services_context.Context, ids: Sequence[str], filters: dict[str, str | None], *, everything: bool = False
+) -> list[queue_views.Filter]:
+    """Exactly one kind of selection is required, so that no selection never means the whole queue."""
+    ways = [bool(ids), any(one is not None for one in filters.values()), everything]
     if sum(ways) != 1:
         raise click.UsageError("Select recipients by id or by options, not both.")
-
-
-async def _filters(
-    context: services_context.Context,
-    ids: Sequence[str],
-    *,
-    account: str | None,
-    domain: str | None,
-    message: str | None,
-) -> list[queue_views.Filter]:
     if ids:
         # An id given twice would be counted twice.
         return [await inspection.filter_by_id(context, one) for one in dict.fromkeys(ids)]
-    return [await _filter(context, account=account, domain=domain, message=message)]
+    return [await _filter(context, **filters)]
 
 
 async def _filter(

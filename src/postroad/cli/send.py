@@ -5,7 +5,7 @@ import hashlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final
 
 import click
 import msgspec
@@ -16,46 +16,37 @@ from postroad.model import caller, identifiers, limits, mail, send_request
 from postroad.services import context as services_context
 from postroad.services.acceptance import submit, transaction
 
-Decorated = TypeVar("Decorated")
 STANDARD_INPUT = "-"
 
-_OPTIONS: tuple[Any, ...] = (
-    click.option("--from", "sender", required=True, metavar="ADDRESS", help="Sender, at a domain of the account."),
-    click.option("--to", required=True, multiple=True, metavar="ADDRESS", help="Recipient; repeatable."),
-    click.option("--cc", multiple=True, metavar="ADDRESS", help="Cc recipient; repeatable."),
-    click.option("--bcc", multiple=True, metavar="ADDRESS", help="Bcc recipient; repeatable."),
-    click.option("--reply-to", metavar="ADDRESS", help="Reply-To address."),
-    click.option("--subject", help="Subject."),
-    click.option("--text", help="Plain text body; - reads it from standard input."),
-    click.option("--html", help="HTML body."),
-    click.option("--template", metavar="ALIAS", help="Template of the account, instead of a body."),
-    click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="Template variable; repeatable."),
-    click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header field; repeatable."),
-    click.option("--tag", "tags", multiple=True, help="Tag; repeatable."),
-    click.option(
-        "--attach",
-        "files",
+_OPTIONS: Final[list[click.Parameter]] = [
+    click.Option(["--from", "sender"], required=True, metavar="ADDRESS", help="Sender, at a domain of the account."),
+    click.Option(["--to"], required=True, multiple=True, metavar="ADDRESS", help="Recipient; repeatable."),
+    click.Option(["--cc"], multiple=True, metavar="ADDRESS", help="Cc recipient; repeatable."),
+    click.Option(["--bcc"], multiple=True, metavar="ADDRESS", help="Bcc recipient; repeatable."),
+    click.Option(["--reply-to"], metavar="ADDRESS", help="Reply-To address."),
+    click.Option(["--subject"], help="Subject."),
+    click.Option(["--text"], help="Plain text body; - reads it from standard input."),
+    click.Option(["--html"], help="HTML body."),
+    click.Option(["--template"], metavar="ALIAS", help="Template of the account, instead of a body."),
+    click.Option(["--var", "variables"], multiple=True, metavar="NAME=VALUE", help="Template variable; repeatable."),
+    click.Option(["--header", "headers"], multiple=True, metavar="NAME:VALUE", help="Header field; repeatable."),
+    click.Option(["--tag", "tags"], multiple=True, help="Tag; repeatable."),
+    click.Option(
+        ["--attach", "files"],
         multiple=True,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
         help="File to attach; repeatable.",
     ),
-    click.option("--key", help="Idempotency key; a repeated key does not send again."),
-    click.option(
-        "--wait", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Wait up to this long for the result."
+    click.Option(["--key"], help="Idempotency key; a repeated key does not send again."),
+    click.Option(
+        ["--wait"], type=click.IntRange(1, 86_400), metavar="SECONDS", help="Wait up to this long for the result."
     ),
-    account_option.account_option,
-)
+    account_option.OPTION,
+]
 
 
-def _all_options(function: Decorated) -> Decorated:
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
-@click.command("send", cls=command.StoreCommand)
-@_all_options
+@click.command("send", cls=command.StoreCommand, params=_OPTIONS)
 async def send(
     context: services_context.Context, *, account: str | None, key: str | None, wait: int | None, **fields: Any
 ) -> output.Report:

@@ -8,33 +8,32 @@ from typing import BinaryIO
 
 import click
 
-from postroad.cli import account_option, command, output, views
+from postroad.cli import command, output, views
 from postroad.model import cursors, times
 from postroad.protocol import address
 from postroad.services import context as services_context
 from postroad.services.queue import wait_reasons
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.suppressions import suppression_csv
+from postroad.storage import accounts
 from postroad.storage import suppressions as stored
 
 TITLES = ("address", "since", "source", "reason")
 
 
-@click.command("list", cls=command.StoreCommand)
-@account_option.account_option
+@click.command("list", cls=command.AccountCommand)
 @click.option("--after", default="", metavar="EMAIL", help="Start after this address.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Maximum number of rows.")
 @click.option(
     "--source", type=click.Choice([one.value for one in stored.Source]), help="Only entries from this source."
 )
 async def show_list(
-    context: services_context.Context, account: str | None, *, after: str, limit: int, source: str | None
+    context: services_context.Context, account: accounts.Account, *, after: str, limit: int, source: str | None
 ) -> output.Report:
     """List the suppressed addresses of an account."""
-    found = await account_option.account(context, account)
     place = address.key_of(after)
-    listed = await suppressions.page(context, found.id, after=place, limit=limit + 1, source=source)
-    page, next_cursor = listed[:limit], cursors.next_cursor([one.email_key for one in listed], limit=limit)
+    listed = await suppressions.page(context, account.id, after=place, limit=limit + 1, source=source)
+    page, next_cursor = cursors.page(listed, limit=limit, key="email_key")
     rows = [
         (one.email_key, times.to_wire(one.created_at), one.source, wait_reasons.shortened(one.reason)) for one in page
     ]
@@ -43,55 +42,49 @@ async def show_list(
     return output.Report(data=data, text=output.with_more(text, next_cursor))
 
 
-@click.command("add", cls=command.StoreCommand)
+@click.command("add", cls=command.AccountCommand)
 @click.argument("email")
-@account_option.account_option
 @click.option("--reason", default="added by the operator", show_default=True, help="Reason, shown to senders.")
-async def add(context: services_context.Context, *, email: str, account: str | None, reason: str) -> output.Report:
+async def add(
+    context: services_context.Context, *, email: str, account: accounts.Account, reason: str
+) -> output.Report:
     """Add an address to the suppression list of an account."""
-    found = await account_option.account(context, account)
-    one, _ = await suppressions.add(context, found.id, email, reason=reason, source=stored.Source.OPERATOR)
+    one, _ = await suppressions.add(context, account.id, email, reason=reason, source=stored.Source.OPERATOR)
     text = f"{one.email_key} is suppressed: {wait_reasons.shortened(one.reason)}"
     return output.Report(data={"suppression": views.suppression(one)}, text=text)
 
 
-@click.command("remove", cls=command.StoreCommand)
+@click.command("remove", cls=command.AccountCommand)
 @click.argument("email")
-@account_option.account_option
-async def remove(context: services_context.Context, email: str, account: str | None) -> output.Report:
+async def remove(context: services_context.Context, email: str, account: accounts.Account) -> output.Report:
     """Remove an address from the suppression list of an account."""
-    found = await account_option.account(context, account)
-    removed = await suppressions.remove(context, found.id, email, is_operator=True)
+    removed = await suppressions.remove(context, account.id, email, is_operator=True)
     return output.Report(data={"removed": removed}, text=f"{removed} is no longer suppressed.")
 
 
-@click.command("import", cls=command.StoreCommand)
+@click.command("import", cls=command.AccountCommand)
 @click.argument("file", type=click.File("rb"))
-@account_option.account_option
-async def import_file(context: services_context.Context, file: BinaryIO, account: str | None) -> output.Report:
+async def import_file(context: services_context.Context, file: BinaryIO, account: accounts.Account) -> output.Report:
     """Add the addresses of a CSV file to the suppression list of an account.
 
     The first line of FILE names the columns, email and optionally reason; or FILE is a plain list of addresses, one a
     line. If FILE has an error, nothing is imported. Use - for standard input.
     """
-    found = await account_option.account(context, account)
     bounds = suppression_csv.OPERATOR_LIMITS
     content = file.read(bounds.max_bytes + 1)
-    imported = await suppression_csv.import_csv(context, found.id, content, limits=bounds)
+    imported = await suppression_csv.import_csv(context, account.id, content, limits=bounds)
     data = {"added": imported.added, "unchanged": imported.unchanged}
     return output.Report(data=data, text=f"{imported.added} added, {imported.unchanged} already on the list.")
 
 
-@click.command("export", cls=command.StoreCommand)
+@click.command("export", cls=command.AccountCommand)
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
-@account_option.account_option
-async def export_file(context: services_context.Context, file: Path | None, account: str | None) -> output.Report:
+async def export_file(context: services_context.Context, file: Path | None, account: accounts.Account) -> output.Report:
     """Export the suppression list of an account as CSV, to FILE or standard output."""
     if file is None and click.get_current_context().params["as_json"]:
         raise click.UsageError("--json requires a FILE.")
-    found = await account_option.account(context, account)
     with _written(file) as target:
-        async for part in suppression_csv.export(context, found.id):
+        async for part in suppression_csv.export(context, account.id):
             target.write(part)
     return output.Report(data={"file": str(file)}, text=f"Written: {file}" if file else "")
 

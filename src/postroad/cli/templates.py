@@ -5,17 +5,17 @@ from typing import TextIO
 import click
 
 from postroad import errors
-from postroad.cli import account_option, command, output, views
+from postroad.cli import command, output, views
 from postroad.model import cursors, times
 from postroad.services import context as services_context
 from postroad.services import templates
+from postroad.storage import accounts
 
 FILE = click.File("r", encoding="utf-8")
 
 
-@click.command("put", cls=command.StoreCommand)
+@click.command("put", cls=command.AccountCommand)
 @click.argument("alias")
-@account_option.account_option
 @click.option("--subject", required=True, help="Subject, with {{placeholders}}.")
 @click.option("--text", help="Plain text body, with {{placeholders}}.")
 @click.option("--text-file", type=FILE, help="Read the plain text body from a file; - is standard input.")
@@ -25,7 +25,7 @@ async def put(
     context: services_context.Context,
     *,
     alias: str,
-    account: str | None,
+    account: accounts.Account,
     subject: str,
     text: str | None,
     text_file: TextIO | None,
@@ -33,22 +33,21 @@ async def put(
     html_file: TextIO | None,
 ) -> output.Report:
     """Create a template, or replace the one with this alias."""
-    found = await account_option.account(context, account)
     plain = _content(text, text_file, name="text")
     rich = _content(html, html_file, name="html")
-    template = await templates.put(context, found.id, alias, subject=subject, text=plain, html=rich)
+    template = await templates.put(context, account.id, alias, subject=subject, text=plain, html=rich)
     return output.Report(data={"template": views.template(template)}, text=f"Template {template.alias!r} is stored.")
 
 
-@click.command("list", cls=command.StoreCommand)
-@account_option.account_option
+@click.command("list", cls=command.AccountCommand)
 @click.option("--after", default="", metavar="ALIAS", help="Start after this template.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Maximum number of rows.")
-async def show_list(context: services_context.Context, account: str | None, *, after: str, limit: int) -> output.Report:
+async def show_list(
+    context: services_context.Context, account: accounts.Account, *, after: str, limit: int
+) -> output.Report:
     """List an account's templates by alias."""
-    found = await account_option.account(context, account)
-    listed = await templates.page(context, found.id, after, limit + 1)
-    page, next_cursor = listed[:limit], cursors.next_cursor([one.alias for one in listed], limit=limit)
+    listed = await templates.page(context, account.id, after, limit + 1)
+    page, next_cursor = cursors.page(listed, limit=limit, key="alias")
     rows = [(one.alias, one.subject, times.to_wire(one.updated_at)) for one in page]
     text = output.table(["alias", "subject", "updated"], rows, empty="There are no templates.")
     data = {"templates": [views.template(one) for one in page], "next_after": next_cursor}

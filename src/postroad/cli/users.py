@@ -11,37 +11,35 @@ from postroad.model import caller, times
 from postroad.services import context as services_context
 from postroad.services.auth import authentication, installation_keys, password_links
 from postroad.services.auth import users as account_users
-from postroad.storage import users
+from postroad.storage import accounts, users
 
 ROLES: Final = [role.value for role in caller.Role]
 # Longer than the password limit, so that a password that is too long is rejected, not cut.
 LINE_CHARACTERS: Final = 5_000
 
 
-@click.command("create", cls=command.StoreCommand)
+@click.command("create", cls=command.AccountCommand)
 @click.argument("email")
-@account_option.account_option
 @click.option(
     "--role", type=click.Choice(ROLES), default=caller.Role.OWNER.value, show_default=True, help="Role of the user."
 )
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input; default: generate one.")
 async def create(
-    context: services_context.Context, *, email: str, account: str | None, role: str, password_stdin: bool
+    context: services_context.Context, *, email: str, account: accounts.Account, role: str, password_stdin: bool
 ) -> output.Report:
     """Create a user. A generated password is shown once."""
-    found = await account_option.account(context, account)
     given = _read_password() if password_stdin else None
-    user, password = await account_users.create(context, found.id, email=email, password=given, role=caller.Role(role))
-    text = f"{user.email} can log in to {found.name!r} as {user.role}."
+    user, password = await account_users.create(
+        context, account.id, email=email, password=given, role=caller.Role(role)
+    )
+    text = f"{user.email} can log in to {account.name!r} as {user.role}."
     return _report(user, text, generated=None if password_stdin else password)
 
 
-@click.command("list", cls=command.StoreCommand)
-@account_option.account_option
-async def show_list(context: services_context.Context, account: str | None) -> output.Report:
+@click.command("list", cls=command.AccountCommand)
+async def show_list(context: services_context.Context, account: accounts.Account) -> output.Report:
     """List the users of an account."""
-    found = await account_option.account(context, account)
-    listed = await account_users.of_account(context, found.id)
+    listed = await account_users.of_account(context, account.id)
     rows = [
         (one.id, one.email, one.role, *map(times.optional_to_wire, (one.disabled_at, one.joined_at, one.last_login_at)))
         for one in listed
@@ -51,17 +49,15 @@ async def show_list(context: services_context.Context, account: str | None) -> o
     return output.Report(data={"users": [views.user(one) for one in listed]}, text=text)
 
 
-@click.command("invite", cls=command.StoreCommand)
+@click.command("invite", cls=command.AccountCommand)
 @click.argument("email")
-@account_option.account_option
 @click.option(
     "--role", type=click.Choice(ROLES), default=caller.Role.MEMBER.value, show_default=True, help="Role of the user."
 )
-async def invite(context: services_context.Context, email: str, account: str | None, role: str) -> output.Report:
+async def invite(context: services_context.Context, email: str, account: accounts.Account, role: str) -> output.Report:
     """Create a user and show a link with which they set their password."""
-    found = await account_option.account(context, account)
-    invited = await account_users.invite(context, found.id, email=email, role=caller.Role(role))
-    text = f"{invited.user.email} can join {found.name!r} as {invited.user.role} with this link:"
+    invited = await account_users.invite(context, account.id, email=email, role=caller.Role(role))
+    text = f"{invited.user.email} can join {account.name!r} as {invited.user.role} with this link:"
     return _link_report(context, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
 
 
@@ -120,9 +116,8 @@ async def enable(context: services_context.Context, email: str) -> output.Report
     return _report(await account_users.enable(context, user.account_id, user.id), f"{user.email} is enabled.")
 
 
-@click.command("token", cls=command.StoreCommand)
+@click.command("token", cls=command.StoreCommand, params=[account_option.OPTION])
 @click.argument("email", required=False)
-@account_option.account_option
 async def token(context: services_context.Context, email: str | None, account: str | None) -> output.Report:
     """Issue a login token (JWT) for a user; default: the first owner of the account."""
     user = await _find(context, email) if email else await _first_owner(context, account)
