@@ -1,9 +1,9 @@
 """`/keys`: the API keys of the account. A key is shown once, in the response to the form."""
 
+from typing import Final
+
 from postroad.dashboard import forms, lists, requests, snippets
-from postroad.dashboard import site as sites
 from postroad.model import caller, identifiers
-from postroad.services import context
 from postroad.services.auth import api_keys, credentials
 from postroad.web import routing
 
@@ -16,12 +16,12 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
     may_read: bool | None = None
 
 
-async def show(page_request: requests.PageRequest) -> routing.Response:
+async def show(request: requests.PageRequest) -> routing.Response:
     """The list, the form, and how to connect an application."""
-    listed = await lists.page(page_request, api_keys.of_account, prefix=identifiers.API_KEY)
-    known = await credentials.of_account(page_request.ctx, page_request.account_id)
-    where = await snippets.snippet_context(page_request)
-    return page_request.page(
+    listed = await lists.page(request, api_keys.of_account, prefix=identifiers.API_KEY)
+    known = await credentials.of_account(request.ctx, request.account_id)
+    where = await snippets.snippet_context(request)
+    return request.page(
         "api_keys.html",
         listed=listed,
         made=None,
@@ -32,34 +32,30 @@ async def show(page_request: requests.PageRequest) -> routing.Response:
     )
 
 
-async def create(page_request: requests.PageRequest) -> routing.Response:
+async def create(request: requests.PageRequest) -> routing.Response:
     """Create a key and show it once, with snippets that use it."""
-    form: NewKey = page_request.form
+    form: NewKey = request.form
     read = {caller.Permission.READ} if form.may_read else set()
     made, secret = await api_keys.create(
-        page_request.ctx,
-        page_request.account_id,
+        request.ctx,
+        request.account_id,
         credential_id=form.credential_id,
         name=form.name,
         scopes=frozenset({caller.Permission.SEND} | read),
     )
-    where = await snippets.snippet_context(page_request)
+    where = await snippets.snippet_context(request)
     shown = snippets.over_http(where, api_key=secret)
-    return page_request.page(
-        "api_keys.html", status=201, made=made, secret=secret, snippet_context=where, snippets=shown
-    )
+    return request.page("api_keys.html", status=201, made=made, secret=secret, snippet_context=where, snippets=shown)
 
 
-async def revoke(page_request: requests.PageRequest) -> routing.Response:
+async def revoke(request: requests.PageRequest) -> routing.Response:
     """Revoke a key."""
-    await api_keys.revoke(page_request.ctx, page_request.account_id, page_request.request.path["id"])
-    return page_request.redirect("/keys", notice="API key revoked. Applications that use it can no longer send.")
+    await api_keys.revoke(request.ctx, request.account_id, request.path["id"])
+    return request.redirect("/keys", notice="API key revoked. Applications that use it can no longer send.")
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The page and its actions."""
-    return (
-        requests.get(site, "/keys", show, query=lists.Query),
-        requests.post(site, "/keys", create, form=NewKey),
-        requests.post(site, "/keys/{id}/revoke", revoke),
-    )
+ROUTES: Final = (
+    requests.get("/keys", show, query=lists.Query),
+    requests.post("/keys", create, form=NewKey),
+    requests.post("/keys/{id}/revoke", revoke),
+)

@@ -1,6 +1,5 @@
 """The dashboard application: the routes of all pages, authentication and error pages."""
 
-from collections.abc import Callable, Sequence
 from typing import Final
 
 from postroad.dashboard import (
@@ -35,33 +34,33 @@ from postroad.telemetry import logs
 from postroad.web import application, routing
 from postroad.web import proxies as web_proxies
 
-Routes = Sequence[routing.Route[context.Context]]
-PAGES: Final[tuple[Callable[[sites.Site], Routes], ...]] = (
-    login.routes,
-    welcome.routes,
-    overview.routes,
-    live.routes,
-    messages.routes,
-    message.routes,
-    previews.routes,
-    domains.routes,
-    credentials.routes,
-    api_keys.routes,
-    templates.routes,
-    webhook.routes,
-    deliveries.routes,
-    suppressions.routes,
-    credits.routes,
-    team.routes,
-    audit_log.routes,
-    profile.routes,
+# The routes of all pages. The live updates and the inbox of the simulator have a state of their own.
+ROUTES: Final = (
+    *login.ROUTES,
+    *welcome.ROUTES,
+    *overview.ROUTES,
+    *messages.ROUTES,
+    *message.ROUTES,
+    *previews.ROUTES,
+    *domains.ROUTES,
+    *credentials.ROUTES,
+    *api_keys.ROUTES,
+    *templates.ROUTES,
+    *webhook.ROUTES,
+    *deliveries.ROUTES,
+    *suppressions.ROUTES,
+    *credits.ROUTES,
+    *team.ROUTES,
+    *audit_log.ROUTES,
+    *profile.ROUTES,
 )
 
 
-def routes(site: sites.Site) -> Routes:
+def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """Every route of the dashboard; the inbox only in development."""
-    received = inbox.routes(site, site.mail) if site.mail is not None else ()
-    return (*(route for page in PAGES for route in page(site)), *received, *files.routes(site.files))
+    received = inbox.routes(site.mail) if site.mail is not None else ()
+    pages = (*ROUTES, *live.routes(), *received)
+    return (*(page(site) for page in pages), *files.routes(site.files))
 
 
 def build_application(

@@ -5,8 +5,7 @@ from typing import Final
 import msgspec
 
 from postroad.dashboard import requests
-from postroad.dashboard import site as sites
-from postroad.services import audit_log, context
+from postroad.services import audit_log
 from postroad.web import routing
 
 ROWS: Final = 50
@@ -18,19 +17,17 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before: str | None = None
 
 
-async def index(page_request: requests.PageRequest) -> routing.Response:
+async def index(request: requests.PageRequest) -> routing.Response:
     """A page of the log, newest first."""
-    query: Query = page_request.query
-    entries = await audit_log.page(page_request.ctx, page_request.account_id, before=query.before, limit=ROWS + 1)
-    return page_request.page(
+    query: Query = request.query
+    entries = await audit_log.page(request.ctx, request.account_id, before=query.before, limit=ROWS + 1)
+    return request.page(
         "audit_log.html",
         rows=[(entry, audit_log.text(entry)) for entry in entries[:ROWS]],
         next_cursor=entries[ROWS - 1].id if len(entries) > ROWS else None,
         is_first=query.before is None,
-        days=page_request.ctx.settings.dashboard.audit_log_days,
+        days=request.ctx.settings.dashboard.audit_log_days,
     )
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The log is read-only."""
-    return (requests.get(site, "/audit-log", index, query=Query),)
+ROUTES: Final = (requests.get("/audit-log", index, query=Query),)

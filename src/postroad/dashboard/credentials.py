@@ -1,9 +1,9 @@
 """`/credentials`: the SMTP credentials of the account. A password is shown once, in the response to the form."""
 
+from typing import Final
+
 from postroad.dashboard import forms, lists, requests, snippets
-from postroad.dashboard import site as sites
 from postroad.model import identifiers
-from postroad.services import context
 from postroad.services.auth import credentials
 from postroad.web import routing
 
@@ -14,37 +14,35 @@ class NewCredential(forms.Form, frozen=True, kw_only=True):
     name: str
 
 
-async def show(page_request: requests.PageRequest) -> routing.Response:
+async def show(request: requests.PageRequest) -> routing.Response:
     """The list, the form, and how to connect an application."""
-    where = await snippets.snippet_context(page_request)
-    listed = await lists.page(page_request, credentials.of_account, prefix=identifiers.CREDENTIAL)
-    return page_request.page(
+    where = await snippets.snippet_context(request)
+    listed = await lists.page(request, credentials.of_account, prefix=identifiers.CREDENTIAL)
+    return request.page(
         "credentials.html", listed=listed, made=None, snippet_context=where, snippets=snippets.over_smtp(where)
     )
 
 
-async def create(page_request: requests.PageRequest) -> routing.Response:
+async def create(request: requests.PageRequest) -> routing.Response:
     """Create a credential and show its password once, with snippets that use it."""
-    form: NewCredential = page_request.form
-    made, password = await credentials.create(page_request.ctx, page_request.account_id, form.name)
-    where = await snippets.snippet_context(page_request)
+    form: NewCredential = request.form
+    made, password = await credentials.create(request.ctx, request.account_id, form.name)
+    where = await snippets.snippet_context(request)
     shown = snippets.over_smtp(where, username=made.username, password=password)
-    return page_request.page(
+    return request.page(
         "credentials.html", status=201, made=made, password=password, snippet_context=where, snippets=shown
     )
 
 
-async def revoke(page_request: requests.PageRequest) -> routing.Response:
+async def revoke(request: requests.PageRequest) -> routing.Response:
     """Revoke a credential."""
-    credential = await credentials.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
-    await credentials.revoke(page_request.ctx, page_request.account_id, credential.id)
-    return page_request.redirect("/credentials", notice=f"{credential.name} and its API keys are revoked.")
+    credential = await credentials.find(request.ctx, request.account_id, request.path["id"])
+    await credentials.revoke(request.ctx, request.account_id, credential.id)
+    return request.redirect("/credentials", notice=f"{credential.name} and its API keys are revoked.")
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The page and its actions."""
-    return (
-        requests.get(site, "/credentials", show, query=lists.Query),
-        requests.post(site, "/credentials", create, form=NewCredential),
-        requests.post(site, "/credentials/{id}/revoke", revoke),
-    )
+ROUTES: Final = (
+    requests.get("/credentials", show, query=lists.Query),
+    requests.post("/credentials", create, form=NewCredential),
+    requests.post("/credentials/{id}/revoke", revoke),
+)

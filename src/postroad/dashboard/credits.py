@@ -5,8 +5,6 @@ from typing import Final
 import msgspec
 
 from postroad.dashboard import requests
-from postroad.dashboard import site as sites
-from postroad.services import context
 from postroad.services.accounts import credits, ledger_csv
 from postroad.storage import ledger
 from postroad.web import routing
@@ -28,11 +26,11 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before: str | None = None
 
 
-async def index(page_request: requests.PageRequest) -> routing.Response:
+async def index(request: requests.PageRequest) -> routing.Response:
     """The balances and a page of the ledger."""
-    query: Query = page_request.query
-    entries = await credits.ledger(page_request.ctx, page_request.account_id, query.before, ROWS + 1)
-    return page_request.page(
+    query: Query = request.query
+    entries = await credits.ledger(request.ctx, request.account_id, query.before, ROWS + 1)
+    return request.page(
         "credits.html",
         rows=entries[:ROWS],
         next_cursor=entries[ROWS - 1].id if len(entries) > ROWS else None,
@@ -41,16 +39,14 @@ async def index(page_request: requests.PageRequest) -> routing.Response:
     )
 
 
-async def export_file(page_request: requests.PageRequest) -> routing.Response:
+async def export_file(request: requests.PageRequest) -> routing.Response:
     """The whole ledger as CSV."""
-    parts = ledger_csv.export(page_request.ctx, page_request.account_id)
+    parts = ledger_csv.export(request.ctx, request.account_id)
     disposition = ("Content-Disposition", 'attachment; filename="ledger.csv"')
     return routing.Response(200, parts, headers=(disposition,), content_type=CSV)
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The page and the export; the operator adds credits."""
-    return (
-        requests.get(site, "/credits", index, query=Query),
-        requests.get(site, "/credits/ledger.csv", export_file),
-    )
+ROUTES: Final = (
+    requests.get("/credits", index, query=Query),
+    requests.get("/credits/ledger.csv", export_file),
+)

@@ -10,10 +10,8 @@ from typing import Final
 import msgspec
 
 from postroad.dashboard import requests
-from postroad.dashboard import site as sites
 from postroad.model import events
 from postroad.protocol import webhook_signature
-from postroad.services import context
 from postroad.services.webhooks import attempt as webhook_attempt
 from postroad.services.webhooks import client as webhook_client
 from postroad.services.webhooks import delivery_log
@@ -82,28 +80,26 @@ def explain(attempt: webhook_attempts.Attempt) -> str:
     return _STATUS_EXPLANATIONS.get(status, "Only a response from 200 to 299 counts as accepted.")
 
 
-async def show(page_request: requests.PageRequest) -> routing.Response:
+async def show(request: requests.PageRequest) -> routing.Response:
     """The request and every attempt."""
-    entry = await delivery_log.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
+    entry = await delivery_log.find(request.ctx, request.account_id, request.path["id"])
     headers = (
         ("Content-Type", "application/json"),
         ("User-Agent", webhook_attempt.USER_AGENT),
         (webhook_signature.HEADER, "t=<seconds since 1970>,v1=<64 hex digits>"),
     )
-    return page_request.page(
-        "webhook_delivery.html", delivery_view=delivery_view(entry), headers=headers, explain=explain
-    )
+    return request.page("webhook_delivery.html", delivery_view=delivery_view(entry), headers=headers, explain=explain)
 
 
-async def replay(page_request: requests.PageRequest) -> routing.Response:
+async def replay(request: requests.PageRequest) -> routing.Response:
     """Send the event again as a new delivery."""
-    again = await delivery_log.replay(page_request.ctx, page_request.account_id, page_request.request.path["id"])
-    return page_request.redirect(
+    again = await delivery_log.replay(request.ctx, request.account_id, request.path["id"])
+    return request.redirect(
         f"/webhook/deliveries/{again.delivery.id}", notice="Replaying the event. This is the new delivery."
     )
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """A delivery and its replay."""
-    one = "/webhook/deliveries/{id}"
-    return requests.get(site, one, show), requests.post(site, f"{one}/replay", replay)
+ROUTES: Final = (
+    requests.get("/webhook/deliveries/{id}", show),
+    requests.post("/webhook/deliveries/{id}/replay", replay),
+)

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad.dashboard import forms, lists, requests
-from postroad.dashboard import site as sites
 from postroad.model import domain_records, domain_verification, identifiers, times, warmup
-from postroad.services import context
 from postroad.services.dkim import domain_keys
 from postroad.services.domains import checks as domain_checks
 from postroad.services.domains import registry as domains
@@ -82,36 +80,36 @@ def count_correct(records: list[domain_checks.RecordStatus]) -> tuple[int, int]:
     return sum(shown.state is domain_records.RecordState.OK for shown in own), len(own)
 
 
-async def index(page_request: requests.PageRequest) -> routing.Response:
+async def index(request: requests.PageRequest) -> routing.Response:
     """The list and the form to add a domain."""
-    listed = await lists.page(page_request, domains.of_account, prefix=identifiers.DOMAIN)
+    listed = await lists.page(request, domains.of_account, prefix=identifiers.DOMAIN)
     # Only domains that have a key: generating fifty would take 15 seconds.
-    keyed = await domain_keys.existing_records(page_request.ctx, listed.rows)
+    keyed = await domain_keys.existing_records(request.ctx, listed.rows)
     rows = [
         Row(
             domain,
-            await domain_checks.records(page_request.ctx, domain) if domain.id in keyed else [],
-            await warmup_status.view(page_request.ctx, domain),
+            await domain_checks.records(request.ctx, domain) if domain.id in keyed else [],
+            await warmup_status.view(request.ctx, domain),
         )
         for domain in listed.rows
     ]
-    return page_request.page("domains.html", rows=rows, count_correct=count_correct, listed=listed)
+    return request.page("domains.html", rows=rows, count_correct=count_correct, listed=listed)
 
 
-async def create(page_request: requests.PageRequest) -> routing.Response:
+async def create(request: requests.PageRequest) -> routing.Response:
     """Add a domain and open its page."""
-    form: NewDomain = page_request.form
-    made = await domains.add(page_request.ctx, page_request.account_id, form.name, verified=False)
-    return page_request.redirect(f"/domains/{made.id}", notice=f"{made.name} added. Now add its DNS records.")
+    form: NewDomain = request.form
+    made = await domains.add(request.ctx, request.account_id, form.name, verified=False)
+    return request.redirect(f"/domains/{made.id}", notice=f"{made.name} added. Now add its DNS records.")
 
 
-async def show(page_request: requests.PageRequest) -> routing.Response:
+async def show(request: requests.PageRequest) -> routing.Response:
     """A domain with its DNS records."""
-    domain = await domains.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
-    records = await domain_checks.records(page_request.ctx, domain)
+    domain = await domains.find(request.ctx, request.account_id, request.path["id"])
+    records = await domain_checks.records(request.ctx, domain)
     checked_times = [shown.checked_at for shown in records if shown.checked_at is not None]
-    calendar = await warmup_status.calendar(page_request.ctx, domain)
-    return page_request.page(
+    calendar = await warmup_status.calendar(request.ctx, domain)
+    return request.page(
         "domain.html",
         domain=domain,
         verification_status=verification_status(domain),
@@ -119,18 +117,18 @@ async def show(page_request: requests.PageRequest) -> routing.Response:
         record_guides=RECORD_GUIDES,
         correct=count_correct(records),
         last_checked_at=max(checked_times, default=None),
-        is_monitored=page_request.ctx.settings.domains.check_hours > 0,
+        is_monitored=request.ctx.settings.domains.check_hours > 0,
         grace_hours=domain_verification.GRACE_PERIOD // times.HOUR,
         calendar=calendar,
         today=next((day for day in calendar or () if day.state is warmup.Step.TODAY), None),
         date_of=date_of,
-        is_warmup_enabled=page_request.ctx.settings.warmup.enabled,
+        is_warmup_enabled=request.ctx.settings.warmup.enabled,
     )
 
 
-async def check(page_request: requests.PageRequest) -> routing.Response:
+async def check(request: requests.PageRequest) -> routing.Response:
     """Check DNS now."""
-    checked = await domain_checks.check_now(page_request.ctx, page_request.account_id, page_request.request.path["id"])
+    checked = await domain_checks.check_now(request.ctx, request.account_id, request.path["id"])
     name = checked.domain.name
     match checked.change:
         case domain_verification.Change.VERIFIED:
@@ -138,17 +136,17 @@ async def check(page_request: requests.PageRequest) -> routing.Response:
         case domain_verification.Change.LOST:
             notice, kind = f"{name} is no longer verified: its DKIM record is missing from DNS.", "bad"
         case _:
-            correct, total = count_correct(await domain_checks.records(page_request.ctx, checked.domain))
+            correct, total = count_correct(await domain_checks.records(request.ctx, checked.domain))
             notice = f"DNS checked: {correct} of {total} records are correct."
             kind = "good" if correct == total else "warn"
-    return page_request.redirect(f"/domains/{checked.domain.id}", notice=notice, kind=kind)
+    return request.redirect(f"/domains/{checked.domain.id}", notice=notice, kind=kind)
 
 
-async def remove(page_request: requests.PageRequest) -> routing.Response:
+async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove a domain."""
-    domain = await domains.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
-    await domains.remove(page_request.ctx, page_request.account_id, domain.id)
-    return page_request.redirect("/domains", notice=f"{domain.name} removed. You can no longer send from it.")
+    domain = await domains.find(request.ctx, request.account_id, request.path["id"])
+    await domains.remove(request.ctx, request.account_id, domain.id)
+    return request.redirect("/domains", notice=f"{domain.name} removed. You can no longer send from it.")
 
 
 def date_of(day: int) -> str:
@@ -157,12 +155,10 @@ def date_of(day: int) -> str:
     return f"{moment:%b} {moment.day}"
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The pages and their actions."""
-    return (
-        requests.get(site, "/domains", index, query=lists.Query),
-        requests.post(site, "/domains", create, form=NewDomain),
-        requests.get(site, "/domains/{id}", show),
-        requests.post(site, "/domains/{id}/check", check),
-        requests.post(site, "/domains/{id}/remove", remove),
-    )
+ROUTES: Final = (
+    requests.get("/domains", index, query=lists.Query),
+    requests.post("/domains", create, form=NewDomain),
+    requests.get("/domains/{id}", show),
+    requests.post("/domains/{id}/check", check),
+    requests.post("/domains/{id}/remove", remove),
+)

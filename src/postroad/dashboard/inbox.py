@@ -9,8 +9,6 @@ from urllib import parse
 import msgspec
 
 from postroad.dashboard import previews, requests
-from postroad.dashboard import site as sites
-from postroad.services import context
 from postroad.services.messages import dev_inbox as received
 from postroad.web import routing
 
@@ -25,16 +23,16 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before: str | None = None
 
 
-def routes(site: sites.Site, mail: received.Inbox) -> tuple[routing.Route[context.Context], ...]:
+def routes(mail: received.Inbox) -> tuple[requests.SiteRoute, ...]:
     """The list, a message, and clearing the inbox."""
 
-    async def index(page_request: requests.PageRequest) -> routing.Response:
-        query: Query = page_request.query
+    async def index(request: requests.PageRequest) -> routing.Response:
+        query: Query = request.query
         to = (query.to or "").strip()
         found = mail.newest_first(to=to or None)
         rows = [one for one in found if query.before is None or one.id < query.before]
         next_query = {"to": to, "before": rows[ROWS - 1].id} if len(rows) > ROWS else None
-        return page_request.page(
+        return request.page(
             "inbox.html",
             rows=rows[:ROWS],
             to=to,
@@ -42,22 +40,22 @@ def routes(site: sites.Site, mail: received.Inbox) -> tuple[routing.Route[contex
             next_url=f"{PATH}?{parse.urlencode(next_query)}" if next_query else "",
         )
 
-    async def show(page_request: requests.PageRequest) -> routing.Response:
-        query: previews.Query = page_request.query
-        one = mail.find(page_request.request.path["id"])
+    async def show(request: requests.PageRequest) -> routing.Response:
+        query: previews.Query = request.query
+        one = mail.find(request.path["id"])
         shown = await previews.preview_page(f"{PATH}/{one.id}", one.content, query.view)
-        return page_request.page("inbox_message.html", one=one, shown=shown)
+        return request.page("inbox_message.html", one=one, shown=shown)
 
-    async def clear(page_request: requests.PageRequest) -> routing.Response:
+    async def clear(request: requests.PageRequest) -> routing.Response:
         mail.clear()
-        return page_request.redirect(PATH, notice="Inbox cleared.")
+        return request.redirect(PATH, notice="Inbox cleared.")
 
-    async def content(page_request: requests.PageRequest) -> bytes:
-        return mail.find(page_request.request.path["id"]).content
+    async def content(request: requests.PageRequest) -> bytes:
+        return mail.find(request.path["id"]).content
 
     return (
-        requests.get(site, PATH, index, query=Query),
-        requests.post(site, f"{PATH}/clear", clear),
-        requests.get(site, f"{PATH}/{{id}}", show, query=previews.Query),
-        *previews.parts(site, f"{PATH}/{{id}}", content),
+        requests.get(PATH, index, query=Query),
+        requests.post(f"{PATH}/clear", clear),
+        requests.get(f"{PATH}/{{id}}", show, query=previews.Query),
+        *previews.parts(f"{PATH}/{{id}}", content),
     )

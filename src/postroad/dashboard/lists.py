@@ -39,10 +39,10 @@ class ListPage(Generic[AnyRow]):
 
 
 async def page(
-    page_request: requests.PageRequest, read: Callable[..., Awaitable[list[AnyRow]]], *, prefix: str
+    request: requests.PageRequest, read: Callable[..., Awaitable[list[AnyRow]]], *, prefix: str
 ) -> ListPage[AnyRow]:
     """The page that the query names; `read` is the service that reads the list."""
-    query: Query = page_request.query
+    query: Query = request.query
     after = cursors.after(query.after, prefix)
-    found = await read(page_request.ctx, page_request.account_id, after=after, limit=ROWS + 1)
+    found = await read(request.ctx, request.account_id, after=after, limit=ROWS + 1)
     return ListPage(found[:ROWS], cursors.next_cursor([row.id for row in found], limit=ROWS), not after)

@@ -13,7 +13,6 @@ from typing import Final
 from postroad import errors
 from postroad.concurrency import lru
 from postroad.dashboard import requests
-from postroad.dashboard import site as sites
 from postroad.services import context, quota
 from postroad.services.accounts import statistics
 from postroad.web import routing
@@ -52,30 +51,30 @@ class FingerprintCache:
         return fingerprint
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
+def routes() -> tuple[requests.SiteRoute, ...]:
     """The stream."""
     fingerprints = FingerprintCache()
 
-    async def show(page_request: requests.PageRequest) -> routing.Response:
-        return routing.Response(200, _stream(page_request, fingerprints), headers=(UNBUFFERED,), content_type=KIND)
+    async def show(request: requests.PageRequest) -> routing.Response:
+        return routing.Response(200, _stream(request, fingerprints), headers=(UNBUFFERED,), content_type=KIND)
 
-    return (requests.get(site, "/live", show),)
+    return (requests.get("/live", show),)
 
 
-async def _stream(page_request: requests.PageRequest, fingerprints: FingerprintCache) -> AsyncGenerator[bytes, None]:
-    ctx, end = page_request.ctx, time.monotonic() + STREAM_SECONDS
+async def _stream(request: requests.PageRequest, fingerprints: FingerprintCache) -> AsyncGenerator[bytes, None]:
+    ctx, end = request.ctx, time.monotonic() + STREAM_SECONDS
     with (
-        quota.acquire(ctx, STREAMS, page_request.account_id),
-        quota.acquire(ctx, STREAMS_PER_USER, page_request.user.id),
+        quota.acquire(ctx, STREAMS, request.account_id),
+        quota.acquire(ctx, STREAMS_PER_USER, request.user.id),
     ):
         # Read before the stream opens, so that the page cannot read anything older.
-        before = await fingerprints.of(ctx, page_request.account_id)
+        before = await fingerprints.of(ctx, request.account_id)
         yield RETRY_FIELD
-        while time.monotonic() < end and not page_request.site.is_stopping():
+        while time.monotonic() < end and not request.site.is_stopping():
             await asyncio.sleep(POLL_SECONDS)
             try:
-                await requests.authenticate(page_request.site, ctx, page_request.request.headers)
-                fingerprint = await fingerprints.of(ctx, page_request.account_id)
+                await requests.authenticate(request.site, ctx, request.http.headers)
+                fingerprint = await fingerprints.of(ctx, request.account_id)
             except errors.PostroadError:
                 # The session ended or the store is unavailable: the browser reconnects and gets the error.
                 return

@@ -52,54 +52,61 @@ def local_path(path: str | None) -> str:
     return path if path.isascii() else HOME
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The routes that need no session, and the logout."""
+def _page(site: sites.Site, name: str, request: routing.Request, **values: object) -> routing.Response:
+    content = site.pages.render(name, {"request_id": request.id, "problem": None, **values})
+    return routing.Response(200, content, headers=site.headers, content_type=sites.HTML)
 
-    def page(name: str, request: routing.Request, **values: object) -> routing.Response:
-        content = site.pages.render(name, {"request_id": request.id, "problem": None, **values})
-        return routing.Response(200, content, headers=site.headers, content_type=sites.HTML)
 
-    async def show_login(ctx: context.Context, request: routing.Request) -> routing.Response:
-        next_path = local_path(request.query.next)
-        try:
-            await requests.authenticate(site, ctx, request.headers)
-        except errors.Unauthorized:
-            expired = request.query.session_expired is True
-            return page("login.html", request, next=next_path, session_expired=expired, has_inbox=site.mail is not None)
-        return requests.redirect(request.headers, next_path)
+async def show_login(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
+    """The login form; a user with a session goes on to the page."""
+    next_path, expired = local_path(request.query.next), request.query.session_expired is True
+    try:
+        await requests.authenticate(site, ctx, request.headers)
+    except errors.Unauthorized:
+        has_inbox = site.mail is not None
+        return _page(site, "login.html", request, next=next_path, session_expired=expired, has_inbox=has_inbox)
+    return requests.redirect(request.headers, next_path)
 
-    async def log_in(ctx: context.Context, request: routing.Request) -> routing.Response:
-        form: LoginForm = request.body
-        forms.refuse_cross_origin(site, request.headers)
-        session = await sessions.log_in(ctx, form.email, form.password, client_address=request.client_address)
-        cookie = requests.session_cookie(ctx, site, session)
-        return requests.redirect(request.headers, local_path(form.next), headers=(cookie,))
 
-    async def log_out(page_request: requests.PageRequest) -> routing.Response:
-        # Even if the store cannot be written, this browser loses its session.
-        with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
-            await sessions.end(page_request.ctx, page_request.request.caller, page_request.session)
-        gone = cookies.remove(cookies.SESSION, is_secure=site.is_secure)
-        return requests.redirect(page_request.request.headers, "/login", headers=(gone,))
+async def log_in(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Start a session."""
+    form: LoginForm = request.body
+    forms.refuse_cross_origin(site, request.headers)
+    session = await sessions.log_in(ctx, form.email, form.password, client_address=request.client_address)
+    cookie = requests.session_cookie(ctx, site, session)
+    return requests.redirect(request.headers, local_path(form.next), headers=(cookie,))
 
-    async def show_password(ctx: context.Context, request: routing.Request) -> routing.Response:
-        token = request.path["token"]
-        user = await password_links.find_user(ctx, token)
-        return page("password.html", request, token=token, email=user.email, is_new=user.joined_at is None)
 
-    async def choose_password(ctx: context.Context, request: routing.Request) -> routing.Response:
-        form: PasswordForm = request.body
-        forms.refuse_cross_origin(site, request.headers)
-        actor = actors.Actor(actors.Kind.PERSON, None, request.id, request.client_address)
-        acting = dataclasses.replace(ctx, actor=actor)
-        user = await password_links.redeem(acting, request.path["token"], password=form.password)
-        cookie = requests.session_cookie(ctx, site, sessions.begin(ctx, user))
-        return requests.redirect(request.headers, HOME, headers=(cookie,))
+async def log_out(request: requests.PageRequest) -> routing.Response:
+    """End the session. Even if the store cannot be written, this browser loses it."""
+    with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
+        await sessions.end(request.ctx, request.http.caller, request.session)
+    gone = cookies.remove(cookies.SESSION, is_secure=request.site.is_secure)
+    return requests.redirect(request.http.headers, "/login", headers=(gone,))
 
-    return (
-        requests.public("GET", "/login", show_login, query=LoginQuery),
-        requests.public("POST", "/login", log_in, form=LoginForm, body_limit=BODY_BYTES),
-        requests.post(site, "/logout", log_out, permission=requests.VIEW),
-        requests.public("GET", "/password/{token}", show_password),
-        requests.public("POST", "/password/{token}", choose_password, form=PasswordForm, body_limit=BODY_BYTES),
-    )
+
+async def show_password(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
+    """The form of a password link."""
+    token = request.path["token"]
+    user = await password_links.find_user(ctx, token)
+    return _page(site, "password.html", request, token=token, email=user.email, is_new=user.joined_at is None)
+
+
+async def choose_password(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Set the password and start a session."""
+    form: PasswordForm = request.body
+    forms.refuse_cross_origin(site, request.headers)
+    actor = actors.Actor(actors.Kind.PERSON, None, request.id, request.client_address)
+    acting = dataclasses.replace(ctx, actor=actor)
+    user = await password_links.redeem(acting, request.path["token"], password=form.password)
+    cookie = requests.session_cookie(ctx, site, sessions.begin(ctx, user))
+    return requests.redirect(request.headers, HOME, headers=(cookie,))
+
+
+ROUTES: Final = (
+    requests.public("GET", "/login", show_login, query=LoginQuery),
+    requests.public("POST", "/login", log_in, form=LoginForm, body_limit=BODY_BYTES),
+    requests.post("/logout", log_out, permission=requests.VIEW),
+    requests.public("GET", "/password/{token}", show_password),
+    requests.public("POST", "/password/{token}", choose_password, form=PasswordForm, body_limit=BODY_BYTES),
+)

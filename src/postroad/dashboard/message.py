@@ -5,10 +5,8 @@ from typing import Final
 
 from postroad import errors
 from postroad.dashboard import forms, previews, requests, timelines
-from postroad.dashboard import site as sites
 from postroad.model import mail
 from postroad.model.bounces import disposition
-from postroad.services import context
 from postroad.services.messages import lookup as messages
 from postroad.services.queue import inspection
 from postroad.services.webhooks import delivery_log
@@ -60,17 +58,17 @@ class RecipientView:
         return disposition.explain(self.attempts[-1].reason) if self.attempts else ""
 
 
-async def show(page_request: requests.PageRequest) -> routing.Response:
+async def show(request: requests.PageRequest) -> routing.Response:
     """The page."""
-    query: previews.Query = page_request.query
-    ctx, account_id, message_id = page_request.ctx, page_request.account_id, page_request.request.path["id"]
+    query: previews.Query = request.query
+    ctx, account_id, message_id = request.ctx, request.account_id, request.path["id"]
     found = await messages.details(ctx, account_id, message_id)
     queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
     deliveries = await delivery_log.page(ctx, account_id, message_id=message_id, limit=MAX_DELIVERIES)
     recipient_views = [_recipient_view(found, one, queue_entries.get(one.id)) for one in found.recipients]
     recipient_views.sort(key=lambda view: view.rank)
     can_retry = sum(view.is_waiting for view in recipient_views)
-    return page_request.page(
+    return request.page(
         "message.html",
         found=found,
         message=found.message,
@@ -83,7 +81,7 @@ async def show(page_request: requests.PageRequest) -> routing.Response:
         names={one.id: one.email for one in found.recipients},
         # A page of a final message would otherwise reload with every other result of the account.
         is_live=bool(queue_entries) or any(entry.status == "pending" for entry in deliveries),
-        shown=await _shown(page_request, message_id, query.view),
+        shown=await _shown(request, message_id, query.view),
         source_labels=timelines.SOURCE_LABELS,
         billing_labels=BILLING_LABELS,
         faults=disposition.FAULT_LABELS,
@@ -103,30 +101,28 @@ def _recipient_view(
 
 
 async def _shown(
-    page_request: requests.PageRequest, message_id: str, view: previews.View | None
+    request: requests.PageRequest, message_id: str, view: previews.View | None
 ) -> previews.PreviewPage | None:
     """The content; None if it was deleted, and for scripts that only refresh results."""
-    if page_request.request.headers.get(requests.REFRESH_HEADER) is not None:
+    if request.http.headers.get(requests.REFRESH_HEADER) is not None:
         return None
     try:
-        raw = await messages.raw(page_request.ctx, page_request.account_id, message_id)
+        raw = await messages.raw(request.ctx, request.account_id, message_id)
     except errors.NotFound:
         return None
     return await previews.preview_page(f"/messages/{message_id}", raw, view)
 
 
-async def retry(page_request: requests.PageRequest) -> routing.Response:
+async def retry(request: requests.PageRequest) -> routing.Response:
     """Retry now."""
-    form: Retry = page_request.form
-    message_id = page_request.request.path["id"]
-    done = await inspection.retry_of_account(page_request.ctx, page_request.account_id, message_id, form.recipient_id)
+    form: Retry = request.form
+    message_id = request.path["id"]
+    done = await inspection.retry_of_account(request.ctx, request.account_id, message_id, form.recipient_id)
     counted = "1 recipient" if done.changed == 1 else f"{done.changed} recipients"
-    return page_request.redirect(f"/messages/{message_id}", notice=f"Retrying {counted} now.")
+    return request.redirect(f"/messages/{message_id}", notice=f"Retrying {counted} now.")
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The page and the retry."""
-    return (
-        requests.get(site, "/messages/{id}", show, query=previews.Query),
-        requests.post(site, "/messages/{id}/retry", retry, form=Retry),
-    )
+ROUTES: Final = (
+    requests.get("/messages/{id}", show, query=previews.Query),
+    requests.post("/messages/{id}/retry", retry, form=Retry),
+)

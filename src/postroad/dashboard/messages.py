@@ -7,9 +7,7 @@ from urllib import parse
 import msgspec
 
 from postroad.dashboard import requests
-from postroad.dashboard import site as sites
 from postroad.model import mail, search_query
-from postroad.services import context
 from postroad.services.messages import lookup as messages
 from postroad.web import routing
 
@@ -34,19 +32,19 @@ class Choice(msgspec.Struct, frozen=True):
     is_chosen: bool
 
 
-async def index(page_request: requests.PageRequest) -> routing.Response:
+async def index(request: requests.PageRequest) -> routing.Response:
     """A page of results, or what is wrong with the search."""
-    query: Query = page_request.query
+    query: Query = request.query
     text = (query.search or "").strip()
     try:
-        found = await messages.search(page_request.ctx, page_request.account_id, text, limit=ROWS, cursor=query.cursor)
+        found = await messages.search(request.ctx, request.account_id, text, limit=ROWS, cursor=query.cursor)
     except search_query.QueryError as problem:
-        return _page(page_request, search_query.Query(), text=text, status=400, problem=problem)
-    return _page(page_request, found.query, text=text, found=found)
+        return _page(request, search_query.Query(), text=text, status=400, problem=problem)
+    return _page(request, found.query, text=text, found=found)
 
 
 def _page(
-    page_request: requests.PageRequest,
+    request: requests.PageRequest,
     query: search_query.Query,
     *,
     text: str,
@@ -54,8 +52,8 @@ def _page(
     found: messages.SearchPage | None = None,
     problem: search_query.QueryError | None = None,
 ) -> routing.Response:
-    asked: Query = page_request.query
-    return page_request.page(
+    asked: Query = request.query
+    return request.page(
         "messages.html",
         status=status,
         text=text,
@@ -98,6 +96,4 @@ def _choice(text: str, query: search_query.Query, changed: search_query.Query) -
     return Choice(text, path_of(search_query.format(changed)), changed == query)
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The list."""
-    return (requests.get(site, PATH, index, query=Query),)
+ROUTES: Final = (requests.get(PATH, index, query=Query),)

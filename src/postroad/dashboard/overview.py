@@ -7,10 +7,8 @@ from typing import Final
 import msgspec
 
 from postroad.dashboard import attention, requests, welcome
-from postroad.dashboard import site as sites
 from postroad.model import times
 from postroad.model.bounces import disposition
-from postroad.services import context
 from postroad.services.acceptance import send_test
 from postroad.services.accounts import registry as accounts
 from postroad.services.accounts import statistics
@@ -86,31 +84,31 @@ class Meter:
         return "warn" if self.percent >= self.warn else "good"
 
 
-async def show(page_request: requests.PageRequest) -> routing.Response:
+async def show(request: requests.PageRequest) -> routing.Response:
     """The overview of a period."""
-    query: Query = page_request.query
-    ctx, account_id = page_request.ctx, page_request.account_id
+    query: Query = request.query
+    ctx, account_id = request.ctx, request.account_id
     found = await statistics.overview(ctx, account_id, query.period or statistics.Period.WEEK)
-    guard = await accounts.sending(ctx, page_request.account)
+    guard = await accounts.sending(ctx, request.account)
     sender = await send_test.default_sender(ctx, account_id)
     facts = attention.AlertFacts(
-        account=page_request.account,
+        account=request.account,
         guard=guard,
         cooldown_hours=ctx.settings.bounce_guard.cooldown_hours,
         sender=sender,
         daily_recipients=_daily_recipients(found),
         deliveries=await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES),
     )
-    has_sent = await _has_sent(page_request, found)
-    return page_request.page(
+    has_sent = await _has_sent(request, found)
+    return request.page(
         "overview.html",
         found=found,
         periods=PERIODS,
         alerts=attention.alerts(facts),
         sender=sender,
         has_sent=has_sent,
-        offers_builtin_endpoint=not has_sent and await welcome.offers_builtin_endpoint(page_request),
-        tiles=_tiles(found, page_request.account.available),
+        offers_builtin_endpoint=not has_sent and await welcome.offers_builtin_endpoint(request),
+        tiles=_tiles(found, request.account.available),
         charts=_charts(found.series),
         days=_days(found),
         seconds=statistics.SHAPES[found.period].hours * 3_600,
@@ -122,10 +120,10 @@ async def show(page_request: requests.PageRequest) -> routing.Response:
     )
 
 
-async def _has_sent(page_request: requests.PageRequest, found: statistics.Overview) -> bool:
+async def _has_sent(request: requests.PageRequest, found: statistics.Overview) -> bool:
     if found.totals.messages or found.queued:
         return True
-    newest = await messages.page(page_request.ctx, page_request.account_id, messages.Filters(), limit=1, cursor=None)
+    newest = await messages.page(request.ctx, request.account_id, messages.Filters(), limit=1, cursor=None)
     return bool(newest.messages)
 
 
@@ -218,6 +216,4 @@ def _meters(guard: accounts.Sending) -> Sequence[Meter]:
     )
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The page."""
-    return (requests.get(site, "/", show, query=Query),)
+ROUTES: Final = (requests.get("/", show, query=Query),)

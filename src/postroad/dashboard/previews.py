@@ -14,8 +14,6 @@ import msgspec
 
 from postroad import errors
 from postroad.dashboard import requests
-from postroad.dashboard import site as sites
-from postroad.services import context
 from postroad.services.messages import downloads, previews
 from postroad.services.messages import lookup as messages
 from postroad.web import routing
@@ -75,39 +73,39 @@ def _views(preview: previews.Preview) -> list[tuple[View, str]]:
     ]
 
 
-def parts(site: sites.Site, path: str, source: Source) -> tuple[routing.Route[context.Context], ...]:
+def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
     """The routes below `path`: the HTML document of the frame, the message and its attachments."""
 
-    async def show_html(page_request: requests.PageRequest) -> routing.Response:
+    async def show_html(request: requests.PageRequest) -> routing.Response:
         async def read() -> previews.Download:
-            raw = await source(page_request)
+            raw = await source(request)
             body = await asyncio.to_thread(lambda: previews.html_document(previews.of_bytes(raw)))
             return previews.Download("", previews.DOCUMENT_TYPE, body)
 
-        begun = await downloads.begin(page_request.ctx, page_request.account_id, read)
+        begun = await downloads.begin(request.ctx, request.account_id, read)
         return _answer(begun, previews.DOCUMENT_HEADERS)
 
-    async def save_message(page_request: requests.PageRequest) -> routing.Response:
+    async def save_message(request: requests.PageRequest) -> routing.Response:
         async def read() -> previews.Download:
             # An id that was found consists of letters and digits.
-            return previews.Download(f"{page_request.request.path['id']}.eml", EML, await source(page_request))
+            return previews.Download(f"{request.path['id']}.eml", EML, await source(request))
 
-        begun = await downloads.begin(page_request.ctx, page_request.account_id, read)
+        begun = await downloads.begin(request.ctx, request.account_id, read)
         return _answer(begun, previews.download_headers(begun.filename))
 
-    async def save_file(page_request: requests.PageRequest) -> routing.Response:
-        index = _index(page_request.request.path["index"])
+    async def save_file(request: requests.PageRequest) -> routing.Response:
+        index = _index(request.path["index"])
 
         async def read() -> previews.Download:
-            return await asyncio.to_thread(previews.attachment_of, await source(page_request), index)
+            return await asyncio.to_thread(previews.attachment_of, await source(request), index)
 
-        begun = await downloads.begin(page_request.ctx, page_request.account_id, read)
+        begun = await downloads.begin(request.ctx, request.account_id, read)
         return _answer(begun, previews.download_headers(begun.filename))
 
     return (
-        requests.get(site, f"{path}/preview/html", show_html),
-        requests.get(site, f"{path}/raw", save_message),
-        requests.get(site, f"{path}/attachments/{{index}}", save_file),
+        requests.get(f"{path}/preview/html", show_html),
+        requests.get(f"{path}/raw", save_message),
+        requests.get(f"{path}/attachments/{{index}}", save_file),
     )
 
 
@@ -121,10 +119,8 @@ def _index(text: str) -> int:
     return int(text)
 
 
-async def _of_account(page_request: requests.PageRequest) -> bytes:
-    return await messages.raw(page_request.ctx, page_request.account_id, page_request.request.path["id"])
+async def _of_account(request: requests.PageRequest) -> bytes:
+    return await messages.raw(request.ctx, request.account_id, request.path["id"])
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The content of the account's messages."""
-    return parts(site, "/messages/{id}", _of_account)
+ROUTES: Final = parts("/messages/{id}", _of_account)

@@ -4,8 +4,8 @@
 CSRF token of the session, so no handler can forget the check.
 """
 
-import dataclasses
-from collections.abc import Awaitable, Callable
+import functools
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,7 +36,7 @@ class PageRequest:
 
     site: sites.Site
     ctx: context.Context
-    request: routing.Request
+    http: routing.Request
     session: sessions.Session
     user: users.User
     account: accounts.Account
@@ -44,27 +44,32 @@ class PageRequest:
     @property
     def account_id(self) -> str:
         """The account of the user."""
-        return self.request.caller.account_id
+        return self.http.caller.account_id
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The parameters of the path."""
+        return self.http.path
 
     @property
     def form(self) -> Any:  # noqa: ANN401 - the route's own Struct
         """The submitted form."""
-        return self.request.body
+        return self.http.body
 
     @property
     def query(self) -> Any:  # noqa: ANN401 - the route's own Struct
         """The query parameters."""
-        return self.request.query
+        return self.http.query
 
     @property
     def base_url(self) -> str:
         """The public address of the service: from the settings, else the one this browser uses."""
-        host = (self.request.headers.get(b"host") or b"").decode("latin-1")
+        host = (self.http.headers.get(b"host") or b"").decode("latin-1")
         return self.site.base_url or f"http://{host}"
 
     def may(self, permission: caller.Permission) -> bool:
         """Whether the user has a permission."""
-        return permission in self.request.caller.permissions
+        return permission in self.http.caller.permissions
 
     def page(self, name: str, *, status: int = 200, **values: Any) -> routing.Response:
         """Render a page; it is not cached."""
@@ -77,13 +82,13 @@ class PageRequest:
         """Redirect to a page that shows `notice`; `kind` is one of `cookies.KINDS`."""
         seconds, value = cookies.NOTICE_SECONDS, cookies.encode_notice(notice, kind)
         notice_cookie = cookies.write(cookies.NOTICE, value, is_secure=self.site.is_secure, seconds=seconds)
-        return redirect(self.request.headers, path, headers=(notice_cookie, *headers))
+        return redirect(self.http.headers, path, headers=(notice_cookie, *headers))
 
     def _notice(self) -> str | None:
         """The notice of the previous action. A page that refreshes itself leaves it for the next page."""
-        if self.request.headers.get(REFRESH_HEADER) is not None:
+        if self.http.headers.get(REFRESH_HEADER) is not None:
             return None
-        return cookies.read(self.request.headers, cookies.NOTICE, is_secure=self.site.is_secure)
+        return cookies.read(self.http.headers, cookies.NOTICE, is_secure=self.site.is_secure)
 
     def _common_values(self, notice: str | None) -> dict[str, Any]:
         return {
@@ -95,7 +100,7 @@ class PageRequest:
             "has_inbox": self.site.mail is not None,
             "notice": None if notice is None else cookies.decode_notice(notice),
             "notice_kind": cookies.kind_of_notice(notice or ""),
-            "request_id": self.request.id,
+            "request_id": self.http.id,
             "now": self.ctx.clock(),
             "base_url": self.base_url,
             "version": postroad.__version__,
@@ -105,7 +110,7 @@ class PageRequest:
         is_secure = self.site.is_secure
         fields = [] if notice is None else [cookies.remove(cookies.NOTICE, is_secure=is_secure)]
         # A page that refreshes itself does not extend the session.
-        is_refreshed = self.request.headers.get(REFRESH_HEADER) is not None
+        is_refreshed = self.http.headers.get(REFRESH_HEADER) is not None
         renewed = None if is_refreshed else sessions.renewed(self.ctx, self.session)
         if renewed is not None:
             fields.append(session_cookie(self.ctx, self.site, renewed))
@@ -113,6 +118,9 @@ class PageRequest:
 
 
 Handler = Callable[[PageRequest], Awaitable[routing.Response]]
+PublicHandler = Callable[[sites.Site, context.Context, routing.Request], Awaitable[routing.Response]]
+# A route of the dashboard before the site is known.
+SiteRoute = Callable[[sites.Site], routing.Route[context.Context]]
 
 
 def redirect(asked: routing.Headers, path: str, *, headers: Headers = ()) -> routing.Response:
@@ -139,49 +147,49 @@ async def authenticate(
 
 
 def get(
-    site: sites.Site,
     path: str,
     handler: Handler,
     *,
     query: type[msgspec.Struct] | None = None,
     permission: caller.Permission = VIEW,
-) -> routing.Route[context.Context]:
+) -> SiteRoute:
     """The route of a page."""
-    return _route("GET", path, _authenticated(site, handler), permission=permission, query=query)
+    return lambda site: _route("GET", path, _authenticated(site, handler), permission=permission, query=query)
 
 
 def post(
-    site: sites.Site,
     path: str,
     handler: Handler,
     *,
     form: type[forms.Form] = forms.Form,
     permission: caller.Permission = caller.Permission.CHANGE,
     body_limit: int = routing.MAX_BODY_BYTES,
-) -> routing.Route[context.Context]:
+) -> SiteRoute:
     """The route of a form."""
-    return dataclasses.replace(
-        _route("POST", path, _authenticated(site, handler), permission=permission),
-        body=form,
-        body_type=routing.FORM,
-        body_limit=body_limit,
+    return lambda site: _route(
+        "POST", path, _authenticated(site, handler), permission=permission, form=form, body_limit=body_limit
     )
 
 
 def public(
     method: str,
     path: str,
-    handler: routing.Handler[context.Context],
+    handler: PublicHandler,
     *,
     query: type[msgspec.Struct] | None = None,
     form: type[forms.Form] | None = None,
     body_limit: int = routing.MAX_BODY_BYTES,
-) -> routing.Route[context.Context]:
+) -> SiteRoute:
     """A route without a session; a form handler must call `forms.refuse_cross_origin` itself."""
-    route = _route(method, path, handler, permission=None, query=query)
-    if form is None:
-        return route
-    return dataclasses.replace(route, body=form, body_type=routing.FORM, body_limit=body_limit)
+    return lambda site: _route(
+        method,
+        path,
+        functools.partial(handler, site),
+        permission=None,
+        query=query,
+        form=form,
+        body_limit=body_limit,
+    )
 
 
 def _route(
@@ -191,6 +199,8 @@ def _route(
     *,
     permission: caller.Permission | None,
     query: type[msgspec.Struct] | None = None,
+    form: type[forms.Form] | None = None,
+    body_limit: int = routing.MAX_BODY_BYTES,
 ) -> routing.Route[context.Context]:
     return routing.Route(
         method=method,
@@ -200,6 +210,9 @@ def _route(
         tag=TAG,
         permission=permission,
         responses={200: bytes},
+        body=form,
+        body_type=routing.JSON if form is None else routing.FORM,
+        body_limit=body_limit,
         query=query,
         content_type=sites.HTML,
     )

@@ -68,14 +68,14 @@ _PIECES: Final[Mapping[Security, Mapping[str, str]]] = {
 }
 
 
-async def snippet_context(page_request: requests.PageRequest) -> SnippetContext:
+async def snippet_context(request: requests.PageRequest) -> SnippetContext:
     """This installation, and a message from the account's own domain to the user of the page."""
-    sender = await send_test.default_sender(page_request.ctx, page_request.account_id)
+    sender = await send_test.default_sender(request.ctx, request.account_id)
     return SnippetContext(
-        base_url=page_request.base_url.rstrip("/"),
-        smtp=smtp_listener(page_request.ctx.settings, base_url=page_request.base_url),
+        base_url=request.base_url.rstrip("/"),
+        smtp=smtp_listener(request.ctx.settings, base_url=request.base_url),
         sender=sender or SENDER,
-        recipient=page_request.user.email,
+        recipient=request.user.email,
         is_sender_own=sender is not None,
     )
 

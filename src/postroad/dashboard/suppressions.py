@@ -6,8 +6,6 @@ import msgspec
 
 from postroad import errors
 from postroad.dashboard import forms, requests
-from postroad.dashboard import site as sites
-from postroad.services import context
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.suppressions import suppression_csv
 from postroad.storage import suppressions as stored
@@ -57,21 +55,19 @@ class File(forms.Form, frozen=True, kw_only=True):
     content: str
 
 
-async def index(page_request: requests.PageRequest) -> routing.Response:
+async def index(request: requests.PageRequest) -> routing.Response:
     """A page of the list, or one address."""
-    query: Query = page_request.query
+    query: Query = request.query
     email, source = (query.email or "").strip(), query.source or None
     if email:
         # A single address is shown whatever its source.
         source = None
-        found = await _only(page_request, email)
+        found = await _only(request, email)
     else:
         # PostgreSQL cannot store NUL, and no address has one.
         after = (query.after or "").replace("\0", "")
-        found = await suppressions.page(
-            page_request.ctx, page_request.account_id, after=after, limit=ROWS + 1, source=source
-        )
-    return page_request.page(
+        found = await suppressions.page(request.ctx, request.account_id, after=after, limit=ROWS + 1, source=source)
+    return request.page(
         "suppressions.html",
         rows=found[:ROWS],
         next_cursor=found[ROWS - 1].email_key if len(found) > ROWS else None,
@@ -82,54 +78,50 @@ async def index(page_request: requests.PageRequest) -> routing.Response:
     )
 
 
-async def _only(page_request: requests.PageRequest, email: str) -> list[stored.Suppression]:
+async def _only(request: requests.PageRequest, email: str) -> list[stored.Suppression]:
     try:
-        return [await suppressions.find(page_request.ctx, page_request.account_id, email)]
+        return [await suppressions.find(request.ctx, request.account_id, email)]
     except errors.NotFound:
         return []
 
 
-async def add(page_request: requests.PageRequest) -> routing.Response:
+async def add(request: requests.PageRequest) -> routing.Response:
     """Suppress an address."""
-    form: Addition = page_request.form
+    form: Addition = request.form
     reason, source = form.reason or REASON, stored.Source.ACCOUNT
-    row, is_new = await suppressions.add(
-        page_request.ctx, page_request.account_id, form.email, reason=reason, source=source
-    )
+    row, is_new = await suppressions.add(request.ctx, request.account_id, form.email, reason=reason, source=source)
     if not is_new:
         raise errors.Conflict(f"email: {row.email_key} is already suppressed; to change the reason, remove it first")
-    return page_request.redirect(PATH, notice=f"{row.email_key} is suppressed.")
+    return request.redirect(PATH, notice=f"{row.email_key} is suppressed.")
 
 
-async def remove(page_request: requests.PageRequest) -> routing.Response:
+async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove an address from the list."""
-    form: Removal = page_request.form
-    email = await suppressions.remove(page_request.ctx, page_request.account_id, form.email)
-    return page_request.redirect(PATH, notice=f"{email} is no longer suppressed.")
+    form: Removal = request.form
+    email = await suppressions.remove(request.ctx, request.account_id, form.email)
+    return request.redirect(PATH, notice=f"{email} is no longer suppressed.")
 
 
-async def import_file(page_request: requests.PageRequest) -> routing.Response:
+async def import_file(request: requests.PageRequest) -> routing.Response:
     """Import addresses."""
-    form: File = page_request.form
-    read = await suppression_csv.import_csv(page_request.ctx, page_request.account_id, form.content.encode())
+    form: File = request.form
+    read = await suppression_csv.import_csv(request.ctx, request.account_id, form.content.encode())
     counted = "1 address" if read.added == 1 else f"{read.added:,} addresses"
     unchanged = f" {read.unchanged:,} were already suppressed." if read.unchanged else ""
-    return page_request.redirect(PATH, notice=f"{counted} imported.{unchanged}")
+    return request.redirect(PATH, notice=f"{counted} imported.{unchanged}")
 
 
-async def export_file(page_request: requests.PageRequest) -> routing.Response:
+async def export_file(request: requests.PageRequest) -> routing.Response:
     """The whole list as CSV."""
-    parts = suppression_csv.export(page_request.ctx, page_request.account_id)
+    parts = suppression_csv.export(request.ctx, request.account_id)
     disposition = ("Content-Disposition", 'attachment; filename="suppressions.csv"')
     return routing.Response(200, parts, headers=(disposition,), content_type=CSV)
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The list and its actions."""
-    return (
-        requests.get(site, PATH, index, query=Query),
-        requests.post(site, PATH, add, form=Addition),
-        requests.post(site, f"{PATH}/remove", remove, form=Removal),
-        requests.post(site, f"{PATH}/import", import_file, form=File, body_limit=FILE_BYTES),
-        requests.get(site, f"{PATH}/export", export_file),
-    )
+ROUTES: Final = (
+    requests.get(PATH, index, query=Query),
+    requests.post(PATH, add, form=Addition),
+    requests.post(f"{PATH}/remove", remove, form=Removal),
+    requests.post(f"{PATH}/import", import_file, form=File, body_limit=FILE_BYTES),
+    requests.get(f"{PATH}/export", export_file),
+)

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from postroad.dashboard import forms, requests
-from postroad.dashboard import site as sites
 from postroad.model import caller
 from postroad.services import context
 from postroad.services.auth import password_links
@@ -38,67 +37,63 @@ class RoleChange(forms.Form, frozen=True, kw_only=True):
     role: caller.Role
 
 
-async def index(page_request: requests.PageRequest) -> routing.Response:
+async def index(request: requests.PageRequest) -> routing.Response:
     """The team."""
-    return await _page(page_request)
+    return await _page(request)
 
 
-async def invite(page_request: requests.PageRequest) -> routing.Response:
+async def invite(request: requests.PageRequest) -> routing.Response:
     """Invite a user and show the invitation link once."""
-    form: Invitation = page_request.form
-    invited = await account_users.invite(page_request.ctx, page_request.account_id, email=form.email, role=form.role)
-    return await _page(
-        page_request, status=201, link=_link(page_request, invited.user, invited.link_token, invited.expires_at)
-    )
+    form: Invitation = request.form
+    invited = await account_users.invite(request.ctx, request.account_id, email=form.email, role=form.role)
+    return await _page(request, status=201, link=_link(request, invited.user, invited.link_token, invited.expires_at))
 
 
-async def make_link(page_request: requests.PageRequest) -> routing.Response:
+async def make_link(request: requests.PageRequest) -> routing.Response:
     """Create a password link and show it once."""
-    user = await account_users.find(page_request.ctx, page_request.account_id, page_request.request.path["id"])
-    made = await account_users.create_password_link(page_request.ctx, page_request.account_id, user.id)
-    return await _page(page_request, status=201, link=_link(page_request, user, made.token, made.expires_at))
+    user = await account_users.find(request.ctx, request.account_id, request.path["id"])
+    made = await account_users.create_password_link(request.ctx, request.account_id, user.id)
+    return await _page(request, status=201, link=_link(request, user, made.token, made.expires_at))
 
 
-async def change_role(page_request: requests.PageRequest) -> routing.Response:
+async def change_role(request: requests.PageRequest) -> routing.Response:
     """Change a role."""
-    form: RoleChange = page_request.form
-    user = await account_users.change_role(
-        page_request.ctx, page_request.account_id, page_request.request.path["id"], role=form.role
-    )
-    return page_request.redirect(PATH, notice=f"{user.email} is now {_with_article(form.role)}.")
+    form: RoleChange = request.form
+    user = await account_users.change_role(request.ctx, request.account_id, request.path["id"], role=form.role)
+    return request.redirect(PATH, notice=f"{user.email} is now {_with_article(form.role)}.")
 
 
-async def disable(page_request: requests.PageRequest) -> routing.Response:
+async def disable(request: requests.PageRequest) -> routing.Response:
     """Disable a user, which ends their sessions."""
-    return await _done(page_request, account_users.disable, "{} is disabled.")
+    return await _done(request, account_users.disable, "{} is disabled.")
 
 
-async def enable(page_request: requests.PageRequest) -> routing.Response:
+async def enable(request: requests.PageRequest) -> routing.Response:
     """Enable a user again."""
-    return await _done(page_request, account_users.enable, "{} is enabled and can log in again.")
+    return await _done(request, account_users.enable, "{} is enabled and can log in again.")
 
 
-async def remove(page_request: requests.PageRequest) -> routing.Response:
+async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove a user."""
-    return await _done(page_request, account_users.remove, "{} is removed from the team.")
+    return await _done(request, account_users.remove, "{} is removed from the team.")
 
 
 async def _done(
-    page_request: requests.PageRequest, verb: Callable[[context.Context, str, str], Awaitable[users.User]], notice: str
+    request: requests.PageRequest, verb: Callable[[context.Context, str, str], Awaitable[users.User]], notice: str
 ) -> routing.Response:
-    user = await verb(page_request.ctx, page_request.account_id, page_request.request.path["id"])
-    return page_request.redirect(PATH, notice=notice.format(user.email))
+    user = await verb(request.ctx, request.account_id, request.path["id"])
+    return request.redirect(PATH, notice=notice.format(user.email))
 
 
 async def _page(
-    page_request: requests.PageRequest, *, status: int = 200, link: dict[str, Any] | None = None
+    request: requests.PageRequest, *, status: int = 200, link: dict[str, Any] | None = None
 ) -> routing.Response:
-    members = await account_users.of_account(page_request.ctx, page_request.account_id)
-    return page_request.page("team.html", status=status, people=members, roles=ROLES, link=link)
+    members = await account_users.of_account(request.ctx, request.account_id)
+    return request.page("team.html", status=status, people=members, roles=ROLES, link=link)
 
 
-def _link(page_request: requests.PageRequest, user: users.User, token: str, expires_at: int) -> dict[str, Any]:
-    url = password_links.url(page_request.ctx.settings, token)
+def _link(request: requests.PageRequest, user: users.User, token: str, expires_at: int) -> dict[str, Any]:
+    url = password_links.url(request.ctx.settings, token)
     return {"user": user, "url": url, "expires_at": expires_at}
 
 
@@ -106,14 +101,12 @@ def _with_article(role: caller.Role) -> str:
     return {caller.Role.OWNER: "an owner", caller.Role.MEMBER: "a member", caller.Role.READ_ONLY: "read only"}[role]
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The team and the actions of owners."""
-    return (
-        requests.get(site, PATH, index),
-        requests.post(site, PATH, invite, form=Invitation, permission=MANAGE),
-        requests.post(site, f"{PATH}/{{id}}/role", change_role, form=RoleChange, permission=MANAGE),
-        requests.post(site, f"{PATH}/{{id}}/link", make_link, permission=MANAGE),
-        requests.post(site, f"{PATH}/{{id}}/disable", disable, permission=MANAGE),
-        requests.post(site, f"{PATH}/{{id}}/enable", enable, permission=MANAGE),
-        requests.post(site, f"{PATH}/{{id}}/remove", remove, permission=MANAGE),
-    )
+ROUTES: Final = (
+    requests.get(PATH, index),
+    requests.post(PATH, invite, form=Invitation, permission=MANAGE),
+    requests.post(f"{PATH}/{{id}}/role", change_role, form=RoleChange, permission=MANAGE),
+    requests.post(f"{PATH}/{{id}}/link", make_link, permission=MANAGE),
+    requests.post(f"{PATH}/{{id}}/disable", disable, permission=MANAGE),
+    requests.post(f"{PATH}/{{id}}/enable", enable, permission=MANAGE),
+    requests.post(f"{PATH}/{{id}}/remove", remove, permission=MANAGE),
+)

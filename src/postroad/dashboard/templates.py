@@ -13,16 +13,16 @@ import msgspec
 
 from postroad import errors
 from postroad.dashboard import forms, requests
-from postroad.dashboard import site as sites
 from postroad.model import caller, limits, mail
 from postroad.protocol import strict_json
-from postroad.services import context, quota, templates
+from postroad.services import quota, templates
 from postroad.services.acceptance import send_test
 from postroad.services.messages import previews
 from postroad.storage import templates as stored
 from postroad.web import routing
 
 PATH: Final = "/templates"
+ONE: Final = f"{PATH}/{{alias}}"
 ROWS: Final = 50
 # Text and HTML of maximum length, with four percent-encoded octets per character; and the values.
 FORM_BYTES: Final = 2 * 12 * templates.BODY_CHARACTERS + 512 * 1024
@@ -78,85 +78,85 @@ class Draft(forms.Form, frozen=True, kw_only=True):
         return templates.render_draft(subject=self.subject or "", text=self.text, html=self.html, variables=variables)
 
 
-async def index(page_request: requests.PageRequest) -> routing.Response:
+async def index(request: requests.PageRequest) -> routing.Response:
     """A page of the list."""
-    query: Query = page_request.query
+    query: Query = request.query
     # PostgreSQL cannot store NUL, and no alias has one.
     after = (query.after or "").replace("\0", "")
-    found = await templates.summaries(page_request.ctx, page_request.account_id, after, ROWS + 1)
+    found = await templates.summaries(request.ctx, request.account_id, after, ROWS + 1)
     next_cursor = found[ROWS - 1].alias if len(found) > ROWS else None
-    return page_request.page("templates.html", rows=found[:ROWS], next_cursor=next_cursor, is_first=not after)
+    return request.page("templates.html", rows=found[:ROWS], next_cursor=next_cursor, is_first=not after)
 
 
-async def new(page_request: requests.PageRequest) -> routing.Response:
+async def new(request: requests.PageRequest) -> routing.Response:
     """The editor with an example."""
     draft = Draft(subject=SUBJECT, text=TEXT, html=HTML, values=_sample_json(["name"]))
-    return page_request.page("template.html", **await _editor(page_request, draft, saved=None))
+    return request.page("template.html", **await _editor(request, draft, saved=None))
 
 
-async def create(page_request: requests.PageRequest) -> routing.Response:
+async def create(request: requests.PageRequest) -> routing.Response:
     """Create a template; an existing one is not replaced."""
-    draft: Draft = page_request.form
+    draft: Draft = request.form
     alias = draft.alias or ""
-    if await _is_taken(page_request, alias):
+    if await _is_taken(request, alias):
         raise errors.Conflict(f"alias: the template '{alias}' already exists; choose another alias, or edit that one")
-    return await _save(page_request, alias, draft)
+    return await _save(request, alias, draft)
 
 
-async def show(page_request: requests.PageRequest) -> routing.Response:
+async def show(request: requests.PageRequest) -> routing.Response:
     """The editor with a template."""
-    saved = await _found(page_request)
+    saved = await _found(request)
     draft = Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_sample_json(templates.names(saved)))
-    return page_request.page("template.html", **await _editor(page_request, draft, saved=saved))
+    return request.page("template.html", **await _editor(request, draft, saved=saved))
 
 
-async def save(page_request: requests.PageRequest) -> routing.Response:
+async def save(request: requests.PageRequest) -> routing.Response:
     """Replace a template."""
-    saved = await _found(page_request)
-    return await _save(page_request, saved.alias, page_request.form)
+    saved = await _found(request)
+    return await _save(request, saved.alias, request.form)
 
 
-async def remove(page_request: requests.PageRequest) -> routing.Response:
+async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove a template."""
-    alias = page_request.request.path["alias"]
-    await templates.remove(page_request.ctx, page_request.account_id, alias)
-    return page_request.redirect(PATH, notice=f"Template {alias} removed.")
+    alias = request.path["alias"]
+    await templates.remove(request.ctx, request.account_id, alias)
+    return request.redirect(PATH, notice=f"Template {alias} removed.")
 
 
-async def send_draft(page_request: requests.PageRequest) -> routing.Response:
+async def send_draft(request: requests.PageRequest) -> routing.Response:
     """Send the content of the editor, saved or not."""
-    saved, draft = await _found(page_request), page_request.form
+    saved, draft = await _found(request), request.form
     accepted = await send_test.send_rendered(
-        page_request.ctx,
-        page_request.request.caller,
+        request.ctx,
+        request.http.caller,
         await asyncio.to_thread(draft.render),
         sender=draft.sender or "",
-        to=draft.to or page_request.user.email,
-        request_id=page_request.request.id,
+        to=draft.to or request.user.email,
+        request_id=request.http.id,
     )
-    values = await _editor(page_request, draft, saved=saved)
-    return page_request.page("template.html", status=202, **{**values, "sent": accepted.message_id})
+    values = await _editor(request, draft, saved=saved)
+    return request.page("template.html", status=202, **{**values, "sent": accepted.message_id})
 
 
-async def show_saved(page_request: requests.PageRequest) -> routing.Response:
+async def show_saved(request: requests.PageRequest) -> routing.Response:
     """The first preview: the saved template with sample values."""
-    saved = await _found(page_request)
+    saved = await _found(request)
     draft = Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_sample_json(templates.names(saved)))
-    return await _document(page_request, draft, page_request.query.part)
+    return await _document(request, draft, request.query.part)
 
 
-async def show_draft(page_request: requests.PageRequest) -> routing.Response:
+async def show_draft(request: requests.PageRequest) -> routing.Response:
     """A preview of the editor's content, or its error."""
-    draft: Draft = page_request.form
-    return await _document(page_request, draft, draft.part)
+    draft: Draft = request.form
+    return await _document(request, draft, draft.part)
 
 
-async def _document(page_request: requests.PageRequest, draft: Draft, part: Part | None) -> routing.Response:
-    with quota.acquire(page_request.ctx, PREVIEWS, page_request.account_id):
-        return await _shown(page_request, draft, part)
+async def _document(request: requests.PageRequest, draft: Draft, part: Part | None) -> routing.Response:
+    with quota.acquire(request.ctx, PREVIEWS, request.account_id):
+        return await _shown(request, draft, part)
 
 
-async def _shown(page_request: requests.PageRequest, draft: Draft, part: Part | None) -> routing.Response:
+async def _shown(request: requests.PageRequest, draft: Draft, part: Part | None) -> routing.Response:
     try:
         rendered, problem = await asyncio.to_thread(draft.render), None
     except errors.PostroadError as refusal:
@@ -164,36 +164,32 @@ async def _shown(page_request: requests.PageRequest, draft: Draft, part: Part | 
     wants_text = part == "text" or (part is None and not rendered.html)
     text = (rendered.text or "")[: previews.TEXT_CHARACTERS] if wants_text else None
     values = {"problem": problem, "subject": rendered.subject, "text": text, "has_html": rendered.html is not None}
-    head = page_request.site.pages.render("parts/template_preview.html", values)
+    head = request.site.pages.render("parts/template_preview.html", values)
     body = b"" if wants_text or rendered.html is None else await previews.of_html(rendered.html)
     return routing.Response(200, head + body, headers=previews.DOCUMENT_HEADERS, content_type=previews.DOCUMENT_TYPE)
 
 
-async def _editor(page_request: requests.PageRequest, draft: Draft, *, saved: stored.Template | None) -> dict[str, Any]:
-    may_send = page_request.may(caller.Permission.SEND)
-    senders = (
-        await send_test.senders(page_request.ctx, page_request.account_id, limit=MAX_SENDERS)
-        if may_send and saved
-        else []
-    )
+async def _editor(request: requests.PageRequest, draft: Draft, *, saved: stored.Template | None) -> dict[str, Any]:
+    may_send = request.may(caller.Permission.SEND)
+    senders = await send_test.senders(request.ctx, request.account_id, limit=MAX_SENDERS) if may_send and saved else []
     example = _example(saved, sender=senders[0] if senders else SENDER) if saved else ""
     return {"draft": draft, "saved": saved, "senders": senders, "example": example, "sent": None}
 
 
-async def _save(page_request: requests.PageRequest, alias: str, draft: Draft) -> routing.Response:
+async def _save(request: requests.PageRequest, alias: str, draft: Draft) -> routing.Response:
     await templates.put(
-        page_request.ctx, page_request.account_id, alias, subject=draft.subject or "", text=draft.text, html=draft.html
+        request.ctx, request.account_id, alias, subject=draft.subject or "", text=draft.text, html=draft.html
     )
-    return page_request.redirect(f"{PATH}/{alias}", notice=f"Template {alias} saved.")
+    return request.redirect(f"{PATH}/{alias}", notice=f"Template {alias} saved.")
 
 
-async def _found(page_request: requests.PageRequest) -> stored.Template:
-    return await templates.find(page_request.ctx, page_request.account_id, page_request.request.path["alias"])
+async def _found(request: requests.PageRequest) -> stored.Template:
+    return await templates.find(request.ctx, request.account_id, request.path["alias"])
 
 
-async def _is_taken(page_request: requests.PageRequest, alias: str) -> bool:
+async def _is_taken(request: requests.PageRequest, alias: str) -> bool:
     try:
-        await templates.find(page_request.ctx, page_request.account_id, alias)
+        await templates.find(request.ctx, request.account_id, alias)
     except errors.NotFound:
         return False
     return True
@@ -223,21 +219,14 @@ def _variables(text: str | None) -> dict[str, mail.TemplateValue]:
         raise errors.InvalidRequest("values: must be a JSON object of strings, numbers and booleans") from None
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The list, the editor and its preview."""
-    one = f"{PATH}/{{alias}}"
-    return (
-        requests.get(site, PATH, index, query=Query),
-        requests.post(site, PATH, create, form=Draft, body_limit=FORM_BYTES),
-        requests.get(site, "/template/new", new, permission=caller.Permission.CHANGE),
-        requests.post(
-            site, "/template/preview", show_draft, form=Draft, permission=requests.VIEW, body_limit=FORM_BYTES
-        ),
-        requests.get(site, one, show),
-        requests.post(site, one, save, form=Draft, body_limit=FORM_BYTES),
-        requests.get(site, f"{one}/preview", show_saved, query=PartQuery),
-        requests.post(site, f"{one}/remove", remove),
-        requests.post(
-            site, f"{one}/test", send_draft, form=Draft, permission=caller.Permission.SEND, body_limit=FORM_BYTES
-        ),
-    )
+ROUTES: Final = (
+    requests.get(PATH, index, query=Query),
+    requests.post(PATH, create, form=Draft, body_limit=FORM_BYTES),
+    requests.get("/template/new", new, permission=caller.Permission.CHANGE),
+    requests.post("/template/preview", show_draft, form=Draft, permission=requests.VIEW, body_limit=FORM_BYTES),
+    requests.get(ONE, show),
+    requests.post(ONE, save, form=Draft, body_limit=FORM_BYTES),
+    requests.get(f"{ONE}/preview", show_saved, query=PartQuery),
+    requests.post(f"{ONE}/remove", remove),
+    requests.post(f"{ONE}/test", send_draft, form=Draft, permission=caller.Permission.SEND, body_limit=FORM_BYTES),
+)

@@ -6,9 +6,7 @@ import msgspec
 
 from postroad import errors
 from postroad.dashboard import deliveries, forms, requests, verification_snippets
-from postroad.dashboard import site as sites
 from postroad.model import events, times
-from postroad.services import context
 from postroad.services.messages import dev_inbox
 from postroad.services.webhooks import delivery_log, endpoints, replays
 from postroad.services.webhooks import ping as webhooks_ping
@@ -79,73 +77,69 @@ class Replay(forms.Form, frozen=True, kw_only=True):
         return _day("from_day", self.from_day), _day("to_day", self.to_day) + times.DAY
 
 
-async def show(page_request: requests.PageRequest) -> routing.Response:
+async def show(request: requests.PageRequest) -> routing.Response:
     """The endpoint and a page of the log; without an endpoint, how to add one."""
-    webhook = await endpoints.find(page_request.ctx, page_request.account_id)
-    return page_request.page(
-        "webhook.html", **_values(page_request, webhook), **await _log(page_request, page_request.query)
-    )
+    webhook = await endpoints.find(request.ctx, request.account_id)
+    return request.page("webhook.html", **_values(request, webhook), **await _log(request, request.query))
 
 
-async def save(page_request: requests.PageRequest) -> routing.Response:
+async def save(request: requests.PageRequest) -> routing.Response:
     """Create the endpoint and show its secret once, or update it."""
-    form: Endpoint = page_request.form
+    form: Endpoint = request.form
     if not form.events:
         raise errors.InvalidRequest("events: select at least one; to receive none, disable the webhook")
     enabled = form.enabled is True
-    saved = await endpoints.save(
-        page_request.ctx, page_request.account_id, url=form.url, wanted=form.events, enabled=enabled
-    )
+    saved = await endpoints.save(request.ctx, request.account_id, url=form.url, wanted=form.events, enabled=enabled)
     if saved.secret is None:
-        return page_request.redirect(PATH, notice="Webhook saved." if enabled else "Webhook saved and disabled.")
-    return await _with_secret(page_request, saved.webhook, saved.secret, "Webhook saved")
+        return request.redirect(PATH, notice="Webhook saved." if enabled else "Webhook saved and disabled.")
+    return await _with_secret(request, saved.webhook, saved.secret, "Webhook saved")
 
 
-async def rotate(page_request: requests.PageRequest) -> routing.Response:
+async def rotate(request: requests.PageRequest) -> routing.Response:
     """Create a new secret and show it once."""
-    form: Rotation = page_request.form
-    secret = await endpoints.rotate(page_request.ctx, page_request.account_id, overlap_hours=form.overlap_hours)
-    webhook = await endpoints.find(page_request.ctx, page_request.account_id)
-    return await _with_secret(page_request, webhook, secret, "New secret created")
+    form: Rotation = request.form
+    secret = await endpoints.rotate(request.ctx, request.account_id, overlap_hours=form.overlap_hours)
+    webhook = await endpoints.find(request.ctx, request.account_id)
+    return await _with_secret(request, webhook, secret, "New secret created")
 
 
-async def ping(page_request: requests.PageRequest) -> routing.Response:
+async def ping(request: requests.PageRequest) -> routing.Response:
     """Send one test event now and show its delivery."""
-    sent = await webhooks_ping.ping(page_request.ctx, page_request.account_id)
+    sent = await webhooks_ping.ping(request.ctx, request.account_id)
     is_accepted = sent.status == "succeeded"
     notice = "Test event accepted." if is_accepted else "Test event not accepted. See the attempt below."
-    return page_request.redirect(
+    return request.redirect(
         f"{PATH}/deliveries/{sent.delivery.id}", notice=notice, kind="good" if is_accepted else "bad"
     )
 
 
-async def remove(page_request: requests.PageRequest) -> routing.Response:
+async def remove(request: requests.PageRequest) -> routing.Response:
     """Remove the endpoint."""
-    await endpoints.remove(page_request.ctx, page_request.account_id)
-    return page_request.redirect(PATH, notice="Webhook removed, with its secret and log.")
+    await endpoints.remove(request.ctx, request.account_id)
+    return request.redirect(PATH, notice="Webhook removed, with its secret and log.")
 
 
-async def replay_failed(page_request: requests.PageRequest) -> routing.Response:
+async def replay_failed(request: requests.PageRequest) -> routing.Response:
     """Replay the failed events of a period."""
-    form: Replay = page_request.form
-    after, before = form.bounds(page_request.ctx.clock())
-    done = await replays.replay_failed(page_request.ctx, page_request.account_id, after=after, before=before)
+    form: Replay = request.form
+    after, before = form.bounds(request.ctx.clock())
+    done = await replays.replay_failed(request.ctx, request.account_id, after=after, before=before)
     counted = "Replaying 1 event." if done.count == 1 else f"Replaying {done.count:,} events."
     if not done.count:
         counted = "No events to replay: those that failed have been sent since, or are being sent."
-    return page_request.redirect(
+    return request.redirect(
         PATH, notice=f"{counted} There are more: replay again to continue." if done.has_more else counted
     )
 
 
 async def _with_secret(
-    page_request: requests.PageRequest, webhook: stored.Webhook | None, secret: str, title: str
+    request: requests.PageRequest, webhook: stored.Webhook | None, secret: str, title: str
 ) -> routing.Response:
-    values = {**_values(page_request, webhook), "secret": secret, "secret_title": title}
-    return page_request.page("webhook.html", status=201, **values, **await _log(page_request, Query()))
+    values = {**_values(request, webhook), "secret": secret, "secret_title": title}
+    return request.page("webhook.html", status=201, **values, **await _log(request, Query()))
 
 
-def _values(page_request: requests.PageRequest, webhook: stored.Webhook | None) -> dict[str, Any]:
+def _values(request: requests.PageRequest, webhook: stored.Webhook | None) -> dict[str, Any]:
     return {
         "webhook": webhook,
         "chosen": webhook.events.split() if webhook else list(events.SUBSCRIBABLE),
@@ -154,19 +148,19 @@ def _values(page_request: requests.PageRequest, webhook: stored.Webhook | None) 
         "secret_title": "",
         "example": EXAMPLE,
         "verification_snippets": verification_snippets.SNIPPETS,
-        "retries": page_request.ctx.settings.webhooks.retry_seconds,
+        "retries": request.ctx.settings.webhooks.retry_seconds,
         "max_overlap_hours": endpoints.MAX_OVERLAP_HOURS,
-        "builtin_endpoint_url": f"{page_request.base_url}{dev_inbox.WEBHOOK_PATH}"
-        if page_request.site.mail is not None
+        "builtin_endpoint_url": f"{request.base_url}{dev_inbox.WEBHOOK_PATH}"
+        if request.site.mail is not None
         else None,
     }
 
 
-async def _log(page_request: requests.PageRequest, query: Query) -> dict[str, Any]:
+async def _log(request: requests.PageRequest, query: Query) -> dict[str, Any]:
     message, status = (query.message or "").strip(), query.status or None
     part = await delivery_log.part(
-        page_request.ctx,
-        page_request.account_id,
+        request.ctx,
+        request.account_id,
         message_id=message or None,
         status=status,
         before=query.before,
@@ -190,13 +184,11 @@ def _day(field: str, text: str | None) -> int:
         raise errors.InvalidRequest(f"{field}: write the date as 2026-01-31") from None
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The endpoint, its actions and its log."""
-    return (
-        requests.get(site, PATH, show, query=Query),
-        requests.post(site, PATH, save, form=Endpoint),
-        requests.post(site, f"{PATH}/rotate", rotate, form=Rotation),
-        requests.post(site, f"{PATH}/ping", ping),
-        requests.post(site, f"{PATH}/remove", remove),
-        requests.post(site, f"{PATH}/replay", replay_failed, form=Replay),
-    )
+ROUTES: Final = (
+    requests.get(PATH, show, query=Query),
+    requests.post(PATH, save, form=Endpoint),
+    requests.post(f"{PATH}/rotate", rotate, form=Rotation),
+    requests.post(f"{PATH}/ping", ping),
+    requests.post(f"{PATH}/remove", remove),
+    requests.post(f"{PATH}/replay", replay_failed, form=Replay),
+)

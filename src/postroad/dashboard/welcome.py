@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from postroad.dashboard import forms, requests, snippets
-from postroad.dashboard import site as sites
 from postroad.model import caller, mail
 from postroad.model.bounces import disposition
-from postroad.services import context
 from postroad.services.acceptance import send_test
 from postroad.services.messages import dev_inbox
 from postroad.services.messages import lookup as messages
@@ -58,57 +56,57 @@ class LatestTest:
         return disposition.explain(self.attempt.reason) if self.attempt else ""
 
 
-async def show(page_request: requests.PageRequest) -> routing.Response:
+async def show(request: requests.PageRequest) -> routing.Response:
     """The steps and their status."""
-    return page_request.page("welcome.html", secret=None, **await _values(page_request))
+    return request.page("welcome.html", secret=None, **await _values(request))
 
 
-async def send(page_request: requests.PageRequest) -> routing.Response:
+async def send(request: requests.PageRequest) -> routing.Response:
     """Send a test and show its status.
 
     The webhook is saved first, because no event is created for an earlier result.
     """
-    form: TestForm = page_request.form
+    form: TestForm = request.form
     notice = f"Test sent to {form.to}."
-    if form.use_builtin_endpoint and await offers_builtin_endpoint(page_request):
-        await endpoints.save(page_request.ctx, page_request.account_id, url=_builtin_endpoint_url(page_request))
+    if form.use_builtin_endpoint and await offers_builtin_endpoint(request):
+        await endpoints.save(request.ctx, request.account_id, url=_builtin_endpoint_url(request))
         notice += " The built-in endpoint is now the webhook of this account."
     await send_test.send(
-        page_request.ctx,
-        page_request.request.caller,
+        request.ctx,
+        request.http.caller,
         sender=form.sender,
         to=form.to,
-        request_id=page_request.request.id,
+        request_id=request.http.id,
     )
-    return page_request.redirect("/welcome", notice=notice)
+    return request.redirect("/welcome", notice=notice)
 
 
-async def save_webhook(page_request: requests.PageRequest) -> routing.Response:
+async def save_webhook(request: requests.PageRequest) -> routing.Response:
     """Create the webhook and show its secret once. An existing one is not changed here."""
-    form: WebhookForm = page_request.form
-    if await endpoints.find(page_request.ctx, page_request.account_id) is not None:
-        return page_request.redirect("/webhook", notice="A webhook already exists. Change it here.")
-    saved = await endpoints.save(page_request.ctx, page_request.account_id, url=form.url)
+    form: WebhookForm = request.form
+    if await endpoints.find(request.ctx, request.account_id) is not None:
+        return request.redirect("/webhook", notice="A webhook already exists. Change it here.")
+    saved = await endpoints.save(request.ctx, request.account_id, url=form.url)
     if saved.secret is None:  # created by a concurrent request
-        return page_request.redirect("/webhook", notice="Webhook saved.")
-    return page_request.page("welcome.html", status=201, secret=saved.secret, **await _values(page_request))
+        return request.redirect("/webhook", notice="Webhook saved.")
+    return request.page("welcome.html", status=201, secret=saved.secret, **await _values(request))
 
 
-async def offers_builtin_endpoint(page_request: requests.PageRequest) -> bool:
+async def offers_builtin_endpoint(request: requests.PageRequest) -> bool:
     """Whether to offer the built-in endpoint: in development, while there is no webhook."""
-    may_save = page_request.site.mail is not None and page_request.may(caller.Permission.CHANGE)
-    return may_save and await endpoints.find(page_request.ctx, page_request.account_id) is None
+    may_save = request.site.mail is not None and request.may(caller.Permission.CHANGE)
+    return may_save and await endpoints.find(request.ctx, request.account_id) is None
 
 
-def _builtin_endpoint_url(page_request: requests.PageRequest) -> str:
-    return f"{page_request.base_url}{dev_inbox.WEBHOOK_PATH}"
+def _builtin_endpoint_url(request: requests.PageRequest) -> str:
+    return f"{request.base_url}{dev_inbox.WEBHOOK_PATH}"
 
 
-async def _values(page_request: requests.PageRequest) -> dict[str, Any]:
-    ctx, account_id = page_request.ctx, page_request.account_id
-    sent = await _latest(page_request)
+async def _values(request: requests.PageRequest) -> dict[str, Any]:
+    ctx, account_id = request.ctx, request.account_id
+    sent = await _latest(request)
     webhook = await endpoints.find(ctx, account_id)
-    snippet_context = await snippets.snippet_context(page_request)
+    snippet_context = await snippets.snippet_context(request)
     return {
         "senders": await send_test.senders(ctx, account_id, limit=MAX_SENDERS),
         "sent": sent,
@@ -117,22 +115,22 @@ async def _values(page_request: requests.PageRequest) -> dict[str, Any]:
         if sent
         else [],
         "expects_delivery": _expects_delivery(sent, webhook),
-        "is_connected": await _is_connected(page_request),
+        "is_connected": await _is_connected(request),
         "snippets": [
             *(one for one in snippets.over_http(snippet_context) if one.title in OVER_HTTP),
             *(one for one in snippets.over_smtp(snippet_context) if one.title in OVER_SMTP),
         ],
-        "builtin_endpoint_url": _builtin_endpoint_url(page_request) if page_request.site.mail is not None else None,
-        "offers_builtin_endpoint": await offers_builtin_endpoint(page_request),
+        "builtin_endpoint_url": _builtin_endpoint_url(request) if request.site.mail is not None else None,
+        "offers_builtin_endpoint": await offers_builtin_endpoint(request),
     }
 
 
-async def _latest(page_request: requests.PageRequest) -> LatestTest | None:
+async def _latest(request: requests.PageRequest) -> LatestTest | None:
     wanted = messages.Filters(source=mail.Source.TEST)
-    found = await messages.page(page_request.ctx, page_request.account_id, wanted, limit=1, cursor=None)
+    found = await messages.page(request.ctx, request.account_id, wanted, limit=1, cursor=None)
     if not found.messages:
         return None
-    details = await messages.details(page_request.ctx, page_request.account_id, found.messages[0].id)
+    details = await messages.details(request.ctx, request.account_id, found.messages[0].id)
     return LatestTest(details.message, details.recipients[0], details.attempts[-1] if details.attempts else None)
 
 
@@ -141,19 +139,17 @@ def _expects_delivery(sent: LatestTest | None, webhook: stored_webhooks.Webhook 
     return sent is not None and webhook is not None and sent.message.created_at >= webhook.created_at
 
 
-async def _is_connected(page_request: requests.PageRequest) -> bool:
+async def _is_connected(request: requests.PageRequest) -> bool:
     """Whether an application has sent a message."""
     for source in (mail.Source.API, mail.Source.SMTP):
         wanted = messages.Filters(source=source)
-        if (await messages.page(page_request.ctx, page_request.account_id, wanted, limit=1, cursor=None)).messages:
+        if (await messages.page(request.ctx, request.account_id, wanted, limit=1, cursor=None)).messages:
             return True
     return False
 
 
-def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
-    """The page and its two forms."""
-    return (
-        requests.get(site, "/welcome", show),
-        requests.post(site, "/welcome/test", send, form=TestForm, permission=caller.Permission.SEND),
-        requests.post(site, "/welcome/webhook", save_webhook, form=WebhookForm),
-    )
+ROUTES: Final = (
+    requests.get("/welcome", show),
+    requests.post("/welcome/test", send, form=TestForm, permission=caller.Permission.SEND),
+    requests.post("/welcome/webhook", save_webhook, form=WebhookForm),
+)
