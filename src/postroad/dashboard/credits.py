@@ -2,9 +2,8 @@
 
 from typing import Final
 
-import msgspec
-
-from postroad.dashboard import requests
+from postroad.dashboard import lists, requests
+from postroad.model import cursors
 from postroad.services.accounts import credits, ledger_csv
 from postroad.storage import ledger
 from postroad.web import routing
@@ -20,23 +19,12 @@ KINDS: Final = {
 }
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the ledger."""
-
-    before: str | None = None
-
-
 async def index(request: requests.PageRequest) -> routing.Response:
     """The balances and a page of the ledger."""
-    query: Query = request.query
+    query: lists.NewestQuery = request.query
     entries = await credits.ledger(request.ctx, request.account_id, query.before, ROWS + 1)
-    return request.page(
-        "credits.html",
-        rows=entries[:ROWS],
-        next_cursor=entries[ROWS - 1].id if len(entries) > ROWS else None,
-        is_first=query.before is None,
-        kinds=KINDS,
-    )
+    rows, next_cursor = cursors.page(entries, limit=ROWS)
+    return request.page("credits.html", rows=rows, next_cursor=next_cursor, is_first=query.before is None, kinds=KINDS)
 
 
 async def export_file(request: requests.PageRequest) -> routing.Response:
@@ -47,6 +35,6 @@ async def export_file(request: requests.PageRequest) -> routing.Response:
 
 
 ROUTES: Final = (
-    requests.get("/credits", index, query=Query),
+    requests.get("/credits", index, query=lists.NewestQuery),
     requests.get("/credits/ledger.csv", export_file),
 )

@@ -1,4 +1,4 @@
-"""Paginated lists, oldest first: domains, SMTP credentials, API keys."""
+"""Paginated lists: what their queries share, and the lists of domains, SMTP credentials and API keys."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,6 +16,12 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which part of the list."""
 
     after: str | None = None
+
+
+class NewestQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of a list that begins with the newest entry."""
+
+    before: str | None = None
 
 
 class Row(Protocol):
@@ -45,4 +51,4 @@ async def page(
     query: Query = request.query
     after = cursors.after(query.after, prefix)
     found = await read(request.ctx, request.account_id, after=after, limit=ROWS + 1)
-    return ListPage(found[:ROWS], cursors.next_cursor([row.id for row in found], limit=ROWS), not after)
+    return ListPage(*cursors.page(found, limit=ROWS), not after)

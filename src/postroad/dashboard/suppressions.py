@@ -6,6 +6,7 @@ import msgspec
 
 from postroad import errors
 from postroad.dashboard import forms, requests
+from postroad.model import cursors
 from postroad.services.suppressions import registry as suppressions
 from postroad.services.suppressions import suppression_csv
 from postroad.storage import suppressions as stored
@@ -67,10 +68,11 @@ async def index(request: requests.PageRequest) -> routing.Response:
         # PostgreSQL cannot store NUL, and no address has one.
         after = (query.after or "").replace("\0", "")
         found = await suppressions.page(request.ctx, request.account_id, after=after, limit=ROWS + 1, source=source)
+    rows, next_cursor = cursors.page(found, limit=ROWS, key="email_key")
     return request.page(
         "suppressions.html",
-        rows=found[:ROWS],
-        next_cursor=found[ROWS - 1].email_key if len(found) > ROWS else None,
+        rows=rows,
+        next_cursor=next_cursor,
         email=email,
         source=source or "",
         is_first=not (email or source or query.after),

@@ -16,10 +16,7 @@ MANAGE: Final = caller.Permission.MANAGE
 # The permissions of each role, as the page explains them.
 ROLES: Final = {
     caller.Role.OWNER: ("Owner", "Full access, including the team."),
-    caller.Role.MEMBER: (
-        "Member",
-        "Send mail and change everything except the team.",
-    ),
+    caller.Role.MEMBER: ("Member", "Send mail and change everything except the team."),
     caller.Role.READ_ONLY: ("Read only", "View everything, including the content of messages. No changes."),
 }
 
@@ -37,23 +34,26 @@ class RoleChange(forms.Form, frozen=True, kw_only=True):
     role: caller.Role
 
 
-async def index(request: requests.PageRequest) -> routing.Response:
-    """The team."""
-    return await _page(request)
+async def index(
+    request: requests.PageRequest, *, status: int = 200, link: dict[str, Any] | None = None
+) -> routing.Response:
+    """The team, with a link that was made for somebody."""
+    members = await account_users.of_account(request.ctx, request.account_id)
+    return request.page("team.html", status=status, people=members, roles=ROLES, link=link)
 
 
 async def invite(request: requests.PageRequest) -> routing.Response:
     """Invite a user and show the invitation link once."""
     form: Invitation = request.form
     invited = await account_users.invite(request.ctx, request.account_id, email=form.email, role=form.role)
-    return await _page(request, status=201, link=_link(request, invited.user, invited.link_token, invited.expires_at))
+    return await index(request, status=201, link=_link(request, invited.user, invited.link_token, invited.expires_at))
 
 
 async def make_link(request: requests.PageRequest) -> routing.Response:
     """Create a password link and show it once."""
     user = await account_users.find(request.ctx, request.account_id, request.path["id"])
     made = await account_users.create_password_link(request.ctx, request.account_id, user.id)
-    return await _page(request, status=201, link=_link(request, user, made.token, made.expires_at))
+    return await index(request, status=201, link=_link(request, user, made.token, made.expires_at))
 
 
 async def change_role(request: requests.PageRequest) -> routing.Response:
@@ -83,13 +83,6 @@ async def _done(
 ) -> routing.Response:
     user = await verb(request.ctx, request.account_id, request.path["id"])
     return request.redirect(PATH, notice=notice.format(user.email))
-
-
-async def _page(
-    request: requests.PageRequest, *, status: int = 200, link: dict[str, Any] | None = None
-) -> routing.Response:
-    members = await account_users.of_account(request.ctx, request.account_id)
-    return request.page("team.html", status=status, people=members, roles=ROLES, link=link)
 
 
 def _link(request: requests.PageRequest, user: users.User, token: str, expires_at: int) -> dict[str, Any]:

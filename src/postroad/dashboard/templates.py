@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.dashboard import forms, requests
-from postroad.model import caller, limits, mail
+from postroad.dashboard import forms, lists, requests
+from postroad.model import caller, cursors, limits, mail
 from postroad.protocol import strict_json
 from postroad.services import quota, templates
 from postroad.services.acceptance import send_test
@@ -48,12 +48,6 @@ _SEPARATORS: Final = re.compile(r"[_.-]+")
 Part = Literal["html", "text"]
 
 
-class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the list."""
-
-    after: str | None = None
-
-
 class PartQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which body is shown."""
 
@@ -80,12 +74,12 @@ class Draft(forms.Form, frozen=True, kw_only=True):
 
 async def index(request: requests.PageRequest) -> routing.Response:
     """A page of the list."""
-    query: Query = request.query
+    query: lists.Query = request.query
     # PostgreSQL cannot store NUL, and no alias has one.
     after = (query.after or "").replace("\0", "")
     found = await templates.summaries(request.ctx, request.account_id, after, ROWS + 1)
-    next_cursor = found[ROWS - 1].alias if len(found) > ROWS else None
-    return request.page("templates.html", rows=found[:ROWS], next_cursor=next_cursor, is_first=not after)
+    rows, next_cursor = cursors.page(found, limit=ROWS, key="alias")
+    return request.page("templates.html", rows=rows, next_cursor=next_cursor, is_first=not after)
 
 
 async def new(request: requests.PageRequest) -> routing.Response:
@@ -106,8 +100,7 @@ async def create(request: requests.PageRequest) -> routing.Response:
 async def show(request: requests.PageRequest) -> routing.Response:
     """The editor with a template."""
     saved = await _found(request)
-    draft = Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_sample_json(templates.names(saved)))
-    return request.page("template.html", **await _editor(request, draft, saved=saved))
+    return request.page("template.html", **await _editor(request, _draft(saved), saved=saved))
 
 
 async def save(request: requests.PageRequest) -> routing.Response:
@@ -140,9 +133,7 @@ async def send_draft(request: requests.PageRequest) -> routing.Response:
 
 async def show_saved(request: requests.PageRequest) -> routing.Response:
     """The first preview: the saved template with sample values."""
-    saved = await _found(request)
-    draft = Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_sample_json(templates.names(saved)))
-    return await _document(request, draft, request.query.part)
+    return await _document(request, _draft(await _found(request)), request.query.part)
 
 
 async def show_draft(request: requests.PageRequest) -> routing.Response:
@@ -195,6 +186,11 @@ async def _is_taken(request: requests.PageRequest, alias: str) -> bool:
     return True
 
 
+def _draft(saved: stored.Template) -> Draft:
+    """A saved template with sample values."""
+    return Draft(subject=saved.subject, text=saved.text, html=saved.html, values=_sample_json(templates.names(saved)))
+
+
 def _sample_json(names: list[str]) -> str:
     return json.dumps(_sample_values(names), indent=2)
 
@@ -220,7 +216,7 @@ def _variables(text: str | None) -> dict[str, mail.TemplateValue]:
 
 
 ROUTES: Final = (
-    requests.get(PATH, index, query=Query),
+    requests.get(PATH, index, query=lists.Query),
     requests.post(PATH, create, form=Draft, body_limit=FORM_BYTES),
     requests.get("/template/new", new, permission=caller.Permission.CHANGE),
     requests.post("/template/preview", show_draft, form=Draft, permission=requests.VIEW, body_limit=FORM_BYTES),
