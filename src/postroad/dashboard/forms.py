@@ -20,6 +20,10 @@ class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     csrf_token: str | None = None
 
+    def __repr__(self) -> str:
+        # A form may contain a password.
+        return f"{type(self).__name__}()"
+
 
 def refuse_cross_origin(site: sites.Site, headers: routing.Headers) -> None:
     """Refuse a request that another site started."""

@@ -25,9 +25,6 @@ class LoginForm(forms.Form, frozen=True, kw_only=True):
     password: str
     next: str | None = None
 
-    def __repr__(self) -> str:
-        return "LoginForm()"
-
 
 class LoginQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The page to open after the login, and whether a form was sent with an expired session."""
@@ -40,9 +37,6 @@ class PasswordForm(forms.Form, frozen=True, kw_only=True):
     """A new password."""
 
     password: str
-
-    def __repr__(self) -> str:
-        return "PasswordForm()"
 
 
 def local_path(path: str | None) -> str:

@@ -14,9 +14,6 @@ class PasswordChange(forms.Form, frozen=True, kw_only=True):
     current_password: str
     new_password: str
 
-    def __repr__(self) -> str:
-        return "PasswordChange()"
-
 
 async def show(request: requests.PageRequest) -> routing.Response:
     """The page."""

@@ -16,6 +16,9 @@ from postroad.web import routing
 RESOURCE: Final = resource.Resource("Account")
 
 CSV: Final = "text/csv"
+LedgerPosition = Annotated[
+    str, schemas.id_of(identifiers.LEDGER, "Only entries older than this one: `next_before` of the previous page.")
+]
 
 
 class Credits(msgspec.Struct, frozen=True):
@@ -97,13 +100,7 @@ class LedgerEntry(msgspec.Struct, frozen=True):
 class LedgerQuery(schemas.PageQuery, frozen=True):
     """Filters of the ledger."""
 
-    before: (
-        Annotated[
-            str,
-            schemas.id_of(identifiers.LEDGER, "Only entries older than this one: `next_before` of the previous page."),
-        ]
-        | None
-    ) = None
+    before: LedgerPosition | None = None
 
 
 class LedgerResponse(schemas.Response, frozen=True):

@@ -15,6 +15,14 @@ from postroad.web import routing
 RESOURCE: Final = resource.Resource("API keys", {"id": identifiers.pattern(identifiers.API_KEY)})
 
 Scope = Literal["send", "read"]
+CredentialId = Annotated[
+    str,
+    schemas.id_of(
+        identifiers.CREDENTIAL,
+        "The SMTP credential that the key belongs to: it shares its idempotency keys and is revoked with it. "
+        "Defaults to the oldest active one.",
+    ),
+]
 
 
 class ApiKey(msgspec.Struct, frozen=True):
@@ -34,17 +42,7 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An API key to create."""
 
     name: Annotated[str, labels.NAME]
-    credential_id: (
-        Annotated[
-            str,
-            schemas.id_of(
-                identifiers.CREDENTIAL,
-                "The SMTP credential that the key belongs to: it shares its idempotency keys and is revoked with it. "
-                "Defaults to the oldest active one.",
-            ),
-        ]
-        | None
-    ) = None
+    credential_id: CredentialId | None = None
     scopes: (
         Annotated[
             list[Scope],

@@ -11,6 +11,9 @@ from postroad.storage import audit_log as stored
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Audit log")
+LogPosition = Annotated[
+    str, schemas.id_of(identifiers.AUDIT_ENTRY, "`next_before` of the previous page; absent for the newest entries.")
+]
 
 
 class Actor(msgspec.Struct, frozen=True):
@@ -40,15 +43,7 @@ class AuditLogEntry(msgspec.Struct, frozen=True, kw_only=True):
 class AuditLogQuery(schemas.PageQuery, frozen=True):
     """Pagination of the audit log."""
 
-    before: (
-        Annotated[
-            str,
-            schemas.id_of(
-                identifiers.AUDIT_ENTRY, "`next_before` of the previous page; absent for the newest entries."
-            ),
-        ]
-        | None
-    ) = None
+    before: LogPosition | None = None
 
 
 class AuditLogResponse(schemas.Response, frozen=True):

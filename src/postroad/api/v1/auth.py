@@ -73,9 +73,6 @@ class SessionResponse(schemas.Response, frozen=True):
     user: User
     account: v1_account.Account
 
-    def __repr__(self) -> str:
-        return f"SessionResponse({self.request_id})"
-
 
 class MeResponse(schemas.Response, frozen=True):
     """The user and the account of the token."""

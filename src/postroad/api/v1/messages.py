@@ -32,6 +32,9 @@ FilterAddress = Annotated[
         extra_json_schema={"pattern": ADDRESS_PATTERN, "maxLength": address_syntax.MAX_ADDRESS_OCTETS},
     ),
 ]
+RecipientId = Annotated[
+    str, schemas.id_of(identifiers.RECIPIENT, "Only this recipient; by default all waiting recipients of the message.")
+]
 
 
 class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,15 +128,7 @@ class AsyncBounce(msgspec.Struct, frozen=True, kw_only=True):
 class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which recipients to retry."""
 
-    recipient_id: (
-        Annotated[
-            str,
-            schemas.id_of(
-                identifiers.RECIPIENT, "Only this recipient; by default all waiting recipients of the message."
-            ),
-        ]
-        | None
-    ) = None
+    recipient_id: RecipientId | None = None
 
 
 class RetryResponse(schemas.Response, frozen=True):

@@ -27,9 +27,12 @@ Timestamp = Annotated[str, msgspec.Meta(max_length=64, extra_json_schema={"forma
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of every JSON response."""
+    """The end of every JSON response. Logs show no more of it: it may contain a secret."""
 
     request_id: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.request_id})"
 
 
 class PageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

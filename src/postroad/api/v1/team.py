@@ -73,18 +73,12 @@ class InvitedUser(schemas.Response, frozen=True):
     link: Link
     expires_at: times.WireTime
 
-    def __repr__(self) -> str:
-        return f"InvitedUser({self.request_id})"
-
 
 class PasswordLink(schemas.Response, frozen=True):
     """A link for setting a password."""
 
     link: Link
     expires_at: times.WireTime
-
-    def __repr__(self) -> str:
-        return f"PasswordLink({self.request_id})"
 
 
 def _team_user(row: users.User) -> TeamUser:

@@ -24,6 +24,13 @@ Secret = Annotated[
         extra_json_schema={"pattern": "^whsec_"},
     ),
 ]
+LogPosition = Annotated[
+    str,
+    schemas.id_of(
+        identifiers.WEBHOOK_DELIVERY,
+        "`next_before` of the previous page, or the `id` of its last delivery; absent for the first page.",
+    ),
+]
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,16 +153,7 @@ class WebhookDeliveriesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=
     )
     status: Annotated[delivery_log.Status | None, msgspec.Meta(description="Only deliveries with this status.")] = None
     limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
-    before: (
-        Annotated[
-            str,
-            schemas.id_of(
-                identifiers.WEBHOOK_DELIVERY,
-                "`next_before` of the previous page, or the `id` of its last delivery; absent for the first page.",
-            ),
-        ]
-        | None
-    ) = None
+    before: LogPosition | None = None
 
 
 class WebhookDeliveriesResponse(schemas.Response, frozen=True):
