@@ -4,8 +4,9 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any, TypeVar
 from urllib import parse
 
 import click
@@ -19,6 +20,7 @@ from postroad.services.messages import dev_inbox
 from postroad.simulator import server
 from postroad.telemetry import logs
 
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 # The address for local clients of a service that listens on all addresses.
 CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not an address to listen on
 
@@ -73,6 +75,17 @@ def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> con
         raise click.BadParameter(str(problem).removeprefix(f"{name}: ")) from None
 
 
+def _address_option(name: str, default: str, text: str) -> Callable[[Decorated], Decorated]:
+    return click.option(
+        name,
+        callback=endpoint,
+        default=default,
+        show_default=True,
+        metavar="HOST:PORT",
+        help=f"{text}; port 0 chooses a free port.",
+    )
+
+
 @click.command("dev")
 @click.option(
     "--data",
@@ -82,30 +95,9 @@ def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> con
     metavar="DIR",
     help="Folder for the database, the key and dev.json; created if missing.",
 )
-@click.option(
-    "--http",
-    callback=endpoint,
-    default="127.0.0.1:8025",
-    show_default=True,
-    metavar="HOST:PORT",
-    help="Listen address of the API and the dashboard; port 0 chooses a free port.",
-)
-@click.option(
-    "--smtp",
-    callback=endpoint,
-    default="127.0.0.1:2525",
-    show_default=True,
-    metavar="HOST:PORT",
-    help="Listen address for SMTP, without TLS; port 0 chooses a free port.",
-)
-@click.option(
-    "--sink",
-    callback=endpoint,
-    default="127.0.0.1:0",
-    show_default=True,
-    metavar="HOST:PORT",
-    help="Listen address of the mailbox simulator; port 0 chooses a free port.",
-)
+@_address_option("--http", "127.0.0.1:8025", "Listen address of the API and the dashboard")
+@_address_option("--smtp", "127.0.0.1:2525", "Listen address for SMTP, without TLS")
+@_address_option("--sink", "127.0.0.1:0", "Listen address of the mailbox simulator")
 def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.Endpoint) -> None:
     """Run the whole service for development, with a demo account and without configuration."""
     folder = data_folder.DataFolder(data)

@@ -9,7 +9,6 @@ from postroad.storage import ledger
 from postroad.web import routing
 
 ROWS: Final = 50
-CSV: Final = "text/csv; charset=utf-8"
 # The kinds of ledger entries, as the page says them.
 KINDS: Final = {
     ledger.Kind.GRANT: "Credits added",
@@ -29,9 +28,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 async def export_file(request: requests.PageRequest) -> routing.Response:
     """The whole ledger as CSV."""
-    parts = ledger_csv.export(request.ctx, request.account_id)
-    disposition = ("Content-Disposition", 'attachment; filename="ledger.csv"')
-    return routing.Response(200, parts, headers=(disposition,), content_type=CSV)
+    return routing.attachment("ledger.csv", ledger_csv.export(request.ctx, request.account_id))
 
 
 ROUTES: Final = (

@@ -146,15 +146,9 @@ async def authenticate(
     return await sessions.authenticate(ctx, token)
 
 
-def get(
-    path: str,
-    handler: Handler,
-    *,
-    query: type[msgspec.Struct] | None = None,
-    permission: caller.Permission = VIEW,
-) -> SiteRoute:
-    """The route of a page."""
-    return lambda site: _route("GET", path, _authenticated(site, handler), permission=permission, query=query)
+def get(path: str, handler: Handler, *, permission: caller.Permission = VIEW, **options: Any) -> SiteRoute:
+    """The route of a page. `options` are those of `_route`."""
+    return lambda site: _route("GET", path, _authenticated(site, handler), permission=permission, **options)
 
 
 def post(
@@ -163,33 +157,16 @@ def post(
     *,
     form: type[forms.Form] = forms.Form,
     permission: caller.Permission = caller.Permission.CHANGE,
-    body_limit: int = routing.MAX_BODY_BYTES,
+    **options: Any,
 ) -> SiteRoute:
     """The route of a form."""
-    return lambda site: _route(
-        "POST", path, _authenticated(site, handler), permission=permission, form=form, body_limit=body_limit
-    )
+    options.update(form=form, permission=permission)
+    return lambda site: _route("POST", path, _authenticated(site, handler), **options)
 
 
-def public(
-    method: str,
-    path: str,
-    handler: PublicHandler,
-    *,
-    query: type[msgspec.Struct] | None = None,
-    form: type[forms.Form] | None = None,
-    body_limit: int = routing.MAX_BODY_BYTES,
-) -> SiteRoute:
+def public(method: str, path: str, handler: PublicHandler, **options: Any) -> SiteRoute:
     """A route without a session; a form handler must call `forms.refuse_cross_origin` itself."""
-    return lambda site: _route(
-        method,
-        path,
-        functools.partial(handler, site),
-        permission=None,
-        query=query,
-        form=form,
-        body_limit=body_limit,
-    )
+    return lambda site: _route(method, path, functools.partial(handler, site), permission=None, **options)
 
 
 def _route(

@@ -17,7 +17,6 @@ ROWS: Final = 50
 REASON: Final = "added by the account"
 # About 100,000 form-encoded addresses. Longer files go through the API, which takes them unencoded.
 FILE_BYTES: Final = 8 * 1024 * 1024
-CSV: Final = "text/csv; charset=utf-8"
 # Who or what suppressed an address, as the page says it.
 SOURCES: Final = {
     stored.Source.BOUNCE: "Mailbox does not exist",
@@ -115,9 +114,7 @@ async def import_file(request: requests.PageRequest) -> routing.Response:
 
 async def export_file(request: requests.PageRequest) -> routing.Response:
     """The whole list as CSV."""
-    parts = suppression_csv.export(request.ctx, request.account_id)
-    disposition = ("Content-Disposition", 'attachment; filename="suppressions.csv"')
-    return routing.Response(200, parts, headers=(disposition,), content_type=CSV)
+    return routing.attachment("suppressions.csv", suppression_csv.export(request.ctx, request.account_id))
 
 
 ROUTES: Final = (

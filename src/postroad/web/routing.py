@@ -104,6 +104,14 @@ class Response(msgspec.Struct, frozen=True):
     length: int | None = None
 
 
+def attachment(
+    filename: str, body: bytes | Parts, *, content_type: str = "text/csv; charset=utf-8", length: int | None = None
+) -> Response:
+    """A file to save. The name needs no quoting: it has letters, digits and dots only."""
+    disposition = ("Content-Disposition", f'attachment; filename="{filename}"')
+    return Response(200, body, headers=(disposition,), content_type=content_type, length=length)
+
+
 Handler = Callable[[ContextT, Request], Awaitable[Response]]
 Refusals = tuple[type[errors.PostroadError], ...]
 

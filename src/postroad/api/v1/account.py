@@ -15,7 +15,6 @@ from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Account")
 
-CSV: Final = "text/csv"
 LedgerPosition = Annotated[
     str, schemas.id_of(identifiers.LEDGER, "Only entries older than this one: `next_before` of the previous page.")
 ]
@@ -138,19 +137,11 @@ async def export_ledger(ctx: context.Context, request: routing.Request) -> routi
     Oldest first, with the balances after each change. A cell that a spreadsheet would evaluate as a formula is prefixed
     with an apostrophe.
     """
-    parts = ledger_csv.export(ctx, request.caller.account_id)
-    disposition = ("Content-Disposition", 'attachment; filename="ledger.csv"')
-    return routing.Response(200, parts, headers=(disposition,), content_type=f"{CSV}; charset=utf-8")
+    return routing.attachment("ledger.csv", ledger_csv.export(ctx, request.caller.account_id))
 
 
 ROUTES: Final = (
     RESOURCE.route("GET /v1/account", show, responses={200: AccountResponse}),
     RESOURCE.route("GET /v1/account/ledger", show_ledger, query=LedgerQuery, responses={200: LedgerResponse}),
-    RESOURCE.route(
-        "GET /v1/account/ledger.csv",
-        export_ledger,
-        responses={200: bytes},
-        content_type=CSV,
-        response_headers={"Content-Disposition": "Always `attachment`."},
-    ),
+    RESOURCE.download("GET /v1/account/ledger.csv", export_ledger, content_type="text/csv"),
 )

@@ -219,9 +219,8 @@ ROUTES: Final = (
     RESOURCE.route(
         "POST /v1/domains/{id}/check",
         check,
-        description="Queries DNS immediately. A domain whose DKIM record is found becomes verified. At "
-        "most one check in "
-        f"{domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds per domain, and {domain_checks.CHECKS.per_account} "
+        description="Queries DNS immediately. A domain whose DKIM record is found becomes verified. At most one check "
+        f"in {domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds per domain, and {domain_checks.CHECKS.per_account} "
         "at once per account. The service also checks periodically.",
         responses={200: DomainResponse},
         errors=(errors.RateLimited,),

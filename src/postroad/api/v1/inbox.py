@@ -73,8 +73,7 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
             return previews.Download(f"{received.id}.eml", RAW_TYPE, received.content)
 
         begun = await downloads.begin(ctx, request.caller.account_id, read)
-        disposition = ("Content-Disposition", f'attachment; filename="{begun.filename}"')
-        return routing.Response(200, begun.body, headers=(disposition,), content_type=RAW_TYPE, length=begun.size)
+        return routing.attachment(begun.filename, begun.body, content_type=RAW_TYPE, length=begun.size)
 
     async def take_webhook(_ctx: context.Context, _request: routing.Request) -> routing.Response:
         """Accept a webhook event and discard it.
@@ -95,14 +94,12 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
         RESOURCE.route(
             "GET /v1/inbox", index, permission=caller.Permission.READ, query=InboxQuery, responses={200: InboxResponse}
         ),
-        RESOURCE.route(
+        RESOURCE.download(
             "GET /v1/inbox/{id}/raw",
             show_raw,
-            permission=caller.Permission.READ,
-            responses={200: bytes},
-            errors=(errors.RateLimited,),
             content_type=RAW_TYPE,
-            response_headers={"Content-Disposition": "Always `attachment`."},
+            permission=caller.Permission.READ,
+            errors=(errors.RateLimited,),
         ),
         RESOURCE.route("DELETE /v1/inbox", clear, permission=caller.Permission.READ, responses={204: None}),
         RESOURCE.route(

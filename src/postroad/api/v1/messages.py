@@ -227,9 +227,7 @@ async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Re
         return previews.Download(f"{message_id}.eml", RAW_TYPE, await messages.raw(ctx, account_id, message_id))
 
     begun = await downloads.begin(ctx, account_id, read)
-    # An id that was found is letters and digits: it needs no quoting.
-    disposition = ("Content-Disposition", f'attachment; filename="{begun.filename}"')
-    return routing.Response(200, begun.body, headers=(disposition,), content_type=RAW_TYPE, length=begun.size)
+    return routing.attachment(begun.filename, begun.body, content_type=RAW_TYPE, length=begun.size)
 
 
 async def retry(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -246,14 +244,7 @@ async def retry(ctx: context.Context, request: routing.Request) -> routing.Respo
 ROUTES: Final = (
     RESOURCE.route("GET /v1/messages", index, query=MessagesQuery, responses={200: MessagesResponse}),
     RESOURCE.route("GET /v1/messages/{id}", show, responses={200: MessageDetails}),
-    RESOURCE.route(
-        "GET /v1/messages/{id}/raw",
-        show_raw,
-        responses={200: bytes},
-        errors=(errors.RateLimited,),
-        content_type=RAW_TYPE,
-        response_headers={"Content-Disposition": "Always `attachment`."},
-    ),
+    RESOURCE.download("GET /v1/messages/{id}/raw", show_raw, content_type=RAW_TYPE, errors=(errors.RateLimited,)),
     RESOURCE.route(
         "POST /v1/messages/{id}/retry",
         retry,

@@ -17,6 +17,14 @@ class Resource:
     tag: str
     path_patterns: Mapping[str, str] = field(default_factory=dict)
 
+    def download(
+        self, endpoint: str, handler: routing.Handler[context.Context], *, content_type: str, **options: Any
+    ) -> routing.Route[context.Context]:
+        """The route of a file, which `routing.attachment` returns."""
+        headers = {"Content-Disposition": "Always `attachment`."}
+        options.update(responses={200: bytes}, content_type=content_type, response_headers=headers)
+        return self.route(endpoint, handler, **options)
+
     def route(
         self, endpoint: str, handler: routing.Handler[context.Context], **options: Any
     ) -> routing.Route[context.Context]:

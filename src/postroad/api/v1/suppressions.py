@@ -173,9 +173,7 @@ async def export_file(ctx: context.Context, request: routing.Request) -> routing
     A cell that a spreadsheet would evaluate as a formula is prefixed with an apostrophe; importing a file with all
     these columns removes it again.
     """
-    parts = suppression_csv.export(ctx, request.caller.account_id)
-    disposition = ("Content-Disposition", 'attachment; filename="suppressions.csv"')
-    return routing.Response(200, parts, headers=(disposition,), content_type=f"{CSV}; charset=utf-8")
+    return routing.attachment("suppressions.csv", suppression_csv.export(ctx, request.caller.account_id))
 
 
 ROUTES: Final = (
@@ -188,13 +186,7 @@ ROUTES: Final = (
         responses={201: SuppressionResponse},
         errors=(errors.Conflict,),
     ),
-    RESOURCE.route(
-        "GET /v1/suppressions/export",
-        export_file,
-        responses={200: bytes},
-        content_type=CSV,
-        response_headers={"Content-Disposition": "Always `attachment`."},
-    ),
+    RESOURCE.download("GET /v1/suppressions/export", export_file, content_type=CSV),
     RESOURCE.route(
         "POST /v1/suppressions/import",
         import_file,

@@ -138,8 +138,7 @@ ROUTES: Final = (
         "POST /v1/team",
         invite,
         description=f"The link is returned only in this response. It works once, within "
-        f"{password_links.INVITATION_HOURS} "
-        "hours. No mail is sent: pass the link on yourself. Owners only.",
+        f"{password_links.INVITATION_HOURS} hours. No mail is sent: pass the link on yourself. Owners only.",
         permission=caller.Permission.MANAGE,
         body=Invitation,
         body_rules={"examples": [{"email": "jo@example.com", "role": "member"}]},
@@ -172,9 +171,8 @@ ROUTES: Final = (
         "POST /v1/team/{id}/password-link",
         make_link,
         description=f"The link works once, within {password_links.RESET_HOURS} hours "
-        f"({password_links.INVITATION_HOURS} for "
-        "an invited user), and replaces the previous link. The current password stays valid until then. Owners "
-        "only.",
+        f"({password_links.INVITATION_HOURS} for an invited user), and replaces the previous link. The current password "
+        "stays valid until then. Owners only.",
         permission=caller.Permission.MANAGE,
         responses={200: PasswordLink},
         errors=(errors.Conflict,),

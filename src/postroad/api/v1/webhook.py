@@ -151,9 +151,8 @@ ROUTES: Final = (
     RESOURCE.route(
         "POST /v1/webhook/deliveries/replay",
         replay_failed,
-        description="The period selects events by their time. Each event is sent once more as a new "
-        "delivery, with the same "
-        "bytes and the full retry schedule, unless a later delivery of it succeeded or is pending. Test events "
+        description="The period selects events by their time. Each event is sent once more as a new delivery, with the "
+        "same bytes and the full retry schedule, unless a later delivery of it succeeded or is pending. Test events "
         f"are not replayed. At most {replays.MAX_REPLAYED} per call, and one call at a time.",
         body=schemas.FailedReplay,
         body_rules={"examples": [{"after": "2026-01-31T12:00:00Z", "before": "2026-01-31T18:00:00Z"}]},
