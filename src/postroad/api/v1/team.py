@@ -171,8 +171,8 @@ ROUTES: Final = (
         "POST /v1/team/{id}/password-link",
         make_link,
         description=f"The link works once, within {password_links.RESET_HOURS} hours "
-        f"({password_links.INVITATION_HOURS} for an invited user), and replaces the previous link. The current password "
-        "stays valid until then. Owners only.",
+        f"({password_links.INVITATION_HOURS} for an invited user), and replaces the previous link. The current "
+        "password stays valid until then. Owners only.",
         permission=caller.Permission.MANAGE,
         responses={200: PasswordLink},
         errors=(errors.Conflict,),
