@@ -32,9 +32,9 @@ async def test_the_same_click_shows_the_webhook_of_the_mail(open_page: Opener, d
     await expect(page.get_by_label("Also show its webhook")).to_be_checked()
     await page.get_by_role("button", name="Send a test").click()
     await page.wait_for_url("**/welcome")
-    await expect(page.locator("#hook-result")).to_contain_text("email.delivered")
-    await expect(page.locator("#hook-result")).to_contain_text("responded 204")
-    await expect(page.locator("#hook-head")).to_contain_text("succeeded")
+    await expect(page.locator("#webhook-result")).to_contain_text("email.delivered")
+    await expect(page.locator("#webhook-result")).to_contain_text("responded 204")
+    await expect(page.locator("#webhook-head")).to_contain_text("succeeded")
     await axe.check(page)
 
 
@@ -48,9 +48,9 @@ async def test_the_webhook_is_seen_with_the_built_in_receiver(open_page: Opener,
     await page.get_by_role("button", name="Use the built-in endpoint").click()
     await expect(page.locator(".secret-box code")).to_contain_text("whsec_")
     await page.get_by_role("button", name="Send a test for the webhook").click()
-    await expect(page.locator("#hook-result")).to_contain_text("email.delivered")
-    await expect(page.locator("#hook-result")).to_contain_text("responded 204")
-    await expect(page.locator("#hook-head")).to_contain_text("succeeded")
+    await expect(page.locator("#webhook-result")).to_contain_text("email.delivered")
+    await expect(page.locator("#webhook-result")).to_contain_text("responded 204")
+    await expect(page.locator("#webhook-head")).to_contain_text("succeeded")
     await axe.check(page)
 
 

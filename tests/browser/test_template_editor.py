@@ -12,9 +12,9 @@ HOSTILE = (
 )
 
 
-def paper(page: async_api.Page) -> async_api.Locator:
+def preview(page: async_api.Page) -> async_api.Locator:
     """What the frame shows."""
-    return page.frame_locator(".paper iframe:visible").locator("body")
+    return page.frame_locator(".preview-frame iframe:visible").locator("body")
 
 
 async def edit(page: async_api.Page, label: str, text: str) -> None:
@@ -28,20 +28,20 @@ async def test_the_preview_follows_the_typing_and_the_way_back_does_not(
     page = await open_page(login)
     await page.goto("/templates")
     await page.get_by_role("link", name="New template").click()
-    await async_api.expect(paper(page)).to_contain_text("Hello name,")
+    await async_api.expect(preview(page)).to_contain_text("Hello name,")
     steps = await page.evaluate("history.length")
     await edit(page, "Subject", "Order {{order_number}}")
-    await async_api.expect(paper(page)).to_contain_text("Order order number")
+    await async_api.expect(preview(page)).to_contain_text("Order order number")
     await edit(page, "order_number", "4711 <b>")
-    await async_api.expect(paper(page)).to_contain_text("Order 4711 <b>")
+    await async_api.expect(preview(page)).to_contain_text("Order 4711 <b>")
     await edit(page, "HTML", "<p>Only {{total}}</p>")
-    await async_api.expect(paper(page)).to_contain_text("Only total")
+    await async_api.expect(preview(page)).to_contain_text("Only total")
     await edit(page, "HTML", "<p>{{ 1 + 1 }}</p>")
-    await async_api.expect(paper(page)).to_contain_text("is not a placeholder")
+    await async_api.expect(preview(page)).to_contain_text("is not a placeholder")
     await edit(page, "HTML", "")
     await page.get_by_role("button", name="Preview the text").click()
-    await async_api.expect(paper(page)).to_contain_text("Hello name,")
-    await async_api.expect(page.locator(".paper iframe")).to_have_count(1)
+    await async_api.expect(preview(page)).to_contain_text("Hello name,")
+    await async_api.expect(page.locator(".preview-frame iframe")).to_have_count(1)
     assert await page.evaluate("history.length") == steps
     await axe.check(page)
 
@@ -52,10 +52,10 @@ async def test_nothing_in_a_template_runs_or_leads_away(open_page: Opener, dev: 
     await page.goto("/template/new")
     await edit(page, "HTML", HOSTILE)
     await edit(page, "who", "<script>document.title = 'run'</script>")
-    await async_api.expect(paper(page)).to_contain_text("Dear <script>document.title = 'run'</script>")
-    await page.frame_locator(".paper iframe:visible").get_by_text("Click").click()
-    await async_api.expect(paper(page)).to_contain_text("Dear <script>")
-    await async_api.expect(page.frame_locator(".paper iframe:visible").locator("form, script")).to_have_count(0)
+    await async_api.expect(preview(page)).to_contain_text("Dear <script>document.title = 'run'</script>")
+    await page.frame_locator(".preview-frame iframe:visible").get_by_text("Click").click()
+    await async_api.expect(preview(page)).to_contain_text("Dear <script>")
+    await async_api.expect(page.frame_locator(".preview-frame iframe:visible").locator("form, script")).to_have_count(0)
     assert "run" not in await page.title()
 
 
@@ -68,15 +68,15 @@ async def test_a_template_is_made_tried_and_removed_and_its_test_values_stay(
     await page.goto("/template/new")
     await edit(page, "Alias", "preview")
     await edit(page, "name", "Ada")
-    await async_api.expect(paper(page)).to_contain_text("Hello Ada,")
+    await async_api.expect(preview(page)).to_contain_text("Hello Ada,")
     await page.get_by_role("button", name="Create template").click()
     await async_api.expect(page.get_by_text("Template preview saved.")).to_be_visible()
-    await async_api.expect(paper(page)).to_contain_text("Hello Ada,")
+    await async_api.expect(preview(page)).to_contain_text("Hello Ada,")
     await edit(page, "HTML", "<p>Not saved, {{name}}</p>")
     await page.get_by_role("button", name="Send a test").click()
     await async_api.expect(page.get_by_text("Test sent to")).to_be_visible()
     await async_api.expect(page.get_by_label("HTML", exact=True)).to_have_value("<p>Not saved, {{name}}</p>")
-    await async_api.expect(paper(page)).to_contain_text("Not saved, Ada")
+    await async_api.expect(preview(page)).to_contain_text("Not saved, Ada")
     assert "Not saved" not in ((await templates.find(dev.ctx, account.id, "preview")).html or "")
     await axe.check(page)
     await page.get_by_role("button", name="Remove").click()
@@ -111,9 +111,9 @@ async def test_the_editor_works_without_scripts(
         await edit(page, "Subject", "Hello {{name}}")
         await edit(page, "JSON", '{"name": "Ada"}')
         await page.get_by_role("button", name="Preview the text").click()
-        await async_api.expect(paper(page)).to_contain_text("Hello Ada,")
+        await async_api.expect(preview(page)).to_contain_text("Hello Ada,")
         await page.get_by_role("button", name="Create template").click()
         await async_api.expect(page.get_by_text("Template plain saved.")).to_be_visible()
-        await async_api.expect(paper(page)).to_contain_text("Hello name")
+        await async_api.expect(preview(page)).to_contain_text("Hello name")
     finally:
         await context.close()

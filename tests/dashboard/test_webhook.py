@@ -165,7 +165,7 @@ async def test_the_log_shows_who_how_and_what_came_of_it(ctx: context.Context, b
     assert "\u202e" not in text
     assert "status-failed" in text
     assert ">timeout<" in text
-    assert '500 <span class="quiet small">in 12 ms</span>' in text
+    assert '500 <span class="muted small">in 12 ms</span>' in text
     assert f'next <time datetime="{times.to_wire(ctx.clock() + times.HOUR)}"' in text
     assert '<div id="log" data-live>' in text
 

@@ -67,7 +67,7 @@ def plain(text: object) -> str:
 def when(moment: int | None) -> markupsafe.Markup:
     """A time in UTC, which a script replaces by the reader's local time."""
     if moment is None:
-        return markupsafe.Markup('<span class="quiet">never</span>')
+        return markupsafe.Markup('<span class="muted">never</span>')
     wire = times.to_wire(moment)
     shown = f"{wire[:10]} {wire[11:16]}"
     return markupsafe.Markup('<time datetime="{}" title="{} UTC">{}</time>').format(

@@ -62,7 +62,7 @@
     const updateLegend = legend(figure, rows, seconds);
     const end = rows[rows.length - 1][0] + seconds;
     const line = { stroke: color("line"), width: 1 };
-    const axis = { stroke: color("quiet"), grid: line, ticks: line, font: "12px system-ui, sans-serif" };
+    const axis = { stroke: color("muted"), grid: line, ticks: line, font: "12px system-ui, sans-serif" };
     const bars = uPlot.paths.bars({ size: [0.75, 36], radius: 0.15 });
     place.hidden = false;
     place.replaceChildren();

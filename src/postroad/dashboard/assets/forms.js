@@ -70,11 +70,11 @@
 
   /* After a new login the forms need the CSRF token of the new session. That of another user is not used. */
   async function renewToken() {
-    const who = (page) => page.querySelector(".who a")?.textContent;
+    const userOf = (page) => page.querySelector(".current-user a")?.textContent;
     const answer = await fetch(location.href, { headers: { "Accept": "text/html", "X-Refreshed": "page" } });
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     const token = next.querySelector("input[name=csrf_token]")?.value;
-    if (!token || who(next) !== who(document)) return;
+    if (!token || userOf(next) !== userOf(document)) return;
     document.querySelectorAll("input[name=csrf_token]").forEach((field) => { field.value = token; });
     delete document.body.dataset.sessionExpired;
   }
