@@ -21,18 +21,10 @@ from postroad.roles import composition
 from postroad.services import context as services_context
 from postroad.storage import migrations, open_store
 
-DATA = click.Option(
-    ["--data"],
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Data folder of 'postroad dev'.",
-)
-CONFIG = click.Option(
-    ["--config"],
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Configuration file of the installation.",
-)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+DATA = click.Option(["--data"], type=FOLDER, metavar="DIR", help="Data folder of 'postroad dev'.")
+CONFIG = click.Option(["--config"], type=FILE, metavar="FILE", help="Configuration file of the installation.")
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
 
 # Errors that an operator can cause, in addition to those of API callers.

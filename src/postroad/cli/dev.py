@@ -89,7 +89,7 @@ def _address_option(name: str, default: str, text: str) -> Callable[[Decorated],
 @click.command("dev")
 @click.option(
     "--data",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=command.FOLDER,
     default=Path(".postroad"),
     show_default=True,
     metavar="DIR",

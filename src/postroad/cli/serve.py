@@ -14,9 +14,7 @@ from postroad.telemetry import logs
 
 
 @click.command("serve")
-@click.option(
-    "--config", "file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Configuration file."
-)
+@click.option("--config", "file", type=command.FILE, metavar="FILE", help="Configuration file.")
 @click.option(
     "--role",
     "names",

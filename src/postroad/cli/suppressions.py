@@ -78,7 +78,7 @@ async def import_file(context: services_context.Context, file: BinaryIO, account
 
 
 @click.command("export", cls=command.AccountCommand)
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@click.argument("file", type=command.FILE, required=False)
 async def export_file(context: services_context.Context, file: Path | None, account: accounts.Account) -> output.Report:
     """Export the suppression list of an account as CSV, to FILE or standard output."""
     if file is None and click.get_current_context().params["as_json"]:

@@ -52,16 +52,12 @@ Serve = Callable[[webhook_listener.Secrets], contextlib.AbstractAsyncContextMana
 )
 @click.option(
     "--data",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=command.FOLDER,
     metavar="DIR",
     help="Data folder of 'postroad dev'; its demo account sends its webhooks here until exit.",
 )
 @click.option(
-    "--status",
-    type=click.IntRange(200, 599),
-    default=200,
-    show_default=True,
-    help="Response status for valid events.",
+    "--status", type=click.IntRange(200, 599), default=200, show_default=True, help="Response status for valid events."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def listen(*, port: int, host: str, secret: str | None, data: Path | None, status: int, as_json: bool) -> None:

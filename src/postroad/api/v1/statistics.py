@@ -127,13 +127,13 @@ class StatisticsResponse(schemas.Response, frozen=True):
 
 
 def _statistics(found: statistics.Overview) -> Statistics:
-    return Statistics(
-        period=found.period,
+    return schemas.from_record(
+        Statistics,
+        found,
         series=_series(found.series),
         totals=Counts(**asdict(found.totals)),
         before=Counts(**asdict(found.before)),
         providers=[ProviderCounts(**asdict(provider)) for provider in found.providers],
-        queued=found.queued,
         oldest=_oldest(found.oldest) if found.oldest else None,
         failures=[_failure(failure) for failure in found.failures],
     )
