@@ -88,7 +88,7 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str) -> Schema:
         [*types, responses.Error], ref_template="#/components/schemas/{name}"
     )
     schemas = dict(zip([*types, responses.Error], references, strict=True))
-    components = {name: _simplify(schema) for name, schema in _hoist(components).items()}
+    components = _readable(components)
     _add_rules(routes, schemas=schemas, components=components)
     paths: dict[str, Schema] = {}
     for route in routes:
@@ -248,6 +248,11 @@ def _response(description: str, headers: Mapping[str, Schema]) -> Schema:
 def _name(reference: Schema) -> str:
     name: str = reference["$ref"].rpartition("/")[2]
     return name
+
+
+def _readable(components: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The components in the form that the document shows."""
+    return {name: _simplify(schema) for name, schema in _hoist(components).items()}
 
 
 def _without_null(schema: Schema) -> Schema:
