@@ -23,6 +23,15 @@ CredentialId = Annotated[
         "Defaults to the oldest active one.",
     ),
 ]
+Scopes = Annotated[
+    list[Scope],
+    msgspec.Meta(
+        description="Permissions: `send` (the default), optionally with `read`.",
+        min_length=1,
+        max_length=len(api_keys.SCOPES),
+        extra_json_schema={"contains": {"const": "send"}},
+    ),
+]
 
 
 class ApiKey(msgspec.Struct, frozen=True):
@@ -43,18 +52,7 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: Annotated[str, labels.NAME]
     credential_id: CredentialId | None = None
-    scopes: (
-        Annotated[
-            list[Scope],
-            msgspec.Meta(
-                description="Permissions: `send` (the default), optionally with `read`.",
-                min_length=1,
-                max_length=len(api_keys.SCOPES),
-                extra_json_schema={"contains": {"const": "send"}},
-            ),
-        ]
-        | None
-    ) = None
+    scopes: Scopes | None = None
 
 
 class CreatedApiKey(schemas.Response, frozen=True):

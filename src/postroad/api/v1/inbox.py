@@ -19,20 +19,18 @@ RAW_TYPE: Final = "message/rfc822"
 RESOURCE: Final = resource.Resource("Inbox", {"id": identifiers.pattern(dev_inbox.ID_PREFIX)})
 # Events are a few kilobytes.
 WEBHOOK_BYTES: Final = 64 * 1024
+EnvelopeRecipient = Annotated[
+    str,
+    msgspec.Meta(
+        description="Only messages to this envelope recipient, case-insensitive.", min_length=1, max_length=320
+    ),
+]
 
 
 class InboxQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Filters of the list."""
 
-    to: (
-        Annotated[
-            str,
-            msgspec.Meta(
-                description="Only messages to this envelope recipient, case-insensitive.", min_length=1, max_length=320
-            ),
-        ]
-        | None
-    ) = None
+    to: EnvelopeRecipient | None = None
 
 
 class InboxMessage(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,6 +35,15 @@ FilterAddress = Annotated[
 RecipientId = Annotated[
     str, schemas.id_of(identifiers.RECIPIENT, "Only this recipient; by default all waiting recipients of the message.")
 ]
+Tag = Annotated[
+    str,
+    msgspec.Meta(
+        description="Only messages with this tag.",
+        min_length=1,
+        max_length=limits.TAG_CHARACTERS,
+        extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
+    ),
+]
 
 
 class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,18 +72,7 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     to: (
         Annotated[FilterAddress, msgspec.Meta(description="Only messages to this address, case-insensitive.")] | None
     ) = None
-    tag: (
-        Annotated[
-            str,
-            msgspec.Meta(
-                description="Only messages with this tag.",
-                min_length=1,
-                max_length=limits.TAG_CHARACTERS,
-                extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
-            ),
-        ]
-        | None
-    ) = None
+    tag: Tag | None = None
     after: (
         Annotated[
             schemas.Timestamp, msgspec.Meta(description="Only messages accepted at this time or later, RFC 3339.")

@@ -12,19 +12,17 @@ from postroad.services.acceptance import send_test
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Messages")
+Sender = Annotated[
+    send_request.Address,
+    msgspec.Meta(description="An address at a domain of the account; by default `hello@` the first domain."),
+]
 
 
 class TestEmail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The recipient of the test message, and optionally its sender."""
 
     to: Annotated[send_request.Address, msgspec.Meta(description="The recipient, ideally your own address.")]
-    sender: (
-        Annotated[
-            send_request.Address,
-            msgspec.Meta(description="An address at a domain of the account; by default `hello@` the first domain."),
-        ]
-        | None
-    ) = msgspec.field(name="from", default=None)
+    sender: Sender | None = msgspec.field(name="from", default=None)
 
 
 async def send(ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -30,6 +30,15 @@ SuppressionSource = Annotated[
         "account or an import.",
     ),
 ]
+Reason = Annotated[
+    str,
+    msgspec.Meta(
+        description="The reason, shown with recipients of later messages.",
+        min_length=1,
+        max_length=suppressions.REASON_CHARACTERS,
+        extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
+    ),
+]
 
 
 class Suppression(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,18 +58,7 @@ class NewSuppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An address to suppress."""
 
     email: messages.FilterAddress
-    reason: (
-        Annotated[
-            str,
-            msgspec.Meta(
-                description="The reason, shown with recipients of later messages.",
-                min_length=1,
-                max_length=suppressions.REASON_CHARACTERS,
-                extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
-            ),
-        ]
-        | None
-    ) = None
+    reason: Reason | None = None
 
 
 class SuppressionResponse(schemas.Response, frozen=True):

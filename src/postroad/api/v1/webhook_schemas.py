@@ -31,6 +31,19 @@ LogPosition = Annotated[
         "`next_before` of the previous page, or the `id` of its last delivery; absent for the first page.",
     ),
 ]
+Enabled = Annotated[
+    bool,
+    msgspec.Meta(description="True by default. False: no new events are sent, and pending ones are held."),
+]
+OverlapHours = Annotated[
+    int,
+    msgspec.Meta(
+        ge=1,
+        le=endpoints.MAX_OVERLAP_HOURS,
+        description="How long the current secret keeps signing alongside the new one. By default all old "
+        "secrets stop at once.",
+    ),
+]
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,13 +76,7 @@ class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     events: (
         Annotated[list[EventName], msgspec.Meta(description="Event types to send; all when empty or absent.")] | None
     ) = None
-    enabled: (
-        Annotated[
-            bool,
-            msgspec.Meta(description="True by default. False: no new events are sent, and pending ones are held."),
-        ]
-        | None
-    ) = None
+    enabled: Enabled | None = None
 
 
 class SavedWebhook(schemas.Response, frozen=True):
@@ -82,18 +89,7 @@ class SavedWebhook(schemas.Response, frozen=True):
 class SecretRotation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long the old secret stays valid."""
 
-    overlap_hours: (
-        Annotated[
-            int,
-            msgspec.Meta(
-                ge=1,
-                le=endpoints.MAX_OVERLAP_HOURS,
-                description="How long the current secret keeps signing alongside the new one. By default all old "
-                "secrets stop at once.",
-            ),
-        ]
-        | None
-    ) = None
+    overlap_hours: OverlapHours | None = None
 
 
 class RotatedSecret(schemas.Response, frozen=True):
