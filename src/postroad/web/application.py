@@ -82,8 +82,9 @@ class _Exchange(Generic[routing.ContextT]):
 class Application(Generic[routing.ContextT]):
     """Serves a route table. `context` is passed to `authenticate` and to the handlers, and is not used otherwise.
 
-    `act` returns the context for changes by a user. `depict` may render an error differently from the error object;
-    None means that it declines. `proxies` determine the client address. `large` has the slots for large bodies.
+    `bind_actor` returns the context for changes by a user. `render_error` may render an error differently from the
+    error object; None means that it declines. `proxies` determine the client address. `large_body_slots` bounds the
+    memory of large bodies.
     """
 
     def __init__(
