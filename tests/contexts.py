@@ -1,4 +1,4 @@
-"""A context for tests of services and doors: on SQLite and on PostgreSQL, with a clock that stands still until moved.
+"""A context for tests of services and listeners: on SQLite and on PostgreSQL, with a clock that tests move.
 
 The fixtures are imported by the `conftest.py` of each folder that needs them. A second context on the same store is a
 second process: `composition.open_context(settings, clock=clock)`.

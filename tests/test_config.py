@@ -239,7 +239,7 @@ def test_an_impossible_setting_of_delivery_is_refused_with_its_name(name: str, v
         ("retention", {"message_days": 1}, "retention.message_days: expected `int` >= 2"),
     ],
 )
-def test_an_impossible_setting_of_the_smtp_door_or_a_guard_is_refused_with_its_name(
+def test_an_impossible_setting_of_the_smtp_listener_or_a_guard_is_refused_with_its_name(
     section: str, values: dict[str, object], sentence: str
 ) -> None:
     assert sentence in refusal(overrides={section: values})

@@ -1,4 +1,4 @@
-"""Webhooks for tests of services and doors: settings that allow them, and rows as outbox and engine leave them."""
+"""Webhooks for tests of services and listeners: settings that allow them, and rows as outbox and engine leave them."""
 
 from typing import Any
 

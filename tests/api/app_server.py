@@ -1,8 +1,8 @@
 """An application on a real listener at a free port, with routes of the test's choice and a log that can be read.
 
-`async with door.opened(routes) as opened:` gives `opened.address`, `opened.base_url`, `opened.client` (httpx, signed
-in as a member) and `opened.lines` (what was logged). Callers are `Bearer member`, `Bearer reader` (a role that may
-only read) and `Bearer key` (may only send); everyone else is unauthorized.
+`async with app_server.opened(routes) as opened:` gives `opened.address`, `opened.base_url`, `opened.client` (httpx,
+signed in as a member) and `opened.lines` (what was logged). Callers are `Bearer member`, `Bearer reader` (a role that
+may only read) and `Bearer key` (may only send); everyone else is unauthorized.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Doors are tested with a real context, on both engines."""
+"""Listeners are tested with a real context, on both engines."""
 
 from tests.api.management import mine, served, switch, theirs
 from tests.contexts import account, clock, ctx, database_url, owner, settings

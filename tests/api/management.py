@@ -86,7 +86,7 @@ async def switch() -> Switch:
 
 @pytest_asyncio.fixture
 async def served(ctx: context.Context, switch: Switch) -> application.Application[context.Context]:
-    """The whole door."""
+    """The whole API."""
     return application.Application(
         ctx,
         (*roles.ROUTES, *health.routes(switch)),

@@ -57,7 +57,7 @@ KINDS: Final = {
 }
 
 ANY_MOMENT: Final = "any"
-A_FRONTEND: Final = "a door"
+A_FRONTEND: Final = "a frontend"
 # How long a commit takes on a quick disk; a slow one is hit early.
 COMMIT_SECONDS: Final = 0.003
 

@@ -1,4 +1,4 @@
-"""`postroad`, as a process that dies where it was told to. The product knows nothing of it.
+"""`postroad`, as a process that dies where it was ordered to. The product knows nothing of it.
 
 A store stands before the real one and watches which queries a transaction runs. An order is a small file: whoever wants
 the process dead writes it, and the next transaction of that kind carries it out, by SIGKILL, so that nothing is tidied

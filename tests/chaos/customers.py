@@ -1,6 +1,6 @@
-"""Customers: accounts with credits, a key for HTTP, a login for SMTP, and a receiver that fails now and then.
+"""Customers: accounts with credits, a key for HTTP, a login for SMTP, and a webhook endpoint that fails now and then.
 
-A receiver does what the documentation asks of one: it verifies the signature over the bytes before it looks at them,
+An endpoint does what the documentation asks for: it verifies the signature over the bytes before it looks at them,
 and knows an event that it has seen by its id. It keeps every request that was genuine; what was not is a finding.
 """
 
@@ -32,15 +32,15 @@ REFUSED_SHARE = 0.15
 
 @dataclass(slots=True)
 class Customer:
-    """An account, what it sends with, and what its receiver was told."""
+    """An account, what it sends with, and what its endpoint received."""
 
     account_id: str
     sender: str
     api_key: str
     login: tuple[str, str]
     secret: str
-    # The bytes of each event, as often as they came.
-    told: dict[str, list[bytes]] = field(default_factory=lambda: collections.defaultdict(list))
+    # The bodies of each event, one for each request.
+    received: dict[str, list[bytes]] = field(default_factory=lambda: collections.defaultdict(list))
     not_genuine: list[str] = field(default_factory=list)
 
     def hear(self, request: ReceivedRequest) -> str | None:
@@ -51,12 +51,12 @@ class Customer:
             self.not_genuine.append(f"{why}: {request.body[:200]!r}")
             return None
         event_id = str(json.loads(request.body)["id"])
-        self.told[event_id].append(request.body)
+        self.received[event_id].append(request.body)
         return event_id
 
 
 def answering(customer: Customer, chance: random.Random) -> Callable[[ReceivedRequest], bytes]:
-    """What the receiver says: mostly that it has understood, and now and then one of the wrong things."""
+    """The response of the endpoint: mostly 2xx, now and then an error."""
     refused: collections.Counter[str] = collections.Counter()
 
     def answer(request: ReceivedRequest) -> bytes:
@@ -71,7 +71,7 @@ def answering(customer: Customer, chance: random.Random) -> Callable[[ReceivedRe
     return answer
 
 
-async def open_customer(ctx: context.Context, number: int, receiver: WebhookServer) -> Customer:
+async def open_customer(ctx: context.Context, number: int, endpoint: WebhookServer) -> Customer:
     """A new customer."""
     domain = f"shop{number}.example.com"
     account = await accounts.create(ctx, f"Shop {number}")
@@ -80,18 +80,18 @@ async def open_customer(ctx: context.Context, number: int, receiver: WebhookServ
     credential, password = await credentials.create(ctx, account.id, "default")
     scopes = frozenset({caller.Permission.SEND, caller.Permission.READ})
     _, key = await api_keys.create(ctx, account.id, credential_id=None, name="default", scopes=scopes)
-    saved = await endpoints.save(ctx, account.id, url=receiver.url)
+    saved = await endpoints.save(ctx, account.id, url=endpoint.url)
     login = (credential.username, password)
     return Customer(account.id, f"mail@{domain}", key, login, saved.secret or "")
 
 
 @contextlib.asynccontextmanager
 async def open_customers(ctx: context.Context, count: int, chance: random.Random) -> AsyncIterator[Sequence[Customer]]:
-    """Customers, and their receivers for the time of the block."""
+    """Customers, and their endpoints for the time of the block."""
     async with contextlib.AsyncExitStack() as stack:
         customers = []
         for number in range(count):
-            receiver = await stack.enter_async_context(webhook_server.running(tls=False))
-            customers.append(await open_customer(ctx, number, receiver))
-            receiver.answer = answering(customers[-1], random.Random(chance.random()))
+            endpoint = await stack.enter_async_context(webhook_server.running(tls=False))
+            customers.append(await open_customer(ctx, number, endpoint))
+            endpoint.answer = answering(customers[-1], random.Random(chance.random()))
         yield customers

@@ -67,6 +67,6 @@ def _crashing(server: CrashingServer) -> fault_injection.Disturbance:
         await asyncio.to_thread(server.crash)
         await asyncio.sleep(AWAY_SECONDS)
         await asyncio.to_thread(server.start)
-        return {"server shut down at once": 1}
+        return {"immediate shutdowns of the server": 1}
 
     return crash

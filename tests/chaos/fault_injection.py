@@ -1,6 +1,6 @@
 """The killer: goes through the matrix of boundaries, kills, and starts again; on PostgreSQL it does worse as well.
 
-Before each blow some letters are answered, so that there is always work to be lost. An order that no transaction has
+Before each kill some submissions are answered, so that there is always work to lose. An order that no transaction has
 carried out in time is a kill at any moment: that is what the tally calls it.
 """
 
@@ -15,7 +15,7 @@ from tests.chaos import boundaries, hosts, load
 
 # A kill at any moment, after each so many at boundaries.
 ANY_EVERY: Final = 4
-# Of these, where there are doors: so many hit one of them alone, and not their keeper.
+# The share of these that hits one frontend instead of its writer, where there are frontends.
 FRONTEND_SHARE: Final = 0.5
 # On PostgreSQL, each disturbance after so many kills.
 DISTURB_EVERY: Final = 12
@@ -37,7 +37,7 @@ class FaultInjector:
     disturbances: Sequence[Disturbance] = ()
     # By kind and moment.
     kills: collections.Counter[tuple[str, str]] = field(default_factory=collections.Counter)
-    # How many had doors, and were killed without them.
+    # How many had frontends, and were killed without them.
     writers: int = 0
     disturbed: collections.Counter[str] = field(default_factory=collections.Counter)
 
@@ -54,7 +54,7 @@ class FaultInjector:
             if step % DISTURB_EVERY == 0:
                 await self.disturb()
             if step % 10 == 0:
-                tell(f"{self.kills.total()} kills, {self.sent.acknowledged} letters accepted")
+                tell(f"{self.kills.total()} kills, {self.sent.acknowledged} submissions accepted")
 
     async def strike(self, order: boundaries.Order | None, *, seconds: float | None = None) -> None:
         """Kill one process, there or at any moment, and start it again; `seconds` bounds the wait for the moment."""
@@ -87,7 +87,7 @@ class FaultInjector:
         self.writers += host.has_frontends and place[0] != boundaries.A_FRONTEND
 
     async def _some_are_answered(self) -> None:
-        """Some letters, or a while without any."""
+        """Some submissions, or a while without any."""
         loop = asyncio.get_running_loop()
         goal, until = self.sent.answers + self.chance.choice(ANSWERS), loop.time() + ANSWER_SECONDS
         while self.sent.answers < goal and loop.time() < until:

@@ -1,6 +1,6 @@
-"""The world's mail host on a bad day: it takes, refuses, puts off, dawdles and drops, and remembers what it did.
+"""An unreliable mail host: it accepts, refuses, defers, answers late and drops connections, and records what it did.
 
-The local part of an address says what must become of it: `gone` is refused for good, `later` is put off twice, and
+The local part of an address says what must become of it: `gone` is refused permanently, `later` is deferred twice, and
 everything else is taken in the end. Beside that, chance has its say about whole sessions: some are slow, some are
 dropped before the final dot is answered, with or without the message. A message counts as taken from the moment that
 the host would not give it back, whether or not the sender hears of it.

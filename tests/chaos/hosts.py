@@ -1,7 +1,7 @@
 """Processes of the service: started, ordered to die, killed and started again, on one store.
 
-Each life has a log of its own, and none is thrown away: a finding is told with the lines of its message. A process that
-ends in any other way than by a kill, or by being asked to stop, is noted.
+Each start has a log of its own, and all are kept: a finding is reported with the lines of its message. A process that
+ends in any other way than by a kill or on request is noted.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from tests.reliability import delivery_harness, process_trees, service_process
 TIMEOUT_SECONDS: Final = 600.0
 POLL_SECONDS: Final = 0.005
 KILLED: Final = -signal.SIGKILL
-# Of a host that has doors: they are processes of their own, and die as others do. Who has lost one ends with this code.
+# Frontends are processes of their own and can be killed alone. A writer that has lost one ends with this code.
 FRONTENDS: Final = 2
 FRONTEND_LOST: Final = 1
 FRONTEND_LOST_EVENT: Final = "frontend_lost"
-# Doors end within a second after their keeper; a busy machine may take longer to do it.
+# Frontends end within a second after their writer; a busy machine may take longer.
 ORPHAN_SECONDS: Final = 120.0
 
 
@@ -46,7 +46,7 @@ class Host:
     starts: int = 0
     # How processes ended that nobody had killed.
     ended_badly: list[str] = field(default_factory=list)
-    # How long a door was there after its keeper, at the most.
+    # The longest time that a frontend outlived its writer.
     orphaned_seconds: float = 0.0
     _frontends: list[int] = field(default_factory=list)
     _process: ForkServerProcess | None = None
@@ -59,7 +59,7 @@ class Host:
         own = folder / name
         own.mkdir()
         service = service_process.Service(
-            own, url, roles=roles, sections=delivery_harness.as_toml(tables), doors=FRONTENDS
+            own, url, roles=roles, sections=delivery_harness.as_toml(tables), frontends=FRONTENDS
         )
         return cls(name, own, roles, service)
 
@@ -107,15 +107,15 @@ class Host:
 
     @property
     def has_frontends(self) -> bool:
-        """Whether it is a keeper with doors."""
+        """Whether it is a writer with frontends."""
         return bool(self._frontends)
 
     async def kill_a_frontend(self, chance: random.Random) -> None:
-        """Kill one of its doors, and return when the rest has ended, as it must."""
+        """Kill one of its frontends, and return when the rest has ended, as it must."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(chance.choice(self._frontends), signal.SIGKILL)
         if not await self.wait_for_exit(TIMEOUT_SECONDS):
-            self.ended_badly.append(f"{self.name}, life {self.starts}: went on without a door")
+            self.ended_badly.append(f"{self.name}, life {self.starts}: went on without a frontend")
 
     async def reap(self) -> tuple[str, str]:
         """Kill it if it lives; says where it died: the kind of transaction and the moment."""
@@ -136,16 +136,16 @@ class Host:
         return place or (boundaries.ANY_MOMENT, "")
 
     async def _frontends_end(self) -> None:
-        """No door outlives its keeper, or holds its address."""
+        """No frontend outlives its writer or keeps its address."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         while any(map(process_trees.is_alive, self._frontends)) and loop.time() < began + ORPHAN_SECONDS:
             await asyncio.sleep(POLL_SECONDS)
         self.orphaned_seconds = max(self.orphaned_seconds, loop.time() - began)
         self.ended_badly += [
-            f"{self.name}, life {self.starts}: a door was left"
-            for door in self._frontends
-            if process_trees.is_alive(door)
+            f"{self.name}, life {self.starts}: a frontend was left"
+            for frontend in self._frontends
+            if process_trees.is_alive(frontend)
         ]
 
     async def stop(self) -> None:
@@ -196,7 +196,7 @@ def lines_of(log: Path) -> Iterator[dict[str, Any]]:
 
 
 def has_lost_a_frontend(log: Path) -> bool:
-    """Whether a keeper's last words are that a door is gone: then it has to end, and to call it an error."""
+    """Whether a writer logged at its end that a frontend is gone: it must end then, and log an error."""
     return any(line["event"] == FRONTEND_LOST_EVENT for line in lines_of(log))
 
 

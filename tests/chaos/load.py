@@ -1,9 +1,10 @@
-"""The load: senders over HTTP and over SMTP who do what docs/errors.md says, and remember what they were told.
+"""The load: senders over HTTP and over SMTP who do what docs/errors.md says, and record every answer.
 
-A letter has a key of its own, which is its subject too. Its sender repeats it, at whichever door answers, until it is
-accepted: after a lost connection, 429, 503, `idempotency_in_progress` and 500, and over SMTP after every 4xx. Some are
-sent once more although they were accepted, some twice at once, and a few senders lose heart: what nobody has answered
-may be there or not, but never twice. Any other refusal, or another answer to the same key, is a finding.
+Each submission has its own idempotency key, which is also its subject. Its sender repeats it, at any listener that
+answers, until it is accepted: after a lost connection, 429, 503, `idempotency_in_progress` and 500, and over SMTP after
+every 4xx. Some are sent once more although they were accepted, some twice at once, and a few senders stop after the
+first try: a submission without an answer may be stored or not, but never twice. Any other refusal, or a different
+answer to the same key, is a finding.
 """
 
 import asyncio
@@ -30,16 +31,16 @@ ANSWER_SECONDS: Final = 20.0
 RETRY_SECONDS: Final = 0.05
 HTTP, SMTP = "http", "smtp"
 AGAIN: Final = {"service_unavailable", "temporary_failure", "idempotency_in_progress", "rate_limited", "internal_error"}
-DOUBLED_SHARE, REPEATED_SHARE, IMPATIENT_SHARE = 0.05, 0.1, 0.2
+DOUBLED_SHARE, REPEATED_SHARE, ABANDONED_SHARE = 0.05, 0.1, 0.2
 
 
 @dataclass(slots=True)
 class Submission:
-    """What a sender wants to be sent, and what it was told."""
+    """What a sender submits, and the answer that it got."""
 
     key: str
     customer: Customer
-    door: str
+    listener: str
     recipients: tuple[str, ...]
     message_id: str | None = None
     answer: bytes = b""
@@ -51,15 +52,15 @@ class Submission:
         return self.message_id is not None
 
 
-# One try: how long to wait before the next one, or None when the letter was accepted.
+# One try: how long to wait before the next one, or None when the submission was accepted.
 Attempt = Callable[[Submission], Awaitable[float | None]]
 
 
 @dataclass(slots=True)
 class Load:
-    """All senders, and all letters."""
+    """All senders, and all submissions."""
 
-    doors: Sequence[hosts.Host]
+    listeners: Sequence[hosts.Host]
     customers: Sequence[Customer]
     chance: random.Random
     pause_seconds: float
@@ -73,36 +74,38 @@ class Load:
     def acknowledged(self) -> int:
         return sum(submission.is_acknowledged for submission in self.submissions)
 
-    def door(self, is_open: Callable[[hosts.Host], object]) -> hosts.Host | None:
-        """A door that answers, as a balancer would choose it."""
-        found = [door for door in self.doors if is_open(door)]
+    def listener(self, is_open: Callable[[hosts.Host], object]) -> hosts.Host | None:
+        """A listener that answers, as a load balancer would choose it."""
+        found = [listener for listener in self.listeners if is_open(listener)]
         return self.chance.choice(found) if found else None
 
-    def submission(self, door: str) -> Submission:
-        """A new letter."""
+    def submission(self, listener: str) -> Submission:
+        """A new submission."""
         chance, number = self.chance, next(self._numbers)
         fates = chance.choices(
             list(RECIPIENT_KINDS), list(RECIPIENT_KINDS.values()), k=chance.randint(1, MAX_RECIPIENTS)
         )
         to = tuple(f"{fate}.{number}.{place}@{chance.choice(DOMAINS)}" for place, fate in enumerate(fates))
-        written = Submission(f"{door}-{number}", chance.choice(self.customers), door, to)
+        written = Submission(f"{listener}-{number}", chance.choice(self.customers), listener, to)
         self.submissions.append(written)
         return written
 
     def note(self, submission: Submission, message_id: str, answer: bytes) -> None:
-        """A letter was accepted, as it was before if it was."""
+        """A submission was accepted; a repetition must get the same answer."""
         self.answers += 1
         if submission.message_id is None:
             submission.message_id, submission.answer = message_id, answer
         elif (submission.message_id, submission.answer) != (message_id, answer):
             self.problems.append(f"{submission.key}: accepted as {submission.message_id}, and then as {message_id}")
 
-    async def work(self, door: str, attempt: Attempt) -> None:
-        """One letter after the other, until the load is over."""
+    async def work(self, listener: str, attempt: Attempt) -> None:
+        """One submission after the other, until the load is over."""
         while not self.is_over.is_set():
-            submission = self.submission(door)
-            gives_up_early = self.chance.random() < IMPATIENT_SHARE
-            together = 2 if door == HTTP and self.chance.random() < DOUBLED_SHARE else 1  # a session is one sender's
+            submission = self.submission(listener)
+            gives_up_early = self.chance.random() < ABANDONED_SHARE
+            together = (
+                2 if listener == HTTP and self.chance.random() < DOUBLED_SHARE else 1
+            )  # an SMTP session has one sender
             await asyncio.gather(
                 *(self.send_until_answered(submission, attempt, gives_up_early=gives_up_early) for _ in range(together))
             )
@@ -115,7 +118,7 @@ class Load:
     async def send_until_answered(
         self, submission: Submission, attempt: Attempt, *, gives_up_early: bool = False
     ) -> None:
-        """Repeat a letter until it is accepted; a faint heart tries once, when there is a door."""
+        """Repeat a submission until it is accepted; `gives_up_early` tries once, when a listener answers."""
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 while True:
@@ -135,8 +138,8 @@ class Load:
 
     async def post(self, client: httpx.AsyncClient, submission: Submission) -> float | None:
         """One request; how long to wait for the next one, or None when it was accepted."""
-        door = self.door(lambda host: host.http)
-        if door is None:
+        listener = self.listener(lambda host: host.http)
+        if listener is None:
             return RETRY_SECONDS
         body = {
             "from": submission.customer.sender,
@@ -148,7 +151,7 @@ class Load:
         was_acknowledged = submission.is_acknowledged
         submission.tries += 1
         try:
-            response = await client.post(f"{door.http}/emails", json=body, headers=headers)
+            response = await client.post(f"{listener.http}/emails", json=body, headers=headers)
         except httpx.TransportError:
             return RETRY_SECONDS
         if response.status_code == httpx.codes.ACCEPTED:
@@ -162,7 +165,7 @@ class Load:
 
 
 class SubmissionRefused(Exception):
-    """A letter was refused for good, which none deserves."""
+    """A submission was refused permanently, which must not happen."""
 
 
 class SmtpSender:
@@ -195,8 +198,8 @@ class SmtpSender:
     async def _hand_in(self, submission: Submission) -> submission_service.Reply:
         session = self._sessions.get(submission.customer.account_id)
         if session is None:
-            door = self._load.door(lambda host: host.smtp)
-            session = await submission_service.Session.open(door.smtp if door else None)
+            listener = self._load.listener(lambda host: host.smtp)
+            session = await submission_service.Session.open(listener.smtp if listener else None)
             self._sessions[submission.customer.account_id] = session
             reply = await session.log_in(submission.customer.login)
             if reply.code >= submission_service.REFUSED_FROM:
@@ -223,7 +226,7 @@ class SmtpSender:
 
 
 def content(submission: Submission) -> bytes:
-    """A letter as a mail program writes it, with the dot that ends it; each try has another Message-ID."""
+    """A message as a mail client writes it, with the dot that ends it; each try has another Message-ID."""
     fields = (
         f"From: {submission.customer.sender}",
         f"To: {submission.recipients[0]}",
@@ -236,20 +239,20 @@ def content(submission: Submission) -> bytes:
 
 @contextlib.asynccontextmanager
 async def sending(load: Load, *, http: int, smtp: int) -> AsyncIterator[None]:
-    """So many senders at work for the time of the block; at its end each finishes its last letter."""
+    """So many senders at work for the time of the block; at its end each finishes its last submission."""
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=100)
-    correspondents = [SmtpSender(load) for _ in range(smtp)]
+    smtp_senders = [SmtpSender(load) for _ in range(smtp)]
     async with httpx.AsyncClient(timeout=ANSWER_SECONDS, limits=limits, trust_env=False) as client:
         post = functools.partial(load.post, client)
         async with asyncio.TaskGroup() as tasks:
             for _ in range(http):
                 tasks.create_task(load.work(HTTP, post))
-            for correspondent in correspondents:
-                tasks.create_task(load.work(SMTP, correspondent.hand_in))
+            for smtp_sender in smtp_senders:
+                tasks.create_task(load.work(SMTP, smtp_sender.hand_in))
             try:
                 yield
             finally:
                 load.is_over.set()
-        for correspondent in correspondents:
-            correspondent.close()
-        await asyncio.sleep(0)  # lets the loop tell the aborted transports
+        for smtp_sender in smtp_senders:
+            smtp_sender.close()
+        await asyncio.sleep(0)  # lets the loop close the aborted transports

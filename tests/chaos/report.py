@@ -1,4 +1,4 @@
-"""What a run says: a table of kills, figures, checks, and the findings with their stories."""
+"""What a run says: a table of kills, figures, checks, and the findings with the trace of each message."""
 
 import collections
 import platform
@@ -15,11 +15,11 @@ POSTGRES = "18"
 INTRODUCTION = """\
 # Crash matrix: results
 
-Written by `make chaos`. Senders over HTTP and SMTP, a mail host on a bad day and receivers that fail now and then keep
-the service busy while its processes are killed by SIGKILL, at named boundaries of transactions and at any moment, and
-started again: the keeper of doors, or one door alone. On PostgreSQL the server is shut down at once and ends
-connections, and the network before it resets them, falls silent, and loses COMMITs and the answers to them. Afterwards
-everything that anybody knows is held against everything else.
+Written by `make chaos`. Senders over HTTP and SMTP, an unreliable mail host and unreliable webhook endpoints keep the
+service busy while its processes are killed with SIGKILL, at named transaction boundaries and at random moments, and
+started again: a writer with its frontends, or a single frontend. On PostgreSQL the server is shut down immediately and
+terminates connections, and the network in front of it resets them, drops packets, and loses COMMITs and their replies.
+Afterwards the records of senders, store, mail host, endpoints and logs are reconciled.
 """
 
 
@@ -46,12 +46,12 @@ def section(name: str, outcome: trial.Outcome) -> Iterator[str]:
     if outcome.plan.network is not None:
         yield from table(("cut off in", *(loss.value for loss in networks.Loss)), losses(outcome.plan.network))
         yield ""
-    yield from table(("what", "how many"), figures(outcome))
+    yield from table(("figure", "count"), figures(outcome))
     yield ""
     yield from table(("check", "examined", "findings", "what must hold"), checks(outcome))
     yield ""
-    for story in outcome.traces:
-        yield f"```text\n{story}\n```\n"
+    for trace in outcome.traces:
+        yield f"```text\n{trace}\n```\n"
 
 
 def kills(outcome: trial.Outcome) -> list[tuple[object, ...]]:
@@ -60,45 +60,45 @@ def kills(outcome: trial.Outcome) -> list[tuple[object, ...]]:
 
 
 def losses(lossy: networks.Network) -> list[tuple[object, ...]]:
-    """The COMMITs of which nobody knew whether they had happened; a transaction may be of several kinds."""
+    """The COMMITs with an unknown outcome; a transaction may be of several kinds."""
     return [(kind, *(lossy.losses[kind, loss] for loss in networks.Loss)) for kind in boundaries.KINDS]
 
 
 def figures(outcome: trial.Outcome) -> list[tuple[object, ...]]:
-    """What there was of everything."""
+    """The totals of a trial."""
     snapshot = outcome.snapshot
     doubts, ids = snapshot.doubts(), {recipient.email: recipient.id for recipient in snapshot.recipients}
     doubled = {email: count for email, count in snapshot.taken.items() if count > 1}
     statuses = collections.Counter(recipient.status for recipient in snapshot.recipients)
-    received = sum(map(len, snapshot.told.values()))
+    received = sum(map(len, snapshot.received.values()))
     return [
         ("kills", outcome.kills.total()),
-        ("of them at a boundary", sum(count for (kind, _), count in outcome.kills.items() if kind in boundaries.KINDS)),
-        ("of them at any moment", outcome.kills[boundaries.ANY_MOMENT, ""]),
-        ("of them of a door alone, which ended its keeper", outcome.kills[boundaries.A_FRONTEND, ""]),
-        ("all others of keepers, which ended their doors", outcome.writers),
-        ("slowest end of such doors, in milliseconds", round(outcome.orphaned_seconds * 1000)),
+        ("kills at a boundary", sum(count for (kind, _), count in outcome.kills.items() if kind in boundaries.KINDS)),
+        ("kills at a random moment", outcome.kills[boundaries.ANY_MOMENT, ""]),
+        ("kills of a single frontend, which ended its writer", outcome.kills[boundaries.A_FRONTEND, ""]),
+        ("kills of a writer, which ended its frontends", outcome.writers),
+        ("slowest end of such frontends, in milliseconds", round(outcome.orphaned_seconds * 1000)),
         *outcome.disturbed.items(),
         ("submissions", len(snapshot.submissions)),
         ("acknowledged", sum(submission.is_acknowledged for submission in snapshot.submissions)),
-        ("tries to send them", sum(submission.tries for submission in snapshot.submissions)),
-        ("given up by their senders", sum(submission.has_given_up for submission in snapshot.submissions)),
+        ("attempts to submit them", sum(submission.tries for submission in snapshot.submissions)),
+        ("abandoned by their senders", sum(submission.has_given_up for submission in snapshot.submissions)),
         ("messages", len(snapshot.messages)),
         ("recipients", len(snapshot.recipients)),
         *((f"recipients {status}", count) for status, count in sorted(statuses.items())),
-        ("copies that were taken", sum(snapshot.taken.values())),
+        ("copies accepted by the mail host", sum(snapshot.taken.values())),
         ("recipients with more than one copy", len(doubled)),
         ("of them with a doubt in the log", sum(doubts[ids.get(email, "")] > 0 for email in doubled)),
         ("events", len(snapshot.events)),
-        ("requests that receivers got", received),
-        ("events that came more than once", sum(len(got) > 1 for got in snapshot.told.values())),
+        ("requests to endpoints", received),
+        ("events received more than once", sum(len(got) > 1 for got in snapshot.received.values())),
         ("events whose attempts ran out", sum(event.state == "failed" for event in snapshot.events)),
-        ("lives of processes", snapshot.starts),
+        ("process starts", snapshot.starts),
     ]
 
 
 def checks(outcome: trial.Outcome) -> list[tuple[object, ...]]:
-    """What was looked at, and what was found."""
+    """What each check examined and found."""
     return [(check.name, check.examined, len(check.findings), check.says) for check in outcome.checked]
 
 

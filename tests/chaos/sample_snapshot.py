@@ -1,4 +1,4 @@
-"""A small world in which everything is as it should be, for tests that spoil it."""
+"""A small snapshot in which everything is right, for tests that falsify it."""
 
 from tests.chaos import customers, load, snapshot
 
@@ -49,7 +49,7 @@ def right() -> snapshot.Snapshot:
         submissions=[submission()],
         taken={ADA: 1},
         refused={BOB: 1},
-        told={"evt_1": [BODY], "evt_2": [BOUNCE_BODY]},
+        received={"evt_1": [BODY], "evt_2": [BOUNCE_BODY]},
         messages=[snapshot.Message("em_1", "http-0", "partial", 2)],
         recipients=[recipient(), recipient(BOB)],
         attempts=[attempt(), attempt("rcp_2", verdict="bounced")],

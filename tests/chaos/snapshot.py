@@ -1,6 +1,6 @@
-"""What everybody knows at the end: the senders, the store, the mail host, the receivers and the logs.
+"""What is known at the end by the senders, the store, the mail host, the endpoints and the logs.
 
-A `World` is plain facts, so that the reconciliation can be shown a forged one. `look` gathers a real one.
+A `Snapshot` is plain data, so that the reconciliation can be tested with a forged one.
 """
 
 import collections
@@ -16,7 +16,7 @@ from tests.storage import samples
 
 # A worker took over what another one may have sent, and says so.
 TAKEN_OVER: Final = "previous_attempt_unrecorded"
-# What a keeper prints at its end when it has lost a door.
+# What a writer prints at its end when it has lost a frontend.
 FRONTENDS_FAILED: Final = "Error: the role frontends failed"
 
 
@@ -66,7 +66,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event that a receiver is to be told."""
+    """An event for an endpoint."""
 
     id: str
     delivery_id: str
@@ -80,7 +80,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class WebhookAttempt:
-    """A line of the log of what receivers said."""
+    """A line of the delivery log."""
 
     delivery_id: str
     number: int
@@ -112,7 +112,7 @@ QUESTIONS: Final[Mapping[type, str]] = {
     WebhookAttempt: "SELECT delivery_id, number, status_code, error FROM webhook_attempts",
     Hour: "SELECT messages, recipients, delivered, bounced, failed FROM hourly_counts",
 }
-# Where a world keeps them.
+# The field of `Snapshot` for each.
 FIELDS: Final[Mapping[type, str]] = {
     Message: "messages",
     Recipient: "recipients",
@@ -133,14 +133,14 @@ class Snapshot:
     """All that is known."""
 
     submissions: Sequence[load.Submission] = ()
-    # What senders found strange, and what came to receivers that was not genuine.
+    # What senders found wrong, and requests to endpoints that were not genuine.
     problems: Sequence[str] = ()
     not_genuine: Sequence[str] = ()
     # By address; each is used for one message only.
     taken: Mapping[str, int] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
-    # The bytes that receivers got of each event.
-    told: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
+    # The bodies that endpoints received for each event.
+    received: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     messages: Sequence[Message] = ()
     recipients: Sequence[Recipient] = ()
     attempts: Sequence[Attempt] = ()
@@ -149,7 +149,7 @@ class Snapshot:
     events: Sequence[Event] = ()
     webhook_attempt_log: Sequence[WebhookAttempt] = ()
     hours: Sequence[Hour] = ()
-    audit: Sequence[str] = ()
+    inconsistencies: Sequence[str] = ()
     # By recipient: how often a worker said that another one might have sent this before.
     taken_over: Mapping[str, int] = field(default_factory=dict)
     starts: int = 0
@@ -174,7 +174,7 @@ async def ask(ctx: context.Context) -> dict[type, list[Any]]:
 
 
 async def unfinished(ctx: context.Context) -> int:
-    """How many recipients are queued, and how many events are not told."""
+    """How many recipients are queued, and how many events are not delivered."""
     samples.teach(ctx.store, unfinished=UNFINISHED)
     async with ctx.store.scanning() as tx:
         ((count,),) = await tx.fetch("test.unfinished")
@@ -192,7 +192,7 @@ def errors(all_hosts: Iterable[hosts.Host]) -> list[str]:
 
 
 def errors_of(log: Path) -> list[str]:
-    """The same of one life. A keeper that has lost a door calls it an error, and says so as it ends: so it must be."""
+    """The same for one process start. A writer that has lost a frontend logs an error and ends, as it must."""
     until = itertools.takewhile(lambda line: line["event"] != hosts.FRONTEND_LOST_EVENT, hosts.lines_of(log))
     faults = [str(line)[:1000] for line in until if line.get("level") == "error"]
     strays = [
@@ -216,7 +216,7 @@ def trace(snapshot: Snapshot, message_id: str, lines: Iterable[Mapping[str, Any]
     """All that is known of one message."""
     submissions = [submission for submission in snapshot.submissions if submission.message_id == message_id]
     rows: list[object] = [
-        *(f"{one.key} by {one.door}, {one.tries} tries, to {', '.join(one.recipients)}" for one in submissions),
+        *(f"{one.key} by {one.listener}, {one.tries} tries, to {', '.join(one.recipients)}" for one in submissions),
         *(one for one in snapshot.messages if one.id == message_id),
         *(one for one in snapshot.recipients if one.message_id == message_id),
         *(one for one in snapshot.attempts if one.message_id == message_id),
@@ -235,16 +235,16 @@ def seen(
     sent: load.Load, host: flaky_host.Host, *, schedule: Sequence[int], webhook_schedule: Sequence[int]
 ) -> Snapshot:
     """What everybody outside the service knows."""
-    told: dict[str, Sequence[bytes]] = {}
+    received: dict[str, Sequence[bytes]] = {}
     for customer in sent.customers:
-        told.update(customer.told)
+        received.update(customer.received)
     return Snapshot(
         submissions=sent.submissions,
         problems=sent.problems,
         not_genuine=[text for customer in sent.customers for text in customer.not_genuine],
         taken=host.taken,
         refused=host.refused,
-        told=told,
+        received=received,
         mail_attempts=len(schedule) + 1,
         webhook_attempts=len(webhook_schedule) + 1,
     )

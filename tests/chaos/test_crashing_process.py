@@ -1,4 +1,4 @@
-"""A process dies where it was told to, and only there."""
+"""A process dies where it was ordered to, and only there."""
 
 import random
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Senders remember what they were told, and say so when they are told something else."""
+"""Senders record every answer, and report a different answer to the same key."""
 
 import random
 
@@ -27,7 +27,7 @@ def test_another_id_or_other_bytes_for_the_same_key_are_noticed() -> None:
     assert len(sent.problems) == 2
 
 
-async def test_a_letter_that_is_refused_for_good_is_noticed() -> None:
+async def test_a_submission_that_is_refused_permanently_is_noticed() -> None:
     async def refuse(_: load.Submission) -> float | None:
         raise load.SubmissionRefused("550 5.7.1 forbidden")
 
@@ -36,7 +36,7 @@ async def test_a_letter_that_is_refused_for_good_is_noticed() -> None:
     assert sent.problems == ["smtp-0: 550 5.7.1 forbidden"]
 
 
-async def test_a_letter_is_repeated_until_it_is_accepted() -> None:
+async def test_a_submission_is_repeated_until_it_is_accepted() -> None:
     waits = iter([0.0, 0.0, None])
 
     async def attempt(submission: load.Submission) -> float | None:
@@ -49,7 +49,7 @@ async def test_a_letter_is_repeated_until_it_is_accepted() -> None:
     assert (submission.tries, submission.has_given_up, sent.problems) == (3, False, [])
 
 
-async def test_a_faint_heart_waits_for_a_door_and_tries_once() -> None:
+async def test_a_sender_that_gives_up_early_waits_for_a_listener_and_tries_once() -> None:
     tries = iter([0, 0, 1])
 
     async def attempt(submission: load.Submission) -> float | None:
@@ -62,7 +62,7 @@ async def test_a_faint_heart_waits_for_a_door_and_tries_once() -> None:
     assert (submission.tries, submission.has_given_up, sent.problems) == (1, True, [])
 
 
-def test_every_address_is_used_for_one_letter_only() -> None:
+def test_every_address_is_used_for_one_submission_only() -> None:
     sent = senders()
     submissions = [sent.submission(load.HTTP) for _ in range(100)]
     addresses = [address for submission in submissions for address in submission.recipients]

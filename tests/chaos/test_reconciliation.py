@@ -1,4 +1,4 @@
-"""The reconciliation can fail: each promise that is broken in a forged world is named by its check, and by no other."""
+"""The reconciliation can fail: each guarantee that a forged snapshot breaks is reported by its check alone."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,11 +17,11 @@ FORGED: dict[str, tuple[Change, Sequence[str]]] = {
         lambda right: {
             "submissions": [*right.submissions, sample_snapshot.submission(key="http-1", message_id="em_2")]
         },
-        ["kept"],
+        ["stored"],
     ),
     "a recipient of a message is lost": (
         lambda _: {"submissions": [sample_snapshot.submission(recipients=(ADA, BOB, "eve@north.example.net"))]},
-        ["kept"],
+        ["stored"],
     ),
     "a key has two messages": (
         lambda right: {"messages": [*right.messages, snapshot.Message("em_2", "http-0", "delivered", 0)]},
@@ -36,55 +36,58 @@ FORGED: dict[str, tuple[Change, Sequence[str]]] = {
         lambda right: {"ledger": [*right.ledger, snapshot.Entry("reserve", -1, 1, "em_9")]},
         ["one charge"],
     ),
-    "a key is forgotten": (lambda _: {"keys": []}, ["one charge"]),
-    "a key stands for another message": (lambda _: {"keys": [snapshot.Key("http-0", "em_9")]}, ["one charge"]),
-    "a bounce was not given back": (
+    "a key is missing": (lambda _: {"keys": []}, ["one charge"]),
+    "a key refers to another message": (lambda _: {"keys": [snapshot.Key("http-0", "em_9")]}, ["one charge"]),
+    "a bounce was not refunded": (
         lambda right: {"ledger": [*right.ledger[:2], snapshot.Entry("settle", 0, -1, "em_1")]},
         ["credits agree"],
     ),
-    "a chart counts twice": (lambda right: {"hours": [*right.hours, snapshot.Hour(delivered=1)]}, ["charts agree"]),
-    "a message never ends": (
+    "an hourly count is too high": (
+        lambda right: {"hours": [*right.hours, snapshot.Hour(delivered=1)]},
+        ["charts agree"],
+    ),
+    "a message is not final": (
         lambda _: {"messages": [snapshot.Message("em_1", "http-0", "queued", 2)]},
         ["final"],
     ),
-    "a recipient never ends": (
+    "a recipient is not final": (
         lambda right: {"recipients": [right.recipients[0], sample_snapshot.recipient(BOB, status="deferred")]},
         ["credits agree", "charts agree", "final", "events"],
     ),
-    "the audit finds something": (lambda _: {"audit": ["balances: account acc_1"]}, ["audit"]),
-    "nobody took what is called delivered": (lambda _: {"taken": {}}, ["delivered"]),
-    "a recipient was taken and is called bounced": (lambda _: {"taken": {ADA: 1, BOB: 1}}, ["delivered"]),
-    "something was taken that is not in the store": (
+    "postroad verify finds something": (lambda _: {"inconsistencies": ["balances: account acc_1"]}, ["consistency"]),
+    "a delivered recipient was not accepted": (lambda _: {"taken": {}}, ["delivered"]),
+    "a bounced recipient was accepted": (lambda _: {"taken": {ADA: 1, BOB: 1}}, ["delivered"]),
+    "an accepted recipient is not in the store": (
         lambda _: {"taken": {ADA: 1, "eve@north.example.net": 1}},
         ["delivered"],
     ),
     "nobody refused what bounced": (lambda _: {"refused": {}}, ["not delivered"]),
     "a doubled message without a doubt": (lambda _: {"taken": {ADA: 2}}, ["copies"]),
     "more copies than doubts": (lambda _: {"taken": {ADA: 3}, "taken_over": {"rcp_1": 1}}, ["copies"]),
-    "an event never arrived": (lambda right: {"told": {"evt_2": right.told["evt_2"]}}, ["events"]),
+    "an event never arrived": (lambda right: {"received": {"evt_2": right.received["evt_2"]}}, ["events"]),
     "an event was never written": (
-        lambda right: {"events": right.events[:1], "told": {"evt_1": [BODY]}},
+        lambda right: {"events": right.events[:1], "received": {"evt_1": [BODY]}},
         ["events"],
     ),
     "an event was written twice": (
         lambda right: {
             "events": [*right.events, sample_snapshot.event("evt_3", delivery_id="whd_1")],
-            "told": {**right.told, "evt_3": [BODY]},
+            "received": {**right.received, "evt_3": [BODY]},
         },
         ["events"],
     ),
-    "an event tells of another end": (
+    "an event has the wrong type": (
         lambda right: {"events": [sample_snapshot.event(type="email.failed"), right.events[1]]},
         ["events"],
     ),
-    "an event has other bytes": (lambda right: {"told": {**right.told, "evt_1": [b"{}"]}}, ["genuine"]),
-    "an event that nobody wrote": (lambda right: {"told": {**right.told, "evt_9": [b"{}"]}}, ["genuine"]),
+    "an event has other bytes": (lambda right: {"received": {**right.received, "evt_1": [b"{}"]}}, ["genuine"]),
+    "an event that nobody wrote": (lambda right: {"received": {**right.received, "evt_9": [b"{}"]}}, ["genuine"]),
     "a signature is wrong": (lambda _: {"not_genuine": ["the signature does not match the secret"]}, ["genuine"]),
     "an event came more often than it was tried": (
-        lambda right: {"told": {**right.told, "evt_1": [BODY, BODY]}},
+        lambda right: {"received": {**right.received, "evt_1": [BODY, BODY]}},
         ["webhook retries"],
     ),
-    "an event is called told and no attempt succeeded": (
+    "an event is marked succeeded and no attempt succeeded": (
         lambda right: {
             "webhook_attempt_log": [snapshot.WebhookAttempt("whd_1", 1, 500, None), right.webhook_attempt_log[1]]
         },
@@ -106,7 +109,7 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("forged", FORGED)
-def test_a_broken_promise_is_named_by_its_check(forged: str) -> None:
+def test_a_broken_guarantee_is_reported_by_its_check(forged: str) -> None:
     seen = sample_snapshot.right()
     change, noticed_by = FORGED[forged]
     for name, value in change(seen).items():
@@ -114,9 +117,9 @@ def test_a_broken_promise_is_named_by_its_check(forged: str) -> None:
     assert broken(seen) == noticed_by
 
 
-def test_every_check_is_made_to_speak() -> None:
-    spoken = {name for _, noticed_by in FORGED.values() for name in noticed_by}
-    assert spoken == {check.name for check in reconciliation.reconcile(sample_snapshot.right())}
+def test_every_check_is_made_to_fail() -> None:
+    failed = {name for _, noticed_by in FORGED.values() for name in noticed_by}
+    assert failed == {check.name for check in reconciliation.reconcile(sample_snapshot.right())}
 
 
 @pytest.mark.parametrize(
@@ -131,9 +134,9 @@ def test_a_second_copy_is_allowed_where_the_log_has_a_doubt(doubt: dict[str, Any
     assert broken(seen) == []
 
 
-def test_an_event_may_be_given_up_after_all_its_attempts_and_not_before() -> None:
+def test_an_event_may_fail_after_all_its_attempts_and_not_before() -> None:
     seen = sample_snapshot.right()
-    seen.told = {"evt_2": seen.told["evt_2"]}
+    seen.received = {"evt_2": seen.received["evt_2"]}
     seen.events = [sample_snapshot.event(state="failed", attempt_count=7), seen.events[1]]
     failures = [snapshot.WebhookAttempt("whd_1", number, None, "interrupted: lost") for number in range(1, 8)]
     seen.webhook_attempt_log = [*failures, seen.webhook_attempt_log[1]]
@@ -150,7 +153,7 @@ def test_a_recipient_fails_only_after_all_its_attempts() -> None:
     assert "not delivered" not in broken(seen)
 
 
-def test_a_letter_that_nobody_answered_may_be_there_or_not() -> None:
+def test_a_submission_without_an_answer_may_be_stored_or_not() -> None:
     seen = sample_snapshot.right()
     seen.submissions = [
         sample_snapshot.submission(message_id=None, has_given_up=True),
@@ -159,15 +162,15 @@ def test_a_letter_that_nobody_answered_may_be_there_or_not() -> None:
     assert broken(seen) == []
 
 
-def test_a_finding_tells_the_whole_story_of_its_message() -> None:
+def test_a_finding_has_the_whole_trace_of_its_message() -> None:
     seen = sample_snapshot.right()
     lines = [{"event": "recipient_delivered", "message_id": "em_1"}, {"event": "elsewhere", "message_id": "em_2"}]
-    told = "\n".join(snapshot.trace(seen, "em_1", lines))
+    trace = "\n".join(snapshot.trace(seen, "em_1", lines))
     for part in ("http-0", ADA, BOB, "taken 1", "refused 1", "reserve", "evt_1", "recipient_delivered"):
-        assert part in told
-    assert "elsewhere" not in told
+        assert part in trace
+    assert "elsewhere" not in trace
 
 
 def test_tables_line_up() -> None:
-    lines = list(report.table(("check", "findings"), [("kept", 0), ("one message", 12)]))
+    lines = list(report.table(("check", "findings"), [("stored", 0), ("one message", 12)]))
     assert len({len(line) for line in lines}) == 1

@@ -26,7 +26,7 @@ LAST_WORDS = "Error: the role frontends failed and the service has stopped; see 
         ([STARTED, ENDED, LAST_WORDS], ["role_ended", "the role frontends failed"]),
     ],
 )
-def test_a_lost_door_excuses_what_follows_from_it_and_nothing_else(
+def test_a_lost_frontend_excuses_what_follows_from_it_and_nothing_else(
     tmp_path: Path, lines: list[dict[str, str] | str], faults: list[str]
 ) -> None:
     log = tmp_path / "0001.log"

@@ -42,9 +42,9 @@ def prove(outcome: trial.Outcome) -> None:
     broken = [check.name for check in outcome.checked if check.findings]
     assert not broken, "\n".join([*broken, *outcome.traces])
     assert outcome.kills == Counter((order.kind, order.moment) for order in ORDERS)
-    doors = {submission.door for submission in outcome.snapshot.submissions if submission.is_acknowledged}
-    assert doors == {"http", "smtp"}
-    assert outcome.snapshot.told
+    listeners = {submission.listener for submission in outcome.snapshot.submissions if submission.is_acknowledged}
+    assert listeners == {"http", "smtp"}
+    assert outcome.snapshot.received
     assert "findings" in "\n".join(report.section("short", outcome))
 
 

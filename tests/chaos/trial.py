@@ -1,4 +1,4 @@
-"""One trial: a store, processes on it, customers who send, a bad day, and the reconciliation after it.
+"""One trial: a store, processes on it, customers who send, injected faults, and the reconciliation after them.
 
     outcome = await trial.run(trial.Plan(...), folder, url)
 
@@ -33,23 +33,23 @@ from tests.reliability import delivery_harness, sinks, webhook_processes
 LISTENER_ROLES: Final = ("api", "submission")
 LAYOUTS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "one process": {"all": (*LISTENER_ROLES, "maintenance", "delivery", "webhooks")},
-    "two processes": {"doors": (*LISTENER_ROLES, "maintenance"), "engines": ("delivery", "webhooks")},
+    "two processes": {"listeners": (*LISTENER_ROLES, "maintenance"), "engines": ("delivery", "webhooks")},
     "three processes": {
-        "doors": (*LISTENER_ROLES, "maintenance"),
+        "listeners": (*LISTENER_ROLES, "maintenance"),
         "delivery": ("delivery",),
         "webhooks": ("webhooks",),
     },
     "three hosts": {
-        "1-doors": (*LISTENER_ROLES, "maintenance"),
+        "1-listeners": (*LISTENER_ROLES, "maintenance"),
         "1-delivery": ("delivery",),
         "1-webhooks": ("webhooks",),
-        "2-doors": LISTENER_ROLES,
+        "2-listeners": LISTENER_ROLES,
         "2-delivery": ("delivery",),
         "3-delivery": ("delivery",),
         "3-webhooks": ("webhooks",),
     },
 }
-# Enough for what the mail host puts off, and for what it drops.
+# Enough for what the mail host defers, and for what it drops.
 RETRY_SECONDS: Final = [1] * 12
 WEBHOOK_RETRY_SECONDS: Final = [1] * 6
 # A lease of ten seconds, some retries, and a breaker that opened: thirty seconds.
@@ -86,7 +86,7 @@ class Outcome:
 
     plan: Plan
     kills: Counter[tuple[str, str]]
-    # Of them: those of a keeper whose doors had to end by themselves, and how long the slowest took for it.
+    # The kills of a writer whose frontends had to end by themselves, and how long the slowest of these took.
     writers: int
     orphaned_seconds: float
     disturbed: Counter[str]
@@ -97,7 +97,7 @@ class Outcome:
 
 
 def tables(host: flaky_host.Host) -> dict[str, dict[str, object]]:
-    """Settings of every process: all mail to one host, receivers on loopback, the shortest leases there are."""
+    """Settings of every process: all mail to one host, endpoints on loopback, the shortest leases there are."""
     sink = sinks.Sink("127.0.0.1", host.port)
     return {
         **delivery_harness.sections(sink, retry_seconds=RETRY_SECONDS),
@@ -117,8 +117,8 @@ async def run(plan: Plan, folder: Path, url: str) -> Outcome:
         customers.open_customers(ctx, plan.customers, chance) as opened,
         _started(folder, url, plan, tables(host)) as processes,
     ):
-        doors = [one for one in processes if "api" in one.roles]
-        sent = load.Load(doors, opened, random.Random(chance.random()), plan.pause_seconds)
+        listeners = [one for one in processes if "api" in one.roles]
+        sent = load.Load(listeners, opened, random.Random(chance.random()), plan.pause_seconds)
         killer = fault_injection.FaultInjector(processes, sent, chance, plan.disturbances)
         async with load.sending(sent, http=plan.http_senders, smtp=plan.smtp_senders):
             await _inject_faults(plan, killer)
@@ -168,7 +168,7 @@ async def _started(
 
 
 async def _settle(plan: Plan, ctx: context.Context, processes: Sequence[hosts.Host]) -> None:
-    """Until all mail is final and all events are told, within a bound; then everybody is asked to stop."""
+    """Until all mail is final and all events are delivered, within a bound; then everybody is asked to stop."""
     if plan.hurries:
         await asyncio.gather(*(process.stop() for process in processes))
         async with ctx.store.transaction() as tx:
@@ -191,7 +191,9 @@ async def _unfinished(ctx: context.Context) -> bool:
 
 async def _look(ctx: context.Context, processes: Sequence[hosts.Host], seen: snapshot.Snapshot) -> snapshot.Snapshot:
     code, printed = await processes[0].command("verify")
-    seen.audit = [str(finding) for finding in printed["findings"]] + ([] if code == 0 else [f"audit ended with {code}"])
+    seen.inconsistencies = [str(finding) for finding in printed["findings"]] + (
+        [] if code == 0 else [f"postroad verify ended with {code}"]
+    )
     for kind, rows in (await snapshot.ask(ctx)).items():
         setattr(seen, snapshot.FIELDS[kind], rows)
     seen.taken_over = snapshot.taken_over(processes)

@@ -178,32 +178,34 @@ def test_the_simulator_listens_where_dev_json_says(running: Running) -> None:
 def test_mail_goes_in_over_smtp_where_dev_json_says(running: Running) -> None:
     smtp = running.told["smtp"]
     assert list(smtp) == ["host", "port", "username", "password"]
-    head = b"From: shop@example.com\r\nTo: over-smtp@door.test\r\nBcc: hidden@door.test\r\nSubject: By hand\r\n"
+    head = b"From: shop@example.com\r\nTo: over-smtp@listener.test\r\nBcc: hidden@listener.test\r\nSubject: By hand\r\n"
     with smtplib.SMTP(smtp["host"], smtp["port"]) as client:
         client.login(*running.smtp)
-        client.sendmail("shop@example.com", ["over-smtp@door.test", "hidden@door.test"], head + b"\r\nHello\r\n")
+        client.sendmail(
+            "shop@example.com", ["over-smtp@listener.test", "hidden@listener.test"], head + b"\r\nHello\r\n"
+        )
     inbox = f"{running.told['base_url']}/v1/inbox"
 
     def received() -> list[dict[str, Any]] | None:
-        found = httpx.get(inbox, params={"to": "hidden@door.test"}, auth=running.smtp).json()["messages"]
+        found = httpx.get(inbox, params={"to": "hidden@listener.test"}, auth=running.smtp).json()["messages"]
         return found or None
 
     (message,) = running.service.wait_for(received, what="the delivery")
     raw = httpx.get(f"{inbox}/{message['id']}/raw", auth=running.smtp).content
     assert email.message_from_bytes(raw)["Subject"] == "By hand"
-    assert b"hidden@door.test" not in raw
+    assert b"hidden@listener.test" not in raw
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_printed_command_for_smtp_can_be_pasted_and_works(running: Running) -> None:
     (command,) = re.findall(r"^  (curl smtp://\S+ (?:.*\\\n)*.*)$", running.printed, re.MULTILINE)
-    words = shlex.split(command.replace("\\\n", "").replace("you@example.net", "pasted@door.test"))
+    words = shlex.split(command.replace("\\\n", "").replace("you@example.net", "pasted@listener.test"))
     ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=cli_runner.TIMEOUT_SECONDS)
     assert ended.returncode == 0, ended.stderr
     inbox = f"{running.told['base_url']}/v1/inbox"
 
     def received() -> list[dict[str, Any]] | None:
-        found = httpx.get(inbox, params={"to": "pasted@door.test"}, auth=running.smtp).json()["messages"]
+        found = httpx.get(inbox, params={"to": "pasted@listener.test"}, auth=running.smtp).json()["messages"]
         return found or None
 
     (message,) = running.service.wait_for(received, what="the delivery")
@@ -317,7 +319,7 @@ def test_another_port_that_is_in_use_is_refused_with_its_option(tmp_path: Path, 
         process = cli_runner.start("dev", *(word for pair in chosen.items() for word in pair), folder=tmp_path)
         code, stdout, stderr = cli_runner.finish(process)
     assert (code, stdout) == (1, "")
-    # The door comes after others, which say that they rest.
+    # The listener starts after other roles, which log that they are disabled.
     reason = "the address is in use by another process"
     sentence = f"Error: cannot listen on {address}: {reason}; choose another address with {option}"
     assert stderr.splitlines()[-1] == sentence

@@ -55,7 +55,7 @@ def test_the_service_answers_and_ends_in_order(empty: Installation) -> None:
         assert httpx.get(f"http://{host}:{port}/openapi.json").json()["paths"]["/emails"]
         assert service.stop() == (0, "")
         everything = [json.loads(line) for line in service.errors.read_text().splitlines()]
-        lines = [line for line in everything if "process" not in line]  # not those of doors
+        lines = [line for line in everything if "process" not in line]  # not those of frontends
         events = ["started", "inbound_disabled", "submission_disabled", "stopping", "stopped"]
         assert [line["event"] for line in lines if line["event"] != "request"] == events
         assert [line["event"] for line in everything].count("request") == 2

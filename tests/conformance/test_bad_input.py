@@ -177,7 +177,7 @@ def test_a_compressed_body_is_refused(service: live_service.Service) -> None:
     "method, path", [("POST", "/v1/auth/login"), ("POST", "/v1/domains"), ("PUT", "/v1/templates/a")]
 )
 def test_every_other_route_that_takes_json_is_as_strict(service: live_service.Service, method: str, path: str) -> None:
-    """The same door everywhere: deep nesting, wrong types and too much are refused on the management routes, too."""
+    """The same checks everywhere: deep nesting, wrong types and too much are refused on the management routes, too."""
     headers = {"Authorization": service.mine.owner, "Content-Type": "application/json"}
     for body in (b"", b"[]", b"{", b"[" * 10_000, b'{"name": "\\ud800"}', b'{"a": 1, "a": 2}'):
         response = service.client.request(method, path, content=body, headers=headers)

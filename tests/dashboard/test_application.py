@@ -134,7 +134,7 @@ async def test_a_field_that_no_form_has_is_refused(ctx: context.Context, browser
     assert await on_the_list(ctx, stranger.account_id) == await on_the_list(ctx, browser.account_id) == []
 
 
-# Doors do not take each other's keys
+# Credentials of one listener are refused by the others
 
 
 async def test_no_other_credential_opens_the_dashboard(ctx: context.Context, browser: Browser, nobody: Browser) -> None:
@@ -153,7 +153,7 @@ async def test_no_other_credential_opens_the_dashboard(ctx: context.Context, bro
     assert (await nobody.client.get("/profile", auth=basic)).status_code == 303
 
 
-async def test_a_session_opens_no_other_door(ctx: context.Context, browser: Browser) -> None:
+async def test_a_session_is_refused_by_the_api(ctx: context.Context, browser: Browser) -> None:
     assert browser.session is not None
     api = application.Application(
         ctx,

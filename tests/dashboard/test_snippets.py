@@ -2,7 +2,7 @@
 
 The programs with our own libraries are those of test_library_snippets.
 
-Every client has to look whose certificate the door has: each is told of the test's authority from outside.
+Every client has to verify the certificate of the listener: each is given the test's authority from outside.
 """
 
 import ast
@@ -120,11 +120,11 @@ def test_python_sends_without_tls_in_development(without_tls: Running, tmp_path:
 
 
 def texts(security: snippets.Security = snippets.Security.STARTTLS, **changed: str) -> dict[str, str]:
-    """All snippets, by the door and their title."""
-    door = snippets.SmtpListener("mail.example.com", 587, security)
+    """All snippets, by listener and title."""
+    listener = snippets.SmtpListener("mail.example.com", 587, security)
     where = dataclasses.replace(
         snippets.SnippetContext(
-            base_url="https://mail.example.com", smtp=door, sender="hello@example.com", recipient="you@example.net"
+            base_url="https://mail.example.com", smtp=listener, sender="hello@example.com", recipient="you@example.net"
         ),
         **changed,  # type: ignore[arg-type]
     )
@@ -209,7 +209,7 @@ def test_the_settings_for_laravel() -> None:
         (snippets.Security.NONE, "curl smtp://mail.example.com:587 -u", 'SMTP("mail.example.com", 587) as smtp'),
     ],
 )
-def test_tls_begins_as_the_door_wants_it(security: snippets.Security, curl: str, python: str) -> None:
+def test_tls_begins_as_the_listener_requires(security: snippets.Security, curl: str, python: str) -> None:
     shown = texts(security)
     assert curl in shown["smtp curl"]
     assert python in shown["smtp Python"]
@@ -235,12 +235,12 @@ FILES = {"tls_certificate": "/tls/chain.pem", "tls_key": "/tls/key.pem"}
         ({"tls_listen": "0.0.0.0:465", **FILES}, "mail.example.com", ("mail.example.com", 465, "implicit TLS")),
     ],
 )
-def test_the_smtp_door_is_where_the_settings_have_it(
+def test_the_smtp_listener_is_where_the_settings_say(
     submission: dict[str, object], hostname: str, expected: tuple[str, int, str] | None
 ) -> None:
     settings = config.load(environment={}, overrides={"submission": submission, "delivery": {"hostname": hostname}})
-    door = snippets.smtp_listener(settings, base_url="https://post.example.org/")
-    assert (door and (door.host, door.port, str(door.security))) == expected
+    listener = snippets.smtp_listener(settings, base_url="https://post.example.org/")
+    assert (listener and (listener.host, listener.port, str(listener.security))) == expected
 
 
 def test_an_ipv6_host_stands_in_brackets_where_it_is_part_of_an_address() -> None:

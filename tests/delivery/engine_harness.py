@@ -104,7 +104,7 @@ class EngineHarness:
         assert (await self.settle(await self.send(email))).standing == ("delivered", 1, 250)
 
     async def send_bytes(self, mime: bytes, email: str = "ada@example.net") -> str:
-        """Accept a message with exactly these bytes, as a door for complete messages would."""
+        """Accept a message with exactly these bytes, as the SMTP listener would."""
         now = self.clock.now
         message_id = self.ctx.new_id(identifiers.MESSAGE, now=now)
         sender = f"shop@{accepted_mail.DOMAIN}"

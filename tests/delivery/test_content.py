@@ -200,7 +200,7 @@ async def test_a_message_beyond_the_size_that_is_offered_is_not_sent(url: str) -
     assert len(peer.transactions) == 1
 
 
-# Finished messages, from the door for them to the wire.
+# Finished messages, from the SMTP listener to the wire.
 
 
 async def send_raw(harness: engine_harness.EngineHarness, content: str, *to: str) -> str:

@@ -1,6 +1,6 @@
-"""Clients of a house, many more than it can serve: each repeats its message at once until it is taken.
+"""Clients of a service, many more than it can serve: each repeats its message at once until it is accepted.
 
-They take no advice about when to come back, so what the house remembers of those whom it sends away would show soon.
+They ignore Retry-After, so memory that the service kept for refused clients would soon show.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ ACCEPTED = 202
 
 
 class ClientLoad:
-    """Clients of both doors, and how often they were told to come back."""
+    """Clients over HTTP and SMTP, and how often they were refused."""
 
     def __init__(self, whole: whole_service.WholeService) -> None:
         self.refused = 0
-        self._house = whole
+        self._whole = whole
         self._is_over = False
 
     @contextlib.asynccontextmanager
@@ -39,19 +39,19 @@ class ClientLoad:
                 self._is_over = True
 
     async def is_refused(self, count: int) -> None:
-        """Until so many more were told to come back."""
+        """Until so many more were refused."""
         goal = self.refused + count
         await service_process.until(lambda: asyncio.sleep(0, result=self.refused >= goal))
 
     async def _push_by_http(self, name: str) -> None:
         taken = 0
-        async with raw_http.connect(self._house.door.address) as connection:
+        async with raw_http.connect(self._whole.service.address) as connection:
             while not self._is_over:
                 key = f"{name} {taken}"
                 await connection.send(self._request(key))
                 answer = await connection.response()
                 if answer.status == ACCEPTED:
-                    self._house.accepted[key] = answer.json()["id"]
+                    self._whole.accepted[key] = answer.json()["id"]
                     taken += 1
                 else:
                     assert (answer.status, answer.json()["code"]) == (503, "temporary_failure")
@@ -60,7 +60,7 @@ class ClientLoad:
 
     def _request(self, key: str) -> bytes:
         body = {"from": submission_service.SENDER, "to": [whole_service.address(key)], "subject": key, "text": LARGE}
-        login = base64.b64encode(":".join(self._house.login).encode()).decode()
+        login = base64.b64encode(":".join(self._whole.login).encode()).decode()
         return raw_http.post(
             "/emails", json.dumps(body).encode(), f"Authorization: Basic {login}", f"Idempotency-Key: {key}"
         )
@@ -68,7 +68,7 @@ class ClientLoad:
     async def _push_by_smtp(self, name: str) -> None:
         taken = 0
         while not self._is_over:
-            reply = await self._house.hand_in(f"{name} {taken}")
+            reply = await self._whole.hand_in(f"{name} {taken}")
             if reply[0] == submission_service.ACCEPTED:
                 taken += 1
             else:

@@ -1,4 +1,4 @@
-"""Processes and those that they have forked, as the system knows them: a keeper and its doors."""
+"""Processes and those that they have forked, as the system knows them: a writer and its frontends."""
 
 import resource
 from pathlib import Path

@@ -64,7 +64,7 @@ class Service:
         roles: Sequence[str] = ROLES,
         sections: str = "",
         limits: Mapping[str, int] | None = None,
-        doors: int = 1,
+        frontends: int = 1,
     ) -> None:
         self.url = url
         self.base_url = ""
@@ -73,7 +73,7 @@ class Service:
         self._process: subprocess.Popen[bytes] | warm_processes.Command | None = None
         self._roles = roles
         self._sections = sections
-        self._doors = doors
+        self._frontends = frontends
         # No rate is what a test of crashes means to meet.
         self._limits = {"request_rate": 1_000_000, "request_burst": 1_000_000, **(limits or {})}
         self.move(url)
@@ -83,7 +83,7 @@ class Service:
         self.url = url
         limits = "".join(f"{name} = {value}\n" for name, value in self._limits.items())
         self.file.write_text(
-            f'[database]\nurl = "{url}"\n[frontends]\nprocesses = {self._doors}\n[http]\nlisten = "127.0.0.1:0"\n'
+            f'[database]\nurl = "{url}"\n[frontends]\nprocesses = {self._frontends}\n[http]\nlisten = "127.0.0.1:0"\n'
             f'[security]\nsecret_key = "{SECRET_KEY}"\n'
             f"[limits]\n{limits}[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n{self._sections}"
         )

@@ -1,4 +1,4 @@
-"""The SMTP door of `postroad serve` in a process of its own, and clients who remember what they were told.
+"""The SMTP listener of `postroad serve` in a process of its own, and clients that record the replies they got.
 
 Some clients put a key into their mail and repeat it until somebody answers, each time with a new Date and Message-ID,
 as a program does that renders its mail again. Others have no key and never repeat. `prove` then holds the store against
@@ -69,15 +69,15 @@ async def running(
     grace_seconds: int = 20,
     limits: Mapping[str, int] | None = None,
 ) -> AsyncIterator[SubmissionService]:
-    """A running door; it will have ended when the block does."""
+    """A running service; it will have ended when the block does."""
     await asyncio.to_thread(folder.mkdir, exist_ok=True)
     chosen = {"listen": "127.0.0.1:0", "auth_without_tls": True, "grace_seconds": grace_seconds}
-    door = SubmissionService(
+    service = SubmissionService(
         folder, url, roles=roles, sections=delivery_harness.as_toml({"submission": chosen}), limits=limits
     )
-    async with service_process.ending(door):
-        await door.start()
-        yield door
+    async with service_process.ending(service):
+        await service.start()
+        yield service
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class Client:
 
     async def _attempt(self, octets: bytes) -> Reply:
         if self._session is None:
-            self._session = await Session.open(self._senders.door.smtp)
+            self._session = await Session.open(self._senders.service.smtp)
             reply = await self._session.log_in(self._senders.login)
             if reply.code >= REFUSED_FROM:
                 self.close()
@@ -203,9 +203,9 @@ class Client:
 
 @dataclass(slots=True)
 class Senders:
-    """Everyone who sends through a door, and what they know, by the subject of each message."""
+    """Everyone who sends through a service, and what they know, by the subject of each message."""
 
-    door: SubmissionService
+    service: SubmissionService
     account_id: str
     login: tuple[str, str]
     told: dict[str, str] = field(default_factory=dict)
@@ -225,7 +225,7 @@ class Senders:
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
         """A session that has logged in."""
-        session = await Session.open(self.door.smtp)
+        session = await Session.open(self.service.smtp)
         try:
             assert (await session.log_in(self.login)).code == 235
             yield session
@@ -263,7 +263,7 @@ class Senders:
 
     async def prove(self) -> None:
         """What was taken is there once, what nobody answered once at the most, and every credit is in its place."""
-        async with service_process.inside(self.door.url) as ctx:
+        async with service_process.inside(self.service.url) as ctx:
             stored = await service_process.stored_messages(ctx, self.account_id)
             found = await accounts.find(ctx, self.account_id)
             report = await consistency.run(ctx)
@@ -277,10 +277,10 @@ class Senders:
 
 
 @contextlib.asynccontextmanager
-async def sending(door: SubmissionService) -> AsyncIterator[Senders]:
-    """Clients of a running door, with a new account."""
-    async with service_process.inside(door.url) as ctx:
-        senders = Senders(door, *await open_account(ctx))
+async def sending(service: SubmissionService) -> AsyncIterator[Senders]:
+    """Clients of a running service, with a new account."""
+    async with service_process.inside(service.url) as ctx:
+        senders = Senders(service, *await open_account(ctx))
     try:
         yield senders
     finally:
@@ -298,10 +298,10 @@ async def open_account(ctx: context.Context) -> tuple[str, tuple[str, str]]:
 
 
 @contextlib.asynccontextmanager
-async def store_locked(door: SubmissionService, account_id: str) -> AsyncIterator[None]:
+async def store_locked(service: SubmissionService, account_id: str) -> AsyncIterator[None]:
     """Another host keeps the account's lock; on SQLite, another process the file."""
     async with (
-        delivery_harness.open_context(door.url, {}) as writer,
+        delivery_harness.open_context(service.url, {}) as writer,
         delivery_harness.store_locked(delivery_harness.DeliveryHarness(writer, account_id)),
     ):
         yield

@@ -1,4 +1,4 @@
-"""A real disk that is full: both doors refuse for now, results wait for room, and all goes on without a restart."""
+"""A real disk that is full: both listeners refuse temporarily, results wait for space, and no restart is needed."""
 
 import asyncio
 import contextlib
@@ -23,9 +23,9 @@ YEAR_SECONDS = 365 * 24 * 3600
 async def test_a_full_disk_loses_nothing_that_was_sent_or_told(small_disk: Path, tmp_path: Path) -> None:
     before, after = tmp_path / "before.db", tmp_path / "after.db"
     async with whole_service.configured_service(tmp_path, f"sqlite:///{before}") as whole:
-        whole.door.move(f"sqlite:///{small_disk}/postroad.db")
-        await whole.door.start(*disks.SMALL_DISK, str(small_disk), str(before))
-        seen = disks.seen_by(whole.door.process.pid, small_disk)
+        whole.service.move(f"sqlite:///{small_disk}/postroad.db")
+        await whole.service.start(*disks.SMALL_DISK, str(small_disk), str(before))
+        seen = disks.seen_by(whole.service.process.pid, small_disk)
         gate = await whole.under_way("in flight", "told")
         disks.fill(seen / "filler")
         await whole.refuse("third", "fourth", "third", "fourth")
@@ -33,8 +33,10 @@ async def test_a_full_disk_loses_nothing_that_was_sent_or_told(small_disk: Path,
         gate.open()
         await whole.says("results_recording_deferred")
         await whole.says("webhook_result_recording_deferred")
-        assert (await whole.client.get(f"{whole.door.base_url}/healthz")).status_code == 200
-        shown = await whole.client.get(f"{whole.door.base_url}/emails/{whole.accepted['in flight']}", auth=whole.login)
+        assert (await whole.client.get(f"{whole.service.base_url}/healthz")).status_code == 200
+        shown = await whole.client.get(
+            f"{whole.service.base_url}/emails/{whole.accepted['in flight']}", auth=whole.login
+        )
         # It has arrived, and the store has no room to say so.
         assert shown.json()["status"] in {"queued", "sending"}, shown.text
 
@@ -43,17 +45,17 @@ async def test_a_full_disk_loses_nothing_that_was_sent_or_told(small_disk: Path,
         await is_told(whole)
         for kind in ("", "-wal"):
             await asyncio.to_thread(shutil.copyfile, f"{seen}/postroad.db{kind}", f"{after}{kind}")
-        assert await whole.door.stop() == 0
-        assert whole.door.errors() == []
-        whole.door.move(f"sqlite:///{after}")
+        assert await whole.service.stop() == 0
+        assert whole.service.errors() == []
+        whole.service.move(f"sqlite:///{after}")
     await whole.prove()
 
 
 async def is_told(whole: whole_service.WholeService) -> None:
-    """Until the service itself says that every event was told: only it can see its disk."""
+    """Until the service itself logs that every event was delivered: only it can see its disk."""
 
     async def is_so() -> bool:
-        return len(delivery_harness.events(whole.door, "webhook_delivered")) >= len(whole.accepted)
+        return len(delivery_harness.events(whole.service, "webhook_delivered")) >= len(whole.accepted)
 
     await service_process.until(is_so)
 

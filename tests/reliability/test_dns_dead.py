@@ -19,7 +19,7 @@ RETRIES = [1] * 30
 
 async def tried(whole: whole_service.WholeService, count: int) -> list[tuple[str, str, str, bool]]:
     """The log of attempts, when it has so many."""
-    async with whole_service.open_context(whole.door.url) as ctx:
+    async with whole_service.open_context(whole.service.url) as ctx:
         harness = delivery_harness.DeliveryHarness(ctx, whole.account_id)
 
         async def is_so() -> bool:
@@ -31,7 +31,7 @@ async def tried(whole: whole_service.WholeService, count: int) -> list[tuple[str
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-async def test_mail_waits_for_dns_that_fails_and_the_doors_do_not(url: str, tmp_path: Path) -> None:
+async def test_mail_waits_for_dns_that_fails_and_the_listeners_do_not(url: str, tmp_path: Path) -> None:
     async with dns_server.running({"*": Fault.SERVFAIL}) as dns:
         settings: dict[str, Any] = {"smarthost": "", "resolvers": [dns.address], "retry_seconds": RETRIES}
         async with whole_service.running_service(tmp_path, url, **settings) as whole:
@@ -41,7 +41,7 @@ async def test_mail_waits_for_dns_that_fails_and_the_doors_do_not(url: str, tmp_
             assert all("example.net" in response for _, _, response, _ in attempts), attempts
             # Who sends or asks does not notice.
             await whole.accept("third", "fourth")
-            assert (await whole.client.get(f"{whole.door.base_url}/readyz")).status_code == 200
+            assert (await whole.client.get(f"{whole.service.base_url}/readyz")).status_code == 200
             assert whole.sink.connections == 0
             dns.zones = engine_harness.zones_of({engine_harness.HOST: whole.sink.host})
         await whole.prove()
@@ -51,8 +51,8 @@ async def test_mail_waits_for_dns_that_fails_and_the_doors_do_not(url: str, tmp_
 async def test_mail_waits_for_dns_that_says_nothing_of_use(
     url: str, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    impatient = functools.partial(resolver.Resolver, try_seconds=0.1, query_seconds=0.3)
-    monkeypatch.setattr(resolver, "Resolver", impatient)
+    short_timeouts = functools.partial(resolver.Resolver, try_seconds=0.1, query_seconds=0.3)
+    monkeypatch.setattr(resolver, "Resolver", short_timeouts)
     monkeypatch.setattr(host_addresses, "FAILURE_SECONDS", 0.1)
     async with (
         sinks.running() as sink,

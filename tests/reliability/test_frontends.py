@@ -1,4 +1,4 @@
-"""Doors in processes of their own: one service to whoever calls, stops or kills it, on both engines."""
+"""Frontends in processes of their own: one service to whoever calls, stops or kills it, on both engines."""
 
 import asyncio
 import base64
@@ -20,7 +20,7 @@ KEYS = [f"key {number}" for number in range(60)]
 
 @pytest_asyncio.fixture
 async def service(tmp_path: Path, url: str) -> AsyncIterator[service_process.Service]:
-    async with service_process.ending(service_process.Service(tmp_path, url, doors=FRONTENDS)) as service:
+    async with service_process.ending(service_process.Service(tmp_path, url, frontends=FRONTENDS)) as service:
         await service.start()
         yield service
         left = processes(service)
@@ -28,7 +28,7 @@ async def service(tmp_path: Path, url: str) -> AsyncIterator[service_process.Ser
 
 
 def processes(service: service_process.Service) -> list[int]:
-    """The ids of its processes, the keeper's first."""
+    """The ids of its processes, the writer's first."""
     writer = service.process.pid
     return [writer, *process_trees.children(writer)]
 
@@ -46,7 +46,7 @@ async def send_all(callers: service_process.Callers) -> None:
     await asyncio.gather(*(callers.send(key) for key in KEYS))
 
 
-async def test_all_doors_take_mail_and_answer_for_each_other(service: service_process.Service) -> None:
+async def test_all_frontends_accept_mail_and_answer_for_each_other(service: service_process.Service) -> None:
     async with service_process.calling(service) as callers:
         await send_all(callers)
         await callers.repeat_everything()
@@ -58,7 +58,7 @@ async def test_all_doors_take_mail_and_answer_for_each_other(service: service_pr
     assert service.errors() == []
 
 
-async def test_one_key_at_all_doors_at_once_makes_one_message(service: service_process.Service) -> None:
+async def test_one_key_at_all_frontends_at_once_makes_one_message(service: service_process.Service) -> None:
     async with service_process.calling(service) as callers:
         answers = await asyncio.gather(*(callers.post("the same") for _ in range(40)))
         codes = Counter(answer.status_code for answer in answers)
@@ -73,7 +73,7 @@ async def test_one_key_at_all_doors_at_once_makes_one_message(service: service_p
 async def test_a_refusal_of_the_store_reads_as_in_one_process(service: service_process.Service) -> None:
     async with service_process.calling(service) as callers:
         assert (await callers.post("key")).status_code == 202
-        for _ in range(10):  # whichever door it meets
+        for _ in range(10):  # whichever frontend it reaches
             answer = await callers.post("key", subject="another")
             service_process.check_refusal(answer, 409, "idempotency_conflict")
 
@@ -102,7 +102,7 @@ async def test_a_stop_under_load_loses_nothing_and_leaves_nobody_behind(service:
 
 
 async def test_a_signal_to_the_whole_group_stops_it_in_order(tmp_path: Path, url: str) -> None:
-    service = service_process.Service(tmp_path, url, doors=FRONTENDS)
+    service = service_process.Service(tmp_path, url, frontends=FRONTENDS)
     async with service_process.ending(service):
         await service.start("setsid")
         async with service_process.calling(service) as callers:
@@ -118,7 +118,7 @@ async def test_a_signal_to_the_whole_group_stops_it_in_order(tmp_path: Path, url
             await callers.prove()
 
 
-async def test_doors_of_a_keeper_that_hangs_are_not_ready(service: service_process.Service) -> None:
+async def test_frontends_of_a_writer_that_hangs_are_not_ready(service: service_process.Service) -> None:
     async with service_process.calling(service) as callers:
         assert (await callers.client.get(f"{service.base_url}/readyz")).status_code == 200
         service.process.send_signal(signal.SIGSTOP)
@@ -132,7 +132,7 @@ async def test_doors_of_a_keeper_that_hangs_are_not_ready(service: service_proce
         assert (await callers.client.get(f"{service.base_url}/readyz")).status_code == 200
 
 
-async def test_a_killed_keeper_takes_its_doors_with_it_and_loses_nothing(service: service_process.Service) -> None:
+async def test_a_killed_writer_ends_its_frontends_and_loses_nothing(service: service_process.Service) -> None:
     async with service_process.calling(service) as callers:
         sending = asyncio.create_task(send_all(callers))
         await service_process.until(lambda: told_any(callers))
@@ -145,7 +145,7 @@ async def test_a_killed_keeper_takes_its_doors_with_it_and_loses_nothing(service
         await callers.prove()
 
 
-async def test_a_killed_door_ends_the_service_which_says_so(service: service_process.Service) -> None:
+async def test_a_killed_frontend_ends_the_service_which_logs_it(service: service_process.Service) -> None:
     async with service_process.calling(service) as callers:
         sending = asyncio.create_task(send_all(callers))
         await service_process.until(lambda: told_any(callers))
@@ -168,7 +168,7 @@ async def test_metrics_add_up_over_all_processes(service: service_process.Servic
         await send_all(callers)
 
         async def add_up() -> bool:
-            # Several at once, at the same doors.
+            # Several at once, at the same frontends.
             answers = await asyncio.gather(*(callers.client.get(f"{service.base_url}/metrics") for _ in range(4)))
             assert {answer.status_code for answer in answers} == {200}
             text = answers[0].text
@@ -179,11 +179,13 @@ async def test_metrics_add_up_over_all_processes(service: service_process.Servic
         await service_process.until(add_up)
 
 
-async def test_mail_of_a_door_is_delivered_by_the_keeper_at_once(tmp_path: Path, url: str) -> None:
+async def test_mail_of_a_frontend_is_delivered_by_the_writer_at_once(tmp_path: Path, url: str) -> None:
     async with sinks.running() as sink:
-        # A look of its own would come too late: the engine is told of what doors have handed over.
+        # Its next poll would come too late: the engine is woken for what frontends have handed over.
         tables = delivery_harness.as_toml(delivery_harness.sections(sink, poll_milliseconds=3_600_000))
-        service = service_process.Service(tmp_path, url, roles=("api", "delivery"), sections=tables, doors=FRONTENDS)
+        service = service_process.Service(
+            tmp_path, url, roles=("api", "delivery"), sections=tables, frontends=FRONTENDS
+        )
         async with service_process.ending(service):
             await service.start()
             async with service_process.calling(service) as callers:

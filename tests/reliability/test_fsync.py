@@ -39,18 +39,18 @@ async def test_what_cannot_be_flushed_is_not_acknowledged_and_what_was_sent_is_n
         await whole.says("results_recording_deferred")
         await whole.says("webhook_result_recording_deferred")
         # Readers go on, and whoever balances load hears of it.
-        assert (await whole.client.get(f"{whole.door.base_url}/healthz")).status_code == 200
-        assert (await whole.client.get(f"{whole.door.base_url}/readyz")).status_code == 503
+        assert (await whole.client.get(f"{whole.service.base_url}/healthz")).status_code == 200
+        assert (await whole.client.get(f"{whole.service.base_url}/readyz")).status_code == 503
         assert (await whole.post("first")).headers["idempotent-replayed"] == "true"
 
         libc.mend()
         await whole.accept("third", "fourth")
-        assert (await whole.client.get(f"{whole.door.base_url}/readyz")).status_code == 200
+        assert (await whole.client.get(f"{whole.service.base_url}/readyz")).status_code == 200
         await whole.finished()
         # What is on disk now is what was acknowledged, also for whoever finds it after a power cut.
-        await whole.door.kill()
+        await whole.service.kill()
         assert is_intact(clean_sqlite_url)
-        await whole.door.start()
+        await whole.service.start()
     await whole.prove()
 
 
@@ -63,9 +63,9 @@ async def test_a_power_cut_after_a_failed_flush_leaves_a_message_once_or_not_at_
         libc.fail_syncs()
         service_process.check_refusal(await whole.post("in doubt"), 503, "service_unavailable")
         # The frames of the refused commit may be in the log as if it had come through; nobody knows which of them.
-        await whole.door.kill()
+        await whole.service.kill()
         libc.mend()
-        await whole.door.start(*libc.words)
+        await whole.service.start(*libc.words)
         assert is_intact(clean_sqlite_url)
         await whole.accept("in doubt")
     await whole.prove()

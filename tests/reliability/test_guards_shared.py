@@ -54,7 +54,7 @@ async def send_raw(ctx: context.Context, account_id: str, count: int) -> None:
 
 
 async def fill(processes: Sequence[context.Context], account_id: str, chance: random.Random) -> int:
-    """Send from everywhere at once, by both doors, until nothing goes; returns how many recipients were taken."""
+    """Send from all processes at once, over HTTP and SMTP, until all is refused; returns the recipients accepted."""
 
     async def attempt(process: context.Context, count: int) -> int:
         with contextlib.suppress(errors.WarmupLimited):
@@ -116,7 +116,7 @@ async def engines_with_claims(
 
 
 async def send_until_refused(ctx: context.Context, account_id: str) -> int:
-    """One message after the other; who is refused once is refused by every door. Returns how many were taken."""
+    """One message after the other; who is refused once is refused by every listener. Returns how many were accepted."""
     count = 0
     async with asyncio.timeout(service_process.TIMEOUT_SECONDS):
         with contextlib.suppress(errors.AccountSuspended):

@@ -1,7 +1,7 @@
-"""Seven processes on one PostgreSQL, as on seven hosts: two doors, four that deliver, one that tells.
+"""Seven processes on one PostgreSQL, as on seven hosts: two with listeners, four that deliver, one that sends webhooks.
 
-Together they do what one does: every recipient gets one copy and every event is told once, a host that stops hands its
-work to the others at once, limits hold for all doors together, and what was revoked is dead at every door in a second.
+Together they do what one does: every recipient gets one copy and every event is sent once, a host that stops hands its
+work to the others at once, limits hold for all listeners together, and a revoked credential is refused within a second.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ def recipients(number: int) -> list[str]:
 class Hosts:
     """The processes, and what the customer knows."""
 
-    doors: Sequence[submission_service.SubmissionService]
+    listeners: Sequence[submission_service.SubmissionService]
     deliverers: Sequence[service_process.Service]
     webhook_sender: service_process.Service
     post: delivery_harness.DeliveryHarness
@@ -68,13 +68,13 @@ class Hosts:
     numbers: Callable[[], int] = field(default_factory=lambda: itertools.count().__next__)
 
     async def send(self, count: int) -> None:
-        """So many messages, to the doors in turn."""
+        """So many messages, to the listeners in turn."""
         await asyncio.gather(*(self._send(self.numbers()) for _ in range(count)))
 
     async def _send(self, number: int) -> None:
         to = recipients(number)
         response = await self.client.post(
-            f"{self.doors[number % LISTENER_HOSTS].base_url}/emails",
+            f"{self.listeners[number % LISTENER_HOSTS].base_url}/emails",
             json={"from": submission_service.SENDER, "to": to, "subject": f"{number}", "text": "Hello"},
             auth=self.login,
             headers={"Idempotency-Key": f"{number}"},
@@ -85,28 +85,28 @@ class Hosts:
     async def stop(self) -> None:
         """All stop in order, and none had a fault of its own."""
         everybody = [
-            host for host in (*self.doors, *self.deliverers, self.webhook_sender) if host.process.poll() is None
+            host for host in (*self.listeners, *self.deliverers, self.webhook_sender) if host.process.poll() is None
         ]
         assert await asyncio.gather(*(host.stop() for host in everybody)) == [0] * len(everybody)
-        assert [host.errors() for host in (*self.doors, *self.deliverers, self.webhook_sender)] == [[]] * 7
+        assert [host.errors() for host in (*self.listeners, *self.deliverers, self.webhook_sender)] == [[]] * 7
 
 
 @contextlib.asynccontextmanager
 async def running_listeners(
     folder: Path, url: str, *before: str
 ) -> AsyncIterator[list[submission_service.SubmissionService]]:
-    """Two processes with both doors for mail."""
+    """Two processes with the HTTP and the SMTP listener."""
     sections = delivery_harness.as_toml({"submission": whole_service.SUBMISSION})
     async with contextlib.AsyncExitStack() as stack:
-        doors = []
+        listeners = []
         for number in range(LISTENER_HOSTS):
-            own = folder / f"door-{number}"
+            own = folder / f"listener-{number}"
             own.mkdir()
-            door = submission_service.SubmissionService(own, url, roles=("api", "submission"), sections=sections)
-            await stack.enter_async_context(service_process.ending(door))
-            doors.append(door)
-        await asyncio.gather(*(door.start(*before) for door in doors))
-        yield doors
+            listener = submission_service.SubmissionService(own, url, roles=("api", "submission"), sections=sections)
+            await stack.enter_async_context(service_process.ending(listener))
+            listeners.append(listener)
+        await asyncio.gather(*(listener.start(*before) for listener in listeners))
+        yield listeners
 
 
 @contextlib.asynccontextmanager
@@ -126,12 +126,14 @@ async def seven_hosts(folder: Path, url: str, sink: sinks.Sink, receiver_url: st
         webhook_sender = await stack.enter_async_context(
             webhook_processes.process(folder / "teller", url, webhook_processes.sections())
         )
-        doors = await stack.enter_async_context(running_listeners(folder, url))
+        listeners = await stack.enter_async_context(running_listeners(folder, url))
         await asyncio.gather(*(host.start() for host in (*deliverers, webhook_sender)))
         client = await stack.enter_async_context(
             httpx.AsyncClient(timeout=service_process.TIMEOUT_SECONDS, trust_env=False)
         )
-        yield Hosts(doors, deliverers, webhook_sender, delivery_harness.DeliveryHarness(ctx, account_id), login, client)
+        yield Hosts(
+            listeners, deliverers, webhook_sender, delivery_harness.DeliveryHarness(ctx, account_id), login, client
+        )
 
 
 def delivered(host: service_process.Service) -> int:
@@ -177,19 +179,21 @@ async def holds(post: delivery_harness.DeliveryHarness, host: service_process.Se
     return workers[str(host.process.pid)] > more_than
 
 
-async def accepted(doors: Sequence[submission_service.SubmissionService], login: tuple[str, str], *, code: str) -> int:
-    """Everybody sends by all doors at once; how many were taken. All others are refused with this code."""
+async def accepted(
+    listeners: Sequence[submission_service.SubmissionService], login: tuple[str, str], *, code: str
+) -> int:
+    """Everybody sends to all listeners at once; how many were accepted. All others are refused with this code."""
     numbers = itertools.count()
 
-    async def by_http(client: httpx.AsyncClient, door: submission_service.SubmissionService) -> int:
+    async def by_http(client: httpx.AsyncClient, listener: submission_service.SubmissionService) -> int:
         body = {"from": submission_service.SENDER, "to": ["ada@example.net"], "subject": "Hello", "text": "Hello"}
         key = {"Idempotency-Key": f"{code} {next(numbers)}"}
-        response = await client.post(f"{door.base_url}/emails", json=body, auth=login, headers=key)
+        response = await client.post(f"{listener.base_url}/emails", json=body, auth=login, headers=key)
         assert response.status_code == 202 or response.json()["code"] == code, response.text
         return int(response.status_code == 202)
 
-    async def by_smtp(door: submission_service.SubmissionService, count: int) -> int:
-        session = await submission_service.Session.open(door.smtp)
+    async def by_smtp(listener: submission_service.SubmissionService, count: int) -> int:
+        session = await submission_service.Session.open(listener.smtp)
         with contextlib.closing(session):
             assert (await session.log_in(login)).code == 235
             replies = [await session.send(submission_service.content("Hello")) for _ in range(count)]
@@ -199,38 +203,40 @@ async def accepted(doors: Sequence[submission_service.SubmissionService], login:
     async with httpx.AsyncClient(timeout=service_process.TIMEOUT_SECONDS, trust_env=False) as client:
         return sum(
             await asyncio.gather(
-                *(by_http(client, door) for door in doors for _ in range(MANY // LISTENER_HOSTS)),
-                *(by_smtp(door, MANY // 10) for door in doors),
+                *(by_http(client, listener) for listener in listeners for _ in range(MANY // LISTENER_HOSTS)),
+                *(by_smtp(listener, MANY // 10) for listener in listeners),
             )
         )
 
 
-async def test_warm_up_and_credits_are_exact_in_the_sum_of_all_doors(clean_postgres_url: str, tmp_path: Path) -> None:
+async def test_warm_up_and_credits_are_exact_in_the_sum_of_all_listeners(
+    clean_postgres_url: str, tmp_path: Path
+) -> None:
     async with (
         service_process.inside(clean_postgres_url) as ctx,
-        running_listeners(tmp_path, clean_postgres_url, *WARMUP) as doors,
+        running_listeners(tmp_path, clean_postgres_url, *WARMUP) as listeners,
     ):
         account = await accounts.create(ctx, "Shop")
         domain = await domains.add(ctx, account.id, service_process.DOMAIN, verified=True)
         await credits.add(ctx, account.id, CAP + FEW_CREDITS, None)
         credential, password = await credentials.create(ctx, account.id, "default")
         login = (credential.username, password)
-        assert await accepted(doors, login, code="warmup_limited") == CAP
+        assert await accepted(listeners, login, code="warmup_limited") == CAP
         assert (await accounts.find(ctx, account.id)).reserved == CAP
         # Now only credits are short.
         await domains.set_warm(ctx, account.id, domain.id, warm=True)
-        await asyncio.sleep(1)  # as long as doors may need to hear of it
-        assert await accepted(doors, login, code="insufficient_credits") == FEW_CREDITS
+        await asyncio.sleep(1)  # as long as listeners may cache it
+        assert await accepted(listeners, login, code="insufficient_credits") == FEW_CREDITS
         found = await accounts.find(ctx, account.id)
         assert (found.available, found.reserved) == (0, CAP + FEW_CREDITS)
         assert (await consistency.run(ctx)).findings == []
-        assert await asyncio.gather(*(door.stop() for door in doors)) == [0] * LISTENER_HOSTS
-        assert [door.errors() for door in doors] == [[]] * LISTENER_HOSTS
+        assert await asyncio.gather(*(listener.stop() for listener in listeners)) == [0] * LISTENER_HOSTS
+        assert [listener.errors() for listener in listeners] == [[]] * LISTENER_HOSTS
 
 
 @dataclass(frozen=True, slots=True)
 class Customer:
-    """Somebody who sends in three ways, and has a session open at every door with each of two credentials."""
+    """Somebody who sends in three ways, and has a session open at every listener with each of two credentials."""
 
     account_id: str
     key_id: str
@@ -241,23 +247,23 @@ class Customer:
     numbers: Callable[[], int]
 
     async def codes(
-        self, client: httpx.AsyncClient, door: submission_service.SubmissionService
+        self, client: httpx.AsyncClient, listener: submission_service.SubmissionService
     ) -> list[tuple[int, str]]:
-        """What each way of sending by HTTP comes to at a door."""
+        """The result of each way of sending over HTTP to a listener."""
         responses = []
         for way in self.fields:
             body = {"from": submission_service.SENDER, "to": ["ada@example.net"], "subject": "Hello", "text": "Hello"}
             headers = {"Idempotency-Key": f"{self.numbers()}", "Authorization": way}
-            responses.append(await client.post(f"{door.base_url}/emails", json=body, headers=headers))
+            responses.append(await client.post(f"{listener.base_url}/emails", json=body, headers=headers))
         return [(response.status_code, response.json().get("code", "")) for response in responses]
 
     async def replies(self, number: int) -> list[int]:
-        """What sending in the sessions at a door comes to."""
+        """The results of sending in the sessions at a listener."""
         return [(await session.send(submission_service.content("Hello"))).code for session in self.sessions[number]]
 
 
 async def open_customer(
-    ctx: context.Context, doors: Sequence[submission_service.SubmissionService], stack: contextlib.AsyncExitStack
+    ctx: context.Context, listeners: Sequence[submission_service.SubmissionService], stack: contextlib.AsyncExitStack
 ) -> Customer:
     """With an owner whose password is that of the tests."""
     account_id, kept = await submission_service.open_account(ctx)
@@ -268,8 +274,8 @@ async def open_customer(
     await users.create(ctx, account_id, email=OWNER, password=contexts.PASSWORD, role=caller.Role.OWNER)
     logins = (kept, (doomed.username, password))
     sessions = []
-    for door in doors:
-        opened = [await submission_service.Session.open(door.smtp) for _ in logins]
+    for listener in listeners:
+        opened = [await submission_service.Session.open(listener.smtp) for _ in logins]
         for session, login in zip(opened, logins, strict=True):
             stack.callback(session.close)
             assert (await session.log_in(login)).code == 235
@@ -278,45 +284,45 @@ async def open_customer(
     return Customer(account_id, key.id, doomed.id, fields, sessions, itertools.count().__next__)
 
 
-async def test_what_is_revoked_at_one_host_is_dead_at_all_doors_within_a_second(
+async def test_what_is_revoked_at_one_host_is_refused_at_all_listeners_within_a_second(
     clean_postgres_url: str, tmp_path: Path
 ) -> None:
     async with (
         service_process.inside(clean_postgres_url) as ctx,
-        running_listeners(tmp_path, clean_postgres_url) as doors,
+        running_listeners(tmp_path, clean_postgres_url) as listeners,
         httpx.AsyncClient(timeout=service_process.TIMEOUT_SECONDS, trust_env=False) as client,
         contextlib.AsyncExitStack() as stack,
     ):
-        customer = await open_customer(ctx, doors, stack)
-        for number, door in enumerate(doors):
-            assert await customer.codes(client, door) == [(202, "")] * 3
+        customer = await open_customer(ctx, listeners, stack)
+        for number, listener in enumerate(listeners):
+            assert await customer.codes(client, listener) == [(202, "")] * 3
             assert await customer.replies(number) == [250, 250]
 
-        # A key by an operator, and a credential by another door.
-        assert (await doors[0].command("apikey", "revoke", customer.key_id))[0] == 0
-        await delete_credential(client, doors[1], customer.doomed_id)
+        # A key by an operator, and a credential by another listener.
+        assert (await listeners[0].command("apikey", "revoke", customer.key_id))[0] == 0
+        await delete_credential(client, listeners[1], customer.doomed_id)
         await asyncio.sleep(1)  # the promise itself: whoever comes later is refused
         dead = (401, "unauthorized")
-        for number, door in enumerate(doors):
-            assert await customer.codes(client, door) == [dead, (202, ""), dead]
+        for number, listener in enumerate(listeners):
+            assert await customer.codes(client, listener) == [dead, (202, ""), dead]
             assert [code // 100 for code in await customer.replies(number)] == [2, 5]
 
-        assert (await doors[0].command("account", "suspend", customer.account_id, "--reason", "Unpaid"))[0] == 0
+        assert (await listeners[0].command("account", "suspend", customer.account_id, "--reason", "Unpaid"))[0] == 0
         await asyncio.sleep(1)
-        for number, door in enumerate(doors):
-            assert await customer.codes(client, door) == [dead, (403, "account_suspended"), dead]
+        for number, listener in enumerate(listeners):
+            assert await customer.codes(client, listener) == [dead, (403, "account_suspended"), dead]
             assert [code // 100 for code in await customer.replies(number)] == [5, 5]
-        assert await asyncio.gather(*(door.stop() for door in doors)) == [0] * LISTENER_HOSTS
-        assert [door.errors() for door in doors] == [[]] * LISTENER_HOSTS
+        assert await asyncio.gather(*(listener.stop() for listener in listeners)) == [0] * LISTENER_HOSTS
+        assert [listener.errors() for listener in listeners] == [[]] * LISTENER_HOSTS
 
 
 async def delete_credential(
-    client: httpx.AsyncClient, door: submission_service.SubmissionService, credential_id: str
+    client: httpx.AsyncClient, listener: submission_service.SubmissionService, credential_id: str
 ) -> None:
     login = {"email": OWNER, "password": contexts.PASSWORD}
-    session = await client.post(f"{door.base_url}/v1/auth/login", json=login)
+    session = await client.post(f"{listener.base_url}/v1/auth/login", json=login)
     headers = {"Authorization": f"Bearer {session.json()['token']}"}
-    deleted = await client.delete(f"{door.base_url}/v1/credentials/{credential_id}", headers=headers)
+    deleted = await client.delete(f"{listener.base_url}/v1/credentials/{credential_id}", headers=headers)
     assert deleted.is_success, deleted.text
 
 

@@ -1,4 +1,4 @@
-"""A database server whose disk is full: both doors refuse for now, results wait, and all goes on when there is room.
+"""A database server whose disk is full: both listeners refuse temporarily, and results wait for space.
 
 First there is no room for data, and the server says so. Then there is none for its log, and it ends: somebody has to
 start it again, and nobody has to start the service.
@@ -25,7 +25,7 @@ def server() -> Iterator[small_disk_postgres.SmallDiskServer]:
 
 
 async def fills_up(whole: whole_service.WholeService) -> None:
-    """Send by both doors until each has refused some; between these a smaller one may still fit."""
+    """Send over HTTP and SMTP until each has refused some; between these a smaller one may still fit."""
     refused = Counter[str]()
     for number in range(MAX_THAT_FIT):
         response = await whole.post(f"http {number}")
@@ -49,7 +49,7 @@ async def test_a_server_without_room_loses_nothing_and_goes_on_when_there_is_som
         gate = await whole.under_way("in flight", "told")
         await asyncio.to_thread(server.fill)
         await fills_up(whole)
-        assert (await whole.client.get(f"{whole.door.base_url}/healthz")).status_code == 200
+        assert (await whole.client.get(f"{whole.service.base_url}/healthz")).status_code == 200
         assert server.is_alive
 
         await asyncio.to_thread(server.panic)
@@ -62,5 +62,5 @@ async def test_a_server_without_room_loses_nothing_and_goes_on_when_there_is_som
         await asyncio.to_thread(server.make_room)
         await asyncio.to_thread(server.start)
         await whole.accept("third", "fourth")
-        assert (await whole.client.get(f"{whole.door.base_url}/readyz")).status_code == 200
+        assert (await whole.client.get(f"{whole.service.base_url}/readyz")).status_code == 200
     await whole.prove()

@@ -1,4 +1,4 @@
-"""A rate belongs to a credential, not to a process or a door: real processes, hammered over HTTP and SMTP at once."""
+"""A rate belongs to a credential, not to a process or a listener: real processes, loaded over HTTP and SMTP at once."""
 
 import asyncio
 import contextlib
@@ -60,13 +60,13 @@ class RateLoad:
         return self.accepted < GOAL or self.refused < MANY_REFUSALS
 
 
-async def test_a_rate_holds_for_all_processes_and_both_doors_together(url: str, tmp_path: Path) -> None:
+async def test_a_rate_holds_for_all_processes_and_both_listeners_together(url: str, tmp_path: Path) -> None:
     limits = {"request_rate": RATE, "request_burst": BURST}
     hosts = range(HOSTS[url.partition(":")[0].removesuffix("ql")])
     async with contextlib.AsyncExitStack() as stack:
         ctx = await stack.enter_async_context(service_process.inside(url))
         account_id, login = await submission_service.open_account(ctx)
-        doors = await asyncio.gather(
+        services = await asyncio.gather(
             *(
                 stack.enter_async_context(
                     submission_service.running(tmp_path / f"{host}", url, roles=("api", "submission"), limits=limits)
@@ -79,13 +79,13 @@ async def test_a_rate_holds_for_all_processes_and_both_doors_together(url: str, 
         )
         hammering = RateLoad(login)
         async with asyncio.timeout(service_process.TIMEOUT_SECONDS), asyncio.TaskGroup() as group:
-            for door in doors:
-                group.create_task(hammering.by_http(client, door.base_url))
-                group.create_task(hammering.by_smtp(door.smtp))
+            for service in services:
+                group.create_task(hammering.by_http(client, service.base_url))
+                group.create_task(hammering.by_smtp(service.smtp))
         elapsed = time.monotonic() - hammering.began
         assert hammering.accepted <= BURST + RATE * elapsed + 1
         # Who is refused comes too early. Until then nearly all that the rate allows was accepted, on any machine.
         assert hammering.accepted >= MIN_SHARE * (BURST + RATE * (hammering.last_refused - hammering.began))
-        assert await asyncio.gather(*(door.stop() for door in doors)) == [0 for _ in hosts]
-        assert [door.errors() for door in doors] == [[] for _ in hosts]
+        assert await asyncio.gather(*(service.stop() for service in services)) == [0 for _ in hosts]
+        assert [service.errors() for service in services] == [[] for _ in hosts]
         assert len(await service_process.stored_messages(ctx, account_id)) == hammering.accepted

@@ -62,7 +62,7 @@ async def test_a_store_whose_commits_take_long_is_slow_for_everybody_and_fails_n
             # Those who come together wait together: not one after the other.
             responses = await asyncio.gather(*(whole.post(f"slow {number}") for number in range(MANY)))
             assert {response.status_code for response in responses} == {202}
-            assert (await whole.client.get(f"{whole.door.base_url}/readyz")).status_code == 200
+            assert (await whole.client.get(f"{whole.service.base_url}/readyz")).status_code == 200
             assert (await whole.hand_in("slow by smtp"))[0] == 250
         await whole.accept("after")
     await whole.prove()
@@ -105,7 +105,7 @@ async def test_however_many_push_a_slow_store_has_a_few_waiting_and_no_memory_of
     url: str, tmp_path: Path, libc: LibcFaults
 ) -> None:
     async with whole_service.running_service(tmp_path, url, *libc.words, limits={"accept_waiting": WAITING}) as whole:
-        crowd, process_id = client_load.ClientLoad(whole), whole.door.process.pid
+        crowd, process_id = client_load.ClientLoad(whole), whole.service.process.pid
         async with crowd.pushing(), slow(url, libc, seconds=VERY_SLOW_SECONDS):
             await crowd.is_refused(SOME_REFUSALS)
             before = process_trees.resident_bytes(process_id)
@@ -118,4 +118,4 @@ async def test_however_many_push_a_slow_store_has_a_few_waiting_and_no_memory_of
 
 
 async def get(whole: whole_service.WholeService, path: str) -> httpx.Response:
-    return await whole.client.get(f"{whole.door.base_url}{path}", auth=whole.login)
+    return await whole.client.get(f"{whole.service.base_url}{path}", auth=whole.login)

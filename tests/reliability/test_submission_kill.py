@@ -1,4 +1,4 @@
-"""kill -9 of the SMTP door at any moment, under load: 250 means that the message is there, once, whatever comes then.
+"""kill -9 of the SMTP listener at any moment, under load: 250 means that the message is stored exactly once.
 
 Clients with a key repeat their mail until somebody answers, and it is taken once. Clients without one never repeat:
 what they were not answered is there once or not at all.
@@ -64,19 +64,19 @@ class ClientLoad:
 
 @pytest.fixture
 async def senders(url: str, tmp_path: Path) -> AsyncIterator[submission_service.Senders]:
-    async with submission_service.running(tmp_path, url) as door, submission_service.sending(door) as opened:
+    async with submission_service.running(tmp_path, url) as service, submission_service.sending(service) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("seed", range(1, profile.SCALE + 1))
-async def test_a_door_killed_again_and_again_loses_and_doubles_nothing(
+async def test_a_listener_killed_again_and_again_loses_and_duplicates_nothing(
     senders: submission_service.Senders, seed: int
 ) -> None:
-    door, crowd = senders.door, ClientLoad(senders, random.Random(seed))
-    for _ in range(KILLS[door.url.partition(":")[0].removesuffix("ql")]):
+    service, crowd = senders.service, ClientLoad(senders, random.Random(seed))
+    for _ in range(KILLS[service.url.partition(":")[0].removesuffix("ql")]):
         await crowd.some_are_taken()
-        await door.kill()
-        await door.start()
+        await service.kill()
+        await service.start()
     await crowd.some_are_taken()
     await crowd.finish()
     # No key is free: each is answered with the message that it has made.
@@ -84,12 +84,12 @@ async def test_a_door_killed_again_and_again_loses_and_doubles_nothing(
     for subject, message_id in known.items():
         if int(subject.partition("-")[0]) < KEYED:
             assert await senders.send_until_answered(client, subject) == message_id
-    assert await door.stop() == 0
-    assert door.errors() == []
+    assert await service.stop() == 0
+    assert service.errors() == []
     assert senders.refusals == []
     assert senders.unanswered
     await senders.prove()
-    code, printed = await door.command("verify")
+    code, printed = await service.command("verify")
     assert (code, printed["findings"]) == (0, [])
 
 
@@ -106,6 +106,6 @@ async def test_a_client_that_vanishes_anywhere_in_its_message_can_come_back(
             assert (await session.begin()).code == 354
             session.write(octets[: len(octets) * eighths // 8])
         await senders.send_until_answered(client, subject)
-    assert await senders.door.stop() == 0
-    assert senders.door.errors() == []
+    assert await senders.service.stop() == 0
+    assert senders.service.errors() == []
     await senders.prove()

@@ -1,7 +1,7 @@
-"""Bad days of the SMTP door: a stop in the rush hour, and a store that is away, locked or full.
+"""Bad days of the SMTP service: a stop in the rush hour, and a store that is away, locked or full.
 
 What is under way is finished, everybody else is told to come back, and nobody is told that it is for good: no reply is
-a 5xx. Afterwards the door is as it was before, without a restart, and what was taken is there.
+a 5xx. Afterwards the service is as it was before, without a restart, and what was taken is there.
 """
 
 import asyncio
@@ -25,15 +25,15 @@ STOPPED = "4.3.2 Service shutting down; try again later"
 
 @contextlib.asynccontextmanager
 async def sent_to(folder: Path, url: str, *, grace_seconds: int = 20, **limits: int) -> AsyncIterator[Senders]:
-    """A door with clients; in the end it stops in order and its books are right."""
+    """A service with clients; in the end it stops in order and its books are right."""
     async with (
-        submission_service.running(folder, url, grace_seconds=grace_seconds, limits=limits) as door,
-        submission_service.sending(door) as senders,
+        submission_service.running(folder, url, grace_seconds=grace_seconds, limits=limits) as service,
+        submission_service.sending(service) as senders,
     ):
         yield senders
-        if door.process.poll() is None:
-            assert await door.stop() == 0
-        assert door.errors() == []
+        if service.process.poll() is None:
+            assert await service.stop() == 0
+        assert service.errors() == []
         await senders.prove()
 
 
@@ -49,23 +49,23 @@ async def test_a_stop_finishes_what_is_under_way_and_lets_the_others_go(url: str
         octets = content("halfway")
         assert (await halfway.begin()).code == 354
         halfway.write(octets[:100])
-        async with submission_service.store_locked(senders.door, senders.account_id):
+        async with submission_service.store_locked(senders.service, senders.account_id):
             assert (await waiting.begin()).code == 354
             waiting.write(content("waiting"))
-            senders.door.process.terminate()
-            await service_process.until(senders.door.is_stopping)
+            senders.service.process.terminate()
+            await service_process.until(senders.service.is_stopping)
             assert await idle.reply() == Reply(STOPPING, STOPPED)
             assert await idle.is_over()
-            assert senders.door.smtp is not None
+            assert senders.service.smtp is not None
             with pytest.raises(ConnectionRefusedError):
-                await asyncio.open_connection(*senders.door.smtp)
-            assert senders.door.process.poll() is None
+                await asyncio.open_connection(*senders.service.smtp)
+            assert senders.service.process.poll() is None
         senders.told["waiting"] = (await waiting.reply()).message_id
         senders.told["halfway"] = (await halfway.say(octets[100:])).message_id
         for session in (waiting, halfway):
             assert await session.reply() == Reply(STOPPING, STOPPED)
             assert await session.is_over()
-        assert await senders.door.ended() == 0
+        assert await senders.service.ended() == 0
 
 
 async def test_a_stop_in_the_rush_hour_loses_nothing(url: str, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ async def test_a_stop_in_the_rush_hour_loses_nothing(url: str, tmp_path: Path) -
 
         async def work(number: int) -> None:
             client, count = senders.client(), 0
-            while senders.door.process.poll() is None:
+            while senders.service.process.poll() is None:
                 await senders.once(client, f"{number}-{count}")
                 count += 1
 
@@ -84,7 +84,7 @@ async def test_a_stop_in_the_rush_hour_loses_nothing(url: str, tmp_path: Path) -
             for number in range(CLIENTS):
                 group.create_task(work(number))
             await service_process.until(are_at_work)
-            assert await senders.door.stop() == 0
+            assert await senders.service.stop() == 0
         assert {reply.code for reply in senders.refusals} <= {STOPPING}
         # In an orderly stop nobody is left in doubt: what was not answered was not taken.
         senders.unanswered.clear()
@@ -95,7 +95,7 @@ async def test_a_stop_waits_for_nobody_longer_than_the_grace_time(url: str, tmp_
     async with sent_to(tmp_path, url, grace_seconds=1) as senders, senders.session() as session:
         assert (await session.begin()).code == 354
         session.write(content("never ends")[:-5])
-        assert await senders.door.stop() == 0
+        assert await senders.service.stop() == 0
         with contextlib.suppress(ConnectionResetError):
             assert await session.is_over()
 
@@ -132,7 +132,7 @@ async def test_a_database_server_that_stops_and_starts_is_waited_for_without_a_r
 async def test_a_store_that_is_locked_for_long_is_a_temporary_failure(url: str, tmp_path: Path) -> None:
     async with sent_to(tmp_path, url, accept_seconds=1) as senders, contextlib.AsyncExitStack() as stack:
         sessions = [await stack.enter_async_context(senders.session()) for _ in range(3)]
-        async with submission_service.store_locked(senders.door, senders.account_id):
+        async with submission_service.store_locked(senders.service, senders.account_id):
             # The first waits for the lock, the others behind it.
             replies = await asyncio.gather(*(session.send(content("locked out")) for session in sessions))
             for reply in replies:
@@ -147,7 +147,7 @@ async def test_a_file_that_cannot_grow_refuses_mail_and_takes_it_again_when_it_c
     async with sent_to(tmp_path, url) as senders:
         client = senders.client()
         await senders.send_until_answered(client, "first")
-        pid = senders.door.process.pid
+        pid = senders.service.process.pid
         _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         size = (tmp_path / "postroad.db-wal").stat().st_size
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))

@@ -356,7 +356,7 @@ async def test_maintenance_asks_no_dns_where_that_is_turned_off(
     assert "domain_checks_failed" not in events(lines)
 
 
-def test_doors_share_what_would_cost_others_something() -> None:
+def test_frontends_share_what_would_cost_others_something() -> None:
     settings = config.load(environment={}, overrides={"database": {"connections": 10}})
     shared = [frontend.divide_limits(settings, frontends=frontends) for frontends in (2, 4, 100)]
     assert [one.database.connections for one in shared] == [5, 2, 2]

@@ -1,6 +1,6 @@
-"""Every route of the door for HTTP, with what a customer would send to it: for cases that hold for all of them.
+"""Every route of the HTTP API, with what a customer would send to it: for cases that hold for all of them.
 
-The routes are read off the tables that the door itself is made of, and their examples off the walks of the API and of
+The routes are read off the tables that the API itself is made of, and their examples off the walks of the API and of
 the dashboard: a new route is walked from its first day. `ask` sends to one of them as its customer would, over a real
 connection.
 """

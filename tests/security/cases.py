@@ -1,4 +1,4 @@
-"""Where each security case of the doors, identities, contents, templates and tenants is proven: case, words, tests.
+"""Where each security case of the listeners, identities, contents, templates and tenants is proven: case, words, tests.
 
 Cases with the letters A, B, C, F and I stand in the modules that are named after webhooks, submission and previews. A
 case that was shown elsewhere before it had a test here is not repeated: the table says where. `test_cases.py` holds it
@@ -19,7 +19,7 @@ class Case:
 
 
 CASES: Final[Mapping[str, Case]] = {
-    # The door for HTTP.
+    # The HTTP listener.
     "D1": Case(
         "One key is one message, though fifty send it at once; every rule of keys holds.",
         {
@@ -116,8 +116,8 @@ CASES: Final[Mapping[str, Case]] = {
         {"security/test_authentication.py": ("test_e4_a_critical_extension_opens_nothing",)},
     ),
     "E5": Case(
-        "A token is good for its own door, and for no other use.",
-        {"security/test_authentication.py": ("test_e5_a_token_is_good_for_its_own_door_alone",)},
+        "A token is valid for its own purpose only.",
+        {"security/test_authentication.py": ("test_e5_a_token_is_valid_for_its_own_purpose_only",)},
     ),
     "E6": Case(
         "A token is good in its own time, which is written as it should be.",
@@ -278,8 +278,8 @@ CASES: Final[Mapping[str, Case]] = {
         {"security/test_templates.py": ("test_h2_no_template_is_a_program",)},
     ),
     "H3": Case(
-        "A template reaches nothing of the house.",
-        {"security/test_templates.py": ("test_h3_no_template_reaches_anything_of_the_house",)},
+        "A template cannot access the service's data or code.",
+        {"security/test_templates.py": ("test_h3_no_template_reaches_anything_of_the_service",)},
     ),
     "H5": Case(
         "Markup in a value is text, and a line break in it ends no subject.",
@@ -311,7 +311,7 @@ CASES: Final[Mapping[str, Case]] = {
         "Nobody sends from a domain of another account.",
         {
             "security/test_submission_senders.py": (
-                "test_j2_nobody_sends_from_the_domain_of_another_account_by_either_door",
+                "test_j2_nobody_sends_from_the_domain_of_another_account_over_http_or_smtp",
             ),
         },
     ),

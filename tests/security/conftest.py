@@ -1,6 +1,6 @@
-"""The whole service around one scene: the API, the engine, a name server, a receiver outside and a listener inside.
+"""The whole service around one scene: the API, the engine, a name server, an endpoint outside and a listener inside.
 
-The cases of mail have a house instead: both doors, the engine that delivers, and a host that takes everything.
+The mail cases use a whole service instead: both listeners, the delivery engine, and a host that accepts everything.
 """
 
 import contextlib
@@ -117,7 +117,7 @@ def scenario(
 async def service(
     request: pytest.FixtureRequest, tmp_path: Path, database_url: str, authority: trustme.CA
 ) -> AsyncIterator[whole_service.WholeService]:
-    """Both doors and the way out; an indirect parameter holds settings of submission."""
+    """Both listeners and the delivery engine; an indirect parameter holds settings of submission."""
     submission = getattr(request, "param", {})
     async with whole_service.standing(database_url, folder=tmp_path, authority=authority, **submission) as standing:
         yield standing

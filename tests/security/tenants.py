@@ -1,7 +1,7 @@
-"""Customers of a house who have everything: programs, people and browsers, and one of every thing with a mark on it.
+"""Customers of one service who have everything: API keys, users and browsers, and one marked record of every kind.
 
-Only what an operator does is done by services. All else goes through the doors, as a customer would do it, and every
-secret that a door has handed out is kept, so that a test can look for it where it must not be.
+Only what an operator does is done by services. All else goes through the listeners, as a customer would do it, and
+every secret that a listener has returned is kept, so that a test can look for it where it must not be.
 """
 
 import base64
@@ -70,7 +70,7 @@ class Tenant:
 
 
 def client(service: WholeService, **more: Any) -> httpx.AsyncClient:
-    """Somebody at the door for HTTP, with no credential unless `more` brings one."""
+    """A client of the HTTP API, with no credential unless `more` brings one."""
     host, port = service.addresses["http"]
     return httpx.AsyncClient(
         base_url=f"http://{host}:{port}", timeout=submission_server.TIMEOUT_SECONDS, verify=service.trusting, **more

@@ -1,6 +1,6 @@
 """Security cases G5 to G9: files pass through; nobody opens them, believes their names, or fetches them.
 
-By both doors, to the next host, octet by octet. `N` are neighbours of the written cases.
+Over HTTP and SMTP, to the next host, octet by octet. `N` are neighbours of the written cases.
 """
 
 import base64
@@ -101,7 +101,7 @@ async def test_g5_an_odd_name_arrives_as_it_is(service: WholeService) -> None:
 async def test_g5_names_make_no_files_and_are_served_under_generated_ones(
     service: WholeService, tmp_path: Path, content_id: str
 ) -> None:
-    """G5: Content-ID `../../routes.js` and names with paths, by either door: no file has them; ours are generated."""
+    """G5: Content-ID `../../routes.js` and names with paths, by HTTP and SMTP: no file has them; ours are generated."""
     before = below(tmp_path)
     answer = await service.post(**HTML, attachments=[attached(content_id=content_id)])
     assert answer.status_code in {202, 400}
@@ -303,14 +303,14 @@ def image_bomb() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
-@pytest.mark.parametrize("door", ["http", "smtp"])
-async def test_g8_what_is_compressed_is_never_unpacked(service: WholeService, door: str) -> None:
+@pytest.mark.parametrize("protocol", ["http", "smtp"])
+async def test_g8_what_is_compressed_is_never_unpacked(service: WholeService, protocol: str) -> None:
     """G8: zip, gzip and image bombs arrive as they were; unpacking any of them would show in the memory."""
     bombs = {"a.zip": zip_bomb(), "a.gz": gzip_bomb(), "a.png": image_bomb()}
     tracemalloc.start()
     try:
         for name, bomb in bombs.items():
-            if door == "http":
+            if protocol == "http":
                 answer = await service.post(attachments=[attached(bomb, filename=name)])
                 assert answer.status_code == 202
             else:

@@ -1,4 +1,4 @@
-"""Security cases E: who gets in, as both doors for HTTP see it: tokens of the API, and sessions of browsers.
+"""Security cases E: who gets in, at the API and at the dashboard: tokens of the API, and sessions of browsers.
 
 Tokens are forged with the keys of the installation itself. So each is refused for what the case says of it, and for
 nothing else: the same token without the fault is taken.
@@ -52,7 +52,7 @@ def signed(claims: dict[str, Any], key: bytes, **header: Any) -> str:
 
 
 async def let_in(tenant: Tenant, service: WholeService, *, token: str, session: str) -> tuple[bool, bool]:
-    """Whether each door opens: the API to the token, the dashboard to the session."""
+    """Whether each accepts: the API the token, the dashboard the session."""
     async with tenants.client(service) as http:
         told = await http.get("/v1/account", headers={"Authorization": f"Bearer {token}"})
         browser = {"Accept": "text/html", "Cookie": f"{cookies.SESSION}={session}"}
@@ -68,7 +68,7 @@ async def let_in(tenant: Tenant, service: WholeService, *, token: str, session: 
 
 
 async def assert_refused(service: WholeService, forgeries: Mapping[str, Forge]) -> None:
-    """Each of these opens neither door."""
+    """Each of these is refused by both."""
     async with tenants.settled(service, "north") as north:
         token, session = claims_of(north.token), claims_of(north.browser.cookies[cookies.SESSION])
         good = await let_in(
@@ -158,8 +158,8 @@ async def test_e4_a_critical_extension_opens_nothing(service: WholeService) -> N
     await assert_refused(service, forgeries)
 
 
-async def test_e5_a_token_is_good_for_its_own_door_alone(service: WholeService) -> None:
-    """E5: tokens for others, tokens of the other door, and tokens in the place of keys and passwords."""
+async def test_e5_a_token_is_valid_for_its_own_purpose_only(service: WholeService) -> None:
+    """E5: tokens for other audiences, tokens of the other listener, and tokens in place of keys and passwords."""
     foreign: list[dict[str, Any]] = [
         {"iss": "post"},
         {"iss": "postroad"},
@@ -250,7 +250,7 @@ async def test_e9_a_link_for_a_password_works_once_though_ten_use_it_at_once(ser
 
 
 async def test_e10_no_field_of_a_request_changes_where_a_link_leads(service: WholeService) -> None:
-    """E10: links for passwords and invitations, asked for at both doors with another host in every field for one."""
+    """E10: links for passwords and invitations, requested from both with another host in every field that names one."""
     evil = dict.fromkeys(HOST_FIELDS, "evil.example") | {"Forwarded": "host=evil.example", "X-Forwarded-Proto": "https"}
     async with tenants.settled(service, "north") as north:
         body = {"email": "kim@north.example", "role": "member"}

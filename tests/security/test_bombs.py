@@ -1,4 +1,4 @@
-"""Security case G7 at the dashboard: what passed the doors unopened is opened there, for whoever looks at the message.
+"""Security case G7 at the dashboard: what the listeners accepted unopened is opened there for viewing.
 
 A page about a bomb comes, shows a bounded part, and leaves the others who ask meanwhile alone.
 """

@@ -1,4 +1,4 @@
-"""Security cases G1 and G2: no value becomes a header field, by whichever door it comes.
+"""Security cases G1 and G2: no value becomes a header field, over HTTP or SMTP.
 
 At the next host, octet by octet, a message has the fields that it should have and no other. `N` are neighbours of the
 written cases.

@@ -1,4 +1,4 @@
-"""Security cases D: what a hostile client sends to the door for HTTP, on every route where it could be sent."""
+"""Security cases D: what a hostile client sends to the HTTP listener, on every route where it could be sent."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""Security case J8: a whole service, every kind of login by every door, and then a search through its log."""
+"""Security case J8: a whole service, every kind of login at every listener, and then a search through its log."""
 
 import base64
 import re
@@ -61,7 +61,7 @@ def talk(told: dict[str, Any]) -> list[str]:
 
 
 def visit(told: dict[str, Any]) -> list[str]:
-    """The same at the doors for HTTP: what is made there, used, mistaken, and put where it does not belong."""
+    """The same over HTTP: secrets that are created, used, mistyped, and put where they do not belong."""
     login = told["login"]
     with httpx.Client(base_url=told["base_url"], timeout=cli_runner.TIMEOUT_SECONDS) as client:
         token = client.post("/v1/auth/login", json=login).json()["token"]

@@ -1,7 +1,7 @@
 """Security cases F1, F2, F8 and F15: one message in is one message out, whatever its line ends and its size.
 
-Through the whole door: what the client hears, what is in the store, and what arrives at the next host, octet by octet.
-`N` are neighbours of the written cases.
+Through the whole service: what the client is answered, what is in the store, and what arrives at the next host, octet
+by octet. `N` are neighbours of the written cases.
 """
 
 import tracemalloc
@@ -142,7 +142,7 @@ async def test_n_no_command_behind_a_message_is_taken_for_part_of_it(service: Wh
     assert sorted(arrived.recipients for arrived in await service.settled()) == [[ADA], ["bob@example.net"]]
 
 
-# F2: what leaves the house.
+# F2: what leaves the service.
 
 UGLY = ".\n..two\n.\nRCPT TO:<eve@example.net>\r.\rMAIL FROM:<eve@example.net>\r\n.\r\n\r.\n\n.\n.end\n."
 

@@ -1,7 +1,7 @@
 """Security cases F10 and F11 (with J2): nobody sends as somebody else, and no address is a command in disguise.
 
-Through the whole door; nothing that is refused is in the store or at the next host. `N` are neighbours of the written
-cases.
+Through the whole service; nothing that is refused is in the store or at the next host. `N` are neighbours of the
+written cases.
 """
 
 from typing import Any
@@ -83,7 +83,7 @@ async def test_f11_nobody_sends_as_somebody_else(service: WholeService) -> None:
     assert len(await service.settled()) == 1
 
 
-async def test_f11_readers_see_the_sender_that_was_judged(service: WholeService) -> None:
+async def test_f11_readers_see_the_sender_that_was_checked(service: WholeService) -> None:
     """F11: comments, empty elements and forwarders' fields that could show another sender do not arrive."""
     other = b"boss@elsewhere.example"
     for fields in (
@@ -118,7 +118,7 @@ async def test_f11_whatever_the_envelope_said_bounces_come_to_us(service: WholeS
         assert b"other@" not in arrived.taken.content
 
 
-async def test_j2_nobody_sends_from_the_domain_of_another_account_by_either_door(service: WholeService) -> None:
+async def test_j2_nobody_sends_from_the_domain_of_another_account_over_http_or_smtp(service: WholeService) -> None:
     """J2: 403 over HTTP, 550 over SMTP; the owner may."""
     other = await accounts.create(service.ctx, "Theirs")
     await accepted_mail.allow_sending(service.ctx, other.id, domain="theirs.example")
@@ -167,7 +167,7 @@ async def test_f10_no_address_by_http_is_a_command(service: WholeService, member
 
 
 async def test_f10_no_address_by_smtp_is_a_command(service: WholeService) -> None:
-    """F10, at the door for SMTP: such a path is refused, and its lines are not obeyed."""
+    """F10, at the SMTP listener: such a path is refused, and its lines are not executed."""
     async with service.connect() as connection:
         await connection.ask(b"MAIL FROM:<shop@example.com>\r\n")
         for evil in EVIL_ADDRESSES:
@@ -190,7 +190,7 @@ async def test_f10_no_address_by_smtp_is_a_command(service: WholeService) -> Non
         "x> SIZE=1 <y@example.net",
     ],
 )
-async def test_f10_the_client_refuses_by_itself_what_no_door_would_have_let_in(
+async def test_f10_the_client_refuses_by_itself_what_no_listener_would_accept(
     database_url: str, recipient: str
 ) -> None:
     """F10, outgoing side: such a recipient in the store, whoever put it there, never becomes octets on the wire."""

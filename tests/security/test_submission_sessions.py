@@ -1,7 +1,7 @@
-"""Security cases F4, F5, F6, F12 and F13 (with E12): who may say what, and when, at the door for SMTP.
+"""Security cases F4, F5, F6, F12 and F13 (with E12): who may send which command, and when, at the SMTP listener.
 
-Through the whole door, on real sockets; failures are counted together with those over HTTP. `N` are neighbours of the
-written cases.
+Through the whole service, on real sockets; failures are counted together with those over HTTP. `N` are neighbours of
+the written cases.
 """
 
 import asyncio
@@ -223,7 +223,7 @@ async def test_e12_failures_over_http_count_for_smtp(service: WholeService) -> N
         assert await code(connection, plain("", *service.login)) == "235"
 
 
-async def test_e12_failures_of_both_doors_add_up(service: WholeService) -> None:
+async def test_e12_failures_over_http_and_smtp_add_up(service: WholeService) -> None:
     """E12: three wrong passwords here and two there are five."""
     assert await guess(service, 3) == ["535"] * 3
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Security cases H: templates that customers write, values that strangers wrote, and every door that takes them.
+"""Security cases H: templates that customers write, values that strangers wrote, and every listener that accepts them.
 
 What is sent is looked at where it arrives. A template is text with names in it: whatever looks like the language of
 another renderer is refused when it is saved, previewed or tried out, and what stands in a value is never read.
@@ -27,7 +27,7 @@ ESCAPES: Final = (
     "{{ x() }}",
     "{% for x in ().__class__.__base__.__subclasses__() %}{% endfor %}",
 )
-# What would read something of the house.
+# What would read data of the service.
 REACHES: Final = (
     '{{ env "DB_PASSWORD" }}',
     '{{ expandenv "$HOME" }}',
@@ -56,13 +56,13 @@ ESCAPED: Final = "&lt;script&gt;alert(1)&lt;/script&gt;&quot; onload=&quot;x&#x2
 
 
 async def put(service: WholeService, **parts: str | None) -> None:
-    """The house's template `hello`."""
+    """Save the template `hello`."""
     usual: dict[str, str | None] = {"subject": "For {{name}}", "text": "Hi {{name}}!", "html": "<p>Hi {{name}}!</p>"}
     await templates.put(service.ctx, service.account.id, "hello", **{**usual, **parts})  # type: ignore[arg-type]
 
 
 class Send(Protocol):
-    """A door."""
+    """A way to send."""
 
     async def __call__(self, service: WholeService, /, **variables: object) -> None: ...
 
@@ -133,7 +133,7 @@ async def test_h2_no_template_is_a_program(service: WholeService, part: str) -> 
         assert after["templates"] == before["templates"]
 
 
-async def test_h3_no_template_reaches_anything_of_the_house(service: WholeService) -> None:
+async def test_h3_no_template_reaches_anything_of_the_service(service: WholeService) -> None:
     """H3: files, the environment, settings; and names that mean something elsewhere are values that are missing."""
     async with tenants.settled(service, "north") as north:
         for source in REACHES:
@@ -165,7 +165,7 @@ async def test_h5_a_line_break_in_a_value_ends_no_subject(service: WholeService)
 
 
 async def test_h6_a_template_of_another_account_is_like_an_unknown_one(service: WholeService) -> None:
-    """H6: to send with, by both doors and as a test from the dashboard, and to look at."""
+    """H6: to send with, over HTTP, over SMTP and as a test from the dashboard, and to preview."""
     async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
         sentences = []
         for alias in (south.mark, "nothing-here"):

@@ -1,7 +1,7 @@
-"""Security cases J: two customers in one house, and strangers at its door: nothing of one is ever seen by the other.
+"""Security cases J: two customers of one service, and strangers: neither ever sees anything of the other.
 
-The walks of the API and of the dashboard ask each route for one thing of another account. Here both doors are open at
-once, everything of a customer carries their mark, and no answer to the other may hold it.
+The walks of the API and of the dashboard ask each route for one thing of another account. Here both listeners are open
+at once, everything of a customer carries their mark, and no answer to the other may hold it.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ PAUSE_SECONDS: Final = 0.5 if profile.MINUTES else 0.0
 
 @BOTH
 async def test_j1_no_id_of_another_customer_says_more_than_an_unknown_one(service: WholeService) -> None:
-    """J1: every id of theirs in every path, parameter and body that takes an id, by both doors; nothing changes."""
+    """J1: every id of theirs in every path, parameter and body of API and dashboard; nothing changes."""
     async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
         before = await sample_account.dump(service.ctx.settings.database.url)
         asked = 0
@@ -88,7 +88,7 @@ STOLEN: Final = ("account_id", "is_admin", "id", "created_at")
 
 
 async def test_j3_nobody_assigns_what_is_ours(service: WholeService) -> None:
-    """J3: members and fields that are in no form, on every route that makes or changes something, by both doors."""
+    """J3: members and fields that are in no form, on every route of API and dashboard that changes something."""
     async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
         before = await sample_account.dump(service.ctx.settings.database.url)
         walked = [
@@ -112,7 +112,7 @@ LIMITS: Final = ("-1", "0", "101", "9" * 30, "1e9", "NaN")
 
 
 async def test_j4_no_place_in_a_list_leads_to_rows_of_another_customer(service: WholeService) -> None:
-    """J4: their ids, cut and changed, as places of every list, by both doors; and limits that are none."""
+    """J4: their ids, cut and changed, as cursors of every list, in the API and the dashboard; and invalid limits."""
     async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
         ids = [south.things[kind] for kind in ("api_key", "credential", "domain", "message", "template")]
         places = [*ids, south.things["message"][:-1] + "f", south.things["suppression"].encode().hex(), "~", "0"]
@@ -148,7 +148,7 @@ async def live(tenant: Tenant, other: Tenant, number: int) -> None:
 
 @BOTH
 async def test_j6_two_customers_at_once_see_nothing_of_each_other(service: WholeService) -> None:
-    """J6: both doors and the way out, in one process; `TEST_MINUTES` makes it longer."""
+    """J6: both listeners and the delivery engine, in one process; `TEST_MINUTES` makes it longer."""
     until = time.monotonic() + profile.MINUTES * 60
     async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
 

@@ -1,4 +1,4 @@
-"""The whole house for the security cases of mail: both doors, the engine behind them, and the host that gets the mail.
+"""The whole service for the security cases of mail: both listeners, the delivery engine, and the destination.
 
 The roles are the real ones, on real sockets. The sink keeps what arrives as it came over the wire. Nothing is signed,
 so that what is in the store and what arrives can be compared octet by octet. `settled` waits until everything that was
@@ -39,7 +39,7 @@ ROLES: Final = ("api", "submission", "delivery")
 SENDER: Final = "shop@example.com"
 ADA: Final = "ada@example.net"
 BEGIN: Final = b"MAIL FROM:<shop@example.com>\r\nRCPT TO:<ada@example.net>\r\n"
-# With all that a door would add but for the trace.
+# With all that a listener would add except the trace fields.
 HEADER: Final = (
     b"From: Shop <shop@example.com>\r\nTo: ada@example.net\r\nSubject: Your order\r\n"
     b"Date: Mon, 1 Jan 2024 00:00:00 +0000\r\nMessage-ID: <1@example.com>\r\n"
@@ -83,7 +83,7 @@ class WholeService:
     def login(self) -> tuple[str, str]:
         return self.credential.username, self.password
 
-    # The door for SMTP.
+    # The SMTP listener.
 
     @contextlib.asynccontextmanager
     async def connect(self, way: str = "clear", *, log_in: bool = True) -> AsyncIterator[recording_listener.Connection]:
@@ -115,7 +115,7 @@ class WholeService:
             assert await connection.ask(b"NOOP\r\n") == [b"250 2.0.0 OK"]
         return reply
 
-    # The door for HTTP.
+    # The HTTP listener.
 
     async def post(self, **members: Any) -> httpx.Response:
         """`POST /emails`, with these members in the place of those of a plain message; None leaves one out."""
@@ -187,7 +187,7 @@ def assert_lines(wire: bytes) -> None:
 async def standing(
     url: str, *, folder: Path, authority: trustme.CA, **submission: object
 ) -> AsyncIterator[WholeService]:
-    """A house for the time of the block; `submission` are settings of that section."""
+    """A service for the time of the block; `submission` are settings of that section."""
     clock, lines = contexts.Clock(), app_server.CapturedLog()
     files = submission_server.issue(authority, folder)
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,4 +1,4 @@
-"""Contexts that work for a person, as doors make them, and the journal as tests read it."""
+"""Contexts that act for a user, as listeners make them, and the audit log as tests read it."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ def as_user(ctx: context.Context, user: users.User) -> context.Context:
 
 
 async def entries(ctx: context.Context, account_id: str) -> list[stored.Entry]:
-    """Everything that the journal of an account says."""
+    """Everything in the audit log of an account."""
     return await audit_log.page(ctx, account_id, before=None, limit=100)
 
 

@@ -79,7 +79,7 @@ async def test_passwords_are_not_taken_in_the_clear_unless_that_is_set(settings:
             assert refused.value.code == 530
 
 
-async def test_the_door_says_what_it_takes(server: SubmissionServer) -> None:
+async def test_the_listener_announces_what_it_accepts(server: SubmissionServer) -> None:
     async with server.client(log_in=False) as client:
         offered = client.esmtp_extensions
         assert offered["size"] == str(listeners.MAX_MESSAGE_BYTES)

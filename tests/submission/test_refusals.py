@@ -211,7 +211,7 @@ async def guarded(
 
 
 @pytest.mark.parametrize("guarded", [{"limits": {"request_rate": 1, "request_burst": 2}}], indirect=True, ids=["rate"])
-async def test_too_many_messages_by_whatever_door_ask_for_another_try(guarded: SubmissionServer) -> None:
+async def test_too_many_messages_over_http_or_smtp_are_refused_temporarily(guarded: SubmissionServer) -> None:
     who = accepted_mail.caller_of(guarded.account.id, credential_id=guarded.credential.id)
     request = send_request.SendRequest(sender=SENDER, to=(ADA,), subject="By HTTP", text="Hello")
     envelope = submit.SubmissionInfo(request_id="req_" + "0" * 28, source=mail.Source.API, key=None)

@@ -1,4 +1,4 @@
-"""The door as a caller meets it: real sockets, every refusal with its id, nothing secret in answers or log."""
+"""The application as a client sees it: real sockets, every refusal with its id, no secrets in responses or log."""
 
 import asyncio
 import re

@@ -131,10 +131,12 @@ async def test_who_finds_no_place_waits_for_one(monkeypatch: pytest.MonkeyPatch)
     assert entered == ["first", "second"]
 
 
-@pytest.mark.parametrize("doors, most", [(1, 4), (2, 2), (3, 1), (64, 1)])
-async def test_doors_share_the_places_and_each_has_one(monkeypatch: pytest.MonkeyPatch, doors: int, most: int) -> None:
+@pytest.mark.parametrize("frontends, most", [(1, 4), (2, 2), (3, 1), (64, 1)])
+async def test_frontends_share_the_slots_and_each_has_one(
+    monkeypatch: pytest.MonkeyPatch, frontends: int, most: int
+) -> None:
     places(monkeypatch, arriving=12, handled=4)
-    bodies = body_limits.LargeBodySlots(frontends=doors)
+    bodies = body_limits.LargeBodySlots(frontends=frontends)
     async with contextlib.AsyncExitStack() as taken:
         for _ in range(most):
             await taken.enter_async_context(bodies.processing())

@@ -1,4 +1,4 @@
-"""Two doors at one address: each path has one of them, and what has none belongs to the second."""
+"""Two applications at one address: each path belongs to one of them, and any other path to the second."""
 
 from collections.abc import MutableMapping
 from typing import Any
@@ -9,12 +9,12 @@ from postroad.web import application, path_switch
 
 
 def answering(name: str, asked: list[str]) -> application.AsgiApp:
-    """Stands for a door; says who was asked."""
+    """A stand-in for an application that records who was called."""
 
-    async def door(_scope: application.Scope, _receive: application.Receive, _send: application.Send) -> None:
+    async def app(_scope: application.Scope, _receive: application.Receive, _send: application.Send) -> None:
         asked.append(name)
 
-    return door
+    return app
 
 
 async def nothing(*_: object) -> MutableMapping[str, Any]:
@@ -44,6 +44,6 @@ async def away(_message: MutableMapping[str, Any]) -> None:
 async def test_the_first_segment_decides(path: bytes, whose: str) -> None:
     asked: list[str] = []
     first, second = (answering(name, asked) for name in ("first", "second"))
-    door = path_switch.PathSwitch(first, second, paths=["/v1/account", "/emails", "/emails/{id}", "/healthz"])
-    await door({"type": "http", "raw_path": path}, nothing, away)
+    switch = path_switch.PathSwitch(first, second, paths=["/v1/account", "/emails", "/emails/{id}", "/healthz"])
+    await switch({"type": "http", "raw_path": path}, nothing, away)
     assert asked == [whose]

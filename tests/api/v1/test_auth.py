@@ -29,7 +29,7 @@ LOG_IN = {"email": "owner@example.com", "password": PASSWORD}
 
 @pytest.fixture
 def database_url(clean_sqlite_url: str) -> str:
-    """The services are tested on both engines; the door is the same in front of either."""
+    """The services are tested on both engines; the API is the same in front of either."""
     return clean_sqlite_url
 
 

@@ -34,7 +34,7 @@ def mail(clock: contexts.Clock) -> dev_inbox.Inbox:
 
 @pytest.fixture
 def served(ctx: context.Context, mail: dev_inbox.Inbox) -> application.Application[context.Context]:
-    """The whole door of a development installation."""
+    """The whole API of a development installation."""
     return application.Application(
         ctx,
         (*roles.ROUTES, *v1_inbox.routes(mail)),

@@ -180,7 +180,7 @@ FULL: Final = {
 }
 
 BODY: Final = target.Target(
-    name="json_door",
+    name="api_body",
     open=services.with_service(check_body),
     watches=(
         "web/",
@@ -217,7 +217,7 @@ BODY: Final = target.Target(
 )
 
 CONNECTION: Final = target.Target(
-    name="http_door",
+    name="api_connection",
     open=services.with_service(check_connection),
     watches=("web/", "api/", "network/http_"),
     seeds=(

@@ -1,4 +1,4 @@
-"""A session with the submission door, from any octets behind the log-in: server, rules of finished messages, store.
+"""A session with the submission listener, with any octets after the login: server, rules of finished messages, store.
 
 Holds: nothing went wrong in the log, and no reply says that we are at fault; each 250 to a message names one that is on
 disk, as a whole message from a domain of the account, without a bare CR or LF and without a field that is dropped.

@@ -105,7 +105,7 @@ async def test_the_bytes_that_are_stored_have_their_trace_and_id_and_no_blind_co
     assert content.startswith(b"Received: by mx.example.com")
 
 
-async def test_refused_and_accepted_messages_are_counted_by_their_door(
+async def test_refused_and_accepted_messages_are_counted_by_their_source(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[tuple[str, ...]] = []

@@ -1,4 +1,4 @@
-"""Access for doors that are given a username and a password: slowed with HTTP, and no longer than the credential."""
+"""Access for listeners that get a username and a password: throttled as over HTTP, and revoked with the credential."""
 
 from collections.abc import AsyncIterator
 

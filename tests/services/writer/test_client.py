@@ -1,4 +1,4 @@
-"""A door without a writer: submissions go to the keeper, whose answers mean what they mean in one process."""
+"""A frontend: submissions go to the writer, whose answers mean what they mean in one process."""
 
 import asyncio
 import inspect
@@ -56,10 +56,10 @@ def accepted(number: int = 1) -> transaction.Accepted:
 
 @dataclass(slots=True)
 class Talk:
-    """A door's side under test, and a keeper that says what a test wants."""
+    """The frontend's side under test, and a writer that answers as the test wants."""
 
-    door: client.RemoteCommits
-    keeper: protocol.Channel
+    frontend: client.RemoteCommits
+    writer: protocol.Channel
     offered: list[protocol.Submit] = field(default_factory=list)
     probed: list[protocol.Probe] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -73,7 +73,7 @@ class Talk:
         self.changed.set()
 
     async def gets(self, count: int) -> list[protocol.Submit]:
-        """What the keeper has got, when it is so many."""
+        """What the writer has received, once it is this many."""
         async with asyncio.timeout(TIMEOUT_SECONDS):
             while len(self.offered) < count:
                 self.changed.clear()
@@ -82,7 +82,7 @@ class Talk:
         return self.offered
 
     async def is_probed(self) -> protocol.Probe:
-        """The next probe that the keeper gets."""
+        """The next probe that the writer receives."""
         async with asyncio.timeout(TIMEOUT_SECONDS):
             while not self.probed:
                 self.changed.clear()
@@ -98,40 +98,40 @@ async def talk() -> AsyncIterator[Talk]:
     def hear(frame: memoryview) -> None:
         for said in protocol.decode_from_writer(frame):
             assert isinstance(said, protocol.SubmitOk | protocol.ProbeOk | protocol.Rejected)
-            made[0].door.on_reply(said)
+            made[0].frontend.on_reply(said)
 
     def offer(frame: memoryview) -> None:
         made[0].receive(frame)
 
     def end() -> None:
-        made[0].door.on_writer_gone()
+        made[0].frontend.on_writer_gone()
 
-    door_end = await framing.connect(ours, hear, end)
-    keeper_end = await framing.connect(theirs, offer, lambda: None)
-    door = client.RemoteCommits(protocol.Channel(door_end), max_waiting=100, wait_seconds=60.0)
-    made.append(Talk(door, protocol.Channel(keeper_end)))
+    frontend_end = await framing.connect(ours, hear, end)
+    writer_end = await framing.connect(theirs, offer, lambda: None)
+    frontend = client.RemoteCommits(protocol.Channel(frontend_end), max_waiting=100, wait_seconds=60.0)
+    made.append(Talk(frontend, protocol.Channel(writer_end)))
     yield made[0]
-    keeper_end.close()
+    writer_end.close()
     async with asyncio.timeout(TIMEOUT_SECONDS):
-        await door.close()
-    door_end.close()
+        await frontend.close()
+    frontend_end.close()
     await asyncio.sleep(0)
 
 
 async def test_a_submission_arrives_as_it_was_and_its_answer_too(talk: Talk) -> None:
-    answer = talk.door.start(submission(), size=2)
+    answer = talk.frontend.start(submission(), size=2)
     (offered,) = await talk.gets(1)
     assert offered.submission == submission()
-    talk.keeper.send(protocol.SubmitOk(offered.number, accepted()))
+    talk.writer.send(protocol.SubmitOk(offered.number, accepted()))
     got = await answer
     assert (got, got.full_at) == (accepted(), 7)
 
 
 async def test_answers_find_their_callers_in_whatever_order_they_come(talk: Talk) -> None:
-    answers = [talk.door.start(submission(number)) for number in range(10)]
+    answers = [talk.frontend.start(submission(number)) for number in range(10)]
     for offered in reversed(await talk.gets(10)):
         number = int(offered.submission.message.id.removeprefix("em_"))
-        talk.keeper.send(protocol.SubmitOk(offered.number, accepted(number)))
+        talk.writer.send(protocol.SubmitOk(offered.number, accepted(number)))
     assert [(await answer).message_id for answer in answers] == [f"em_{number}" for number in range(10)]
 
 
@@ -147,11 +147,11 @@ REFUSALS: list[errors.PostroadError] = [
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: type(refusal).__name__)
-async def test_a_refusal_is_raised_as_the_keeper_raised_it(talk: Talk, refusal: errors.PostroadError) -> None:
+async def test_a_refusal_is_raised_as_the_writer_raised_it(talk: Talk, refusal: errors.PostroadError) -> None:
     refusal.__cause__ = OSError("no space")
-    answer = talk.door.start(submission())
+    answer = talk.frontend.start(submission())
     (offered,) = await talk.gets(1)
-    talk.keeper.send(protocol.rejection_of(offered.number, refusal))
+    talk.writer.send(protocol.rejection_of(offered.number, refusal))
     with pytest.raises(type(refusal)) as caught:
         await answer
     told = caught.value
@@ -161,106 +161,104 @@ async def test_a_refusal_is_raised_as_the_keeper_raised_it(talk: Talk, refusal: 
         assert str(told.__cause__) == "OSError: no space"
 
 
-async def test_who_waits_when_the_keeper_goes_is_asked_to_try_again_with_the_same_key(talk: Talk) -> None:
-    answer = talk.door.start(submission())
+async def test_who_waits_when_the_writer_ends_is_asked_to_try_again_with_the_same_key(talk: Talk) -> None:
+    answer = talk.frontend.start(submission())
     await talk.gets(1)
-    talk.keeper.close()
+    talk.writer.close()
     with pytest.raises(errors.ServiceUnavailable, match="same key"):
         await answer
     with pytest.raises(errors.ServiceUnavailable, match="same key"):
-        talk.door.start(submission())
+        talk.frontend.start(submission())
 
 
-async def test_large_content_waits_here_until_the_keeper_has_written_what_it_has(talk: Talk) -> None:
+async def test_large_content_waits_here_until_the_writer_has_written_what_it_has(talk: Talk) -> None:
     size = 10 * MEBIBYTE
-    answers = [talk.door.start(submission(number, size=size), size=size) for number in range(3)]
+    answers = [talk.frontend.start(submission(number, size=size), size=size) for number in range(3)]
     for count in (1, 2, 3):
         *_, last = await talk.gets(count)
-        talk.keeper.send(protocol.SubmitOk(last.number, accepted(count - 1)))
+        talk.writer.send(protocol.SubmitOk(last.number, accepted(count - 1)))
         await answers[count - 1]
 
 
 async def test_one_that_nobody_waits_for_any_more_is_not_handed_over(talk: Talk) -> None:
     size = 10 * MEBIBYTE
-    first, given_up, last = (talk.door.start(submission(number, size=size), size=size) for number in range(3))
+    first, cancelled, last = (talk.frontend.start(submission(number, size=size), size=size) for number in range(3))
     (offered,) = await talk.gets(1)
-    given_up.cancel()
-    talk.keeper.send(protocol.SubmitOk(offered.number, accepted()))
+    cancelled.cancel()
+    talk.writer.send(protocol.SubmitOk(offered.number, accepted()))
     await first
     _, offered = await talk.gets(2)
     assert offered.submission.message.id == "em_2"
-    talk.keeper.send(protocol.SubmitOk(offered.number, accepted()))
+    talk.writer.send(protocol.SubmitOk(offered.number, accepted()))
     await last
 
 
 async def test_more_than_may_wait_are_refused(talk: Talk) -> None:
-    answers = [talk.door.start(submission(number)) for number in range(100)]
+    answers = [talk.frontend.start(submission(number)) for number in range(100)]
     with pytest.raises(errors.TemporaryFailure, match="too many"):
-        talk.door.start(submission())
+        talk.frontend.start(submission())
     for offered in await talk.gets(100):
-        talk.keeper.send(protocol.SubmitOk(offered.number, accepted()))
+        talk.writer.send(protocol.SubmitOk(offered.number, accepted()))
     await asyncio.gather(*answers)
 
 
-async def test_a_keeper_that_says_nothing_is_not_waited_for_for_ever(
-    talk: Talk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_waiting_for_a_silent_writer_has_a_limit(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "WRITER_TIMEOUT_SECONDS", -60.0)
-    answer = talk.door.start(submission())
+    answer = talk.frontend.start(submission())
     # Not "nothing was accepted": it may yet be written.
     with pytest.raises(errors.ServiceUnavailable, match="did not respond; retry with the same key"):
         await answer
     (offered,) = await talk.gets(1)
-    talk.door.on_reply(protocol.SubmitOk(offered.number, accepted()))  # too late, and nobody minds
+    talk.frontend.on_reply(protocol.SubmitOk(offered.number, accepted()))  # too late, and nobody minds
 
 
-async def test_what_a_keeper_has_no_room_for_in_time_is_refused_and_was_never_handed_over(
+async def test_what_a_writer_has_no_room_for_in_time_is_refused_and_never_sent(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(talk.door, "_wait_seconds", 0.0)
+    monkeypatch.setattr(talk.frontend, "_wait_seconds", 0.0)
     size = 10 * MEBIBYTE
-    first, second = (talk.door.start(submission(number, size=size), size=size) for number in range(2))
+    first, second = (talk.frontend.start(submission(number, size=size), size=size) for number in range(2))
     with pytest.raises(errors.TemporaryFailure, match="nothing was accepted"):
         await second
     (offered,) = await talk.gets(1)
-    talk.keeper.send(protocol.SubmitOk(offered.number, accepted()))
+    talk.writer.send(protocol.SubmitOk(offered.number, accepted()))
     assert (await first).message_id == "em_1"
 
 
 async def test_more_octets_than_may_wait_are_refused(talk: Talk) -> None:
     size = client.MAX_BYTES_WAITING
-    answers = [talk.door.start(submission(number), size=size) for number in range(2)]
+    answers = [talk.frontend.start(submission(number), size=size) for number in range(2)]
     with pytest.raises(errors.TemporaryFailure, match="too many"):
-        talk.door.start(submission(), size=size)
+        talk.frontend.start(submission(), size=size)
     for count in (1, 2):
         *_, last = await talk.gets(count)
-        talk.keeper.send(protocol.SubmitOk(last.number, accepted()))
+        talk.writer.send(protocol.SubmitOk(last.number, accepted()))
     await asyncio.gather(*answers)
 
 
 async def nothing(_tx: store.Transaction) -> None:
-    """The keeper has a write of its own."""
+    """The writer has a write of its own."""
 
 
-async def test_whether_mail_can_be_written_is_for_the_keeper_to_say(talk: Talk) -> None:
-    probe = asyncio.ensure_future(talk.door.recover(nothing))
-    talk.keeper.send(protocol.ProbeOk((await talk.is_probed()).number))
+async def test_the_writer_decides_whether_mail_can_be_written(talk: Talk) -> None:
+    probe = asyncio.ensure_future(talk.frontend.recover(nothing))
+    talk.writer.send(protocol.ProbeOk((await talk.is_probed()).number))
     await probe
-    probe = asyncio.ensure_future(talk.door.recover(nothing))
+    probe = asyncio.ensure_future(talk.frontend.recover(nothing))
     refusal = errors.ServiceUnavailable("full", retry_after=5)
-    talk.keeper.send(protocol.rejection_of((await talk.is_probed()).number, refusal))
+    talk.writer.send(protocol.rejection_of((await talk.is_probed()).number, refusal))
     with pytest.raises(errors.ServiceUnavailable, match="full"):
         await probe
 
 
-async def test_a_probe_ends_with_the_keeper(talk: Talk) -> None:
-    probe = asyncio.ensure_future(talk.door.recover(nothing))
+async def test_a_probe_ends_with_the_writer(talk: Talk) -> None:
+    probe = asyncio.ensure_future(talk.frontend.recover(nothing))
     await talk.is_probed()
-    talk.keeper.close()
+    talk.writer.close()
     with pytest.raises(errors.ServiceUnavailable, match="stopping"):
         await probe
     with pytest.raises(errors.ServiceUnavailable, match="stopping"):
-        await talk.door.recover(nothing)
+        await talk.frontend.recover(nothing)
 
 
 def test_what_is_said_is_small_beside_the_message() -> None:
