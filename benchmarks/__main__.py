@@ -71,7 +71,7 @@ def _run(words: typing.Sequence[str]) -> tuple[int, float]:
 
 
 def _end(program: subprocess.Popen[bytes]) -> None:
-    """As a person would end it, so that it stops its servers and deletes their stores; then by force."""
+    """As an operator would end it, so that it stops its servers and deletes their stores; then by force."""
     program.send_signal(signal.SIGINT)
     try:
         program.wait(GRACE_SECONDS)

@@ -4,7 +4,7 @@ Messages of 5 KB come over HTTP or over SMTP and stay, or come over HTTP and are
 signed; all on SQLite. Each round runs twice: once as an operator would run it, once under `sampled.py`, which looks at
 the stack of the main thread. That thread's CPU time is divided among the phases (`phases.py`) as its samples are. The
 other threads commit, and the processes below it sign: their time is read from the kernel. So the sum of the phases is
-what the sampled service has cost; what the sampling costs itself is told beside it.
+what the sampled service has cost; the cost of the sampling itself is reported beside it.
 """
 
 import argparse

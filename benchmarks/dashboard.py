@@ -3,7 +3,7 @@
 The store is filled (benchmarks/large_account.py), `postroad serve` is started on it as an operator starts it, somebody
 logs in and opens pages, one after the other: each a few times to warm up and then thirty times. What counts is the time
 at the server, from the request's first byte until its answer is made, as the service's own log has it. The first answer
-to each question is told too: nothing that it needs was asked before. An answer other than 200 fails the run.
+to each request is reported too: its caches are empty. An answer other than 200 fails the run.
 """
 
 import argparse
@@ -91,7 +91,7 @@ class Figure:
 
     @property
     def is_quick(self) -> bool:
-        """Whether every answer kept to the goal; the first one is told, not judged: it reads pages and builds them."""
+        """Whether every response met the goal; the first one is reported but not counted: it fills the caches."""
         return not self.problem and self.slowest < GOAL_MILLISECONDS
 
 

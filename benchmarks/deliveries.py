@@ -156,7 +156,7 @@ class OnMailServer:
         return {"service": (self.server.pid, *((self.milter.pid,) if self.milter else ()))}
 
     def differences(self, *, delivered: int) -> list[str]:
-        """See Contender; it keeps no books of what it has delivered, so only the queue can tell."""
+        """See Contender; it keeps no record of what it has delivered, so only the queue shows it."""
         del delivered
         return _difference("wait in the queue", found=self.server.stored(), expected=0)
 

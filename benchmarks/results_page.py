@@ -10,7 +10,7 @@ import typing
 
 from benchmarks import chapters, goal_checks, plots, report, sheets
 
-# The facts of one run, which its own chapter tells.
+# The facts of one run, which its own chapter shows.
 OF_A_RUN = ("measured", "commit", "command")
 NOT_MEASURED = "not measured"
 Sheets = typing.Mapping[str, sheets.Sheet]
@@ -82,9 +82,9 @@ def goal_rows(found: Sheets) -> typing.Iterator[tuple[str, str, str]]:
         goals = found[chapter.name].goals if chapter.name in found else ()
         title = found[chapter.name].title if chapter.name in found else chapter.name
         for wish in dict.fromkeys(goal.wish for goal in goals):
-            judged = [goal for goal in goals if goal.wish == wish]
-            measured = "<br>".join(f"{goal.peer}: {goal_checks.number(goal.value)}" for goal in judged)
-            yield f"{title}: {wish}", measured, outcome(judged)
+            checked = [goal for goal in goals if goal.wish == wish]
+            measured = "<br>".join(f"{goal.peer}: {goal_checks.number(goal.value)}" for goal in checked)
+            yield f"{title}: {wish}", measured, outcome(checked)
         if chapter.goal and not goals:
             yield f"{title}: {chapter.goal}", NOT_MEASURED, NOT_MEASURED
     held = [(sheet.title, goal) for sheet in found.values() for goal in sheet.memory]
@@ -94,10 +94,14 @@ def goal_rows(found: Sheets) -> typing.Iterator[tuple[str, str, str]]:
         yield f"Memory of the service itself in all others: {most.wish}", measured, outcome([goal for _, goal in held])
 
 
-def outcome(judged: typing.Sequence[goal_checks.Goal]) -> str:
+def outcome(checked: typing.Sequence[goal_checks.Goal]) -> str:
     """Whether all, some or none of the variants are where they should be."""
-    reached = sum(goal.is_reached for goal in judged)
+    reached = sum(goal.is_reached for goal in checked)
     words = (
-        "reached" if reached == len(judged) else f"reached by {reached} of {len(judged)}" if reached else "NOT reached"
+        "reached"
+        if reached == len(checked)
+        else f"reached by {reached} of {len(checked)}"
+        if reached
+        else "NOT reached"
     )
-    return f"{words} (in a noisy run: no proof)" if any(goal.in_doubt for goal in judged) else words
+    return f"{words} (in a noisy run: no proof)" if any(goal.in_doubt for goal in checked) else words

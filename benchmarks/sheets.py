@@ -21,7 +21,7 @@ class Sheet:
     remarks: typing.Sequence[str]
     goals: typing.Sequence[goal_checks.Goal]
     chart: plots.Chart
-    # What the service itself held, judged for all benchmarks together.
+    # What the service itself held, checked for all benchmarks together.
     memory: typing.Sequence[goal_checks.Goal] = ()
 
 

@@ -1,4 +1,4 @@
-"""A pile of events that receivers are to be told: written as the service writes them, before the service starts.
+"""A backlog of events: written as the service writes them, before the service starts.
 
 Each endpoint belongs to an account of its own. The events of all endpoints are mixed, oldest first, as they would be
 when many accounts send at the same time.

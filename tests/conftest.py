@@ -31,7 +31,7 @@ FOREIGN_NAMES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 # file to PostgreSQL as well, and `make test-all` all of them.
 MOSTLY_ONE_ENGINE = ("tests/api/",)
 
-# The time of an example is no promise of ours on a shared machine, so hypothesis does not judge it. `make test` tries
+# The time of an example is no promise of ours on a shared machine, so hypothesis does not check it. `make test` tries
 # the same few examples every time, and `make test-all` many, others each time.
 EXAMPLES = 40
 hypothesis.settings.register_profile(

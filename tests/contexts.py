@@ -73,7 +73,7 @@ async def account(ctx: context.Context) -> stored_accounts.Account:
 
 @pytest_asyncio.fixture
 async def owner(ctx: context.Context, account: stored_accounts.Account) -> users.User:
-    """A person whose password is `PASSWORD`."""
+    """A user whose password is `PASSWORD`."""
     user, _ = await account_users.create(
         ctx, account.id, email="owner@example.com", password=PASSWORD, role=caller.Role.OWNER
     )

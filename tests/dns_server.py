@@ -1,4 +1,4 @@
-"""A name server on loopback, UDP and TCP on one port, that says what a test tells it to, the false and the broken too.
+"""A name server on loopback, UDP and TCP on one port, that answers as a test tells it to, also falsely or brokenly.
 
 Zones are a dictionary: `{"example.org": {"MX": ["10 mx.example.org."], "A": ["192.0.2.1"]}}`. A name that is not there
 does not exist (NXDOMAIN), unless there is an entry `*`. A `Fault` may stand for all of a name or for one type. Aliases

@@ -23,7 +23,7 @@ async def claim(
 
 
 async def defer(ctx: context.Context, key: queue.Key, *, seconds: int = 240, provider_queue: str = "google") -> None:
-    """Record an attempt that the destination put off."""
+    """Record an attempt that the destination deferred."""
     now = ctx.clock()
     attempt = attempts.Attempt(
         *key,

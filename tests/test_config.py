@@ -161,7 +161,7 @@ def test_a_list_from_the_environment_is_separated_by_commas_and_takes_the_type_o
     assert settings.delivery.source_addresses == ()
 
 
-def test_a_pool_keeps_what_is_not_mentioned_whoever_mentions_it(tmp_path: Path) -> None:
+def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> None:
     file = written(tmp_path, "[providers]\ngoogle = { connections = 1 }\n[providers.yahoo]\nmessages_per_second = 2\n")
     environment = {"POSTROAD_PROVIDERS__GOOGLE": "{ messages_per_second = 3 }"}
     overrides = {"providers": {"google": {"messages_per_connection": 4}}}

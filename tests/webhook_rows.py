@@ -16,7 +16,7 @@ MESSAGE_ID = "em_" + "1" * 28
 
 
 def settings(database_url: str, **changes: Any) -> config.Settings:
-    """Settings with which `URL` is a receiver like any other; `changes` are more of the section `webhooks`."""
+    """Settings with which `URL` is an endpoint like any other; `changes` are more of the section `webhooks`."""
     return config.load(
         environment={},
         overrides={

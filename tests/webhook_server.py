@@ -1,9 +1,9 @@
-"""Receivers of webhooks on loopback: real sockets, real TLS, and whatever answer a test wants, the broken too.
+"""Endpoints of webhooks on loopback: real sockets, real TLS, and whatever answer a test wants, the broken too.
 
 An answer is the bytes of a response as they go over the wire (`ok` makes a proper one), or a function that is given the
 request and returns them, at once or awaited. None: it never answers. Empty bytes: it hangs up. An asynchronous
 iterator: piece by piece. The connection stays for the next request unless the answer says `Connection: close`. An
-answer may be changed while the receiver runs.
+answer may be changed while the endpoint runs.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ OK: Final = ok()
 
 @dataclass(slots=True)
 class WebhookServer:
-    """The receiver. Connections count when TCP accepts them, before any TLS."""
+    """The endpoint. Connections count when TCP accepts them, before any TLS."""
 
     host: str
     port: int
@@ -152,7 +152,7 @@ async def _pieces(raw: bytes | AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def server_context(leaf: trustme.LeafCert) -> ssl.SSLContext:
-    """What a receiver with this certificate speaks TLS with."""
+    """What an endpoint with this certificate speaks TLS with."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     leaf.configure_cert(context)
     return context
@@ -177,7 +177,7 @@ async def running(
     answer: Answer = OK,
     port: int = 0,
 ) -> AsyncIterator[WebhookServer]:
-    """A receiver for the time of the block. A certificate that it does not bring is for the names and the address."""
+    """An endpoint for the time of the block. A certificate that it does not bring is for the names and the address."""
     authority = authority or trustme.CA()
     context = server_context(authority.issue_cert(*names, host)) if tls is True else tls or None
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -181,7 +181,7 @@ class Run:
 
 
 def main() -> int:
-    """One run; tells what it saw as JSON."""
+    """One run; prints what it saw as JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--messages", type=int, required=True)

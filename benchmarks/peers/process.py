@@ -43,7 +43,7 @@ def listens(port: int, *, address: str = "127.0.0.1") -> bool:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Ask with SIGTERM; after the grace time insist with SIGKILL."""
+    """Ask with SIGTERM; after the grace period send SIGKILL."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     try:

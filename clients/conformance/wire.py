@@ -93,7 +93,7 @@ async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection so that the other side is told of a failure."""
+    """End a connection so that the other side sees a failure."""
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
     writer.transport.abort()
 

@@ -45,7 +45,7 @@ class AccountClients:
 
 
 async def token(ctx: context.Context, account_id: str, role: caller.Role) -> str:
-    """A token of a new person, whose password nobody knows."""
+    """A token of a new user, whose password nobody knows."""
     now = ctx.clock()
     user_id = ctx.new_id(identifiers.USER, now=now)
     user = users.User(user_id, account_id, f"{user_id}@example.org", "-", role, now, None, now, joined_at=now)

@@ -60,7 +60,7 @@ async def far(ctx: context.Context) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def test_what_is_counted_is_told_in_the_format_of_prometheus(
+async def test_what_is_counted_is_exposed_in_the_format_of_prometheus(
     near: httpx.AsyncClient, ctx: context.Context
 ) -> None:
     ctx.metrics.accepted.add("api")
@@ -94,7 +94,7 @@ async def test_a_client_on_this_host_may_read(ctx: context.Context, address: str
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "10.0.0.1", "2001:db8::1", "::ffff:192.0.2.7", ""])
-async def test_a_stranger_is_told_that_there_is_nothing(ctx: context.Context, address: str) -> None:
+async def test_a_stranger_gets_not_found(ctx: context.Context, address: str) -> None:
     async with at(ctx, address) as client:
         response = await client.get("/metrics")
         nowhere = await client.get("/nowhere")

@@ -205,7 +205,7 @@ def test_refusals_name_their_codes(document: dict[str, Any]) -> None:
     assert responses["401"]["headers"]["WWW-Authenticate"]["required"] is True
 
 
-def test_what_is_left_of_a_rate_is_told_with_refusals_as_well(document: dict[str, Any]) -> None:
+def test_what_is_left_of_a_rate_is_in_refusals_as_well(document: dict[str, Any]) -> None:
     responses = document["paths"]["/notes"]["post"]["responses"]
     told = {status: "RateLimit" in response["headers"] for status, response in responses.items()}
     assert {status for status, is_told in told.items() if not is_told} == {"401", "500"}

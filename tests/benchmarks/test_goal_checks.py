@@ -1,4 +1,4 @@
-"""Goals are judged by their figures; peers are not, and noise makes every judgement doubtful."""
+"""Goals are checked by their figures; peers are not, and noise puts every result in doubt."""
 
 import pytest
 
@@ -27,28 +27,28 @@ def test_a_sentence_says_what_was_measured_and_doubts_a_noisy_run() -> None:
     assert goal(3.5, in_doubt=True).sentence().endswith("is reached (in a noisy run: no proof).")
 
 
-def test_only_ours_is_judged_and_the_mark_is_a_multiple_of_the_reference() -> None:
+def test_only_ours_is_checked_and_the_mark_is_a_multiple_of_the_reference() -> None:
     rounds = [
         samples.round_of("Postroad, SQLite", 2000),
         samples.round_of("Postfix", 1000),
         samples.round_of("Haraka", 90),
     ]
-    (judged,) = goal_checks.of_ratios(figures.summarise(rounds, reference="Postfix"), reference="Postfix", times=3)
-    assert (judged.peer, judged.value, judged.mark) == ("Postroad, SQLite", 2.0, 3000)
+    (checked,) = goal_checks.of_ratios(figures.summarise(rounds, reference="Postfix"), reference="Postfix", times=3)
+    assert (checked.peer, checked.value, checked.mark) == ("Postroad, SQLite", 2.0, 3000)
 
 
-def test_without_the_reference_nothing_is_judged() -> None:
+def test_without_the_reference_nothing_is_checked() -> None:
     rounds = [samples.round_of("Postroad, SQLite", 2000)]
     assert goal_checks.of_ratios(figures.summarise(rounds, reference="Postfix"), reference="Postfix", times=3) == []
 
 
-def test_noise_in_one_peer_makes_the_judgement_of_the_others_doubtful() -> None:
+def test_noise_in_one_peer_puts_the_results_of_the_others_in_doubt() -> None:
     rounds = [samples.round_of("Postroad", 2000), samples.round_of("Postfix", 1000, noise=figures.NOISY_PERCENT + 1)]
-    (judged,) = goal_checks.of_ratios(figures.summarise(rounds, reference="Postfix"), reference="Postfix", times=3)
-    assert judged.in_doubt
+    (checked,) = goal_checks.of_ratios(figures.summarise(rounds, reference="Postfix"), reference="Postfix", times=3)
+    assert checked.in_doubt
 
 
-def test_a_share_is_told_in_percent_of_the_rate_alone() -> None:
+def test_a_share_is_shown_in_percent_of_the_rate_alone() -> None:
     alone, beside = figures.summarise([samples.round_of("alone", 1000), samples.round_of("beside", 960)], reference="")
     share = goal_checks.of_share(beside, alone=alone, percent=95, of_what="the rate alone")
     assert (share.value, share.mark, share.is_reached) == (96, 950, True)

@@ -56,7 +56,7 @@ def test_one_that_hangs_is_ended(
     assert "accept: failed with -" in capsys.readouterr().out
 
 
-def test_the_worst_end_is_told() -> None:
+def test_the_worst_result_is_reported() -> None:
     assert runner.worst([]) == 0
     assert runner.worst([0, 2]) == 2
     assert runner.worst([2, 1, 0]) == 1

@@ -1,4 +1,4 @@
-"""Charts are well-formed SVG that loads nothing, tell every value, and mark the goal where it is."""
+"""Charts are well-formed SVG that loads nothing, show every value, and mark the goal where it is."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -50,7 +50,7 @@ def test_panels_have_one_scale() -> None:
     assert first == 4 * second
 
 
-def test_every_label_and_every_value_is_told() -> None:
+def test_every_label_and_every_value_is_shown() -> None:
     told = texts(bars(panel(100, 50, title="beside Postfix")))
     assert {"Accepts", "messages a second", "beside Postfix", "peer 100", "100", "peer 50", "50"} <= set(told)
 

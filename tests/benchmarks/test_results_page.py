@@ -1,4 +1,4 @@
-"""RESULTS.md tells the goals, the machine and every benchmark, from the JSON alone, and hides nothing."""
+"""RESULTS.md shows the goals, the machine and every benchmark, from the JSON alone, and hides nothing."""
 
 import json
 import pathlib
@@ -59,7 +59,7 @@ def test_what_was_not_measured_is_named(tmp_path: pathlib.Path) -> None:
         assert f"This was not measured: `{chapter.target}`." in page
 
 
-def test_a_goal_that_nobody_could_judge_is_named(tmp_path: pathlib.Path) -> None:
+def test_a_goal_that_could_not_be_checked_is_named(tmp_path: pathlib.Path) -> None:
     samples.write(tmp_path, samples.report_of(samples.round_of("Postroad", 4000)))
     assert "| Accepts: at least 3 times Postfix | not measured | not measured |" in page_of(tmp_path)
 
@@ -115,7 +115,7 @@ def test_a_backlog_becomes_lines_over_what_waits(tmp_path: pathlib.Path) -> None
         assert words in drawn
 
 
-def test_large_messages_are_judged_by_their_own_limit_alone(tmp_path: pathlib.Path) -> None:
+def test_large_messages_are_checked_against_their_own_limit_alone(tmp_path: pathlib.Path) -> None:
     result = samples.report_of(samples.round_of("Postroad", 1, memory=600))
     result.goals.append(goal_checks.Goal(peer="Postroad", value=900, side="at most", limit=1000, unit="MB"))
     samples.write(tmp_path, result, name="memory")
@@ -124,7 +124,7 @@ def test_large_messages_are_judged_by_their_own_limit_alone(tmp_path: pathlib.Pa
     assert "Memory of the service" not in page
 
 
-def test_of_the_dashboard_only_the_slowest_pages_are_told(tmp_path: pathlib.Path) -> None:
+def test_of_the_dashboard_only_the_slowest_pages_are_shown(tmp_path: pathlib.Path) -> None:
     pages = [
         {"peer": "sqlite", "page": name, "slowest": slowest, "first": first}
         for name, slowest, first in (("overview", 20.0, 90.0), ("search", 301.0, 30.0))
@@ -160,7 +160,7 @@ def test_of_the_costs_the_dearest_phase_comes_first(tmp_path: pathlib.Path) -> N
     assert ">end to end: 190 in all<" in (tmp_path / "plots" / "costs.svg").read_text()
 
 
-def test_the_results_in_the_repository_can_be_told(tmp_path: pathlib.Path) -> None:
+def test_the_results_in_the_repository_can_be_rendered(tmp_path: pathlib.Path) -> None:
     kept = pathlib.Path(results_page.__file__).parent / "results"
     (tmp_path / "results").symlink_to(kept)
     page = page_of(tmp_path)

@@ -33,11 +33,11 @@ class Opener(Protocol):
         width: int = 1280,
         height: int = 860,
     ) -> async_api.Page:
-        """A blank page; with a login, in that person's session."""
+        """A blank page; with a login, in that user's session."""
 
 
 class SharedPageOpener(Protocol):
-    """Gives the page that tests share for one person."""
+    """Gives the page that tests share for one user."""
 
     async def __call__(self, login: dev_service.Login | None) -> async_api.Page:
         """Blank, light and as wide as a desk."""
@@ -67,7 +67,7 @@ async def dev(
     browser: async_api.Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[dev_service.DevService]:
     """The service of this worker; without a browser none is started."""
-    async with dev_service.running(tmp_path_factory.mktemp("house"), messages=MESSAGES) as running:
+    async with dev_service.running(tmp_path_factory.mktemp("service"), messages=MESSAGES) as running:
         yield running
 
 
@@ -110,7 +110,7 @@ async def open_page(
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def kept(browser: async_api.Browser, dev: dev_service.DevService) -> AsyncIterator[SharedPageOpener]:
-    """Pages that stay open, one for each person."""
+    """Pages that stay open, one for each user."""
     async with contextlib.AsyncExitStack() as stack:
         pages: dict[dev_service.Login | None, async_api.Page] = {}
 

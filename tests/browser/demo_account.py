@@ -1,6 +1,6 @@
 """A demo account that looks lived in, for pictures and for tests of pages.
 
-It has domains in every state, people, templates, keys, a webhook with its log, suppressed addresses, a journal, and
+It has domains in every state, users, templates, keys, a webhook with its log, suppressed addresses, an audit log, and
 thirty days of mail (tests/browser/demo_mail.py). All is written by services
 and storage, as if it had happened when it says so; the same every time.
 """
@@ -91,7 +91,7 @@ async def fill(ctx: context.Context, account_id: str, *, count: int, now: int) -
 
 
 def _at(ctx: context.Context, now: int, person: users.User) -> context.Context:
-    """The context as it would have been then, acting for a person at a browser."""
+    """The context as it would have been then, acting for a user at a browser."""
     request_id = identifiers.make(identifiers.REQUEST, now=now, entropy=bytes(identifiers.ENTROPY_BYTES))
     actor = actors.Actor(actors.Kind.PERSON, person.id, request_id, "203.0.113.7")
     return dataclasses.replace(ctx, clock=lambda: now, actor=actor)
@@ -163,7 +163,7 @@ async def _webhook(ctx: context.Context, account_id: str) -> webhooks.Webhook:
 
 
 async def _deliver_webhooks(ctx: context.Context, webhook: webhooks.Webhook) -> str:
-    """All that the mail had to tell was told, with few failures; returns the id of the last that failed."""
+    """All events of the mail were delivered, with few failures; returns the id of the last that failed."""
     async with ctx.store.transaction() as tx:
         claimed = await webhook_deliveries.claim(tx, [(webhook.id, 10_000)], lease_until=ctx.clock(), worker=WORKER)
         failed = {one.id for place, one in enumerate(claimed) if place % 17 == 16 or place == len(claimed) - 3}

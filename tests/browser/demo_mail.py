@@ -1,6 +1,6 @@
 """Mail of the demo account's last thirty days: accepted and ended by the services themselves, at times long gone.
 
-Chance is fixed, so every run has the same mail. Most of it is delivered at once; some is put off first, some bounces,
+Chance is fixed, so every run has the same mail. Most of it is delivered at once; some is deferred first, some bounces,
 some fails, and what came last still waits for its next attempt. Nothing of it is sent: the service that would is not
 running while this is written.
 """
@@ -31,7 +31,7 @@ LAST_NAMES: Final = "lovelace hopper turing dijkstra liskov knuth hamilton perlm
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where mail goes, and how often it is put off, bounces and fails there, in a thousand."""
+    """Where mail goes, and how often it is deferred, bounces and fails there, in a thousand."""
 
     domain: str
     provider_queue: str

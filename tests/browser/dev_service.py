@@ -47,7 +47,7 @@ RECEIVED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a person types into the login page."""
+    """What a user types into the login page."""
 
     email: str
     password: str
@@ -55,7 +55,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class DevService:
-    """A running service and its demo account. `put_off` is a message of another account that waits for a day."""
+    """A running service and its demo account. `waiting` is a message of another account that waits for a day."""
 
     base_url: str
     login: Login
@@ -80,7 +80,7 @@ class DevService:
         return account, await self.new_person(account.id, role=caller.Role.OWNER)
 
     async def new_person(self, account_id: str, *, role: caller.Role) -> Login:
-        """One more person of an account."""
+        """One more user of an account."""
         email = f"{role}-{next(self.numbers)}@shop.example"
         await users.create(self.ctx, account_id, email=email, password=demo_account.PASSWORD, role=role)
         return Login(email, demo_account.PASSWORD)

@@ -1,4 +1,4 @@
-"""Into the dashboard: by the login page, as a person does, or with a session as the service would have given it."""
+"""Into the dashboard: by the login page, as a user does, or with a session as the service would have given it."""
 
 from playwright import async_api
 
@@ -17,7 +17,7 @@ async def log_in(page: async_api.Page, login: Login) -> None:
 
 
 async def session_of(dev: DevService, login: Login) -> async_api.StorageState:
-    """What a new browser context needs in order to be this person; costs no page and no password."""
+    """What a new browser context needs in order to be this user; costs no page and no password."""
     user = await users.by_email(dev.ctx, login.email)
     assert user is not None
     session = sessions.begin(dev.ctx, user)

@@ -60,7 +60,7 @@ PAGES: Final = (
 
 
 def path_of(page: Page, dev: dev_service.DevService) -> str:
-    """Where the page is in this house."""
+    """The URL of the page in this service."""
     return page.path.format(**_things(dev))
 
 

@@ -35,7 +35,7 @@ async def take(
     browser: async_api.Browser, dev: dev_service.DevService, *, folder: Path, wanted: list[pages.Page]
 ) -> None:
     """Every wanted page, each in four pictures."""
-    # By the login page, so that the picture of the team tells when.
+    # By the login page, so that the picture of the team shows when.
     async with await browser.new_context(base_url=dev.base_url) as entrance:
         await logins.log_in(await entrance.new_page(), dev.login)
         session = await entrance.storage_state()

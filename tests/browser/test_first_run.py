@@ -38,7 +38,7 @@ async def test_the_same_click_shows_the_webhook_of_the_mail(open_page: Opener, d
     await axe.check(page)
 
 
-async def test_the_webhook_is_seen_with_the_built_in_receiver(open_page: Opener, dev: dev_service.DevService) -> None:
+async def test_the_webhook_is_seen_with_the_built_in_endpoint(open_page: Opener, dev: dev_service.DevService) -> None:
     _, login = await dev.new_account()
     page = await open_page(login)
     await page.goto("/welcome")

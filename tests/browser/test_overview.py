@@ -94,12 +94,12 @@ async def test_a_period_is_chosen_by_a_link(page: async_api.Page) -> None:
     await expect(page.locator("figure tbody").first.locator("tr")).to_have_count(30)
 
 
-async def test_results_are_told_by_mailbox_provider(page: async_api.Page) -> None:
+async def test_results_are_shown_by_mailbox_provider(page: async_api.Page) -> None:
     await page.goto("/?period=30d")
     await expect(page.get_by_role("region", name="Results by mailbox provider")).to_contain_text("Google")
 
 
-async def test_a_failure_is_told_in_plain_words_and_leads_to_its_message(
+async def test_a_failure_is_shown_in_plain_words_and_leads_to_its_message(
     open_page: Opener, dev: dev_service.DevService
 ) -> None:
     _, login = await sent_messages.send_from_new_account(dev, to=("bounce@example.net",))

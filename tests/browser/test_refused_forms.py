@@ -72,7 +72,7 @@ async def test_a_form_whose_session_is_over_is_sent_again_after_a_log_in_elsewhe
     await expect(page.get_by_role("heading", name="kept.example", exact=False).first).to_be_visible()
 
 
-async def test_a_form_of_one_person_is_not_sent_for_another(
+async def test_a_form_of_one_user_is_not_sent_for_another(
     open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
     monitor.expect(r"^console: Failed to load resource: .* 40[013] ")

@@ -12,7 +12,7 @@ from tests.browser import chromium, skip_report
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_every_reason_is_told_once_with_how_many_tests_it_cost() -> None:
+def test_every_reason_is_reported_once_with_how_many_tests_it_cost() -> None:
     reasons = [
         f"Skipped: {skip_report.MARK}browser tests, because there is none; install one",
         f"Skipped: {skip_report.MARK}browser tests, because there is none; install one",

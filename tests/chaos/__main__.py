@@ -25,7 +25,7 @@ NAMES: Final = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 def main() -> int:
     """Run, print, write."""
     given = _options()
-    # A pool of ours beside the service's: that it has lost its connections is what is meant to happen.
+    # A connection pool beside the service's: it is meant to lose its connections.
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)
     folder = Path(tempfile.mkdtemp(prefix="postroad-chaos-"))
     outcomes: dict[str, trial.Outcome] = {}

@@ -22,7 +22,7 @@ from tests.reliability import sinks
 GONE, LATER, FINE = "gone", "later", "fine"
 LATER_TIMES: Final = 2
 SLOW_SECONDS: Final = 0.4
-# Chance puts off or drops no recipient more often than this, so that its schedule is not over before it is taken.
+# No recipient is deferred or dropped more often than this, so that it is accepted before its schedule ends.
 MAX_TEMPORARY_FAILURES: Final = 3
 _ADDRESS: Final = re.compile(r"<([^>]*)>")
 

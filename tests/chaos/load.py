@@ -45,7 +45,7 @@ class Submission:
     message_id: str | None = None
     answer: bytes = b""
     tries: int = 0
-    has_given_up: bool = False
+    is_abandoned: bool = False
 
     @property
     def is_acknowledged(self) -> bool:
@@ -126,7 +126,7 @@ class Load:
                     if wait is None:
                         return
                     if gives_up_early and submission.tries:
-                        submission.has_given_up = True
+                        submission.is_abandoned = True
                         return
                     await asyncio.sleep(wait)
         except TimeoutError:

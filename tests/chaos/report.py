@@ -82,7 +82,7 @@ def figures(outcome: trial.Outcome) -> list[tuple[object, ...]]:
         ("submissions", len(snapshot.submissions)),
         ("acknowledged", sum(submission.is_acknowledged for submission in snapshot.submissions)),
         ("attempts to submit them", sum(submission.tries for submission in snapshot.submissions)),
-        ("abandoned by their senders", sum(submission.has_given_up for submission in snapshot.submissions)),
+        ("abandoned by their senders", sum(submission.is_abandoned for submission in snapshot.submissions)),
         ("messages", len(snapshot.messages)),
         ("recipients", len(snapshot.recipients)),
         *((f"recipients {status}", count) for status, count in sorted(statuses.items())),

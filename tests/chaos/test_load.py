@@ -46,7 +46,7 @@ async def test_a_submission_is_repeated_until_it_is_accepted() -> None:
     sent = senders()
     submission = sent.submission(load.HTTP)
     await sent.send_until_answered(submission, attempt)
-    assert (submission.tries, submission.has_given_up, sent.problems) == (3, False, [])
+    assert (submission.tries, submission.is_abandoned, sent.problems) == (3, False, [])
 
 
 async def test_a_sender_that_gives_up_early_waits_for_a_listener_and_tries_once() -> None:
@@ -59,7 +59,7 @@ async def test_a_sender_that_gives_up_early_waits_for_a_listener_and_tries_once(
     sent = senders()
     submission = sent.submission(load.HTTP)
     await sent.send_until_answered(submission, attempt, gives_up_early=True)
-    assert (submission.tries, submission.has_given_up, sent.problems) == (1, True, [])
+    assert (submission.tries, submission.is_abandoned, sent.problems) == (1, True, [])
 
 
 def test_every_address_is_used_for_one_submission_only() -> None:

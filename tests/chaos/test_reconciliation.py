@@ -156,7 +156,7 @@ def test_a_recipient_fails_only_after_all_its_attempts() -> None:
 def test_a_submission_without_an_answer_may_be_stored_or_not() -> None:
     seen = sample_snapshot.right()
     seen.submissions = [
-        sample_snapshot.submission(message_id=None, has_given_up=True),
+        sample_snapshot.submission(message_id=None, is_abandoned=True),
         sample_snapshot.submission(key="http-1", message_id=None),
     ]
     assert broken(seen) == []

@@ -16,7 +16,7 @@ def test_a_new_account_is_active_and_has_no_credits(empty: Installation) -> None
     )
 
 
-def test_people_are_told_the_id_of_a_new_account(empty: Installation) -> None:
+def test_the_id_of_a_new_account_is_printed(empty: Installation) -> None:
     printed = empty.text("account", "create", "--name", "Shop")
     (account,) = empty.json("account", "list")["accounts"]
     assert printed == f"Account 'Shop' created: {account['id']}\n"

@@ -11,7 +11,7 @@ def test_credits_are_added_to_the_balance_and_to_the_ledger(installation: Instal
     assert (entry.kind, entry.available, entry.note) == ("grant", 500, "invoice 7")
 
 
-def test_people_are_told_the_new_balance(installation: Installation) -> None:
+def test_the_new_balance_is_printed(installation: Installation) -> None:
     installation.text("credits", "add", "--amount", "500")
     assert installation.text("credits", "add", "--amount", "11").endswith("; 511 available.\n")
 

@@ -355,7 +355,7 @@ def test_a_wrong_variable_is_refused_with_a_sentence(tmp_path: Path, monkeypatch
     assert sentence == "limits.request_rate: 'fast' is not a whole number"
 
 
-def test_a_test_email_is_delivered_and_told_to_the_built_in_receiver(tmp_path: Path) -> None:
+def test_a_test_email_is_delivered_and_reported_to_the_built_in_endpoint(tmp_path: Path) -> None:
     with start(tmp_path) as service:
         told = handover(service, tmp_path)
         headers = {"Authorization": f"Bearer {log_in(told)}"}

@@ -128,7 +128,7 @@ async def test_only_what_was_revoked_is_made_anew(ctx: context.Context) -> None:
     assert (await by_key(ctx, again.api_key)).account_id == account.id
 
 
-async def test_a_person_who_was_locked_out_or_changed_the_password_gets_a_login_that_works(
+async def test_a_user_who_was_disabled_or_changed_the_password_gets_a_login_that_works(
     ctx: context.Context,
 ) -> None:
     made = await dev_seed.prepare(ctx, None)

@@ -28,7 +28,7 @@ def test_a_domain_says_how_it_stands() -> None:
     assert "no longer verified (DNS check failing" in status(lost)
 
 
-def test_warm_up_is_told_in_recipients_until_it_is_over() -> None:
+def test_warm_up_is_shown_in_recipients_until_it_is_over() -> None:
     tell = domain_texts.warmup_text
     assert tell(warmup.View(5, 200, 200, 0)) == "Warm-up: 5 of 200 recipients used today; tomorrow: 200."
     assert tell(warmup.View(60_000, 100_000, None, 0)).endswith("tomorrow: unlimited.")

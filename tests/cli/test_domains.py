@@ -83,7 +83,7 @@ def test_a_domain_can_be_registered_once_and_proven_by_one_account(installation:
     assert "verified by another account" in installation.refusal("domain", "add", "example.org", "--account", "Other")
 
 
-def test_an_operator_is_told_who_has_proven_a_domain_and_takes_it_away(installation: Installation) -> None:
+def test_an_operator_sees_who_has_verified_a_domain_and_revokes_it(installation: Installation) -> None:
     other = installation.json("account", "create", "--name", "Other")["account"]["id"]
     (mine,) = [one["id"] for one in installation.json("account", "list")["accounts"] if one["id"] != other]
     installation.text("domain", "add", "example.org", "--account", other)

@@ -30,7 +30,7 @@ def test_migrate_brings_a_new_store_up_to_date_and_then_has_nothing_to_do(
     assert installation.text("migrate") == "The schema is up to date.\n"
 
 
-def test_people_are_told_what_was_applied(tmp_path: Path, new_database_url: str) -> None:
+def test_what_was_applied_is_printed(tmp_path: Path, new_database_url: str) -> None:
     assert Installation.at(tmp_path, url=new_database_url).text("migrate").startswith("Applied: 0001 foundation")
 
 

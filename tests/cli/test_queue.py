@@ -34,7 +34,7 @@ def claim(shop: Installation, domain: str = "example.net") -> list[queue.Key]:
 
 
 def defer(shop: Installation, domain: str = "example.net") -> None:
-    """Let the destination put off the oldest recipient at a domain."""
+    """Let the destination defer the oldest recipient at a domain."""
     (key,) = claim(shop, domain)
     shop.ask(lambda ctx: queue_steps.defer(ctx, key))
 
@@ -141,7 +141,7 @@ def test_an_unknown_id_is_refused_with_a_sentence(shop: Installation) -> None:
     assert "is not the id of a message" in shop.refusal("queue", "show", "ada@example.net")
 
 
-def test_what_waits_is_tried_now_when_told_so(shop: Installation) -> None:
+def test_what_waits_is_tried_now_on_request(shop: Installation) -> None:
     message_id = send(shop, "ada@example.net")
     defer(shop)
     assert shop.text("queue", "retry", message_id) == "1 recipient scheduled for an attempt now.\n"

@@ -32,7 +32,7 @@ def content(shop: Installation, sent: dict[str, Any]) -> EmailMessage:
     return email.message_from_bytes(raw, policy=email.policy.default)
 
 
-def test_a_message_is_queued_and_people_are_told_who_delivers_it(shop: Installation) -> None:
+def test_a_message_is_queued_and_the_output_says_who_delivers_it(shop: Installation) -> None:
     said = shop.text("send", *HELLO)
     assert said.startswith("em_")
     assert said.endswith(" is queued, for 1 recipient. A running service delivers it.\n")
@@ -101,7 +101,7 @@ def test_the_same_key_sends_once(shop: Installation) -> None:
         (("--account", "Nobody"), "account 'Nobody' does not exist"),
     ],
 )
-def test_a_mistake_is_told_in_a_sentence_and_nothing_is_queued(
+def test_a_mistake_is_reported_in_a_sentence_and_nothing_is_queued(
     shop: Installation, words: tuple[str, ...], sentence: str
 ) -> None:
     assert shop.refusal("send", *HELLO, *words).startswith(sentence)
@@ -151,7 +151,7 @@ def test_with_a_service_the_wait_ends_with_the_result_of_each_recipient(dev: Pat
     assert [one["status"] for one in shown["recipients"]] == ["delivered", "bounced"]
 
 
-def test_a_recipient_that_is_put_off_is_not_final_and_the_exit_code_says_so(dev: Path) -> None:
+def test_a_deferred_recipient_is_not_final_and_the_exit_code_says_so(dev: Path) -> None:
     result = cli_runner.run(
         *("send", "--from", "shop@example.com", "--to", "fail@example.net", "--subject", "Hello", "--text", "Hi"),
         *("--wait", "2", "--data", str(dev)),

@@ -94,7 +94,7 @@ def test_a_request_under_way_is_finished_while_nobody_new_gets_in(local: Install
         assert service.process.wait(cli_runner.TIMEOUT_SECONDS) == 0
 
 
-def test_a_request_that_takes_longer_than_the_grace_time_is_told_so(local: Installation) -> None:
+def test_a_request_that_takes_longer_than_the_grace_period_gets_an_error(local: Installation) -> None:
     with serving(local, grace_seconds=1) as service, begin_login(service) as connection:
         service.process.send_signal(signal.SIGTERM)
         received = answer(connection)

@@ -79,7 +79,7 @@ def test_operators_have_wider_bounds_for_a_file(installation: Installation, monk
     assert suppression_csv.OPERATOR_LIMITS.max_bytes > suppression_csv.CALLER_LIMITS.max_bytes
 
 
-def test_a_file_that_cannot_be_read_or_written_is_told(installation: Installation, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_or_written_is_reported(installation: Installation, tmp_path: Path) -> None:
     assert installation.refusal("suppression", "import", "-", given="ada@example.net\nx\n").startswith("line 2: 'x' is")
     assert installation.json("suppression", "list")["suppressions"] == []
     missing = tmp_path / "nowhere" / "list.csv"

@@ -28,7 +28,7 @@ def authenticated(installation: Installation, token: str) -> caller.Caller:
     return installation.ask(ask)
 
 
-def test_a_new_person_logs_in_with_the_password_that_is_shown(installation: Installation) -> None:
+def test_a_new_user_logs_in_with_the_password_that_is_shown(installation: Installation) -> None:
     user = installation.json("user", "create", "jo@example.com")["user"]
     assert user["role"] == "owner"
     assert log_in(installation, "jo@example.com", user["password"]).user.id == user["id"]
@@ -55,7 +55,7 @@ def test_a_password_that_is_too_short_or_too_long_is_refused(installation: Insta
     assert installation.json("user", "list") == {"users": []}
 
 
-def test_an_email_is_an_address_and_belongs_to_one_person(installation: Installation) -> None:
+def test_an_email_is_an_address_and_belongs_to_one_user(installation: Installation) -> None:
     installation.text("user", "create", "jo@example.com")
     assert "already" in installation.refusal("user", "create", "JO@example.com")
     assert installation.refusal("user", "create", "jo").startswith("email: ")
@@ -90,7 +90,7 @@ def test_a_new_password_can_be_given(installation: Installation) -> None:
     assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
 
 
-def test_a_person_who_is_locked_out_gets_in_again_only_when_let_in(installation: Installation) -> None:
+def test_a_disabled_user_logs_in_again_only_after_being_enabled(installation: Installation) -> None:
     password = installation.json("user", "create", "jo@example.com")["user"]["password"]
     assert installation.json("user", "disable", "jo@example.com")["user"]["disabled_at"]
     with pytest.raises(errors.Unauthorized):
@@ -175,7 +175,7 @@ def test_a_role_is_changed_and_the_last_owner_keeps_theirs(installation: Install
     assert "nobody" in installation.refusal("user", "role", "nobody@example.com", "member")
 
 
-def test_a_removed_person_is_gone(installation: Installation) -> None:
+def test_a_removed_user_is_gone(installation: Installation) -> None:
     installation.text("user", "create", "jo@example.com", "--role", "member")
     assert installation.text("user", "remove", "jo@example.com") == "jo@example.com is removed.\n"
     assert installation.json("user", "list") == {"users": []}

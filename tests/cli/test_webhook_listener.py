@@ -1,4 +1,4 @@
-"""The receiver of `postroad webhook listen`, behind the real listener: what it takes, refuses and shows."""
+"""The application of `postroad webhook listen`, behind a real listener: what it accepts, refuses and shows."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ PING = events.ping("evt_2", created_at=NOW * 1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A receiver, and what it has told."""
+    """A listener, and what it has printed."""
 
     port: int
     told: list[webhook_listener.ReceivedWebhook]
@@ -156,7 +156,7 @@ async def test_without_a_secret_events_are_shown_as_not_verified() -> None:
         assert receiver.line == "email.bounced    ada@example.net  550  evt_1  not verified"
 
 
-async def test_other_methods_are_refused_and_told_which_one_is_right() -> None:
+async def test_other_methods_are_refused_with_the_right_one() -> None:
     async with listening(SECRET) as receiver:
         answer = await receiver.request("GET")
         assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
@@ -233,7 +233,7 @@ async def test_what_is_not_http_is_answered_and_disturbs_nobody() -> None:
         assert (await receiver.post(BODY)).status_code == 200
 
 
-async def test_a_caller_that_hangs_up_in_the_body_is_told_of() -> None:
+async def test_a_caller_that_hangs_up_in_the_body_is_reported() -> None:
     async with listening(SECRET) as receiver:
         _, writer = await asyncio.open_connection("127.0.0.1", receiver.port)
         writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")

@@ -1,11 +1,11 @@
-"""Walks rest for a moment at least, wake when told to, and end within their grace time."""
+"""Poll loops sleep for a minimum time, wake on request, and end within their grace period."""
 
 import asyncio
 
 from postroad.concurrency import poll_loop
 
 
-async def test_a_walk_waits_for_work_until_it_is_told_of_some() -> None:
+async def test_a_poll_loop_waits_for_work_until_it_is_woken() -> None:
     wake = asyncio.Event()
     waiting = asyncio.create_task(poll_loop.wait_for_work(wake, milliseconds=60_000))
     await asyncio.sleep(0)

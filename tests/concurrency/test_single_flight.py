@@ -50,7 +50,7 @@ async def test_names_do_not_share() -> None:
     assert sorted(await asyncio.gather(together.join("a", work), together.join("b", work))) == [1, 2]
 
 
-async def test_a_failure_is_told_to_all_and_not_remembered() -> None:
+async def test_a_failure_is_raised_to_all_and_not_cached() -> None:
     together, work = flying(), Work()
     work.problem = ValueError("no")
     waiting = [asyncio.create_task(together.join("a", work)) for _ in range(2)]

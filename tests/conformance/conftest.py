@@ -21,7 +21,7 @@ def service(request: pytest.FixtureRequest) -> live_service.Service:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def installation(request: pytest.FixtureRequest) -> webhook_service.Installation:
-    """A service that delivers and tells, on each engine in turn."""
+    """A service that delivers and sends webhooks, on each engine in turn."""
     chosen: webhook_service.Installation = request.getfixturevalue(f"webhook_{request.param}")
     return chosen
 

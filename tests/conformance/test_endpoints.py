@@ -129,7 +129,7 @@ def test_a_missing_content_type_is_an_invalid_request(service: live_service.Serv
 
 
 def test_checks_come_in_their_order(service: live_service.Service) -> None:
-    """Of several faults the first in order is told: credential, size, content type, key, JSON, fields, sender."""
+    """Of several faults the first in order is reported: credential, size, content type, key, JSON, fields, sender."""
     long_key = "x" * 256
     bad_fields, bad_sender = {"from": "a@example.org", "to": "bob@"}, live_service.message(from_="a@example.org")
     steps: list[tuple[str, str, str, bytes, tuple[int, str, str]]] = [

@@ -1,4 +1,4 @@
-"""The interface, "Events" and "Recipient results": what receivers are told, when, in which words, and how signed."""
+"""The interface, "Events" and "Recipient results": what endpoints receive, when, with which content and signature."""
 
 import datetime as dt
 import hashlib
@@ -112,7 +112,7 @@ def test_a_permanent_bounce_returns_the_recipients_credit_and_a_failure_does_not
 def test_one_post_is_sent_per_recipient_with_the_same_email_id(
     customer: webhook_service.Customer, listener: webhook_service.WebhookListener
 ) -> None:
-    """Events, second paragraph: one POST per recipient, all with one `email_id`; `recipient_id` tells apart."""
+    """Events, second paragraph: one POST per recipient, all with one `email_id`; `recipient_id` distinguishes them."""
     customer.subscribe(listener.url)
     accepted = customer.send("ada@example.org", "bounce@example.org", cc=["eve@example.org"], bcc="bob@bücher.example")
     told = listener.wait_for_events(4)
@@ -125,7 +125,7 @@ def test_one_post_is_sent_per_recipient_with_the_same_email_id(
 def test_an_event_comes_after_the_result_is_final(
     customer: webhook_service.Customer, listener: webhook_service.WebhookListener
 ) -> None:
-    """Events: "after that recipient's result is final": whoever asks when the event comes is told the same result."""
+    """Events: "after that recipient's result is final": a GET after the event returns the same result."""
     seen: list[dict[str, Any]] = []
 
     async def look(request: webhook_server.ReceivedRequest) -> bytes:
@@ -225,7 +225,7 @@ def test_a_disabled_endpoint_gets_no_events(
 def test_stripes_verifier_accepts_the_signature(
     customer: webhook_service.Customer, listener: webhook_service.WebhookListener
 ) -> None:
-    """Signature: hex HMAC-SHA256 with the secret over `<t>.<raw_body>`; judged by a verifier that is not ours."""
+    """Signature: hex HMAC-SHA256 with the secret over `<t>.<raw_body>`; checked with a verifier that is not ours."""
     secret = customer.subscribe(listener.url)
     customer.send("ada@example.org", subject='"quoted" \\ é☃ 😀')
     (told,) = listener.wait_for_events()
@@ -330,7 +330,7 @@ def test_everything_else_is_a_failure(
 def test_the_timeout_of_an_attempt_is_five_seconds(
     sqlite_customer: webhook_service.Customer, sqlite_listener: webhook_service.WebhookListener
 ) -> None:
-    """Delivery to the receiver, second row: a receiver that never answers has failed after 5 seconds."""
+    """Delivery to the receiver, second row: an endpoint that never answers has failed after 5 seconds."""
     sqlite_customer.subscribe(sqlite_listener.url)
     sqlite_listener.answer(None)
     (attempt,) = sqlite_customer.get("POST", "/ping")["delivery"]["attempts"]
@@ -366,7 +366,7 @@ def test_bodies_in_the_log_are_truncated_to_2_kb(
     assert attempt["status_code"] == 200
 
 
-def test_a_slow_receiver_of_one_account_holds_up_nobody_else(
+def test_a_slow_endpoint_of_one_account_holds_up_nobody_else(
     installation: webhook_service.Installation,
     customer: webhook_service.Customer,
     listener: webhook_service.WebhookListener,
@@ -399,7 +399,7 @@ def test_events_of_one_account_go_to_no_other(
     customer: webhook_service.Customer,
     listener: webhook_service.WebhookListener,
 ) -> None:
-    """Webhook endpoint: one per account; what it is told is of this account alone."""
+    """Webhook endpoint: one per account; it receives events of this account alone."""
     other = installation.customer()
     with installation.listener() as theirs:
         customer.subscribe(listener.url)

@@ -201,7 +201,7 @@ def test_the_request_rate(tmp_path: Path) -> None:
 
 
 def test_the_warm_up(tmp_path: Path) -> None:
-    """Daily volumes behind `warmup_limited`: 429 with `Retry-After`, nothing is stored, the rate is told as ever."""
+    """Daily volumes behind `warmup_limited`: 429 with `Retry-After`, nothing is stored, rate headers as usual."""
     young = "[warmup]\nrecipients_per_day = [50, 50, 50]\n"
     with live_service.running(tmp_path, url=f"sqlite:///{tmp_path}/postroad.db", settings=young) as service:
         before = service.counts()["messages"]

@@ -1,4 +1,4 @@
-"""The interface, "Message" and "Recipient", and the first row of "Message status": what `GET /emails/{id}` tells."""
+"""The interface, "Message" and "Recipient", and the first row of "Message status": what `GET /emails/{id}` returns."""
 
 import datetime as dt
 import re
@@ -60,7 +60,7 @@ def test_a_new_message_is_queued_and_its_credits_are_reserved(service: live_serv
     assert service.balance() == (before[0] - 2, before[1] + 2)
 
 
-def test_a_message_tells_what_was_sent(service: live_service.Service) -> None:
+def test_a_message_shows_what_was_sent(service: live_service.Service) -> None:
     """Rows `id`, `source`, `from`, `subject`: those of the send."""
     accepted = service.accept(from_="Lädle <shop@example.com>", subject="Grüße ☃")
     stored = service.read(accepted["id"])

@@ -1,4 +1,4 @@
-"""The interface, "Send request": each row of the table, then its rules. What was stored is judged by a mail parser."""
+"""The interface, "Send request": each row of the table, then its rules. What was stored is parsed again."""
 
 import email
 import email.header
@@ -135,7 +135,7 @@ def test_fifty_long_names_stand_in_the_headers(service: live_service.Service) ->
     raw = service.raw(accepted["id"])
     assert max(len(line) for line in raw.split(b"\r\n")) <= 78
     # The library's newer parser takes the space between two encoded words for one of the name (RFC 2047 section 6.2
-    # says that it is none), so the older one is the judge here.
+    # says that it is none), so the older one is the reference here.
     parsed = email.message_from_bytes(raw)
     fields = [str(email.header.make_header(email.header.decode_header(parsed[field]))) for field in ("To", "Cc")]
     expected = [f"{name} <person{number}@example.org>" for number, name in enumerate(names)]

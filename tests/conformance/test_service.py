@@ -18,7 +18,7 @@ def test_accepting_reserves_one_credit_for_each_unique_recipient(service: live_s
     assert service.balance() == (before[0] - 3, before[1] + 3)
 
 
-def test_the_ledger_tells_of_the_reservation(service: live_service.Service) -> None:
+def test_the_ledger_has_the_reservation(service: live_service.Service) -> None:
     """Credits: each movement is in the ledger, with its message, and the ledger sums to the balances."""
     accepted = service.accept(to=["a@example.org", "b@example.org"])
     newest = service.get("/v1/account/ledger?limit=1", authorization=service.mine.owner).json()["entries"][0]

@@ -1,4 +1,4 @@
-"""The interface, status 503: what a caller is told while the store is away. Other bad days: tests/reliability."""
+"""The interface, status 503: the response while the store is unavailable. Other outages: tests/reliability."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from tests.conformance import live_service
 from tests.postgres_server import PostgresServer
 
 
-def test_a_store_that_is_away_is_told_and_recovers_by_itself(tmp_path: Path) -> None:
+def test_a_store_that_is_unavailable_is_reported_and_recovers_by_itself(tmp_path: Path) -> None:
     """Status 503 of both endpoints, code `service_unavailable`, with `Retry-After`; then all is as before."""
     with (
         PostgresServer() as server,

@@ -140,10 +140,10 @@ def test_ping_sends_a_webhook_test_event(
     assert customer.service.balance() == before
 
 
-def test_a_ping_that_fails_is_told_and_not_repeated(
+def test_a_ping_that_fails_is_reported_and_not_repeated(
     customer: webhook_service.Customer, listener: webhook_service.WebhookListener
 ) -> None:
-    """Decision on ping: 200 whatever the receiver said; one attempt."""
+    """Decision on ping: 200 whatever the endpoint said; one attempt."""
     customer.subscribe(listener.url)
     listener.answer(webhook_server.ok(500, b"<script>"))
     delivery = customer.get("POST", "/ping")["delivery"]
@@ -200,7 +200,7 @@ def test_delete_deletes_the_url_and_its_delivery_log(
     live_service.check_refusal(customer.ask("POST", f"/deliveries/{delivery['id']}/replay"), 404, "not_found")
 
 
-def test_delete_stops_what_is_still_to_be_told(
+def test_delete_stops_what_is_still_to_be_sent(
     customer: webhook_service.Customer,
     listener: webhook_service.WebhookListener,
     installation: webhook_service.Installation,
@@ -228,7 +228,7 @@ def test_without_an_endpoint_there_is_nothing_to_change(
     live_service.check_refusal(customer.ask(method, path), 404, "not_found")
 
 
-def test_the_history_tells_of_every_attempt_newest_first(
+def test_the_history_has_every_attempt_newest_first(
     customer: webhook_service.Customer, listener: webhook_service.WebhookListener
 ) -> None:
     """Row GET /v1/webhook/deliveries: what a record has is decided; the newest comes first."""
@@ -309,7 +309,7 @@ def test_replay_sends_the_same_body_again(
     assert customer.service.balance() == before
 
 
-def test_what_another_account_was_told_is_not_found(
+def test_a_delivery_of_another_account_is_not_found(
     installation: webhook_service.Installation,
     customer: webhook_service.Customer,
     listener: webhook_service.WebhookListener,
@@ -348,7 +348,7 @@ def test_a_customer_jwt_is_required(
 def test_who_may_only_read_changes_nothing(
     webhook_sqlite: webhook_service.Installation, method: str, path: str
 ) -> None:
-    """Authentication: what a person may do follows the role; a reader reads."""
+    """Authentication: what a user may do follows the role; a reader reads."""
     service = webhook_sqlite.service
     body = {"url": URL} if method == "PUT" else None
     fields = {"Authorization": service.mine.reader}

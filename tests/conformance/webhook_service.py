@@ -1,6 +1,6 @@
-"""A running service that delivers and tells: all its roles, a mailbox simulator as its destination, and receivers.
+"""A running service with all roles, a mailbox simulator as its destination, and webhook endpoints.
 
-Simulator and receivers live on an event loop of their own, in a thread, so that tests can be plain. Receivers are
+Simulator and endpoints live on an event loop of their own, in a thread, so that tests can be plain. Endpoints are
 https://127.0.0.2, which this one installation calls public; everything else about webhooks is as in production, but for
 delays of one second. Every test has an account of its own, because an account has one endpoint.
 """
@@ -32,7 +32,7 @@ T = TypeVar("T")
 ROLES: Final = ("api", "delivery", "webhooks", "maintenance")
 OWN_NAME: Final = "mail.postroad.example"
 CREDITS: Final = 1_000
-# Two delays: recipients are tried three times, and that is when the simulator takes those that it has put off.
+# Two delays: recipients are tried three times, and that is when the simulator accepts those that it has deferred.
 DELIVERY: Final = '[delivery]\nsmarthost = "{smarthost}"\nretry_seconds = [1, 1]\npoll_milliseconds = 50\n'
 # Six delays as in production, only shorter.
 WEBHOOKS: Final = (
@@ -85,7 +85,7 @@ async def _leave(manager: AbstractAsyncContextManager[Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedEvent:
-    """A request that a receiver got."""
+    """A request that an endpoint got."""
 
     request: webhook_server.ReceivedRequest
 
@@ -114,7 +114,7 @@ class ReceivedEvent:
 
 @dataclass(frozen=True, slots=True)
 class WebhookListener:
-    """A receiver."""
+    """An endpoint."""
 
     background: Background
     receiver: webhook_server.WebhookServer
@@ -129,11 +129,11 @@ class WebhookListener:
         self.receiver.answer = answer
 
     def events(self) -> list[ReceivedEvent]:
-        """What it was told until now."""
+        """What it has received until now."""
         return [ReceivedEvent(request) for request in list(self.receiver.requests)]
 
     def wait_for_events(self, count: int = 1) -> list[ReceivedEvent]:
-        """What it was told, as soon as there is so much; more than that is a failure."""
+        """What it has received, as soon as it is so much; more is a failure."""
         self.background.call(self.receiver.received(count))
         told = self.events()
         assert len(told) == count, [one.event for one in told]
@@ -218,7 +218,7 @@ class Installation:
 
     @contextlib.contextmanager
     def listener(self, **options: Any) -> Iterator[WebhookListener]:
-        """A receiver whose certificate the service trusts, for the time of the block."""
+        """An endpoint whose certificate the service trusts, for the time of the block."""
         with self.background.entering(webhook_server.running(authority=self.authority, **options)) as receiver:
             yield WebhookListener(self.background, receiver)
 

@@ -1,4 +1,4 @@
-"""Browsers of people who are logged in, over the real application of the dashboard, on a real store.
+"""Browsers of users who are logged in, over the real application of the dashboard, on a real store.
 
 `mine` and `theirs` are accounts of one service. `browser` is an owner of `mine`, to which `member` and `reader` belong
 with smaller roles; `stranger` is an owner of `theirs`; `nobody` is not logged in.
@@ -104,7 +104,7 @@ async def open_client(served: Served, *, base_url: str = BASE_URL) -> AsyncItera
 async def open_browser(
     ctx: context.Context, served: Served, user: users.User, *, base_url: str = BASE_URL
 ) -> AsyncIterator[Browser]:
-    """The browser of a person who has just logged in."""
+    """The browser of a user who has just logged in."""
     session = sessions.begin(ctx, user)
     name = f"__Host-{cookies.SESSION}" if base_url.startswith("https://") else cookies.SESSION
     async with open_client(served, base_url=base_url) as client:
@@ -120,7 +120,7 @@ async def person(ctx: context.Context, account_id: str, email: str, role: caller
 
 @pytest.fixture
 def settings(database_url: str) -> config.Settings:
-    """The defaults, with a receiver for webhooks that tests may call public, and without warm-up."""
+    """The defaults, with an endpoint for webhooks that tests may call public, and without warm-up."""
     return config.load(
         environment={},
         overrides={

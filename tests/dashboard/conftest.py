@@ -47,7 +47,7 @@ ON_BOTH: Final = ("test_every_route", "test_live")
 WAYS: Final = {
     "test_api_keys": "test_a_new_key_is_shown_once_and_may_send",
     "test_credentials": "test_a_new_credential_shows_its_password_once_and_it_works",
-    "test_credits": "test_the_balances_and_the_ledger_tell_where_credits_went",
+    "test_credits": "test_the_balances_and_the_ledger_show_where_credits_went",
     "test_deliveries": "test_a_replay_is_a_delivery_of_its_own",
     "test_domains": "test_the_form_registers_a_domain_and_leads_to_its_records",
     "test_audit_log": "test_the_log_comes_in_parts",

@@ -31,7 +31,7 @@ SECURE_URL = "https://mail.example"
 async def secured(
     ctx: context.Context, site: sites.Site, mine: stored_accounts.Account
 ) -> AsyncIterator[tuple[browser_client.Served, Browser]]:
-    """The dashboard as people reach it over TLS, and an owner's browser there."""
+    """The dashboard as users reach it over TLS, and an owner's browser there."""
     served = browser_client.serve(ctx, dataclasses.replace(site, base_url=SECURE_URL))
     user = await browser_client.person(ctx, mine.id, "secure@mine.example", caller.Role.OWNER)
     async with browser_client.open_browser(ctx, served, user, base_url=SECURE_URL) as browser:
@@ -255,7 +255,7 @@ async def test_a_refusal_is_a_page_with_its_request_id(browser: Browser) -> None
     assert "<b>nobody" not in wrong.text
 
 
-async def test_people_are_told_in_their_own_words_that_there_is_no_page(browser: Browser) -> None:
+async def test_a_missing_page_is_explained_in_html(browser: Browser) -> None:
     missing = await browser.get("/nothing/here")
     assert "There is no page at this address." in missing.text
     assert "/docs" not in missing.text
@@ -311,7 +311,7 @@ async def test_programs_and_scripts_of_ours_get_a_refusal_as_an_object(browser: 
         assert (unknown.status_code, unknown.json()["code"]) == (401, "unauthorized")
 
 
-async def test_a_script_of_ours_is_told_where_to_go(browser: Browser) -> None:
+async def test_a_script_of_ours_gets_the_redirect_target(browser: Browser) -> None:
     fields = {**ADD, "csrf_token": browser.csrf_token}
     done = await browser.client.post("/suppressions", data=fields, headers={"X-Enhanced": "form"})
     assert (done.status_code, done.headers["go-to"], done.content) == (204, "/suppressions", b"")
@@ -324,9 +324,7 @@ async def test_a_method_that_a_page_does_not_have_is_refused(browser: Browser) -
         assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
 
 
-async def test_something_that_broke_is_a_page_that_tells_nothing(
-    browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_internal_error_is_a_page_without_details(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object) -> None:
         raise RuntimeError("the password of the store is 1234")
 

@@ -1,4 +1,4 @@
-"""What an account is told to look at, and what it is not bothered with."""
+"""What needs the attention of an account, and what does not."""
 
 from typing import Any
 
@@ -80,19 +80,19 @@ def titles(**changes: Any) -> list[str]:
     return [alert.title for alert in attention.alerts(facts(**changes))]
 
 
-def test_an_account_in_order_is_told_nothing() -> None:
+def test_an_account_in_order_has_no_notices() -> None:
     assert titles() == []
     assert titles(guard=guard("off")) == []
 
 
-def test_a_warned_account_is_told_its_shares_and_where_the_end_is() -> None:
+def test_a_warned_account_sees_its_rates_and_the_limit() -> None:
     (alert,) = attention.alerts(facts(guard=guard("warned")))
     assert alert.kind == "warn"
     assert "1,268 recipients in 7 days, 4.89 % did not exist" in alert.text
     assert "At 8 % or 0.3 % the account is suspended" in alert.text
 
 
-def test_an_account_that_the_guard_has_stopped_is_told_when_it_may_send_again() -> None:
+def test_an_account_that_the_guard_has_suspended_sees_when_it_may_send_again() -> None:
     stopped = account(suspended_by=stored_accounts.BOUNCE_GUARD, suspended_at=NOW)
     (alert,) = attention.alerts(facts(account=stopped, guard=guard("suspended")))
     assert alert.kind == "bad"
@@ -114,7 +114,7 @@ def test_without_a_domain_that_may_send_nothing_can_leave() -> None:
         (50, 100.0, "last less than a day"),
     ],
 )
-def test_credits_that_end_soon_are_told_with_the_time_that_is_left(
+def test_credits_that_run_out_soon_are_shown_with_the_time_that_is_left(
     available: int, daily_recipients: float, said: str
 ) -> None:
     (alert,) = attention.alerts(facts(account=account(available=available), daily_recipients=daily_recipients))
@@ -134,14 +134,14 @@ def test_credits_that_last_are_not_mentioned() -> None:
         ([entry(State.READY), entry(State.FAILED, 404)], "responded 404"),
     ],
 )
-def test_a_receiver_that_does_not_answer_is_told_by_its_latest_attempt(
+def test_an_endpoint_that_does_not_answer_is_shown_with_its_latest_attempt(
     told: list[delivery_log.Entry], said: str
 ) -> None:
     (alert,) = attention.alerts(facts(deliveries=told))
     assert said in alert.text
 
 
-def test_a_receiver_that_answers_again_is_forgiven() -> None:
+def test_an_endpoint_that_answers_again_has_no_notice() -> None:
     assert titles(deliveries=[entry(State.SUCCEEDED, 200), entry(State.FAILED, 500)]) == []
     assert titles(deliveries=[entry(State.READY)]) == []
 

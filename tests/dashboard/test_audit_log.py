@@ -1,4 +1,4 @@
-"""The audit log as people see it."""
+"""The page of the audit log."""
 
 from postroad.dashboard import audit_log as page
 from postroad.services import audit_log, context
@@ -18,7 +18,7 @@ async def test_an_account_in_which_nothing_was_changed_learns_what_would_be_here
     assert "No entries yet" in text
 
 
-async def test_a_change_of_a_person_tells_who_from_where_and_by_which_request(
+async def test_a_change_by_a_user_shows_who_from_where_and_by_which_request(
     clock: contexts.Clock, browser: Browser, reader: Browser
 ) -> None:
     clock.pass_seconds(1)
@@ -31,7 +31,7 @@ async def test_a_change_of_a_person_tells_who_from_where_and_by_which_request(
     assert "<code>127.0.0.1</code>" in row
 
 
-async def test_what_an_operator_did_is_told_too(ctx: context.Context, browser: Browser) -> None:
+async def test_what_an_operator_did_is_shown_too(ctx: context.Context, browser: Browser) -> None:
     await credits.add(ctx, browser.account_id, 7, "gift")
     text = (await browser.get("/audit-log")).text
     assert "<strong>operator</strong> added" in text

@@ -13,14 +13,14 @@ def tile(text: str, name: str) -> str:
     return text.partition(f"<dt>{name}</dt>")[2].partition(">")[2].partition("<")[0]
 
 
-async def test_an_account_without_credits_is_told_how_to_get_some(browser: Browser) -> None:
+async def test_an_account_without_credits_sees_how_to_get_some(browser: Browser) -> None:
     text = (await browser.get("/credits")).text
     assert "No credits left" in text
     assert f"postroad credits add --account {browser.account_id} --amount 10000" in text
     assert "No ledger entries yet" in text
 
 
-async def test_the_balances_and_the_ledger_tell_where_credits_went(ctx: context.Context, reader: Browser) -> None:
+async def test_the_balances_and_the_ledger_show_where_credits_went(ctx: context.Context, reader: Browser) -> None:
     await accepted_mail.allow_sending(ctx, reader.account_id, amount=12_345)
     await credits.add(ctx, reader.account_id, 5, "<script>alert(1)</script>")
     message_id = await accepted_mail.accept(ctx, reader.account_id)

@@ -1,4 +1,4 @@
-"""One delivery of the webhook as people see it: the request, every attempt in plain words, and telling it again."""
+"""The page of a webhook delivery: the request, every attempt in plain words, and sending it again."""
 
 import pytest
 

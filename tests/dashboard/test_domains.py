@@ -172,7 +172,7 @@ async def test_a_check_that_takes_the_proof_back_says_so(
     del server.zones[name]
     clock.pass_seconds(60)
     await browser.post(f"/domains/{domain.id}/check")
-    # The session ends before the patience does.
+    # The session ends before the grace period does.
     seen = await domains.find(ctx, browser.account_id, domain.id)
     long_ago = ctx.clock() - domain_verification.GRACE_PERIOD - times.HOUR
     async with ctx.store.transaction() as tx:
@@ -239,7 +239,7 @@ async def test_a_domain_is_removed(ctx: context.Context, browser: Browser) -> No
     assert (await browser.get(f"/domains/{domain.id}")).status_code == 404
 
 
-async def test_a_domain_that_the_operator_vouches_for_is_told_so(ctx: context.Context, browser: Browser) -> None:
+async def test_a_domain_that_the_operator_verified_is_shown_so(ctx: context.Context, browser: Browser) -> None:
     domain = await domains.add(ctx, browser.account_id, "example.com", verified=True)
     assert "not checked yet" in (await browser.get("/domains")).text
     assert "The operator verified this domain" in (await browser.get(f"/domains/{domain.id}")).text

@@ -1,4 +1,4 @@
-"""The inbox of the simulator as people see it, in `postroad dev`."""
+"""The page of the simulator's inbox, in `postroad dev`."""
 
 import dataclasses
 import re

@@ -210,7 +210,7 @@ async def test_streams_of_an_account_share_a_look(ctx: context.Context, monkeypa
     monkeypatch.setattr(live, "MAX_ACCOUNTS", 2)
     pulses = live.FingerprintCache()
     assert [await pulses.of(ctx, "a"), await pulses.of(ctx, "a"), await pulses.of(ctx, "b")] == [b"\1", b"\1", b"\2"]
-    # One account more than are kept: all are forgotten, and are looked at again.
+    # One account more than are cached: all are dropped, and read again.
     assert [await pulses.of(ctx, "c"), await pulses.of(ctx, "c"), await pulses.of(ctx, "a")] == [b"\3", b"\3", b"\4"]
 
 

@@ -213,7 +213,7 @@ async def test_another_role_counts_from_the_next_request_on(ctx: context.Context
     assert 'method="post" action="/suppressions"' not in (await member.get("/suppressions")).text
 
 
-async def test_an_invited_person_chooses_a_password_and_is_in(
+async def test_an_invited_user_chooses_a_password_and_is_in(
     ctx: context.Context, browser: Browser, nobody: Browser
 ) -> None:
     invited = await users.invite(ctx, browser.account_id, email="new@mine.example", role=caller.Role.MEMBER)

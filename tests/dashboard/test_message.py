@@ -51,7 +51,7 @@ async def test_a_message_shows_what_was_sent(ctx: context.Context, browser: Brow
     assert (await browser.get("/messages", search='tag:"black ""friday"""')).text.count(message_id) == 1
 
 
-async def test_an_attempt_is_told_in_plain_words_with_host_reply_and_fault(
+async def test_an_attempt_is_shown_in_plain_words_with_host_reply_and_fault(
     ctx: context.Context, browser: Browser
 ) -> None:
     message_id = await deferred(ctx, browser)

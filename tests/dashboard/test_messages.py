@@ -1,4 +1,4 @@
-"""The list of messages and its search box, as people use them."""
+"""The page of messages and its search box."""
 
 import functools
 import html

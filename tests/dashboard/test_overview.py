@@ -137,7 +137,7 @@ async def test_nothing_is_compared_with_a_period_without_mail(ctx: context.Conte
     assert "how that differs" not in page
 
 
-async def test_who_was_given_up_is_not_promised_another_attempt(ctx: context.Context, browser: Browser) -> None:
+async def test_an_expired_recipient_is_not_promised_another_attempt(ctx: context.Context, browser: Browser) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     (claimed,) = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
@@ -156,7 +156,7 @@ async def test_another_period_is_refused(browser: Browser) -> None:
     assert "period" in refused.text
 
 
-async def test_failures_are_told_in_plain_words_and_hostile_replies_stay_text(
+async def test_failures_are_shown_in_plain_words_and_hostile_replies_stay_text(
     ctx: context.Context, browser: Browser
 ) -> None:
     ids = await sample_account.create_sample_data(ctx, browser.account_id, domain="example.com")
@@ -192,7 +192,7 @@ async def test_providers_are_listed_the_worst_first(ctx: context.Context, browse
     assert "100 % 0 1 0 0" in text
 
 
-async def test_the_guards_lines_are_told_in_words_as_well(ctx: context.Context, browser: Browser) -> None:
+async def test_the_limits_of_the_guard_are_shown_in_words_as_well(ctx: context.Context, browser: Browser) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     page = (await browser.get("/")).text

@@ -1,4 +1,4 @@
-"""The list of suppressed addresses as people see and change it."""
+"""The page of suppressed addresses."""
 
 import pytest
 

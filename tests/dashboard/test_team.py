@@ -1,4 +1,4 @@
-"""The people of an account, as everybody sees them and as owners change them."""
+"""The page of the team, as every user sees it and as owners change it."""
 
 import re
 
@@ -19,7 +19,7 @@ VERBS = ("role", "link", "disable", "enable", "remove")
 
 
 def row_of(text: str, email: str) -> str:
-    """The row of a person."""
+    """The row of a user."""
     return next(row for row in text.split("<li>") if f"<strong>{email}</strong>" in row)
 
 
@@ -33,7 +33,7 @@ async def person(ctx: context.Context, browser: Browser, email: str) -> users.Us
     return next(user for user in await account_users.of_account(ctx, browser.account_id) if user.email == email)
 
 
-async def test_everybody_sees_the_people_and_what_their_roles_mean(
+async def test_every_user_sees_the_team_and_what_the_roles_mean(
     ctx: context.Context, browser: Browser, reader: Browser
 ) -> None:
     await account_users.invite(ctx, browser.account_id, email="late@mine.example", role=caller.Role.MEMBER)
@@ -112,7 +112,7 @@ async def test_a_role_is_changed(ctx: context.Context, browser: Browser, member:
         assert (await person(ctx, browser, "member@mine.example")).role == role
 
 
-async def test_a_person_is_locked_out_and_let_in_again(ctx: context.Context, browser: Browser, member: Browser) -> None:
+async def test_a_user_is_disabled_and_enabled_again(ctx: context.Context, browser: Browser, member: Browser) -> None:
     assert member.user is not None
     done = await browser.post(f"/team/{member.user.id}/disable")
     assert browser_client.notice_of(done) == "member@mine.example is disabled."
@@ -138,7 +138,7 @@ async def test_a_link_for_a_new_password_is_shown_once(
     await authentication.log_in(ctx, "member@mine.example", "another sentence", client_address="127.0.0.1")
 
 
-async def test_a_person_is_removed(ctx: context.Context, browser: Browser, member: Browser) -> None:
+async def test_a_user_is_removed(ctx: context.Context, browser: Browser, member: Browser) -> None:
     assert member.user is not None
     done = await browser.post(f"/team/{member.user.id}/remove")
     assert browser_client.notice_of(done) == "member@mine.example is removed from the team."
@@ -169,7 +169,7 @@ async def test_who_is_no_owner_changes_nobody(
     assert await account_users.of_account(ctx, browser.account_id) == before
 
 
-async def test_people_of_another_account_are_unknown(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
+async def test_users_of_another_account_are_unknown(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
     assert browser.user is not None
     for verb in VERBS:
         fields = {"role": "member"} if verb == "role" else {}

@@ -68,7 +68,7 @@ async def test_a_webhook_that_was_tried_often_is_one_step(ctx: context.Context, 
     assert step.quoted == "timeout: no answer"
 
 
-async def test_a_result_without_an_attempt_is_told_once_and_an_unknown_time_comes_last(
+async def test_a_result_without_an_attempt_is_shown_once_and_an_unknown_time_comes_last(
     ctx: context.Context, browser: Browser
 ) -> None:
     message_id, claimed = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net", "bob@example.net")
@@ -85,7 +85,7 @@ async def test_a_result_without_an_attempt_is_told_once_and_an_unknown_time_come
 
 
 async def long_timeline(ctx: context.Context, account_id: str, count: int) -> tuple[messages.Details, attempts.Attempt]:
-    """A message that was put off so many times; and one of the attempts."""
+    """A message that was deferred so many times; and one of the attempts."""
     message_id, (claimed,) = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
     told = claimed_mail.outcome(ctx, claimed, disposition.Verdict.RETRY).attempt
     assert told is not None
@@ -116,7 +116,7 @@ async def test_a_long_story_keeps_its_beginning_its_end_and_every_failure(
     assert failed.steps[-1].quoted == str(many - 1)
 
 
-async def test_in_a_long_story_the_webhook_has_a_step_only_for_what_it_was_not_told(
+async def test_in_a_long_timeline_the_webhook_has_a_step_only_for_failures(
     ctx: context.Context, browser: Browser
 ) -> None:
     account_id = browser.account_id
@@ -135,7 +135,7 @@ async def test_in_a_long_story_the_webhook_has_a_step_only_for_what_it_was_not_t
     assert shown.omitted_count == 4
 
 
-async def test_of_many_that_wait_the_next_are_told(ctx: context.Context, browser: Browser) -> None:
+async def test_of_many_that_wait_the_next_are_shown(ctx: context.Context, browser: Browser) -> None:
     many = tuple(f"ada-{number}@example.net" for number in range(timelines.MAX_UNABRIDGED_STEPS + 2))
     await accepted_mail.allow_sending(ctx, browser.account_id)
     message_id = await accepted_mail.accept(ctx, browser.account_id, to=many)

@@ -1,4 +1,4 @@
-"""The webhook as people see it: set, its secret shown once, tried out, its log, and what failed replay."""
+"""The page of the webhook: set, its secret shown once, tried out, its log, and what failed replay."""
 
 import dataclasses
 import re
@@ -30,7 +30,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def settings(database_url: str, authority: trustme.CA) -> Iterator[config.Settings]:
-    """With a receiver that the service trusts."""
+    """With an endpoint that the service trusts."""
     with webhook_server.authority_file(authority) as ca_file:
         yield webhook_rows.settings(database_url, ca_file=ca_file)
 
@@ -204,7 +204,7 @@ async def test_the_log_goes_on_page_by_page(ctx: context.Context, browser: Brows
     assert [one for one in made if f"/deliveries/{one}" in rest] == made[:2]
 
 
-async def test_what_failed_in_a_period_is_told_again(
+async def test_what_failed_in_a_period_is_sent_again(
     ctx: context.Context, browser: Browser, clock: contexts.Clock
 ) -> None:
     await endpoints.save(ctx, browser.account_id, url=URL)
@@ -247,7 +247,7 @@ async def test_a_period_that_is_none_is_refused(
     assert await statuses(ctx, browser) == ["failed"]
 
 
-async def test_nothing_is_told_again_to_a_webhook_that_is_disabled(ctx: context.Context, browser: Browser) -> None:
+async def test_nothing_is_sent_again_to_a_webhook_that_is_disabled(ctx: context.Context, browser: Browser) -> None:
     await endpoints.save(ctx, browser.account_id, url=URL, enabled=False)
     await webhook_rows.put_ended(ctx, browser.account_id, State.FAILED)
     answer = await browser.post("/webhook/replay", {"period": "7d"})

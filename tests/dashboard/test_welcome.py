@@ -75,7 +75,7 @@ async def test_a_test_that_is_refused_is_explained(ctx: context.Context, browser
     assert html.escape("<script>alert(1)</script>") in page.text
 
 
-async def test_a_test_that_is_put_off_is_said_to_be_tried_again_until_it_is_given_up(
+async def test_a_deferred_test_message_is_shown_as_retried_until_it_expires(
     ctx: context.Context, clock: Clock, browser: Browser
 ) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
@@ -89,12 +89,12 @@ async def test_a_test_that_is_put_off_is_said_to_be_tried_again_until_it_is_give
     assert "It will be retried." not in page
 
 
-async def test_the_first_test_can_be_told_to_the_built_in_receiver_at_once(
+async def test_the_first_test_can_be_sent_to_the_built_in_endpoint_at_once(
     ctx: context.Context, site: sites.Site, browser: Browser
 ) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     assert browser.user is not None
-    # Only development may tell a receiver without TLS, and this is not it.
+    # Only development may send to an endpoint without TLS, and this is not it.
     here = webhook_rows.URL.removesuffix("/hook")
     served = browser_client.serve(ctx, dataclasses.replace(site, base_url=here))
     async with browser_client.open_browser(ctx, served, browser.user, base_url=here) as newcomer:
@@ -213,7 +213,7 @@ async def test_the_webhook_of_the_latest_test_is_shown_with_its_answer(
     assert sample_account.HOSTILE not in page
 
 
-async def test_a_receiver_that_is_away_is_told_of(ctx: context.Context, browser: Browser) -> None:
+async def test_an_endpoint_that_is_unreachable_is_reported(ctx: context.Context, browser: Browser) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
     await browser.post("/welcome/test", TEST)
@@ -225,7 +225,7 @@ async def test_a_receiver_that_is_away_is_told_of(ctx: context.Context, browser:
     assert "No response: the connection was refused" in words((await browser.get("/welcome")).text)
 
 
-async def test_the_built_in_receiver_is_offered_in_development_only(
+async def test_the_built_in_endpoint_is_offered_in_development_only(
     ctx: context.Context, site: sites.Site, browser: Browser
 ) -> None:
     assert f'value="{browser_client.BASE_URL}{dev_inbox.WEBHOOK_PATH}"' in (await browser.get("/welcome")).text

@@ -4,7 +4,7 @@
         seen = await post.settle(await post.send("ada@example.net"))
 
 Mail for example.net goes to mx.example.net, which is 127.0.0.1; `zones` says otherwise. The clock decides when
-recipients are due; pools and breakers go by the event loop's time. Whenever a message has settled the books are
+recipients are due; provider queues and breakers use the event loop's time. Whenever a message is final the books are
 audited, and at the end the log must not hold an error.
 """
 
@@ -40,7 +40,7 @@ CREDITS: Final = 1_000
 TIMEOUT_SECONDS: Final = 300.0
 LOOK_SECONDS: Final = 0.01
 FINAL: Final = frozenset({"delivered", "bounced", "failed"})
-# Patient with peers, because the machine may be busy; a test whose peer is silent is impatient.
+# Long, because the machine may be busy; a test with a silent peer uses SHORT_TIMEOUTS.
 QUICK: Final = {
     "mta_sts": False,
     "sign": False,
@@ -183,9 +183,9 @@ class EngineHarness:
         return (row.due_at - self.clock.now) / contexts.SECOND
 
     async def pool_states(self) -> dict[str, str]:
-        """What the store was told of pools."""
+        """The provider queues in the store."""
         async with self.ctx.store.reading() as tx:
-            return {pool.name: pool.state for pool in await stored_provider_queues.heard_since(tx, 0)}
+            return {queue.name: queue.state for queue in await stored_provider_queues.heard_since(tx, 0)}
 
 
 async def until(is_so: Callable[[], Any]) -> None:
@@ -213,11 +213,11 @@ async def running_engine(
     *,
     port: int,
     zones: dns_server.Zones | None = None,
-    pools: Mapping[str, object] | None = None,
+    providers: Mapping[str, object] | None = None,
     clock: contexts.Clock | None = None,
     **delivery: Any,
 ) -> AsyncIterator[EngineHarness]:
-    """An engine on the store at `url`, for the time of the block; `delivery` and `pools` are settings."""
+    """An engine on the store at `url`, for the time of the block; `delivery` and `providers` are settings."""
     clock = clock or contexts.Clock()
     async with dns_server.running(zones_of({HOST: "127.0.0.1"}) if zones is None else zones) as dns:
         settings = config.load(
@@ -226,7 +226,7 @@ async def running_engine(
                 "database": {"url": url},
                 "security": {"secret_key": contexts.SECRET_KEY},
                 "delivery": {**QUICK, "mx_port": port, "resolvers": [dns.address], **delivery},
-                "providers": pools or {},
+                "providers": providers or {},
                 "warmup": {"enabled": False},
             },
         )

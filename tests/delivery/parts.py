@@ -38,7 +38,7 @@ from postroad.storage import queue, recipients
 from tests import accepted_mail, contexts
 
 PLAIN: Final = tls_policy.TlsPolicy(tls_policy.Mode.PLAIN)
-# Longer than the patience of a test: what ends sooner was ended.
+# Longer than any test waits: what ends sooner was ended.
 TIMEOUTS: Final = smtp_connection.Timeouts(connect=120, reply=120, content=120)
 TIMEOUT_SECONDS: Final = 300.0
 WORKER: Final = "worker of the test"

@@ -85,7 +85,7 @@ async def test_what_is_recorded_is_what_the_destination_took(seed: int, extensio
                 attempts_of = [attempt for attempt in seen.attempts if attempt.recipient_id == one.id]
                 assert one.attempt_count == len(attempts_of)
                 in_doubt = sum(attempt.in_doubt for attempt in attempts_of)
-                # Every copy but the confirmed one is accounted for by a doubt that the log tells of.
+                # Every copy but the confirmed one is accounted for by a doubt in the log.
                 assert copies[message_id, one.email] <= in_doubt + (one.status == "delivered")
                 assert one.status != "delivered" or copies[message_id, one.email] >= 1
                 spent += one.status != "bounced"

@@ -74,7 +74,7 @@ CASES = {
         code=550,
         status="bounced",
     ),
-    "hello_put_off": Case(
+    "hello_deferred": Case(
         {"EHLO": "451 4.3.0 no", "HELO": "451 4.3.0 not yet"},
         "hello",
         "destination_trouble",
@@ -87,10 +87,10 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 async def test_a_bad_start_is_classified_and_nothing_is_sent(case: Case, url: str) -> None:
-    patience = engine_harness.SHORT_TIMEOUTS if case.reason == "reply_timed_out" else {}
+    timeouts = engine_harness.SHORT_TIMEOUTS if case.reason == "reply_timed_out" else {}
     async with (
         smtp_peers.serving(case.script) as peer,
-        engine_harness.running_engine(url, port=peer.port, **patience) as harness,
+        engine_harness.running_engine(url, port=peer.port, **timeouts) as harness,
     ):
         seen = await harness.settle(await harness.send())
         assert seen.standing == (case.status, 1, case.code)
@@ -133,7 +133,7 @@ async def test_a_refused_connection_is_tried_again_and_the_log_says_where(databa
             assert len(peer.transactions) == 1
 
 
-async def test_a_black_hole_is_given_up_in_time(url: str) -> None:
+async def test_a_black_hole_times_out(url: str) -> None:
     with smtp_peers.black_hole_port() as port:
         async with engine_harness.running_engine(url, port=port, **engine_harness.SHORT_TIMEOUTS) as harness:
             seen = await harness.settle(await harness.send())
@@ -176,10 +176,10 @@ BROKEN_TLS = {
 async def test_broken_starttls_falls_back_to_plain_text(
     script: smtp_peers.Script, certificate: ssl.SSLContext, url: str
 ) -> None:
-    patience: dict[str, Any] = {"connect_seconds": 1} if script is BROKEN_TLS["silence"] else {}
+    timeouts: dict[str, Any] = {"connect_seconds": 1} if script is BROKEN_TLS["silence"] else {}
     async with (
         smtp_peers.serving(script, tls=certificate) as peer,
-        engine_harness.running_engine(url, port=peer.port, **patience) as harness,
+        engine_harness.running_engine(url, port=peer.port, **timeouts) as harness,
     ):
         seen = await harness.settle(await harness.send())
         assert seen.standing == ("delivered", 1, 250)
@@ -193,10 +193,10 @@ async def test_broken_starttls_falls_back_to_plain_text(
 async def test_broken_starttls_stops_mail_where_encryption_is_required(
     script: smtp_peers.Script, certificate: ssl.SSLContext, url: str
 ) -> None:
-    patience: dict[str, Any] = {"connect_seconds": 1} if script is BROKEN_TLS["silence"] else {}
+    timeouts: dict[str, Any] = {"connect_seconds": 1} if script is BROKEN_TLS["silence"] else {}
     async with (
         smtp_peers.serving(script, tls=certificate) as peer,
-        engine_harness.running_engine(url, port=peer.port, tls="required", **patience) as harness,
+        engine_harness.running_engine(url, port=peer.port, tls="required", **timeouts) as harness,
     ):
         seen = await harness.settle(await harness.send())
         assert seen.recipient.attempt_count == 1

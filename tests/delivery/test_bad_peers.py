@@ -191,10 +191,10 @@ LOST = {
 async def test_a_connection_lost_before_the_content_is_not_in_doubt(
     script: smtp_peers.Script, stage: str, reason: str, url: str
 ) -> None:
-    patience = engine_harness.SHORT_TIMEOUTS if reason == "reply_timed_out" else {}
+    timeouts = engine_harness.SHORT_TIMEOUTS if reason == "reply_timed_out" else {}
     async with (
         smtp_peers.serving(script) as peer,
-        engine_harness.running_engine(url, port=peer.port, **patience) as harness,
+        engine_harness.running_engine(url, port=peer.port, **timeouts) as harness,
     ):
         seen = await harness.settle(await harness.send())
         assert seen.standing == ("deferred", 1, None)

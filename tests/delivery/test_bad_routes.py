@@ -63,10 +63,10 @@ async def test_when_the_first_host_is_down_the_second_gets_it_in_the_same_attemp
 async def test_a_host_that_was_down_three_times_is_passed_over(url: str) -> None:
     one, two = engine_harness.loopback_addresses(2)
     # Each message needs a new connection, so each asks the first host again.
-    pools = {"others": {"messages_per_connection": 1}}
+    providers = {"others": {"messages_per_connection": 1}}
     async with smtp_peers.serving(host=two) as second, contextlib.AsyncExitStack() as stack:
         zones = engine_harness.zones_of({FIRST: one, SECOND: two})
-        async with engine_harness.running_engine(url, port=second.port, zones=zones, pools=pools) as harness:
+        async with engine_harness.running_engine(url, port=second.port, zones=zones, providers=providers) as harness:
             for number in range(3):
                 seen = await harness.settle(await harness.send(subject=f"before {number}"))
                 assert (seen.attempt.host, seen.attempt.verdict) == (SECOND, "delivered")
@@ -266,7 +266,7 @@ async def test_mail_goes_when_dns_has_recovered(url: str, monkeypatch: pytest.Mo
             seen = await harness.settle(message_id)
             assert seen.standing == ("deferred", 1, None)
             harness.dns.zones.update(engine_harness.zones_of({FIRST: "127.0.0.1"}))
-            await _forgotten(harness, "example.net")
+            await _dropped(harness, "example.net")
             harness.pass_seconds(67)
             seen = await harness.settle(message_id, attempts=2)
             assert seen.standing == ("delivered", 2, 250)
@@ -274,11 +274,11 @@ async def test_mail_goes_when_dns_has_recovered(url: str, monkeypatch: pytest.Mo
     assert len(peer.transactions) == 1
 
 
-async def _forgotten(harness: engine_harness.EngineHarness, domain: str) -> None:
-    async def is_forgotten() -> bool:
+async def _dropped(harness: engine_harness.EngineHarness, domain: str) -> None:
+    async def is_dropped() -> bool:
         return harness.engine._router.cached(domain) is None
 
-    await engine_harness.until(is_forgotten)
+    await engine_harness.until(is_dropped)
 
 
 async def test_a_domain_in_trouble_holds_up_no_other(url: str) -> None:

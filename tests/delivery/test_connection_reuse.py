@@ -25,10 +25,10 @@ async def test_messages_follow_each_other_over_one_connection(url: str) -> None:
 
 
 async def test_a_connection_carries_as_many_messages_as_its_provider_queue_allows(url: str) -> None:
-    pools = {"others": {"messages_per_connection": 2}}
+    providers = {"others": {"messages_per_connection": 2}}
     async with (
         smtp_peers.serving() as peer,
-        engine_harness.running_engine(url, port=peer.port, pools=pools, idle_seconds=60) as harness,
+        engine_harness.running_engine(url, port=peer.port, providers=providers, idle_seconds=60) as harness,
     ):
         await _send(harness, 5)
     assert peer.connections == 3
@@ -76,7 +76,9 @@ async def test_domains_with_the_same_mail_hosts_share_a_connection(url: str) -> 
 async def test_a_peer_without_manners_at_the_end_costs_nothing(url: str) -> None:
     async with (
         smtp_peers.serving({"QUIT": smtp_peers.SILENCE}) as peer,
-        engine_harness.running_engine(url, port=peer.port, pools={"others": {"messages_per_connection": 1}}) as harness,
+        engine_harness.running_engine(
+            url, port=peer.port, providers={"others": {"messages_per_connection": 1}}
+        ) as harness,
     ):
         await _send(harness, 2)
     assert len(peer.transactions) == 2

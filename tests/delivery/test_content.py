@@ -53,7 +53,7 @@ async def test_a_long_line_of_a_complete_message_stays_as_it_is(url: str) -> Non
     assert peer.transactions[0].content == raw
 
 
-async def test_only_crlf_and_doubled_dots_leave_the_house(url: str) -> None:
+async def test_only_crlf_and_doubled_dots_leave_the_service(url: str) -> None:
     body = b".\r\n..two\n.\nRCPT TO:<eve@example.net>\r.\rlast\r\n.\r\n.end"
     async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
         assert (await harness.settle(await harness.send_bytes(HEADER + body))).standing == ("delivered", 1, 250)

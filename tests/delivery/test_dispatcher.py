@@ -39,7 +39,7 @@ async def test_a_recipient_is_claimed_prepared_sent_and_recorded(database_url: s
         assert await made.statuses(message_id) == ["delivered", "delivered"]
         assert [len(transaction.recipients) for transaction in peer.transactions] in ([2], [1, 1])
         assert made.services.message_loader._prefetched_bytes == 0
-        assert all(one_pool.is_idle for one_pool in one.provider_queues.values())
+        assert all(provider_queue.is_idle for provider_queue in one.provider_queues.values())
         assert (await consistency.run(made.ctx)).findings == []
 
 
@@ -82,7 +82,7 @@ async def test_a_domain_without_a_route_gets_its_result(url: str) -> None:
         assert await made.statuses(message_id) == ["bounced"]
 
 
-async def test_a_route_that_is_forgotten_between_plan_and_claim_costs_nothing(
+async def test_a_route_that_is_dropped_between_plan_and_claim_costs_nothing(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with parts.opened(url) as made:
@@ -91,12 +91,12 @@ async def test_a_route_that_is_forgotten_between_plan_and_claim_costs_nothing(
         await made.accept()
         claim = one._claim
 
-        async def claim_and_forget(plan: dispatcher.Plan, *, now: int, promote: bool) -> dispatcher.Claims:
+        async def claim_and_drop(plan: dispatcher.Plan, *, now: int, promote: bool) -> dispatcher.Claims:
             claimed = await claim(plan, now=now, promote=promote)
             made.router.known.clear()
             return claimed
 
-        monkeypatch.setattr(one, "_claim", claim_and_forget)
+        monkeypatch.setattr(one, "_claim", claim_and_drop)
         assert await one.step()
         assert len(made.held) == 0
         assert len(await made.ready()) == 1
@@ -185,7 +185,7 @@ async def test_jobs_that_are_not_reported_go_back_and_the_others_are_sent(
         assert len(await made.ready()) == 1
         assert len(peer.transactions) == 2
         await one.stop()
-        assert all(one_pool.is_idle for one_pool in one.provider_queues.values())
+        assert all(provider_queue.is_idle for provider_queue in one.provider_queues.values())
 
 
 async def test_what_there_is_no_room_for_is_read_when_its_turn_comes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,8 +241,8 @@ async def test_a_stop_hands_back_what_was_not_begun_before_it_waits_for_the_rest
         await parts.until(are_back)
         assert not task.done()
         assert len(made.held) == 2
-        for one_pool in one.provider_queues.values():
-            one_pool.abort()
+        for provider_queue in one.provider_queues.values():
+            provider_queue.abort()
         await task
 
 

@@ -168,7 +168,7 @@ async def test_the_searches_that_are_remembered_are_bounded(url: str, monkeypatc
         ]
 
 
-async def test_idle_provider_queues_are_forgotten_and_a_plan_with_many_new_ones_is_whole(
+async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is_whole(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "MAX_IDLE_PROVIDER_QUEUES", 3)

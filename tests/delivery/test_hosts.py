@@ -73,7 +73,7 @@ def test_hosts_are_known_by_address_and_port_not_by_name() -> None:
     assert list(known.usable(parts.route_to(elsewhere))) == [elsewhere]
 
 
-def test_the_memory_is_bounded_and_forgets_the_one_that_failed_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_is_bounded_and_drops_the_one_that_failed_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "MAX_HOSTS", 1)
     known = hosts.Hosts(parts.Time())
     break_down(known, FIRST)

@@ -49,16 +49,16 @@ async def test_what_is_handed_back_can_be_claimed_at_once_and_nothing_was_counte
         assert (again.key, again.attempt_count, again.lost_leases) == (claim.key, 0, 0)
 
 
-async def test_a_renewed_lease_outlives_its_first_end_and_a_forgotten_one_does_not(url: str) -> None:
+async def test_a_renewed_lease_outlives_its_first_end_and_a_dropped_one_does_not(url: str) -> None:
     async with parts.opened(url) as made:
         await made.accept("kept@example.net")
-        await made.accept("forgotten@example.net")
-        forgotten, kept = sorted(await made.claim(), key=lambda claim: claim.email)
-        made.held.drop([forgotten.key])
+        await made.accept("dropped@example.net")
+        dropped, kept = sorted(await made.claim(), key=lambda claim: claim.email)
+        made.held.drop([dropped.key])
         made.clock.pass_seconds(40)
         await made.held._renew()
         made.clock.pass_seconds(30)
-        assert [row.email for row in await claim_as(made, "another")] == ["forgotten@example.net"]
+        assert [row.email for row in await claim_as(made, "another")] == ["dropped@example.net"]
         made.clock.pass_seconds(31)
         (late,) = (row for row in await claim_as(made, "third") if row.key == kept.key)
         assert late.lost_leases == 1

@@ -80,7 +80,7 @@ async def test_messages_are_read_ahead_as_far_as_there_is_room_and_those_that_ar
         one = made.services.message_loader
         assert one.choose_prefetch(jobs) == jobs[:count]
         assert one.choose_prefetch(jobs[count:]) == []
-        for _ in range(2):  # told twice, it counts once
+        for _ in range(2):  # recorded twice, it counts once
             one.release(jobs[0])
         assert one.choose_prefetch(jobs[count:]) == [jobs[count]]
 

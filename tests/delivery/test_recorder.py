@@ -1,4 +1,4 @@
-"""Recording: what a result becomes in the store, and that none is forgotten while the store is away."""
+"""Recording: what a result becomes in the store, and that none is lost while the store is unavailable."""
 
 import asyncio
 from collections.abc import Sequence
@@ -275,7 +275,7 @@ async def test_only_so_many_results_may_be_unrecorded_then_whoever_sends_waits(
         assert [await made.statuses(job.message[1]) for job in jobs] == [["delivered"]] * 3
 
 
-async def test_whoever_waits_for_room_is_let_through_and_what_the_store_does_not_take_in_time_is_given_up(
+async def test_whoever_waits_for_room_is_let_through_and_what_the_store_does_not_accept_in_time_is_abandoned(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "MAX_UNRECORDED", 1)

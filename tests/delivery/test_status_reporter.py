@@ -74,7 +74,7 @@ async def test_nothing_is_written_while_nothing_changes_except_a_sign_of_life_no
         assert [provider_queue.updated_at for provider_queue in await told(made)] == [made.clock()]
 
 
-async def test_a_provider_queue_that_is_open_again_or_forgotten_is_taken_back(url: str) -> None:
+async def test_the_status_of_a_provider_queue_that_is_open_again_or_dropped_is_removed(url: str) -> None:
     async with reporting_to_log(url) as (made, dispatcher, report):
         for name in ("first", "second"):
             one = dispatcher._provider_queue(parts.route_to(HOST, name=name))

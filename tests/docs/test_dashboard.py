@@ -48,7 +48,7 @@ def limit_of(what: str) -> str:
 
 
 def pages_served() -> set[str]:
-    """The address of every page that people who are logged in can open, in development."""
+    """The address of every page that logged-in users can open, in development."""
     mail = dev_inbox.Inbox(clock=lambda: 0, entropy=bytes)
     site = sites.build(SETTINGS, mail=mail, is_stopping=bool)
     return {
@@ -68,7 +68,7 @@ def test_every_page_is_in_the_table_and_no_other() -> None:
     assert set(named) == pages_served()
 
 
-def test_the_search_is_told_as_the_help_beside_the_box_tells_it() -> None:
+def test_the_search_is_documented_as_in_the_help_beside_the_box() -> None:
     shown = [tuple(cell.strip("`") for cell in row) for row in rows("Term")]
     assert shown == list(search_query.HELP)
 

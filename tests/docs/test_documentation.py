@@ -178,7 +178,7 @@ def test_the_examples_of_a_webhook_are_what_a_reader_gets(dev: Running) -> None:
         token = client.post("/v1/auth/login", json=dev.told["login"]).json()["token"]
         client.headers["Authorization"] = f"Bearer {token}"
         client.delete("/v1/webhook")
-        # Nothing is sent to somebody else's address: the receiver is the service itself, which answers something.
+        # Nothing is sent to somebody else's address: the endpoint is the service itself, which answers something.
         answers = [
             client.put("/v1/webhook", json={"url": f"{dev.told['base_url']}/hooks"}),
             client.post("/v1/webhook/ping"),

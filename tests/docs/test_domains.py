@@ -70,7 +70,7 @@ def test_the_example_of_a_check_is_what_the_command_prints(
     assert result.exit_code == 1
 
 
-def test_the_table_of_records_is_what_a_new_domain_is_told(installation: Installation) -> None:
+def test_the_table_of_records_is_what_a_new_domain_shows(installation: Installation) -> None:
     records = installation.json("domain", "add", "example.com")["domain"]["records"]
     shown = {row[0].strip("`"): [cell.strip("`") for cell in row[1:4]] for row in rows("record")}
     assert list(shown) == list(domain_records.RecordPurpose)

@@ -59,7 +59,7 @@ def example(name: str, running: Running) -> str:
 
 
 def environment(running: Running) -> dict[str, str]:
-    """What examples read, and how Python, Django and Node are told whom to trust."""
+    """What examples read, and how Python, Django and Node trust the authority."""
     chosen = {f"SMTP_{name.upper()}": str(value) for name, value in running.smtp.items()}
     return {**chosen, "SSL_CERT_FILE": str(running.authority), "NODE_EXTRA_CA_CERTS": str(running.authority)}
 

@@ -148,7 +148,7 @@ def test_a_tenth_comes_back_for_every_ten_seconds_of_success_until_all_is_back()
     assert one.state(NOON + 90) == "open"
 
 
-def test_without_a_success_nothing_comes_back_until_an_hour_later_all_is_forgotten() -> None:
+def test_without_a_success_nothing_comes_back_until_an_hour_later_all_is_reset() -> None:
     one = grown_pace()
     one.slow_down(NOON)
     one.slow_down(NOON + 5)

@@ -19,7 +19,7 @@ def test_a_time_stands_before_everything_made_then_or_later_and_behind_everythin
     assert made_at(4, b"\xff" * 7) < place < made_at(5) < made_at(6)
 
 
-def test_a_place_tells_its_time() -> None:
+def test_a_cursor_has_its_time() -> None:
     assert cursors.time_of(made_at(1_800_000_000_000_123, b"\xff" * 7), identifiers.MESSAGE) == 1_800_000_000_000_123
     assert cursors.time_of(cursors.at(identifiers.MESSAGE, 5), identifiers.MESSAGE) == 5
 

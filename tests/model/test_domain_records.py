@@ -143,15 +143,15 @@ def test_bounces_come_back_when_the_most_preferred_host_is_this_one(
 
 
 def test_a_policy_is_found_or_reported_what_is_wrong_with_it() -> None:
-    judge = domain_records.check_dmarc
-    assert judge("_dmarc.a.example", ["v=spf1 -all"]) is None
-    fine = judge("_dmarc.a.example", ["other", "v=DMARC1; p=reject"])
+    check = domain_records.check_dmarc
+    assert check("_dmarc.a.example", ["v=spf1 -all"]) is None
+    fine = check("_dmarc.a.example", ["other", "v=DMARC1; p=reject"])
     assert fine == domain_records.Finding(RecordState.OK, "found p=reject at _dmarc.a.example")
-    broken = judge("_dmarc.a.example", ["v=DMARC1; x=\x1b[31m"])
+    broken = check("_dmarc.a.example", ["v=DMARC1; x=\x1b[31m"])
     assert broken is not None
     assert broken.state is RecordState.WRONG
     assert broken.detail == "found v=DMARC1; x=?[31m at _dmarc.a.example: p= is missing"
-    double = judge("_dmarc.a.example", ["v=DMARC1; p=none"] * 2)
+    double = check("_dmarc.a.example", ["v=DMARC1; p=none"] * 2)
     assert double is not None
     assert "keep one" in double.detail
 

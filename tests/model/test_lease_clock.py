@@ -8,7 +8,7 @@ HOUR = times.HOUR
 
 
 def at(clock: lease_clock.LeaseClock, seconds: float, *, jump: int = 0) -> int:
-    """What is judged so many seconds after noon, with a clock that jumped; relative to noon."""
+    """What is decided so many seconds after noon, with a clock that jumped; relative to noon."""
     return clock.expired_before(now=NOON + round(seconds * times.SECOND) + jump, monotonic=1000 + seconds) - NOON
 
 

@@ -32,7 +32,7 @@ def test_the_wait_passes_with_time() -> None:
     assert login_throttle.wait(POLICY, clear_at=clear_at, now=NOW + POLICY.interval) == 0
 
 
-def test_one_more_failure_is_forgotten_each_interval() -> None:
+def test_one_more_failure_expires_each_interval() -> None:
     later = NOW + POLICY.interval
     clear_at = login_throttle.count(POLICY, clear_at=after(3), now=later)
     assert login_throttle.wait(POLICY, clear_at=clear_at, now=later) == POLICY.interval

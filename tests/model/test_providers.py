@@ -30,7 +30,7 @@ def test_every_provider_has_settings() -> None:
         ("", "others"),
     ],
 )
-def test_the_end_of_a_name_tells_the_provider(host: str, provider: str) -> None:
+def test_the_end_of_a_name_decides_the_provider(host: str, provider: str) -> None:
     assert providers.of_host(host) == provider
 
 

@@ -25,7 +25,7 @@ def test_a_full_bucket_lets_its_burst_pass_at_once_and_not_one_more() -> None:
     assert [decision.remaining for decision in verdicts] == [4, 3, 2, 1, 0, 0, 0]
 
 
-def test_a_refusal_costs_nothing_and_tells_how_long_to_wait() -> None:
+def test_a_refusal_costs_nothing_and_says_how_long_to_wait() -> None:
     *_, last, refused = take_many(POLICY, [NOON] * 6)
     assert (refused.full_at, refused.wait) == (last.full_at, SECOND // 10)
     assert not throttle.take(POLICY, full_at=refused.full_at, now=NOON + refused.wait - 1).allowed
@@ -115,7 +115,7 @@ def test_a_host_that_is_behind_gets_what_is_left_and_no_more(behind: int) -> Non
     assert bucket == throttle.SharedBucket(full_at=NOON + POLICY.window, seen_at=NOON)
 
 
-def test_a_verdict_tells_the_time_of_the_host_that_asked() -> None:
+def test_a_verdict_uses_the_time_of_the_host_that_asked() -> None:
     (_, decision), bucket = take_shared(POLICY, [NOON, NOON - SECOND])
     assert decision.full_at == NOON - SECOND + 2 * POLICY.interval
     assert throttle.full_at(bucket, now=NOON - SECOND) == decision.full_at
@@ -131,7 +131,7 @@ def test_a_clock_that_was_wrong_by_an_hour_leaves_an_empty_bucket_that_fills_at_
 
 
 @pytest.mark.parametrize("back", [SECOND // 10, SECOND, 2 * SECOND, 2 * SECOND + 1, 5 * SECOND, 59 * SECOND])
-def test_a_clock_that_is_set_back_refuses_for_moments_and_tells_how_long(back: int) -> None:
+def test_a_clock_that_is_set_back_refuses_for_moments_and_says_how_long(back: int) -> None:
     policy = throttle.RateLimit(rate=100, burst=200)
     _, bucket = take_shared(policy, [NOON])
     refusals: list[tuple[int, int]] = []

@@ -71,7 +71,7 @@ def test_slow_attempts_halve_a_share_down_to_four() -> None:
     assert rooms == [20, 10, 5, 4, 4, 4]
 
 
-def test_a_receiver_that_works_and_was_never_quick_has_four_places() -> None:
+def test_an_endpoint_that_works_and_was_never_quick_has_four_places() -> None:
     made = webhook_concurrency.ConcurrencyBudget(slots=100, per_account=20)
     rooms = []
     for _ in range(3):
@@ -106,7 +106,7 @@ def test_quick_is_less_than_a_second(seconds: float, room: int) -> None:
     assert made.available("one") == room
 
 
-def test_time_before_the_attempt_began_is_not_the_receivers() -> None:
+def test_time_before_the_attempt_began_is_not_the_endpoints() -> None:
     made = webhook_concurrency.ConcurrencyBudget(slots=100, per_account=20)
     (place,) = take(made, "one", 1)
     made.begin(place, now=60.0)
@@ -114,7 +114,7 @@ def test_time_before_the_attempt_began_is_not_the_receivers() -> None:
     assert made.available("one") == 3
 
 
-def test_places_that_are_given_back_say_nothing_about_the_receiver() -> None:
+def test_places_that_are_given_back_say_nothing_about_the_endpoint() -> None:
     made = webhook_concurrency.ConcurrencyBudget(slots=100, per_account=20)
     made.release(take(made, "one", 2))
     assert (made.available("one"), made.free) == (2, 100)

@@ -214,7 +214,7 @@ def literal_url(address: str) -> str:
 
 
 @pytest.mark.parametrize("url, normal, host, port, target", ACCEPTED)
-def test_a_public_receiver_is_accepted(
+def test_a_public_endpoint_is_accepted(
     url: str, normal: str | None, host: str | None, port: int, target: str | None
 ) -> None:
     found = webhook_urls.parse(url, PUBLIC)
@@ -345,7 +345,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(PIECES, max_size=12).map("".join), st.text().map("https://{}/".format)))
-def test_whatever_the_text_it_is_a_receiver_or_a_refusal(url: str) -> None:
+def test_whatever_the_text_it_is_an_endpoint_or_a_refusal(url: str) -> None:
     try:
         found = webhook_urls.parse(url, PUBLIC)
     except errors.InvalidRequest:

@@ -1,4 +1,4 @@
-"""Frames over a stream: whole, in order, however the stream is cut, and the end is told."""
+"""Frames over a stream: whole, in order, however the stream is cut, and the end is reported."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -105,7 +105,7 @@ async def test_a_length_beyond_all_bounds_ends_the_stream(talk: Talk) -> None:
     assert talk.ear.heard == []
 
 
-async def test_the_end_of_the_other_side_is_told(talk: Talk) -> None:
+async def test_the_end_of_the_other_side_is_reported(talk: Talk) -> None:
     await talk.say(b"\x00\x00\x00\x02hi\x00\x00")
     talk.there.close()
     await talk.ear.hears_the_end()

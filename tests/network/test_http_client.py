@@ -234,7 +234,7 @@ async def test_a_first_request_is_not_repeated() -> None:
         assert server.requests == 1
 
 
-async def test_an_idle_connection_that_the_other_side_closes_is_forgotten() -> None:
+async def test_an_idle_connection_that_the_other_side_closes_is_dropped() -> None:
     async with serving() as server, running() as client:
         await post(client, server.place)
         server.writers[0].close()
@@ -300,7 +300,7 @@ async def test_idle_connections_are_closed_in_time(*, tls: bool) -> None:
 
 
 @pytest.mark.parametrize("tls", [False, True])
-async def test_an_exchange_that_is_given_up_closes_its_connection(*, tls: bool) -> None:
+async def test_a_cancelled_exchange_closes_its_connection(*, tls: bool) -> None:
     async with webhook_server.running(tls=tls) as receiver, running() as client:
         place = place_of(receiver)
         await post(client, place)

@@ -1,4 +1,4 @@
-"""A connection goes to the address it is given and trusts who it should; whatever ends it early is told in words."""
+"""A connection goes to the address it is given and trusts who it should; an early end is reported in words."""
 
 import asyncio
 import contextlib
@@ -200,20 +200,20 @@ async def test_a_name_that_no_certificate_can_bear_is_a_failure_of_tls(host: str
 
 
 @pytest.mark.parametrize("tls", [False, True])
-async def test_nobody_listening_is_told_as_refused(*, tls: bool) -> None:
+async def test_nobody_listening_is_reported_as_refused(*, tls: bool) -> None:
     context = http_client_connection.client_context() if tls else None
     with closed_port() as port:
         said = await trouble(Peer(host=NAME, address=PUBLIC, port=port, tls=context), code="connection_failed")
     assert said == f"{NAME} at 127.0.0.2: connection refused"
 
 
-async def test_an_address_that_cannot_be_reached_is_told_in_the_words_of_the_system() -> None:
+async def test_an_address_that_cannot_be_reached_is_reported_in_the_words_of_the_system() -> None:
     # The all-ones address takes no connections on any system.
     place = Peer(host=NAME, address="255.255.255.255", port=443, tls=None)
     assert (await trouble(place, code="connection_failed")).startswith(f"{NAME} at 255.255.255.255: ")
 
 
-async def test_a_reset_is_told() -> None:
+async def test_a_reset_is_reported() -> None:
     async with accepting(reset) as port:
         place = Peer(host=NAME, address=PUBLIC, port=port, tls=None)
         assert (await trouble(place, code="connection_failed")).startswith(f"{NAME} at 127.0.0.2: ")

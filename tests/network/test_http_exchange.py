@@ -34,7 +34,7 @@ class Transport:
 
 
 class Connection:
-    """A connection that remembers what it is told."""
+    """A connection that records what is written."""
 
     def __init__(self) -> None:
         self.recorded = Transport()

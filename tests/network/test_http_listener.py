@@ -61,7 +61,7 @@ async def refused(address: tuple[str, int]) -> None:
                     await late.rest()
 
 
-async def test_port_0_takes_a_free_port_and_tells_which() -> None:
+async def test_port_0_takes_a_free_port_and_reports_it() -> None:
     async with listening(Slow()) as listener:
         host, port = listener.address
         assert host == "127.0.0.1"

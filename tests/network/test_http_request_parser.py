@@ -1,4 +1,4 @@
-"""The reader tells the same story however its bytes are cut, and says in public words why it stops."""
+"""The parser gives the same result however its bytes are cut, and says in public words why it stops."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ CHUNKED = b"POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r
 
 
 class Taken:
-    """What the reader told, as one line a request."""
+    """What the parser returned, as one line a request."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[bytes, bytes, bool]] = []

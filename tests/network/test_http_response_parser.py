@@ -104,7 +104,7 @@ def test_every_final_status_is_a_response(status: int) -> None:
         INTERIM + b"nonsense",
     ],
 )
-def test_what_is_not_http_is_told_so_wherever_it_is_split(raw: bytes) -> None:
+def test_what_is_not_http_is_reported_wherever_it_is_split(raw: bytes) -> None:
     assert trouble(raw) == "the response is not HTTP"
     assert trouble(*(raw[index : index + 1] for index in range(len(raw)))) == "the response is not HTTP"
 

@@ -1,4 +1,4 @@
-"""The resolver tells what is from what is not and from what is unknown, over UDP and TCP, and never raises."""
+"""The resolver distinguishes existing, missing and unknown names, over UDP and TCP, and never raises."""
 
 import asyncio
 
@@ -123,7 +123,7 @@ async def test_a_refusal_of_the_server_is_a_failure_with_its_name(fault: dns_ser
     [dns_server.Fault.SILENCE, dns_server.Fault.WRONG_ID, dns_server.Fault.GARBAGE],
     ids=lambda fault: fault.name,
 )
-async def test_a_server_that_does_not_answer_the_question_is_asked_again_and_then_given_up(
+async def test_a_server_that_does_not_answer_the_question_is_asked_again_and_then_times_out(
     fault: dns_server.Fault,
 ) -> None:
     async with dns_server.running({"example.org": fault}) as server:

@@ -141,7 +141,7 @@ async def test_a_connection_lost_after_the_final_dot_is_in_doubt(act: smtp_peers
 
 
 @pytest.mark.parametrize("verb", ["MAIL", "RCPT", "DATA"])
-async def test_a_server_that_falls_silent_is_given_up(verb: str) -> None:
+async def test_a_server_that_falls_silent_times_out(verb: str) -> None:
     for result in await delivered({verb: SILENCE}, Timeouts(connect=20, reply=0.2, content=20)):
         assert result == RecipientResult(
             VERBS[verb], cause=values.Cause.REPLY_TIMED_OUT, detail="the destination did not answer in time"
@@ -236,7 +236,7 @@ async def test_a_hang_up_while_the_content_leaves_is_not_in_doubt(act: smtp_peer
         assert peer.transactions == []
 
 
-async def test_a_server_that_stops_reading_large_content_is_given_up_without_doubt() -> None:
+async def test_a_server_that_stops_reading_large_content_times_out_without_doubt() -> None:
     script: Script = {"RECEIVING": SILENCE}
     timeouts = Timeouts(connect=20, reply=20, content=0.5)
     async with smtp_peers.serving(script) as peer, connected(peer, timeouts) as connection:
@@ -286,7 +286,7 @@ async def test_the_cause_of_a_failed_connection_follows_from_the_error_number(
     assert (await failure(25)).cause is cause
 
 
-async def test_a_black_hole_is_given_up() -> None:
+async def test_a_black_hole_times_out() -> None:
     with smtp_peers.black_hole_port() as port:
         result = await failure(port, SHORT_TIMEOUTS)
     assert result.stage is Stage.CONNECT
@@ -332,7 +332,7 @@ async def test_a_session_that_does_not_begin_says_how_far_it_came(
     assert bool(result.detail) is (code is None)
 
 
-async def test_a_silent_banner_is_given_up() -> None:
+async def test_a_silent_banner_times_out() -> None:
     async with smtp_peers.serving({"BANNER": SILENCE}) as peer:
         result = await failure(peer.port, Timeouts(connect=20, reply=0.2, content=20))
     assert result == RecipientResult(

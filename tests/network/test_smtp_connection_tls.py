@@ -146,7 +146,7 @@ async def test_strict_does_not_come_again_where_it_is_broken(script: Script, mod
         assert peer.connections == 1
 
 
-async def test_a_handshake_that_never_ends_is_given_up(identity: Identity) -> None:
+async def test_a_handshake_that_never_ends_times_out(identity: Identity) -> None:
     timeouts = Timeouts(connect=0.3, reply=20, content=20)
     async with smtp_peers.serving({"HANDSHAKE": SILENCE}, tls=identity.context) as peer:
         with pytest.raises(ConnectFailed) as caught:

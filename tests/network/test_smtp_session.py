@@ -180,7 +180,7 @@ async def test_a_client_that_runs_ahead_of_its_answers_is_held_back() -> None:
 
 
 async def test_a_client_with_much_to_say_lets_others_have_their_turn() -> None:
-    patient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
+    lenient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
     turns: list[int] = []
     count = 0
 
@@ -198,7 +198,7 @@ async def test_a_client_with_much_to_say_lets_others_have_their_turn() -> None:
             turns.append(count)
             await asyncio.sleep(0)
 
-    async with running(patient, make_policy=lambda _session: Counting()) as server, connect(server.address) as client:
+    async with running(lenient, make_policy=lambda _session: Counting()) as server, connect(server.address) as client:
         watching = asyncio.create_task(watch())
         replies = await client.ask(b"HELO x\r\n" * 1000 + b"NOOP\r\n", replies=1002)
         watching.cancel()
@@ -208,8 +208,8 @@ async def test_a_client_with_much_to_say_lets_others_have_their_turn() -> None:
 
 
 async def test_who_has_said_much_and_hangs_up_is_still_answered() -> None:
-    patient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
-    async with running(patient) as server, connect(server.address) as client:
+    lenient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
+    async with running(lenient) as server, connect(server.address) as client:
         await client.reply()
         await client.send(b"HELO x\r\n" * 1000)
         client.writer.write_eof()
@@ -342,8 +342,8 @@ async def test_bytes_that_trickle_in_buy_no_time() -> None:
 
 async def test_a_client_that_does_not_read_is_cut() -> None:
     limits = smtp_session.ListenerLimits(write_seconds=0.1)
-    patient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
-    async with running(patient, limits=limits) as server:
+    lenient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
+    async with running(lenient, limits=limits) as server:
         with socket.create_connection(server.address) as client:
             client.settimeout(0)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

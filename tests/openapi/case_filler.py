@@ -30,7 +30,7 @@ URL = re.compile(r"https?://", re.IGNORECASE)
 IDENTIFIER = re.compile(rf"[a-z]+_{identifiers.PATTERN}")
 # The one operation here that takes no credential.
 LOG_IN = "POST /v1/auth/login"
-# A receiver that the service under test allows. Nobody is there, which is an answer as well.
+# An endpoint that the service under test allows. Nobody is there, which is an answer as well.
 ENDPOINT_URL = "https://127.0.0.2:9/hook"
 SUPPRESSED = "suppressed@example.net"
 PLACEHOLDERS = ("name",)
@@ -43,7 +43,7 @@ TIMEOUT_SECONDS = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceFacts:
-    """A running service, and who may call it. The password of the second person changes while tests run.
+    """A running service, and who may call it. The password of the second user changes while tests run.
 
     With `members_alone`, the rules between members are left out of the schema, so that every member is brought to each
     of its bounds; requests are then completed to keep those rules.
@@ -260,7 +260,7 @@ class CaseFiller:
         return str(self._made("PUT", path, {"subject": "Hello", "text": "Hi"})["template"]["alias"])
 
     def _new_person(self) -> str:
-        """Somebody to change or remove. An account has only so many people: when it is nearly full, they make room."""
+        """A user to change or remove. The users of an account are limited: when it is nearly full, some are removed."""
         known, headers = self._people(), {"Authorization": self._given.owner}
         for person in set(known) - self._kept if len(known) > PEOPLE else ():
             self._client.delete(f"/v1/team/{person}", headers=headers)
@@ -316,7 +316,7 @@ class CaseFiller:
         return [str(name) for name in found.get("template", {}).get("placeholders", ())]
 
     def _log_in(self) -> str:
-        """A session of the person whose password changes."""
+        """A session of the user whose password changes."""
         body = {"email": self._given.changing_email, "password": self._password}
         response = self._client.post("/v1/auth/login", json=body)
         assert response.status_code == 200, response.text

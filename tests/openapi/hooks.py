@@ -1,4 +1,4 @@
-"""What `schemathesis run` calls while it tests: loaded by its process, told by a variable what the service has."""
+"""What `schemathesis run` calls while it tests: loaded by its process; a variable says what the service has."""
 
 import json
 import os

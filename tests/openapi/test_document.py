@@ -136,10 +136,10 @@ def test_a_summary_is_a_short_line() -> None:
 
 @pytest.mark.parametrize("name", bodies())
 def test_a_body_has_examples_that_its_own_schema_accepts(name: str) -> None:
-    judge = jsonschema_rs.validator_for({**bodies()[name], "components": {"schemas": SCHEMAS}})
+    validator = jsonschema_rs.validator_for({**bodies()[name], "components": {"schemas": SCHEMAS}})
     examples = SCHEMAS[bodies()[name]["$ref"].removeprefix(REFERENCE)]["examples"]
     assert examples
-    assert [example for example in examples if not judge.is_valid(example)] == []
+    assert [example for example in examples if not validator.is_valid(example)] == []
 
 
 def test_the_document_stays_small_enough_to_read() -> None:

@@ -1,4 +1,4 @@
-"""Reading a built message with the standard library's parser, which is the judge of what we build."""
+"""Reading a built message with the standard library's parser, which is the reference for what we build."""
 
 import email
 import email.message
@@ -27,7 +27,7 @@ def message(**fields: object) -> builder.Message:
 
 
 def parse(raw: bytes) -> email.message.EmailMessage:
-    """The message as the judge sees it, after the rules that hold for the bytes of every message."""
+    """The message as the reference sees it, after the rules that hold for the bytes of every message."""
     assert raw.endswith(b"\r\n")
     assert b"\0" not in raw
     lines = raw.split(b"\r\n")
@@ -35,7 +35,7 @@ def parse(raw: bytes) -> email.message.EmailMessage:
     assert not any(b"\r" in line or b"\n" in line for line in lines)
     head = raw.partition(b"\r\n\r\n")[0].split(b"\r\n")
     assert all(line.strip() for line in head), "a folded line of white space only"
-    # Headers in UTF-8 (RFC 6532) are beyond what the judge reads from bytes.
+    # Headers in UTF-8 (RFC 6532) are beyond what the reference reads from bytes.
     if raw.isascii():
         parsed = email.message_from_bytes(raw, policy=email.policy.SMTP)
     else:

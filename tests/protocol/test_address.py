@@ -250,7 +250,7 @@ def test_what_is_no_domain_is_named_once(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["https://shop.example", "http://shop.example/", "shop.example/contact"])
-def test_the_address_of_a_page_is_told_from_a_domain(text: str) -> None:
+def test_the_address_of_a_page_is_distinguished_from_a_domain(text: str) -> None:
     with pytest.raises(address.AddressError, match="give the name alone"):
         address.parse_domain(text)
 
@@ -287,8 +287,8 @@ LABELS = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,9}[a-z0-9])?", fullmatch=True).fil
 def test_the_standard_library_agrees_about_ordinary_addresses(atoms: list[str], labels: list[str], top: str) -> None:
     text = f"{'.'.join(atoms)}@{'.'.join(labels)}.{top}"
     mailbox = address.parse(text)
-    judge = email.headerregistry.Address(addr_spec=text)
-    assert (mailbox.local, mailbox.domain) == (judge.username, judge.domain)
+    reference = email.headerregistry.Address(addr_spec=text)
+    assert (mailbox.local, mailbox.domain) == (reference.username, reference.domain)
     assert email.utils.parseaddr(text) == ("", mailbox.address)
 
 
@@ -298,7 +298,7 @@ def test_an_ordinary_address_never_leaves_the_quick_path(monkeypatch: pytest.Mon
     assert address.parse("quick.path@example.com").address == "quick.path@example.com"
 
 
-def test_a_text_is_judged_alike_each_time() -> None:
+def test_a_text_gives_the_same_result_each_time() -> None:
     for _ in range(2):
         assert address.parse("Name <User@EXAMPLE.com>").address == "User@example.com"
         with pytest.raises(address.AddressError, match="is not an email address: there is no '@'"):

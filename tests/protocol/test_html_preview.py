@@ -1,4 +1,4 @@
-"""HTML is written anew: what shows stays, what runs, loads or leads away goes, and every tag is one that was judged.
+"""HTML is written anew: what shows stays, what runs, loads or leads away goes, and every tag is one that was checked.
 
 That a browser does nothing with the result is shown in tests/security/test_previews.py.
 """
@@ -137,17 +137,17 @@ PIECES = [
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_html_has_no_tag_that_was_not_judged(name: str) -> None:
+def test_hostile_html_has_no_tag_that_was_not_checked(name: str) -> None:
     assert_safe(HOSTILE[name])
 
 
 @given(st.text(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
-def test_no_text_has_a_tag_that_was_not_judged(html: str) -> None:
+def test_no_text_has_a_tag_that_was_not_checked(html: str) -> None:
     assert_safe(html)
 
 
 @given(st.lists(st.sampled_from([*HOSTILE.values(), *PIECES]), max_size=12).map("".join))
-def test_pieces_of_hostile_html_have_no_tag_that_was_not_judged(html: str) -> None:
+def test_pieces_of_hostile_html_have_no_tag_that_was_not_checked(html: str) -> None:
     assert_safe(html)
 
 

@@ -193,7 +193,7 @@ def test_the_canonical_form_ignores_order_and_white_space_and_nothing_else() -> 
         assert strict_json.canonical(strict_json.read(other)) != canonical
 
 
-def test_the_canonical_form_tells_strings_numbers_and_booleans_apart() -> None:
+def test_the_canonical_form_distinguishes_strings_numbers_and_booleans() -> None:
     forms = {strict_json.canonical(value) for value in (1, "1", True, "true", None, "null", [1], {"1": 1}, 1.5)}
     assert len(forms) == 9
     assert math.isclose(json.loads(strict_json.canonical(0.1)), 0.1)

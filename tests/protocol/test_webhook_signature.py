@@ -56,19 +56,17 @@ def stripe_accepts(vector: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=name)
-def test_a_vector_is_judged_as_it_says(vector: dict[str, Any]) -> None:
+def test_a_vector_has_the_result_that_it_says(vector: dict[str, Any]) -> None:
     assert (refusal(vector) is None) == vector["valid"]
 
 
 @pytest.mark.parametrize("vector", [one for one in VECTORS if name(one) not in NOT_FOR_STRIPE], ids=name)
-def test_the_verifier_of_stripe_judges_a_vector_in_the_same_way(
-    vector: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_verifier_of_stripe_agrees_on_a_vector(vector: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stripe._webhook.time", types.SimpleNamespace(time=lambda: vector["now"]))
     assert stripe_accepts(vector) == vector["valid"]
 
 
-def test_the_vectors_tell_what_they_are() -> None:
+def test_the_vectors_describe_themselves() -> None:
     names = [name(vector) for vector in VECTORS]
     assert len(set(names)) == len(names)
     assert set(names) >= NOT_FOR_STRIPE

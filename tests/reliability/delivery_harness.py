@@ -57,8 +57,8 @@ def sections(sink: sinks.Sink, **delivery: object) -> dict[str, dict[str, object
         **delivery,
     }
     connections = chosen.pop("pool_connections", WIDE["connections"])
-    pool = {**WIDE, "connections": connections}
-    return {"delivery": chosen, "providers": {"smarthost": pool, "others": pool}}
+    provider = {**WIDE, "connections": connections}
+    return {"delivery": chosen, "providers": {"smarthost": provider, "others": provider}}
 
 
 def as_toml(tables: Mapping[str, Mapping[str, object]]) -> str:

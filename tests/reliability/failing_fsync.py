@@ -1,4 +1,4 @@
-"""Run by test_fsync.py in a bad world: commits and a checkpoint whose flushes fail, after which the kernel drops pages.
+"""Run by test_fsync.py with libc_faults: commits and a checkpoint whose flushes fail; then the kernel drops pages.
 
 What was written and could not be flushed is put back to what the disk had before: the worst that a kernel may do. It
 prints what is in the database in the end, as whoever finds its files then reads it.
@@ -16,12 +16,12 @@ from postroad.storage import sqlite_connection
 
 
 def set_failing(value: int) -> None:
-    with Path(os.environ["BAD_WORLD"]).open("r+b", buffering=0) as world:
-        world.write(value.to_bytes(8, sys.byteorder))
+    with Path(os.environ["LIBC_FAULTS"]).open("r+b", buffering=0) as faults:
+        faults.write(value.to_bytes(8, sys.byteorder))
 
 
 def fails_and_is_dropped(connection: apsw.Connection, statement: str, file: Path) -> bool:
-    """Run a statement whose flush fails, and let the disk forget what it has written to the file."""
+    """Run a statement whose flush fails, and let the disk lose what it has written to the file."""
     before = file.read_bytes()
     set_failing(1)
     try:

@@ -1,11 +1,11 @@
-"""The world around one process, which a test can make bad: flushes to disk that fail or take long, a clock that jumps.
+"""Faults of the C library for one process: flushes to disk that fail or take long, a clock that jumps.
 
-A small library (bad_world.c) stands between the process and the C library. Nothing of the product knows of it:
+A small library (libc_faults.c) stands between the process and the C library. Nothing of the product knows of it:
 
-    await service.start(*world.words)
-    world.fail_syncs()
+    await service.start(*libc.words)
+    libc.fail_syncs()
     ...
-    world.mend()
+    libc.mend()
 """
 
 import mmap
@@ -20,8 +20,8 @@ import pytest
 
 from tests.browser.skip_report import skip
 
-SOURCE: Final = Path(__file__).with_name("bad_world.c")
-# The numbers of bad_world.c, in its order.
+SOURCE: Final = Path(__file__).with_name("libc_faults.c")
+# The numbers of libc_faults.c, in its order.
 FAILS, DELAY_MICROSECONDS, CLOCK_NANOSECONDS, SYNCS = range(4)
 NUMBER: Final = struct.Struct("=q")
 HOUR_SECONDS: Final = 3600
@@ -32,7 +32,7 @@ class LibcFaults:
 
     def __init__(self, library: Path, file: Path) -> None:
         file.write_bytes(bytes(4 * NUMBER.size))
-        self.words = ("env", f"LD_PRELOAD={library}", f"BAD_WORLD={file}")
+        self.words = ("env", f"LD_PRELOAD={library}", f"LIBC_FAULTS={file}")
         with file.open("r+b") as opened:
             self._map = mmap.mmap(opened.fileno(), 0)
 
@@ -41,7 +41,7 @@ class LibcFaults:
         self._set(FAILS, 1)
 
     def hold_syncs(self) -> None:
-        """From now on a flush to disk waits until the world is mended."""
+        """From now on a flush to disk waits until `mend`."""
         self.slow_syncs(HOUR_SECONDS)
 
     def slow_syncs(self, seconds: float) -> None:
@@ -75,12 +75,12 @@ class LibcFaults:
 
 @pytest.fixture
 def libc(tmp_path: Path) -> Iterator[LibcFaults]:
-    """A world of the test's own; it begins as a good one."""
+    """The test's own faults; there are none at first."""
     compiler = shutil.which("cc")
     if compiler is None:
         skip("flushes that fail and clocks that jump", because="there is no C compiler", remedy="install cc")
-    library = tmp_path / "bad_world.so"
+    library = tmp_path / "libc_faults.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE)], check=True)
-    made = LibcFaults(library, tmp_path / "world")
+    made = LibcFaults(library, tmp_path / "libc_faults")
     yield made
     made.close()

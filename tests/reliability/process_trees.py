@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def children(process_id: int) -> list[int]:
-    """The ids of the processes that a process has forked; none where the system does not tell."""
+    """The ids of the processes that a process has forked; none where the system does not report them."""
     file = Path(f"/proc/{process_id}/task/{process_id}/children")
     try:
         return [int(word) for word in file.read_text().split()]

@@ -210,4 +210,4 @@ async def listening(
         for task in list(sessions):
             task.cancel()
         await asyncio.gather(*sessions, return_exceptions=True)
-        await asyncio.sleep(0)  # lets the loop tell the aborted transports
+        await asyncio.sleep(0)  # lets the loop close the aborted transports

@@ -285,7 +285,7 @@ async def sending(service: SubmissionService) -> AsyncIterator[Senders]:
         yield senders
     finally:
         senders.close()
-        await asyncio.sleep(0)  # lets the loop tell the aborted transports
+        await asyncio.sleep(0)  # lets the loop close the aborted transports
 
 
 async def open_account(ctx: context.Context) -> tuple[str, tuple[str, str]]:

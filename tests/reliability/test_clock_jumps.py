@@ -32,7 +32,7 @@ JUMPS = pytest.mark.parametrize("jump", [HOUR_SECONDS, -HOUR_SECONDS], ids=["for
 
 @JUMPS
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-async def test_a_running_service_delivers_and_tells_everything_once(
+async def test_a_running_service_delivers_and_reports_everything_once(
     url: str, tmp_path: Path, libc: LibcFaults, jump: int
 ) -> None:
     async with whole_service.running_service(tmp_path, url, *libc.words) as whole:
@@ -172,7 +172,7 @@ async def test_a_day_of_warm_up_is_given_once_however_often_midnight_comes(url: 
 
 
 @JUMPS
-async def test_a_revocation_is_felt_and_people_can_log_in(url: str, jump: int) -> None:
+async def test_a_revocation_takes_effect_and_users_can_log_in(url: str, jump: int) -> None:
     clock = contexts.Clock()
     here = "192.0.2.1"
     async with (

@@ -173,7 +173,7 @@ async def test_a_death_after_the_commit_has_recorded_everything(crash_harness: C
     await crash_harness.take_over(ended)
 
 
-async def test_a_store_that_fails_meanwhile_is_told_again_and_records_once(crash_harness: CrashHarness) -> None:
+async def test_a_store_that_fails_meanwhile_is_retried_and_records_once(crash_harness: CrashHarness) -> None:
     for moment, count, share in (
         *((Moment.BEFORE, c, 0.0) for c in STATEMENTS),
         *((Moment.DURING, 0, s) for s in SHARES),

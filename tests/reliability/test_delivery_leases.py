@@ -71,7 +71,7 @@ async def test_a_process_that_stood_still_for_too_long_changes_nothing_final(url
             await service_process.until(is_told)
             assert await service.stop() == 0
             assert service.errors() == []
-            # What it was told is in the log of attempts, and nowhere else.
+            # The reply it got is in the log of attempts, and nowhere else.
             assert {verdict for _, verdict, _, _ in await harness.attempts()} == {"delivered", "bounced"}
             assert await harness.attempt_counts() == {addresses[0]: 1}
             await harness.prove(addresses, sink)

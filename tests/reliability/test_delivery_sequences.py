@@ -1,7 +1,7 @@
-"""Stories of the queue that nobody would think of: workers claim, die, wake up and tell results in any order.
+"""Generated sequences of the queue: workers claim, die, wake up and record results in any order.
 
 A model of a few lines knows how every recipient has to stand. After each step the store is compared with it, row for
-row, and audited. The same seed tells the same story.
+row, and verified. The same seed gives the same sequence.
 """
 
 import random
@@ -134,7 +134,7 @@ class Sequence:
         """Results of a worker, about some of what it believes to hold, be it so or not."""
         worker, claims = self._some_believed()
         if self.chance.random() < 0.5:
-            # It wakes up after a long time, and tells what is no longer its own.
+            # It wakes up after a long time, and records what is no longer its own.
             claims = [claim for key, claim in self.believed[worker].items() if self.model[key].worker != worker]
         if not claims:
             return
@@ -200,7 +200,7 @@ class Sequence:
         )
 
     async def cancel(self) -> None:
-        """An operator gives up a message, as far as nobody is sending it."""
+        """An operator cancels a message, as far as nobody is sending it."""
         if not self.model:
             return
         account_id, message_id, _ = self.chance.choice(list(self.model))
@@ -271,6 +271,6 @@ async def test_every_recipient_stands_as_it_should_whatever_workers_do(url: str,
             story.seen[step.__name__] += 1
             clock.now += 1
             await story.check()
-    # The story was worth telling.
+    # The sequence covered enough.
     assert min(story.seen[event] for event in RARE) > 0
     assert {step.__name__ for step in steps} <= story.seen.keys()

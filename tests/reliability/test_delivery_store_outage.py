@@ -77,12 +77,12 @@ async def test_a_stop_does_not_wait_for_a_database_server_that_is_away(tmp_path:
                 await service_process.until(is_refused)
                 assert await service.stop() == 0
                 assert service.errors() == []
-                (given_up,) = delivery_harness.events(service, "results_abandoned")
+                (abandoned,) = delivery_harness.events(service, "results_abandoned")
 
                 # The mail is there, and nobody knows: when their leases are over they are sent once more.
                 await asyncio.to_thread(server.start)
                 in_doubt = set(sink.recipients) - set(addresses[:FIRST])
-                assert IN_FLIGHT <= len(in_doubt) <= given_up["results"]
+                assert IN_FLIGHT <= len(in_doubt) <= abandoned["results"]
                 assert await harness.statuses() == {"delivered": FIRST, "queued": LATER}
                 await harness.end_leases()
                 await harness.deliver_all()
@@ -103,8 +103,8 @@ async def test_a_stop_does_not_wait_for_workers_whose_results_have_no_room(monke
                 await asyncio.to_thread(server.stop)
                 sink.release(Point.CONTENT)
                 await results_wait(log)
-            (given_up,) = [line for line in log if line["event"] == "results_abandoned"]
-            assert given_up["results"] >= IN_FLIGHT
+            (abandoned,) = [line for line in log if line["event"] == "results_abandoned"]
+            assert abandoned["results"] >= IN_FLIGHT
             # The test's own context closes with the server away as well.
 
 

@@ -20,7 +20,7 @@ from tests.reliability import delivery_harness, disks, service_process, sinks, w
 YEAR_SECONDS = 365 * 24 * 3600
 
 
-async def test_a_full_disk_loses_nothing_that_was_sent_or_told(small_disk: Path, tmp_path: Path) -> None:
+async def test_a_full_disk_loses_nothing_that_was_sent_or_reported(small_disk: Path, tmp_path: Path) -> None:
     before, after = tmp_path / "before.db", tmp_path / "after.db"
     async with whole_service.configured_service(tmp_path, f"sqlite:///{before}") as whole:
         whole.service.move(f"sqlite:///{small_disk}/postroad.db")
@@ -75,7 +75,7 @@ async def test_what_tidies_up_says_that_it_cannot_and_goes_on_when_it_can(
         work = asyncio.ensure_future((await maintenance.start_maintenance(role_context)).work())
         await said(lines, "cleanup_done")
         with no_file_grows(url):
-            clock.pass_seconds(YEAR_SECONDS)  # charts of then are to be forgotten now
+            clock.pass_seconds(YEAR_SECONDS)  # hourly counts of then are to be removed now
             await said(lines, "cleanup_deferred")
             assert not swept_hours(lines)
         await said(lines, "cleanup_done")

@@ -1,4 +1,4 @@
-"""The whole way in one process that is killed on it: mail in over HTTP, out over SMTP, and events to the receiver.
+"""The whole way in one process that is killed on it: mail in over HTTP, out over SMTP, and events to the endpoint.
 
 Callers repeat a request until it is acknowledged. In the end each recipient of each acknowledged message is final and
 has exactly one event, by its id, which says how it ended.
@@ -53,7 +53,7 @@ async def test_every_acknowledged_recipient_has_exactly_one_event(url: str, tmp_
             await service.start()
             async with service_process.calling(service) as callers, delivery_harness.open_context(url, tables) as ctx:
                 endpoint = await webhook_processes.subscribe(ctx, callers.account.id, receiver.url)
-                desk = webhook_processes.WebhookHarness(ctx, endpoint)
+                desk = webhook_processes.EndpointHarness(ctx, endpoint)
                 post = delivery_harness.DeliveryHarness(ctx, callers.account.id)
                 for kill in range(KILLS):
                     sending = asyncio.create_task(send_some(callers, str(kill)))
@@ -75,9 +75,9 @@ async def test_every_acknowledged_recipient_has_exactly_one_event(url: str, tmp_
 
 
 async def prove(
-    desk: webhook_processes.WebhookHarness, callers: service_process.Callers, receiver: webhook_server.WebhookServer
+    desk: webhook_processes.EndpointHarness, callers: service_process.Callers, receiver: webhook_server.WebhookServer
 ) -> None:
-    """What the receiver knows, each event once, is what the store says of whom callers were promised."""
+    """What the endpoint knows, each event once, is what the store says of whom callers were promised."""
     written = [delivery.event_id for delivery in await desk.deliveries()]
     await desk.prove(written, receiver)
     told = [json.loads(got[0]) for got in webhook_processes.bodies(receiver).values()]

@@ -24,7 +24,7 @@ def is_intact(url: str) -> bool:
         connection.close()
 
 
-async def test_what_cannot_be_flushed_is_not_acknowledged_and_what_was_sent_is_not_forgotten(
+async def test_what_cannot_be_flushed_is_not_acknowledged_and_what_was_sent_is_not_lost(
     clean_sqlite_url: str, tmp_path: Path, libc: LibcFaults
 ) -> None:
     async with whole_service.running_service(tmp_path, clean_sqlite_url, *libc.words) as whole:

@@ -1,4 +1,4 @@
-"""A COMMIT of which nobody knows whether it has happened: whoever asks again is told, and it has happened once.
+"""A COMMIT with an unknown outcome: whoever repeats the request gets the result, and it happened once.
 
 The network between the service and PostgreSQL loses the COMMIT, or only the answer to it.
 """
@@ -36,7 +36,7 @@ async def test_a_sender_is_told_to_ask_again_and_then_what_has_happened(
 
 
 @pytest.mark.parametrize("loss", Loss)
-async def test_a_result_is_recorded_once_and_nothing_is_sent_or_told_again(
+async def test_a_result_is_recorded_once_and_nothing_is_sent_or_reported_again(
     clean_postgres_url: str, tmp_path: Path, loss: Loss
 ) -> None:
     kinds = {("record", loss), ("webhook record", loss)}

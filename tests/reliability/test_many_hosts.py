@@ -111,7 +111,7 @@ async def running_listeners(
 
 @contextlib.asynccontextmanager
 async def seven_hosts(folder: Path, url: str, sink: sinks.Sink, receiver_url: str) -> AsyncIterator[Hosts]:
-    """All of them, and an account that wants to be told."""
+    """All of them, and an account with an endpoint."""
     tables = delivery_harness.sections(
         sink, pool_connections=CONNECTIONS, lease_seconds=LEASE_SECONDS, grace_seconds=30
     )

@@ -18,7 +18,7 @@ PARTS, PART = 6, 40
 AGE = "UPDATE messages SET ended_at = 1 WHERE ended_at IS NOT NULL"
 OF_MESSAGES = ("messages", "bodies", "recipients", "attempts", "queue", "async_bounces")
 CREDITS = 1_000_000
-# Late bounces are counted, and suspend nobody here.
+# Asynchronous bounces are counted, and suspend nobody here.
 GUARD: dict[str, object] = {"recipients": CREDITS}
 
 
@@ -47,7 +47,7 @@ class Traffic:
             self._is_over.set()
 
     async def _send(self, name: str) -> None:
-        """Some mail; returns when more was delivered, removed and told late, and much is still under way."""
+        """Some mail; returns when more was delivered, removed and reported late, and much is still under way."""
         taken, removed, told = len(self.sink.taken), self.swept["messages"], self.fates.total()
 
         async def is_under_way() -> bool:

@@ -28,7 +28,7 @@ SETTINGS = hypothesis.settings(
     suppress_health_check=list(hypothesis.HealthCheck),
 )
 
-# The same person in several spellings is one recipient.
+# The same address in several spellings is one recipient.
 PEOPLE = (
     "ada@example.net",
     "Ada@Example.NET",
@@ -89,7 +89,7 @@ class Sends(stateful.RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            if self.is_well:  # else the first failure is the one to tell
+            if self.is_well:  # else the first failure is the one to report
                 self.run(self.system.check_books())
         finally:
             self.runner.run(self.system.close())

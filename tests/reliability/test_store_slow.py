@@ -1,4 +1,4 @@
-"""A store that is slow: sends take longer or are told to come back, health answers, and all is well when it is quick.
+"""A store that is slow: sends take longer or are refused temporarily, health answers, and all recovers when it is fast.
 
 On SQLite it is the disk that takes its time; on PostgreSQL a commit waits on the server.
 """
@@ -69,7 +69,7 @@ async def test_a_store_whose_commits_take_long_is_slow_for_everybody_and_fails_n
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-async def test_a_store_that_hangs_keeps_a_few_waiting_and_tells_all_others_to_come_back(
+async def test_a_store_that_hangs_keeps_a_few_waiting_and_refuses_all_others_temporarily(
     url: str, tmp_path: Path, libc: LibcFaults
 ) -> None:
     limits = {"accept_seconds": 1, "accept_waiting": WAITING}

@@ -1,6 +1,6 @@
 """Bad days of the SMTP service: a stop in the rush hour, and a store that is away, locked or full.
 
-What is under way is finished, everybody else is told to come back, and nobody is told that it is for good: no reply is
+What is under way is finished, everybody else is refused temporarily, and nobody permanently: no reply is
 a 5xx. Afterwards the service is as it was before, without a restart, and what was taken is there.
 """
 

@@ -18,8 +18,7 @@ from postroad.services.webhooks import client as webhook_client
 from postroad.storage import store, webhook_deliveries, webhooks
 from postroad.webhooks import recorder
 from tests import contexts
-from tests.reliability import crashable_stores, faults, profile
-from tests.reliability import webhook_processes as desks
+from tests.reliability import crashable_stores, faults, profile, webhook_processes
 from tests.reliability.faults import Moment
 from tests.webhooks import webhook_harness
 
@@ -34,7 +33,7 @@ STORE_FAILURES = (
     *((Moment.DURING, 0, share) for share in SHARES),
 )
 DEATHS = (*STORE_FAILURES, (Moment.AFTER, 0, 0.0))
-# It can be saved. What is told is sent nowhere: the guard refuses the other one.
+# It can be saved. Nothing is sent: the guard refuses the other one.
 PUBLIC_URL = "https://192.88.98.1/hook"
 BLOCKED_URL = "https://127.0.0.1/hook"
 LEASE_SECONDS = 30
@@ -45,7 +44,7 @@ ANSWERS = (
 
 
 class CrashHarness:
-    """A process on a store for accidents, with an account that wants to be told."""
+    """A process on a store for accidents, with an account with an endpoint."""
 
     def __init__(self, engine: crashable_stores.Engine) -> None:
         self.engine = engine
@@ -64,9 +63,9 @@ class CrashHarness:
         await self.engine.close()
 
     @property
-    def desk(self) -> desks.WebhookHarness:
-        """What is told, as the process that lives now sees it."""
-        return desks.WebhookHarness(self.process.ctx, self.endpoint)
+    def desk(self) -> webhook_processes.EndpointHarness:
+        """The deliveries, as the process that is running now sees them."""
+        return webhook_processes.EndpointHarness(self.process.ctx, self.endpoint)
 
     @property
     def parts(self) -> webhook_harness.Parts:
@@ -161,7 +160,7 @@ async def test_a_death_while_recording_has_recorded_and_logged_or_nothing_happen
             assert [len(log) for log in await office.logs()] == ([1, 2] if is_recorded else [2, 2])
 
 
-async def test_a_store_that_fails_while_recording_is_told_again_and_records_once(make_engine: MakeEngine) -> None:
+async def test_a_store_that_fails_while_recording_is_retried_and_records_once(make_engine: MakeEngine) -> None:
     said: Counter[str] = Counter()
     for moment, statements, share in STORE_FAILURES:
         async with opened(make_engine) as office:

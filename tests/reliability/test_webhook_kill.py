@@ -1,6 +1,6 @@
-"""kill -9 in every phase of telling a receiver: no event is lost, none comes too often, and the log owns up to doubts.
+"""kill -9 in every phase of a webhook attempt: no event is lost, none is sent too often, and the log records doubts.
 
-The process dies where the receiver, its name server or the store holds it. Its leases end, another worker takes over,
+The process dies where the endpoint, its name server or the store holds it. Its leases end, another worker takes over,
 and every event arrives. What was claimed counts: nobody knows whether it arrived, and the log says just that.
 """
 
@@ -45,7 +45,7 @@ async def test_kills_at_any_moment_lose_no_event_and_make_none_too_many(url: str
         assert (code, printed["findings"]) == (0, [])
 
 
-async def test_a_kill_between_claim_and_request_counts_an_attempt_and_tells_once(url: str, tmp_path: Path) -> None:
+async def test_a_kill_between_claim_and_request_counts_an_attempt_and_sends_once(url: str, tmp_path: Path) -> None:
     name = webhook_server.NAME
     async with (
         webhook_server.running(tls=False) as receiver,
@@ -78,7 +78,7 @@ async def test_a_kill_between_claim_and_request_counts_an_attempt_and_tells_once
             assert await logged_errors(desk) == [[dispatcher.WORKER_LOST, None]]
 
 
-async def test_a_kill_before_the_answer_tells_again_with_the_same_bytes(url: str, tmp_path: Path) -> None:
+async def test_a_kill_before_the_answer_sends_again_with_the_same_bytes(url: str, tmp_path: Path) -> None:
     async with webhook_processes.running_scenario(tmp_path, url) as scene:
         desk, receiver = scene.open_harness, scene.receiver
         receiver.answer = webhook_processes.Gate()
@@ -92,7 +92,7 @@ async def test_a_kill_before_the_answer_tells_again_with_the_same_bytes(url: str
         assert await logged_errors(desk) == [[dispatcher.WORKER_LOST, None]]
 
 
-async def test_a_kill_between_answer_and_record_tells_again_with_the_same_bytes(url: str, tmp_path: Path) -> None:
+async def test_a_kill_between_answer_and_record_sends_again_with_the_same_bytes(url: str, tmp_path: Path) -> None:
     async with webhook_processes.running_scenario(tmp_path, url) as scene:
         desk, receiver = scene.open_harness, scene.receiver
         receiver.answer = gate = webhook_processes.Gate()
@@ -110,7 +110,7 @@ async def test_a_kill_between_answer_and_record_tells_again_with_the_same_bytes(
         assert await logged_errors(desk) == [[dispatcher.WORKER_LOST, None]]
 
 
-async def test_a_kill_after_the_record_tells_nothing_twice(url: str, tmp_path: Path) -> None:
+async def test_a_kill_after_the_record_sends_nothing_twice(url: str, tmp_path: Path) -> None:
     async with webhook_processes.running_scenario(tmp_path, url) as scene:
         desk, receiver = scene.open_harness, scene.receiver
         written = await desk.write(3)
@@ -143,6 +143,6 @@ async def test_a_death_in_the_middle_of_every_attempt_leaves_none_for_later(url:
         await desk.audit()
 
 
-async def logged_errors(desk: webhook_processes.WebhookHarness) -> list[list[str | None]]:
+async def logged_errors(desk: webhook_processes.EndpointHarness) -> list[list[str | None]]:
     """What the log says of each attempt that has no status."""
     return [[attempt.error for attempt in log] for log in await desk.attempts()]

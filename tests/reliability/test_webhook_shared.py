@@ -1,4 +1,4 @@
-"""Several hosts tell from one store: each event once while nothing happens, and none is lost when one of them dies."""
+"""Several hosts send webhooks from one store: each event once without faults, and none is lost when a host dies."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.parametrize("url", ["postgres"], indirect=True)
 @contextlib.asynccontextmanager
 async def hosts(
     folder: Path, url: str, tables: dict[str, dict[str, object]]
-) -> AsyncIterator[tuple[WebhookServer, webhook_processes.WebhookHarness, Sequence[service_process.Service]]]:
+) -> AsyncIterator[tuple[WebhookServer, webhook_processes.EndpointHarness, Sequence[service_process.Service]]]:
     """Processes on one store, all at work."""
     async with contextlib.AsyncExitStack() as stack:
         receiver = await stack.enter_async_context(webhook_server.running(tls=False))
@@ -34,20 +34,20 @@ async def hosts(
         yield receiver, desk, services
 
 
-async def held_by(desk: webhook_processes.WebhookHarness, service: service_process.Service) -> set[str]:
+async def held_by(desk: webhook_processes.EndpointHarness, service: service_process.Service) -> set[str]:
     """What a process holds."""
     name = f":{service.process.pid}:"
     return {one.id for one in await desk.deliveries() if webhook_processes.is_held(one) and name in str(one.worker)}
 
 
-async def all_hold_some(desk: webhook_processes.WebhookHarness, services: Sequence[service_process.Service]) -> None:
+async def all_hold_some(desk: webhook_processes.EndpointHarness, services: Sequence[service_process.Service]) -> None:
     async def is_so() -> bool:
         return all([await held_by(desk, service) for service in services])
 
     await service_process.until(is_so)
 
 
-async def test_three_processes_tell_each_event_once(url: str, tmp_path: Path) -> None:
+async def test_three_processes_send_each_event_once(url: str, tmp_path: Path) -> None:
     async with hosts(tmp_path, url, LONG_TIMEOUTS) as (receiver, desk, services):
         receiver.answer = gate = webhook_processes.Gate()
         written = await desk.write(COUNT)
@@ -63,7 +63,7 @@ async def test_three_processes_tell_each_event_once(url: str, tmp_path: Path) ->
         assert all(told)
 
 
-async def test_what_a_killed_process_held_is_told_by_the_others_when_its_leases_end(url: str, tmp_path: Path) -> None:
+async def test_what_a_killed_process_held_is_sent_by_the_others_when_its_leases_end(url: str, tmp_path: Path) -> None:
     async with hosts(tmp_path, url, webhook_processes.sections()) as (receiver, desk, services):
         killed, *others = services
         receiver.answer = gate = webhook_processes.Gate()

@@ -1,4 +1,4 @@
-"""SIGTERM while receivers are being told: what can be finished is, the rest comes back, and the process ends with 0."""
+"""SIGTERM during webhook attempts: what can be finished is, the rest returns to the queue, and the exit code is 0."""
 
 import itertools
 from pathlib import Path
@@ -7,7 +7,7 @@ from postroad.webhooks import attempter
 from tests.reliability import webhook_processes
 from tests.webhook_server import OK, ReceivedRequest
 
-# The first ones give the receiver all the places that there are for it.
+# The first ones give the endpoint all the places that there are for it.
 FIRST = 60
 IN_FLIGHT = 10
 UNTOUCHED = 30
@@ -15,7 +15,7 @@ HANGING = IN_FLIGHT // 2
 
 
 async def warmed_up(scene: webhook_processes.WebhookScenario) -> list[str]:
-    """Some were told, so that many go at once."""
+    """Some were delivered, so that many go at once."""
     written = await scene.open_harness.write(FIRST)
     await scene.open_harness.finished()
     return written
@@ -46,7 +46,7 @@ async def test_a_stop_lets_attempts_under_way_finish_and_begins_no_more(url: str
         assert webhook_processes.copies(receiver) == {1: len(written)}
 
 
-async def test_a_stop_does_not_wait_for_receivers_that_hang_and_they_are_told_later(url: str, tmp_path: Path) -> None:
+async def test_a_stop_does_not_wait_for_endpoints_that_hang_and_they_are_tried_later(url: str, tmp_path: Path) -> None:
     numbers = itertools.count()
 
     def answer_every_other(_: ReceivedRequest) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The store goes away while receivers answer: results wait for it, and nothing is told twice that was answered."""
+"""The store goes away while endpoints answer: results wait for it, and nothing that was answered is sent twice."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from tests.postgres_server import PostgresServer
 from tests.reliability import delivery_harness, service_process, webhook_processes
 from tests.webhooks import webhook_harness
 
-# The first ones give the receiver all the places that there are for it.
+# The first ones give the endpoint all the places that there are for it.
 FIRST = 60
 IN_FLIGHT = 10
 LATER = 60
@@ -29,9 +29,9 @@ SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 
 
 async def under_way(
-    desk: webhook_processes.WebhookHarness, receiver: webhook_server.WebhookServer
+    desk: webhook_processes.EndpointHarness, receiver: webhook_server.WebhookServer
 ) -> tuple[list[str], webhook_processes.Gate]:
-    """Some were told, and some are on their way behind a gate."""
+    """Some were delivered, and some are on their way behind a gate."""
     written = await desk.write(FIRST)
     await desk.finished()
     receiver.answer = gate = webhook_processes.Gate()
@@ -41,7 +41,7 @@ async def under_way(
 
 
 async def was_told_once(
-    desk: webhook_processes.WebhookHarness, receiver: webhook_server.WebhookServer, written: list[str]
+    desk: webhook_processes.EndpointHarness, receiver: webhook_server.WebhookServer, written: list[str]
 ) -> None:
     await desk.finished()
     await desk.prove(written, receiver)
@@ -93,8 +93,8 @@ async def test_a_stop_does_not_wait_for_a_database_server_that_is_away(tmp_path:
             await all_wait(service)
             assert await service.stop() == 0
             assert service.errors() == []
-            (given_up,) = webhook_processes.logged_events(service, "webhook_results_abandoned")
-            assert given_up["results"] == IN_FLIGHT
+            (abandoned,) = webhook_processes.logged_events(service, "webhook_results_abandoned")
+            assert abandoned["results"] == IN_FLIGHT
 
             await asyncio.to_thread(server.start)
             await desk.audit()
@@ -112,7 +112,7 @@ async def test_a_stop_does_not_wait_for_a_database_server_that_is_away(tmp_path:
 @contextlib.asynccontextmanager
 async def beside_a_writer(
     url: str, tables: dict[str, dict[str, object]], monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[webhook_processes.WebhookHarness, webhook_server.WebhookServer, Any]]:
+) -> AsyncIterator[tuple[webhook_processes.EndpointHarness, webhook_server.WebhookServer, Any]]:
     """An engine that soon gives up waiting for the file, and the context of another writer."""
     monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.1)
     async with (
@@ -126,7 +126,7 @@ async def beside_a_writer(
 
 @pytest.fixture
 def refusals(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often the result of each delivery was refused; the log tells only how many wait."""
+    """How often the result of each delivery was refused; the log says only how many wait."""
     counted: Counter[str] = Counter()
     make_later = RetryingCommits._retry_later
 

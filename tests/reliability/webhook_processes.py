@@ -1,7 +1,7 @@
-"""Webhooks told by processes of their own and by this one, and what the store says of it afterwards.
+"""Webhooks sent by processes of their own and by this one, and what the store has afterwards.
 
-`Desk` is the test's own look into the store: it writes events, runs an engine after the death of the process under
-test, and proves at the end that the receiver got what the log says.
+`EndpointHarness` is the test's own access to the store: it writes events, runs an engine after the death of the process
+under test, and proves at the end that the endpoint got what the log says.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ REFUSALS = (
 
 
 def sections(**changes: object) -> dict[str, dict[str, object]]:
-    """Settings with which receivers on loopback are told, again after a second, and idle connections end soon."""
+    """Settings for endpoints on loopback: retries after a second, and idle connections end soon."""
     chosen: dict[str, object] = {
         "allow_insecure": True,
         "retry_seconds": [1] * (MAX_ATTEMPTS - 1),
@@ -58,7 +58,7 @@ def sections(**changes: object) -> dict[str, dict[str, object]]:
 async def process(
     folder: Path, url: str, tables: Mapping[str, Mapping[str, object]], *, roles: Sequence[str] = ("webhooks",)
 ) -> AsyncIterator[service_process.Service]:
-    """A process that tells receivers; it is not started yet, and will have ended when the block does."""
+    """A process that sends webhooks; it is not started yet, and will have ended when the block does."""
     await asyncio.to_thread(folder.mkdir)
     service = service_process.Service(folder, url, roles=roles, sections=delivery_harness.as_toml(tables))
     async with service_process.ending(service):
@@ -95,7 +95,7 @@ def moody(chance: random.Random) -> Callable[[ReceivedRequest], bytes]:
 
 
 @dataclass(slots=True)
-class WebhookHarness:
+class EndpointHarness:
     """A context of the test's own on the store, and an account with an endpoint."""
 
     ctx: context.Context
@@ -128,7 +128,7 @@ class WebhookHarness:
         )
 
     async def deliveries(self) -> list[webhook_deliveries.Delivery]:
-        """Everything that was told or is to be, the oldest first."""
+        """All deliveries, the oldest first."""
         account_id, webhook_id = self.endpoint.account_id, self.endpoint.id
         async with self.ctx.store.scanning() as tx:
             found = await webhook_deliveries.page(
@@ -165,7 +165,7 @@ class WebhookHarness:
         await service_process.until(is_so)
 
     async def deliver_all(self) -> None:
-        """Leases end, and an engine of the test's own tells what is left. Its log must hold no error."""
+        """Leases end, and an engine of the test's own sends what is left. Its log must hold no error."""
         await self.end_leases()
         office = webhook_harness.WebhookHarness(self.ctx, Clock(), self.log)
         async with office.delivering():
@@ -178,7 +178,7 @@ class WebhookHarness:
     async def prove(self, written: Sequence[str], receiver: WebhookServer) -> None:
         """All arrived and ended well: each with its own bytes, as often as its log says, and not too often.
 
-        Only an attempt that was interrupted may have reached the receiver, or not.
+        Only an attempt that was interrupted may have reached the endpoint, or not.
         """
         await self.audit()
         deliveries = await self.deliveries()
@@ -206,7 +206,7 @@ async def let_time_pass(tx: store.Transaction) -> None:
 
 
 def bodies(receiver: WebhookServer) -> dict[str, list[bytes]]:
-    """What the receiver got, by the ids of events."""
+    """What the endpoint got, by the ids of events."""
     found: dict[str, list[bytes]] = collections.defaultdict(list)
     for request in receiver.requests:
         found[json.loads(request.body)["id"]].append(request.body)
@@ -219,7 +219,7 @@ def copies(receiver: WebhookServer) -> Counter[int]:
 
 
 async def got(receiver: WebhookServer, count: int) -> None:
-    """Until the receiver has got so many requests."""
+    """Until the endpoint has got so many requests."""
     async with asyncio.timeout(service_process.TIMEOUT_SECONDS):
         await receiver.received(count)
 
@@ -243,15 +243,15 @@ def logged_events(service: service_process.Service, event: str) -> list[dict[str
 @contextlib.asynccontextmanager
 async def open_harness(
     url: str, tables: Mapping[str, Mapping[str, object]], receiver_url: str
-) -> AsyncIterator[WebhookHarness]:
-    """The test's own context on the store, with an account that wants to be told."""
+) -> AsyncIterator[EndpointHarness]:
+    """The test's own context on the store, with an account with an endpoint."""
     async with delivery_harness.open_context(url, tables) as ctx:
         account_id = await bulk_queue.new_account(ctx, "Shop")
-        yield WebhookHarness(ctx, await subscribe(ctx, account_id, receiver_url))
+        yield EndpointHarness(ctx, await subscribe(ctx, account_id, receiver_url))
 
 
 async def subscribe(ctx: context.Context, account_id: str, receiver_url: str) -> webhooks.Webhook:
-    """The account wants to be told of everything, there."""
+    """Save this endpoint for all events of the account."""
     return (await services_endpoints.save(ctx, account_id, url=receiver_url)).webhook
 
 
@@ -266,16 +266,16 @@ async def store_locked(ctx: context.Context) -> AsyncIterator[store.Transaction]
 
 @dataclass(frozen=True, slots=True)
 class WebhookScenario:
-    """A receiver, a running process that tells it, and who looks at what is left."""
+    """An endpoint, a running process that sends to it, and the harness."""
 
     receiver: WebhookServer
     service: service_process.Service
-    open_harness: WebhookHarness
+    open_harness: EndpointHarness
 
 
 @contextlib.asynccontextmanager
 async def running_scenario(folder: Path, url: str, **changes: object) -> AsyncIterator[WebhookScenario]:
-    """A process that tells a receiver; `changes` are settings of webhooks."""
+    """A process that sends to an endpoint; `changes` are settings of webhooks."""
     tables = sections(**changes)
     async with (
         webhook_server.running(tls=False) as receiver,

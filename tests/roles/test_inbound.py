@@ -1,4 +1,4 @@
-"""The role inbound: open where it is told to, and at rest, saying so, when it is not told anything."""
+"""The role inbound: it listens at the configured address, or logs that it is disabled."""
 
 import asyncio
 from pathlib import Path
@@ -21,7 +21,7 @@ def settings(folder: Path, **inbound: object) -> config.Settings:
     return config.load(environment={}, overrides=overrides)
 
 
-async def test_it_listens_where_it_is_told_to_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_listens_where_it_is_configured_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = app_server.CapturedLog()
     told: list[roles.Addresses] = []
     greetings: list[str] = []
@@ -55,7 +55,7 @@ async def test_without_an_address_it_rests_and_says_so(tmp_path: Path, monkeypat
     assert events(lines)[-1] == "stopped"
 
 
-async def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
+async def test_an_address_in_use_is_reported(tmp_path: Path) -> None:
     taken = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
     where = f"127.0.0.1:{taken.sockets[0].getsockname()[1]}"
     async with taken:

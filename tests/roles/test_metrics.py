@@ -69,7 +69,7 @@ async def test_it_is_in_no_document_of_the_api(tmp_path: Path, monkeypatch: pyte
     assert "/metrics" not in answer.json()["paths"]
 
 
-async def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
+async def test_an_address_in_use_is_reported(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

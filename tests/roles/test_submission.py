@@ -1,4 +1,4 @@
-"""The role submission: open where it is told to, at rest, saying so, when it is not told anything, or not started."""
+"""The role submission: it listens at the configured addresses, logs that it is disabled, or is not started."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ def certificate(folder: Path) -> dict[str, object]:
     return {"tls_certificate": str(folder / "chain.pem"), "tls_key": str(folder / "key.pem")}
 
 
-async def test_it_listens_where_it_is_told_to_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_listens_where_it_is_configured_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = app_server.CapturedLog()
     told: list[roles.Addresses] = []
     greetings: list[str] = []
@@ -75,7 +75,7 @@ async def test_without_an_address_it_rests_and_says_so(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("key", ["listen", "tls_listen"])
-async def test_an_address_that_is_taken_is_told_and_leaves_nobody_listening(tmp_path: Path, key: str) -> None:
+async def test_an_address_in_use_is_reported_and_leaves_nobody_listening(tmp_path: Path, key: str) -> None:
     with contextlib.ExitStack() as stack:
         taken, free = (stack.enter_context(socket.socket()) for _ in range(2))
         for each in (taken, free):
@@ -92,7 +92,7 @@ async def test_an_address_that_is_taken_is_told_and_leaves_nobody_listening(tmp_
             await asyncio.open_connection(*other.split(":"))
 
 
-async def test_a_certificate_that_cannot_be_used_is_told_with_its_file_and_the_reason(tmp_path: Path) -> None:
+async def test_a_certificate_that_cannot_be_used_is_reported_with_its_file_and_the_reason(tmp_path: Path) -> None:
     chosen = settings(tmp_path, listen="127.0.0.1:0", **certificate(tmp_path))
     (tmp_path / "chain.pem").write_text("nonsense")
     with pytest.raises(roles.StartError, match=r"submission\.tls_certificate: .*chain\.pem") as refused:

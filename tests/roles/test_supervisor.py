@@ -150,7 +150,7 @@ async def test_a_role_that_cannot_start_stops_those_that_have(
 
 
 @pytest.mark.parametrize("listen", ["192.0.2.1:0", "nowhere.invalid:0"])
-async def test_an_address_that_is_not_ours_is_told_with_the_reason(
+async def test_an_address_that_is_not_ours_is_reported_with_the_reason(
     settings: config.Settings, lines: app_server.CapturedLog, listen: str
 ) -> None:
     overrides = {"security": {"secret_key": SECRET_KEY}, "database": {"url": settings.database.url}}
@@ -173,7 +173,7 @@ async def test_a_signal_asks_to_stop_and_the_handlers_of_before_come_back(
     assert [signal.getsignal(number) for number in supervisor.SIGNALS] == before
 
 
-async def test_maintenance_forgets_what_has_expired(
+async def test_maintenance_removes_what_has_expired(
     settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maintenance, "CLEANUP_INTERVAL_SECONDS", 0.01)

@@ -1,4 +1,4 @@
-"""Receivers that cannot prove who they are: what they speak TLS with, each in another wrong way."""
+"""Endpoints that cannot prove who they are: what they speak TLS with, each in another wrong way."""
 
 import datetime as dt
 import ssl

@@ -52,7 +52,7 @@ async def dns() -> AsyncIterator[dns_server.DnsServer]:
 async def twins(
     authority: trustme.CA,
 ) -> AsyncIterator[tuple[webhook_server.WebhookServer, webhook_server.WebhookServer]]:
-    """Receivers on one port, outside and inside, and both could prove who they are."""
+    """Endpoints on one port, outside and inside, and both could prove who they are."""
     for _ in range(webhook_scenario.PORT_TRIES):
         async with contextlib.AsyncExitStack() as stack:
             receiving = webhook_server.running

@@ -47,7 +47,7 @@ class Tenant:
         return {"Authorization": f"Bearer {self.token}"}
 
     async def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """A request of the person who owns the account."""
+        """A request of the user who owns the account."""
         headers = {**self.bearer, **more.pop("headers", {})}
         return await self.http.request(method, path, headers=headers, **more)
 

@@ -198,7 +198,7 @@ async def test_e6_a_token_outside_its_time_opens_nothing(service: WholeService) 
 
 
 async def by_operator(service: WholeService, tenant: Tenant, *, is_locked_out: bool) -> None:
-    """The operator makes a link for a new password, which is used; or locks the person out."""
+    """The operator makes a link for a new password, which is used; or disables the user."""
     owner = await users.by_email(service.ctx, tenant.email)
     assert owner is not None
     if is_locked_out:
@@ -269,7 +269,7 @@ async def test_e10_no_field_of_a_request_changes_where_a_link_leads(service: Who
 async def test_e13_fifty_log_ins_at_once_leave_the_others_alone(
     service: WholeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E13: while the hashes of fifty people are being computed, a few at a time, everybody else is answered."""
+    """E13: while the hashes of fifty users are being computed, a few at a time, everybody else is answered."""
     may_end, at_work, most_at_work = threading.Event(), [], []
     matches = passwords._matches
 

@@ -8,7 +8,7 @@ from typing import Final
 from tests.security import cases
 
 TESTS: Final = Path(__file__).parents[1]
-# The cases that were agreed on; a number that is not here was given up, or belongs to something that does not exist.
+# The cases that were agreed on; a number that is not here was dropped, or belongs to something that does not exist.
 NUMBERS: Final = {
     "D": (1, 2, 3, 5, 7, 8, 11, 12),
     "E": (1, 2, 3, 4, 5, 6, 8, 9, 10, 13, 14, 15, 16, 17, 19, 20),

@@ -107,7 +107,7 @@ def broken_logins(username: str, password: str) -> dict[str, tuple[bytes, str]]:
         "no UTF-8": (base64.b64encode(b"\0\xff\xfe\0x"), "501"),
         "an empty response": (b"=", "501"),
         "nothing": (b"", "501"),
-        "given up": (b"*", "501"),
+        "cancelled": (b"*", "501"),
         "a line of 64 KB": (b"A" * 65_536, "501"),
         "a line of 1 MB": (b"A" * 1_048_576, "501"),
         "a bare CR in it": (right[:8] + b"\r" + right[8:], "501"),
@@ -281,7 +281,7 @@ async def test_f12_nobody_relays_without_auth(service: WholeService, way: str) -
 
 
 async def test_f12_a_login_that_failed_is_none(service: WholeService) -> None:
-    """F12: 530 after a wrong password, after one that was given up, after EHLO and after RSET."""
+    """F12: 530 after a wrong password, after one that was cancelled, after EHLO and after RSET."""
     async with service.connect(log_in=False) as connection:
         for line in (plain("", service.login[0], WRONG), b"EHLO again.example\r\n", b"RSET\r\n"):
             await connection.ask(line)
@@ -299,7 +299,7 @@ async def test_f12_a_login_that_failed_is_none(service: WholeService) -> None:
 # F13: what is no SMTP.
 
 
-async def test_f13_verbs_that_tell_about_others_tell_nothing(service: WholeService) -> None:
+async def test_f13_verbs_that_ask_about_others_reveal_nothing(service: WholeService) -> None:
     """F13: VRFY, EXPN, ETRN: 502; unknown verbs: 500. The same for addresses that exist and that do not."""
     for log_in in (False, True):
         async with service.connect(log_in=log_in) as connection:
@@ -326,7 +326,7 @@ async def test_f13_pipelined_garbage_is_closed_after_some_errors(service: WholeS
 
 
 @pytest.mark.parametrize("way", ["clear", "tls"])
-async def test_f13_an_http_request_is_told_nothing_and_sends_nothing(service: WholeService, way: str) -> None:
+async def test_f13_an_http_request_reveals_nothing_and_sends_nothing(service: WholeService, way: str) -> None:
     """F13: a browser that is made to post a mail session to this port is let go at once; no line of it is obeyed."""
     body = b"EHLO x\r\n" + plain("", *service.login) + BEGIN + b"DATA\r\n" + MESSAGE + b".\r\n"
     request = b"POST / HTTP/1.1\r\nHost: mail.example.com\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)

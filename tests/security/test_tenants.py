@@ -192,7 +192,7 @@ OPEN: Final = ("/healthz", "/readyz", "/docs", "/openapi.json", "/login")
 FORWARDED: Final = ("X-Forwarded-For", "X-Real-IP", "Forwarded", "Via", "X-Forwarded-Host", "X-Forwarded-Proto")
 
 
-async def test_j9_what_needs_no_credential_tells_nothing(service: WholeService) -> None:
+async def test_j9_what_needs_no_credential_reveals_nothing(service: WholeService) -> None:
     """J9: places where others keep what is for their makers are not there; what is open says nothing of anybody."""
     async with tenants.settled(service, "north") as north, tenants.client(service) as http:
         north.secrets.append(service.ctx.settings.database.url)

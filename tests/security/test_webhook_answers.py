@@ -1,7 +1,7 @@
 """Security cases B, the answers: too long, broken, smuggled, or meant for somebody's screen.
 
-Whatever a receiver answers, the attempt ends in a status or in `invalid_response`, two kilobytes of text are kept at
-the most, and the next event is told as always. `N` are neighbours of the written cases.
+Whatever an endpoint answers, the attempt ends in a status or in `invalid_response`, two kilobytes of text are kept at
+the most, and the next event is sent as always. `N` are neighbours of the written cases.
 """
 
 import gzip

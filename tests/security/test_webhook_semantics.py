@@ -1,7 +1,7 @@
-"""Security cases C: signatures, the schedule, secrets, replays and the log, as receiver and account see them.
+"""Security cases C: signatures, the schedule, secrets, replays and the log, as endpoint and account see them.
 
 The number of a case is in a test's name or id. Two have more elsewhere: kill -9 in every phase (C9) in
-`tests/reliability/test_webhook_kill.py`, and the six examples for receivers (C12) in
+`tests/reliability/test_webhook_kill.py`, and the six examples for endpoints (C12) in
 `tests/docs/test_webhook_examples.py`.
 """
 
@@ -29,7 +29,7 @@ SCHEDULE = (5, 300, 1800, 7200, 18_000, 36_000)
 HOUR = 3600
 WEEK = 7 * 24 * HOUR
 LEASE_SECONDS = 30
-# A time that is far from any library's clock; the library need not judge it.
+# A time that is far from any library's clock; the library need not check it.
 ANY_TIME = None
 VECTOR_BODY = b'{"type":"email.delivered","data":{"id":"em_1"}}'
 VECTOR = "t=1700000000,v1=fee6dbf2a49f3643de5eaadb7fed315997122b97df1f7095f56114b713239990"
@@ -45,7 +45,7 @@ def signed_at(request: ReceivedRequest) -> int:
 
 
 def is_trusted(body: bytes, header: str, secret: str) -> bool:
-    """What a receiver's library says."""
+    """What an endpoint's library says."""
     try:
         return bool(stripe.WebhookSignature.verify_header(body, header, secret, ANY_TIME))
     except (stripe.SignatureVerificationError, ValueError):
@@ -112,7 +112,7 @@ async def test_c2_the_vector(scenario: WebhookScenario) -> None:
     assert (signature(scenario.public.requests[0]), scenario.public.requests[0].body) == (VECTOR, VECTOR_BODY)
 
 
-async def test_c3_a_failing_receiver_is_told_seven_times_by_the_schedule(scenario: WebhookScenario) -> None:
+async def test_c3_a_failing_endpoint_is_tried_seven_times_by_the_schedule(scenario: WebhookScenario) -> None:
     secret = await scenario.subscribe()
     scenario.public.answer = BROKEN
     began = scenario.harness.clock.now
@@ -122,7 +122,7 @@ async def test_c3_a_failing_receiver_is_told_seven_times_by_the_schedule(scenari
             assert (delivery["status"], delivery["attempt_count"]) == ("pending", made)
             waits = (times.parse(delivery["next_attempt_at"]) - scenario.harness.clock.now) / SECOND
             assert waits == seconds if seconds == SCHEDULE[0] else abs(waits - seconds) <= seconds / 10
-            # A moment before its time nothing happens, however often the engine looks. The API tells milliseconds.
+            # A moment before its time nothing happens, however often the engine looks. The API shows milliseconds.
             scenario.harness.pass_seconds(waits - 0.001)
             assert await marker_is_told(scenario)
             assert len((await scenario.delivery(delivery["id"]))["attempts"]) == made
@@ -141,7 +141,7 @@ async def test_c3_a_failing_receiver_is_told_seven_times_by_the_schedule(scenari
 
 
 async def marker_is_told(scenario: WebhookScenario) -> bool:
-    """Another account's event is told, which shows that the engine has looked."""
+    """Another account's event is delivered, which shows that the engine has polled."""
     # The same certificate is good at the same address.
     async with running(tls=scenario.public.tls or False) as other:
         endpoint = await scenario.harness.endpoint(other.literal_url)
@@ -278,7 +278,7 @@ async def remove(scenario: WebhookScenario) -> None:
 
 
 async def make_anew(scenario: WebhookScenario) -> None:
-    """What was to be told to the one that was removed is not told to the new one."""
+    """What was due to the removed endpoint is not sent to the new one."""
     await remove(scenario)
     await scenario.subscribe()
 

@@ -1,7 +1,7 @@
 """Security cases B, the sender: where name servers, redirects and certificates may lead it, how long, and what it says.
 
 The number of a case is in a test's name or in its id; `N` are neighbours of the written cases. Whatever is tried,
-nobody inside hears of it, and the next event is told as always. What receivers answer is in `test_webhook_answers.py`.
+nobody inside receives it, and the next event is sent as always. What endpoints answer is in `test_webhook_answers.py`.
 """
 
 import asyncio
@@ -180,7 +180,7 @@ SLOW = {
 
 
 async def test_b4_an_attempt_ends_after_five_seconds(scenario: WebhookScenario, authority: trustme.CA) -> None:
-    """All at once, each the receiver of another account; N7 accepts TCP and never shakes hands."""
+    """All at once, each the endpoint of another account; N7 accepts TCP and never shakes hands."""
     async with contextlib.AsyncExitStack() as stack:
         told = {}
         for case, answer in SLOW.items():
@@ -222,7 +222,7 @@ async def test_who_does_not_prove_itself_hears_nothing_now_or_later(
         assert impostor.connections == sum(len(one["attempts"]) for one in await scenario.log())
 
 
-async def test_n12_nothing_is_said_in_plain_text_to_a_receiver_without_tls(scenario: WebhookScenario) -> None:
+async def test_n12_nothing_is_said_in_plain_text_to_an_endpoint_without_tls(scenario: WebhookScenario) -> None:
     """It answers the handshake in plain HTTP, as web servers do, and would like to be asked again."""
     heard = bytearray()
 

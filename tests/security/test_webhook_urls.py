@@ -1,4 +1,4 @@
-"""Security cases A: no URL leads inside, whether it is saved, changed, pinged, told, tried again or replayed.
+"""Security cases A: no URL leads inside, whether it is saved, changed, pinged, sent, tried again or replayed.
 
 One table: a case's number, and what is tried. `N` are neighbours of the written cases. `{port}` is where somebody
 listens inside. Each URL is refused when a webhook is made and when it is changed; then it is put into the store, as if
@@ -232,7 +232,7 @@ async def test_a_name_that_turns_private_is_never_connected_again(
 
 
 async def test_what_is_dialled_is_seen(scenario: WebhookScenario) -> None:
-    """The control: with a URL that may be used, the same uses reach the receiver, over TCP that is noticed."""
+    """The control: with a URL that may be used, the same uses reach the endpoint, over TCP that is noticed."""
     await scenario.subscribe(scenario.public.url)
 
     async def close_connections() -> None:

@@ -77,7 +77,7 @@ class WebhookScenario:
         return await self.call("PUT", webhook_calls.WEBHOOK, json={"url": url, **members})
 
     async def subscribe(self, url: str = "") -> str:
-        """A webhook, by its receiver's address unless told otherwise; the secret."""
+        """A webhook, with its server's address unless told otherwise; the secret."""
         saved = await self.save(url or self.public.literal_url)
         assert saved.status_code == 200, saved.text
         return str(saved.json().get("secret", ""))
@@ -96,7 +96,7 @@ class WebhookScenario:
             await webhooks.update(tx, msgspec.structs.replace(endpoint, url=url))
 
     async def event(self, **members: Any) -> str:
-        """Something to tell; the id of its delivery."""
+        """An event to send; the id of its delivery."""
         return await self.harness.write(await self.endpoint(), **members)
 
     async def log(self) -> list[Delivery]:
@@ -118,7 +118,7 @@ class WebhookScenario:
         return found
 
     async def tell(self, **members: Any) -> Delivery:
-        """Something to tell, after its first attempt."""
+        """An event to send, after its first attempt."""
         return await self.told(await self.event(**members))
 
     async def ping(self) -> Delivery:
@@ -135,14 +135,14 @@ class WebhookScenario:
         return await self.told(answer.json()["delivery"]["id"])
 
     async def goes_on(self) -> None:
-        """See that the worker is alive, that the receiver can make up for it, and that nobody inside has heard."""
+        """See that the worker is alive, that the endpoint can make up for it, and that nobody inside has heard."""
         self.public.answer = webhook_server.OK
         assert (await self.tell())["status"] == "succeeded"
         assert self.inside.connections == 0
         assert set(self.dialled) <= {PUBLIC}
 
     async def every_use(self, change: Callable[[], Awaitable[None]]) -> dict[str, str | None]:
-        """Fail once at the receiver, let something change, and use the URL in every way: why each attempt failed."""
+        """Fail once at the endpoint, let something change, and use the URL in every way: why each attempt failed."""
         self.public.answer = BROKEN
         async with self.harness.delivering():
             pending = (await self.tell())["id"]
@@ -167,6 +167,6 @@ def error(delivery: Delivery) -> str | None:
 
 
 def status(delivery: Delivery) -> int | None:
-    """What the receiver answered last."""
+    """What the endpoint answered last."""
     found: int | None = delivery["attempts"][-1]["status_code"]
     return found

@@ -12,7 +12,7 @@ ADDRESS = "192.0.2.1"
 
 
 def as_user(ctx: context.Context, user: users.User) -> context.Context:
-    """The same context, at work for this person."""
+    """The same context, acting for this user."""
     return dataclasses.replace(ctx, actor=actors.Actor(actors.Kind.PERSON, user.id, REQUEST, ADDRESS))
 
 

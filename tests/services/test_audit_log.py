@@ -1,4 +1,4 @@
-"""The journal: every change leaves its entry, with its actor and in its transaction; nothing else does."""
+"""The audit log: every change leaves its entry, with its actor and in its transaction; nothing else does."""
 
 import dataclasses
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ def settings(database_url: str) -> config.Settings:
 
 
 async def new_words(ctx: context.Context, account_id: str, work: Work) -> list[tuple[str, str, str]]:
-    """What the journal says after some work that it did not say before."""
+    """The entries that some work added to the audit log."""
     before = {entry.id for entry in await entries(ctx, account_id)}
     await work(ctx, account_id)
     now = [entry for entry in await entries(ctx, account_id) if entry.id not in before]
@@ -130,7 +130,7 @@ async def test_a_change_leaves_its_entry_and_what_is_so_already_leaves_none(
     assert await new_words(ctx, account.id, work) == WORK[work]
 
 
-async def test_credentials_and_keys_are_told_without_their_secrets(
+async def test_credentials_and_keys_are_logged_without_their_secrets(
     ctx: context.Context, account: stored_accounts.Account
 ) -> None:
     words = await new_words(ctx, account.id, use_credentials)
@@ -143,7 +143,7 @@ async def test_credentials_and_keys_are_told_without_their_secrets(
     ]
 
 
-async def test_a_proof_that_dns_takes_back_is_in_the_journal(
+async def test_a_verification_that_dns_ends_is_in_the_audit_log(
     ctx: context.Context, account: stored_accounts.Account, clock: Clock
 ) -> None:
     domain = await domains.add(ctx, account.id, "shop.example", verified=False)
@@ -156,7 +156,7 @@ async def test_a_proof_that_dns_takes_back_is_in_the_journal(
     assert lost == [("domain.unverified", "shop.example", "its DKIM record is gone from DNS")]
 
 
-async def test_a_delivery_that_is_told_again_is_in_the_journal(
+async def test_a_delivery_that_is_sent_again_is_in_the_audit_log(
     ctx: context.Context, account: stored_accounts.Account
 ) -> None:
     await endpoints.save(ctx, account.id, url=webhook_rows.URL)
@@ -176,7 +176,7 @@ async def test_a_new_account_begins_with_its_making(ctx: context.Context, accoun
     assert (entry.user_id, entry.request_id, entry.client_address) == (None, "", "")
 
 
-async def test_an_entry_names_the_person_as_they_were_called_then(
+async def test_an_entry_has_the_name_of_the_user_at_that_time(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     other, _ = await account_users.create(
@@ -250,7 +250,7 @@ async def test_an_action_of_a_newer_version_is_still_shown(
         ("webhook.saved", "a.example", "email.failed ping", "saved the webhook at a.example (email.failed, ping)"),
     ],
 )
-async def test_names_and_numbers_are_told_as_people_write_them(
+async def test_names_and_numbers_are_logged_as_people_write_them(
     ctx: context.Context, account: stored_accounts.Account, action: str, subject: str, detail: str, expected: str
 ) -> None:
     async with ctx.store.transaction() as tx:

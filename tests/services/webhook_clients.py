@@ -1,4 +1,4 @@
-"""The guard of webhooks for tests: a real one, with a name server and receivers on loopback.
+"""The guard of webhooks for tests: a real one, with a name server and endpoints on loopback.
 
 127.0.0.2 and 127.0.0.3 count as public, because the operator allows their network; 127.0.0.1 stays private.
 """
@@ -28,7 +28,7 @@ async def running_client(
     others: dict[str, dict[str, Any]] | None = None,
     **webhooks: Any,
 ) -> AsyncIterator[webhook_client.WebhookClient]:
-    """A guard that trusts this receiver's authority and asks this name server."""
+    """A guard that trusts this endpoint's authority and asks this name server."""
     ca_file = receiver.ca_file if receiver else ""
     overrides: dict[str, dict[str, Any]] = {
         "webhooks": {"allow_private": list(allow_private), "ca_file": ca_file, **webhooks},
@@ -47,7 +47,7 @@ async def running_client(
 async def twins(
     one: str = PUBLIC, other: str = PRIVATE, *, other_tls: bool = True
 ) -> AsyncIterator[tuple[webhook_server.WebhookServer, webhook_server.WebhookServer]]:
-    """Receivers at two addresses on one port, with certificates of their own for one name."""
+    """Endpoints at two addresses on one port, with certificates of their own for one name."""
     for _ in range(PORT_TRIES):
         async with contextlib.AsyncExitStack() as stack:
             first = await stack.enter_async_context(webhook_server.running(host=one))

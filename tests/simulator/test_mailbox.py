@@ -42,7 +42,7 @@ def test_deferral_is_counted_for_each_message_and_recipient_over_all_sessions() 
             assert code(policy.recipient(f"{recipient}@example.net", {})) == expected
 
 
-def test_what_was_taken_is_put_off_anew_the_next_time() -> None:
+def test_what_was_accepted_is_deferred_again_the_next_time() -> None:
     policy = new_policy()
     codes = []
     for _ in range(2):

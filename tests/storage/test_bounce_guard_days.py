@@ -5,7 +5,7 @@ from postroad.storage import bounce_guard_days
 from postroad.storage.store import Store
 
 
-async def test_a_day_adds_up_and_tells_what_it_has_come_to(store: Store) -> None:
+async def test_a_day_adds_up_and_returns_its_totals(store: Store) -> None:
     async with store.transaction() as tx:
         assert await bounce_guard_days.add(tx, 5, {"acc_1": Counts(3, 1, 0)}) == {"acc_1": Counts(3, 1, 0)}
         found = await bounce_guard_days.add(tx, 5, {"acc_2": Counts(1, 0, 1), "acc_1": Counts(2, 0, 1)})

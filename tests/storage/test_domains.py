@@ -82,7 +82,7 @@ async def test_a_proof_is_taken_back_only_when_dns_gave_it_and_denied_it_for_lon
     assert (found.verified_at, found.verified_by, found.failing_since, found.check_at) == (None, None, 10, 50)
 
 
-async def test_domains_that_are_due_are_claimed_once_the_most_patient_first(store: Store) -> None:
+async def test_domains_that_are_due_are_claimed_once_the_longest_due_first(store: Store) -> None:
     async with store.transaction() as tx:
         for at in range(1, 5):
             await domains.insert(tx, domain(f"dom_{at}", f"{at}.example"))

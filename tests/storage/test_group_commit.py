@@ -50,7 +50,7 @@ async def test_what_comes_during_a_commit_goes_down_together_and_in_order(
     assert await samples.count(store, "ledger") == 70
 
 
-async def test_a_result_is_told_after_its_commit_and_not_before(store: Store, ledger: Ledger) -> None:
+async def test_a_result_is_returned_after_its_commit_and_not_before(store: Store, ledger: Ledger) -> None:
     commit = commit_on(store, ledger)
 
     async def submit_and_look(number: int) -> bool:
@@ -106,7 +106,7 @@ async def test_a_poisonous_item_hurts_only_itself(
 
 
 @pytest.mark.parametrize("trouble", [errors.ServiceUnavailable, errors.TemporaryFailure])
-async def test_a_store_that_fails_is_told_to_everyone_and_tried_again_by_the_next(
+async def test_a_store_that_fails_raises_for_everyone_and_is_tried_again_by_the_next(
     gate: Gate, ledger: Ledger, trouble: type[errors.PostroadError]
 ) -> None:
     gate.trouble = trouble("the disk is away", retry_after=7)

@@ -65,7 +65,7 @@ async def test_who_is_alone_never_waits_for_company(gate: Gate, ledger: Ledger, 
     await commit.close()
 
 
-async def test_company_that_does_not_come_is_given_up(store: Store, ledger: Ledger) -> None:
+async def test_waiting_for_a_batch_that_does_not_fill_has_a_limit(store: Store, ledger: Ledger) -> None:
     commit = commit_on(store, ledger)
     await results(await submit_all(commit, range(8)))
     assert await asyncio.wait_for(commit.submit(8), 60) == 80

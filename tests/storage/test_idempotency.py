@@ -38,7 +38,7 @@ async def test_a_key_may_be_used_again_when_it_has_expired(store: Store) -> None
     assert await samples.count(store, "idempotency_keys") == 1
 
 
-async def test_a_sweep_forgets_what_has_expired_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sweep_removes_what_has_expired_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await write(store, *[key(f"{number:02}", expires_at=number) for number in range(20)])
     monkeypatch.setattr(idempotency, "SWEEP_ROWS", 6)
     swept = []

@@ -78,7 +78,7 @@ def passes(message: messages.NewMessage, chosen: messages.Filter) -> bool:
 
 
 def combinations() -> list[messages.Filter]:
-    """Each filter absent, common and telling, with each other."""
+    """Each filter absent, common and selective, with each other."""
     values = itertools.product(
         (None, "queued", "failed"),
         (None, "smtp"),

@@ -308,7 +308,7 @@ async def test_no_name_of_the_schema_is_from_before_the_renames(store: Store) ->
     "query",
     ["messages.insert", "recipients.insert", "ledger.insert", "attempts.insert", "webhook_deliveries.insert"],
 )
-def test_what_every_message_writes_is_judged_without_a_table_for_each_rule(
+def test_what_every_message_writes_is_checked_without_a_table_for_each_rule(
     sqlite_store: SqliteStore, query: str
 ) -> None:
     statement = sqlite_store._statements[query]

@@ -27,7 +27,7 @@ async def test_a_link_is_taken_once(store: Store) -> None:
         assert await password_links.consume(tx, b"one") is None
 
 
-async def test_the_links_of_a_person_can_be_made_worthless(store: Store) -> None:
+async def test_the_links_of_a_user_can_be_invalidated(store: Store) -> None:
     async with store.transaction() as tx:
         await password_links.replace(tx, link("one"))
         await password_links.replace(tx, link("hers", user_id="usr_2"))

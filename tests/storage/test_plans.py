@@ -82,7 +82,7 @@ async def test_plans_that_are_made_for_an_empty_database_go_by_key(connection: a
     assert {name for name, plan in plans.items() if not is_by_key(plan, indexes)} == READING_ON
 
 
-async def test_a_long_lane_is_not_walked_through_for_each_message(connection: asyncpg.Connection) -> None:
+async def test_a_long_scheduled_queue_is_not_scanned_for_each_message(connection: asyncpg.Connection) -> None:
     """Once for all that is claimed, and then by key: also with a plan that was made while nothing was ready."""
     statements = queries.load("postgres")
     await kept_plan(connection, "queue.claim", statements["queue.claim"])

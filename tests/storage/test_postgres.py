@@ -53,7 +53,7 @@ async def administer(url: str, statement: str) -> None:
 
 
 async def recovers(store: Store) -> None:
-    """A pool may hold many broken connections, and each may be found broken once."""
+    """A connection pool may hold many broken connections, and each may be found broken once."""
     for _ in range(20):
         with contextlib.suppress(errors.ServiceUnavailable):
             await ask_in_each_kind(store)
@@ -61,7 +61,7 @@ async def recovers(store: Store) -> None:
     pytest.fail("the store did not recover")
 
 
-async def test_an_outage_is_told_as_such_and_survived_without_a_restart() -> None:
+async def test_an_outage_is_reported_as_such_and_survived_without_a_restart() -> None:
     with PostgresServer() as server:
         store = await open_store.open_current(server.create_database(), migrate=True)
         await bump(store)
@@ -111,7 +111,7 @@ async def test_a_database_that_is_not_there_cannot_be_reached(postgres_server: P
         await open_store.open_store(postgres_server.url("no_such_database"))
 
 
-async def test_a_mistake_in_the_url_is_told_as_such() -> None:
+async def test_a_mistake_in_the_url_is_reported_as_such() -> None:
     with pytest.raises(ValueError, match="sslmode"):
         await open_store.open_store("postgresql://localhost/postroad?sslmode=perhaps")
 
@@ -140,7 +140,7 @@ async def test_a_connection_killed_within_a_transaction_undoes_it(
     assert await version(store) == 0
 
 
-async def test_the_first_error_is_the_one_that_is_told_when_the_connection_is_gone_too(
+async def test_the_first_error_is_the_one_that_is_raised_when_the_connection_is_gone_too(
     store: PostgresStore, clean_postgres_url: str
 ) -> None:
     async def fail() -> None:
@@ -169,7 +169,7 @@ async def test_trouble_after_the_commit_does_not_make_it_a_failure(
     assert await version(store) == 1
 
 
-async def test_a_transaction_that_the_server_has_given_up_is_not_taken_for_committed(store: PostgresStore) -> None:
+async def test_a_transaction_that_the_server_has_aborted_is_not_taken_for_committed(store: PostgresStore) -> None:
     """Its answer to the COMMIT of such a transaction is a ROLLBACK, and no error."""
 
     async def write() -> None:
@@ -209,9 +209,7 @@ async def test_the_server_knows_the_bounds_too(store: PostgresStore) -> None:
             assert [tuple(row) for row in await tx.fetch("test.idle")] == [("30s",)]
 
 
-async def test_a_transaction_that_was_forgotten_loses_its_locks(
-    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_abandoned_transaction_loses_its_locks(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     async with store.transaction() as tx:
         await samples.add_account(tx)
     monkeypatch.setattr(postgres, "IDLE_SECONDS", 1)

@@ -65,6 +65,6 @@ def test_each_failure_on_the_way_has_its_meaning(failure: Exception, expected: t
     assert type(translate(failure)) is expected
 
 
-def test_what_is_told_to_callers_says_nothing_about_the_inside() -> None:
+def test_what_callers_see_reveals_nothing_internal() -> None:
     failure = asyncpg.PostgresError.new({"C": "28P01", "M": "password of user secret at 10.0.0.7", "S": "FATAL"})
     assert "10.0.0.7" not in str(translate(failure))

@@ -38,6 +38,6 @@ async def test_when_connections_have_fallen_silent_one_failure_replaces_them_all
             with pytest.raises(errors.TemporaryFailure):
                 async with store.transaction():
                     pass
-        # Patient again: on a busy machine new connections take their time.
+        # Long timeouts again: on a busy machine new connections take their time.
         await all_ask_at_once(store)
         await store.close()

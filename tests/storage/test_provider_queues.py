@@ -22,14 +22,14 @@ async def heard(store: Store, since: int = 0) -> list[provider_queues.Status]:
         return await provider_queues.heard_since(tx, since)
 
 
-async def test_the_last_word_of_each_worker_about_a_pool_is_kept(store: Store) -> None:
+async def test_the_last_status_of_each_worker_for_a_provider_queue_is_kept(store: Store) -> None:
     await put(store, status(), status(worker="w2"), status("apple"))
     changed = provider_queues.Status("w1", "google", "blocked", "no answer", NOW + 9, NOW + 1)
     await put(store, changed)
     assert await heard(store) == [status("apple"), changed, status(worker="w2")]
 
 
-async def test_a_pool_that_is_open_again_is_removed_for_this_worker_only(store: Store) -> None:
+async def test_a_provider_queue_that_is_open_again_is_removed_for_this_worker_only(store: Store) -> None:
     await put(store, status(), status(worker="w2"), status("apple"))
     async with store.transaction() as tx:
         await provider_queues.remove(tx, "w1", ["google", "unknown"])
@@ -52,7 +52,7 @@ async def test_workers_that_were_not_heard_of_are_not_shown_and_then_swept(store
     assert await heard(store) == [status(worker="w2", updated_at=NOW + 10)]
 
 
-async def test_telling_nothing_is_allowed(store: Store) -> None:
+async def test_recording_nothing_is_allowed(store: Store) -> None:
     async with store.transaction() as tx:
         await provider_queues.put(tx, [])
         await provider_queues.remove(tx, "w1", [])

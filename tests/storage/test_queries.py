@@ -134,7 +134,7 @@ async def test_every_query_runs(store: Store, arguments: dict[str, list[Any]]) -
 
 
 def test_every_query_finds_its_rows_by_an_index(sqlite_store: SqliteStore) -> None:
-    """Judged by SQLite's plans; the indexes are the same on PostgreSQL."""
+    """Checked with SQLite's plans; the indexes are the same on PostgreSQL."""
     planned = {name: plan(sqlite_store, name) for name in sqlite_store._statements.keys() - RUN_ELSEWHERE}
     scanned = {name for name, steps in planned.items() if any(step.startswith("SCAN") for step in steps)}
     sorted_apart = {name for name, steps in planned.items() if any("TEMP B-TREE" in step for step in steps)}

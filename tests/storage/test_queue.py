@@ -50,7 +50,7 @@ async def test_what_is_accepted_is_ready_at_once_and_claimed_oldest_first(store:
     assert await claim(store, queue.ClaimRequest(queue_key, 2)) == []
 
 
-async def test_lanes_are_domains_of_accounts_and_each_shows_once(store: Store) -> None:
+async def test_scheduled_queues_are_domains_of_accounts_and_each_shows_once(store: Store) -> None:
     rows = [
         recipient(number, domain=domain, account=account)
         for number, (domain, account) in enumerate(
@@ -66,7 +66,7 @@ async def test_lanes_are_domains_of_accounts_and_each_shows_once(store: Store) -
     assert [queue.domain_of(queue_key) for queue_key in everyone] == ["a.example", "a.example", "b.example"]
 
 
-async def test_a_claim_takes_so_many_of_each_lane(store: Store) -> None:
+async def test_a_claim_takes_so_many_of_each_scheduled_queue(store: Store) -> None:
     await fill(store, [recipient(n, domain="a.example") for n in range(5)])
     await fill(store, [recipient(n, domain="b.example") for n in range(5, 10)])
     claimed = await claim(store, queue.ClaimRequest("a.example acc_1", 1), queue.ClaimRequest("b.example acc_1", 3))

@@ -81,7 +81,7 @@ def gate(store: Store) -> Gate:
     return opened
 
 
-async def test_items_of_one_moment_are_one_transaction_and_each_is_told_of_once(store: Store, ledger: Ledger) -> None:
+async def test_items_of_one_moment_are_one_transaction_and_each_is_reported_once(store: Store, ledger: Ledger) -> None:
     owner = Owner(commit_on(store, ledger))
     owner.offer([1, 2, 3])
     assert (owner.retrying.waiting, owner.retrying.is_retrying) == (3, False)
@@ -133,7 +133,7 @@ async def test_a_line_that_is_full_is_trouble_as_well(gate: Gate, ledger: Ledger
     assert timers.waits[0] == retrying_commits.FIRST_WAIT_SECONDS
 
 
-async def test_a_bug_is_told_once_and_hurts_no_neighbour(store: Store, ledger: Ledger, timers: Timers) -> None:
+async def test_a_bug_is_reported_once_and_hurts_no_neighbour(store: Store, ledger: Ledger, timers: Timers) -> None:
     owner = Owner(commit_on(store, ledger))
     owner.offer([1, POISON, -1, 2])
     assert await owner.close() == 0
@@ -143,7 +143,7 @@ async def test_a_bug_is_told_once_and_hurts_no_neighbour(store: Store, ledger: L
     assert timers.waits == []
 
 
-async def test_an_outage_is_told_of_once_a_second_with_the_number_of_those_who_wait(
+async def test_an_outage_is_logged_once_a_second_with_the_number_of_those_who_wait(
     gate: Gate, ledger: Ledger, timers: Timers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retrying_commits, "REPORT_INTERVAL_SECONDS", TIMEOUT_SECONDS)  # a busy machine may be slow
@@ -159,7 +159,7 @@ async def test_an_outage_is_told_of_once_a_second_with_the_number_of_those_who_w
     await owner.close()
 
 
-async def test_whoever_closes_gives_up_after_a_while_and_nothing_is_offered_any_more(
+async def test_closing_stops_waiting_after_a_while_and_nothing_is_offered_any_more(
     gate: Gate, ledger: Ledger, timers: Timers
 ) -> None:
     timers.are_held = True
@@ -175,7 +175,7 @@ async def test_whoever_closes_gives_up_after_a_while_and_nothing_is_offered_any_
     assert await owner.close() == 3  # which waits for nothing any more
 
 
-async def test_what_is_refused_after_giving_up_is_not_offered_again(gate: Gate, ledger: Ledger, timers: Timers) -> None:
+async def test_what_is_refused_after_a_timeout_is_not_offered_again(gate: Gate, ledger: Ledger, timers: Timers) -> None:
     gate.opened.clear()
     gate.trouble = AWAY
     owner = Owner(commit_on(gate, ledger))
@@ -187,7 +187,7 @@ async def test_what_is_refused_after_giving_up_is_not_offered_again(gate: Gate, 
     assert (gate.transactions, timers.waits, owner.settled, owner.refused) == (1, [], [], [])
 
 
-async def test_what_is_recorded_after_giving_up_is_told_of_all_the_same(gate: Gate, ledger: Ledger) -> None:
+async def test_what_is_recorded_after_a_timeout_is_reported_all_the_same(gate: Gate, ledger: Ledger) -> None:
     gate.opened.clear()
     owner = Owner(commit_on(gate, ledger))
     owner.offer([1])
@@ -199,7 +199,7 @@ async def test_what_is_recorded_after_giving_up_is_told_of_all_the_same(gate: Ga
     assert await owner.close() == 0
 
 
-async def test_an_item_counts_until_its_owner_was_told_even_when_the_owner_has_a_bug(
+async def test_an_item_counts_until_its_owner_was_notified_even_when_the_owner_has_a_bug(
     store: Store, ledger: Ledger
 ) -> None:
     counts, bugs = list[int](), list[object]()

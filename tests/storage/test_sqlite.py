@@ -258,7 +258,7 @@ async def test_a_cancelled_scan_keeps_its_connection_until_its_thread_is_done(sq
             assert await asyncio.gather(*[access_version.version(view) for view in views]) == [0] * sqlite.SCANS
 
 
-async def test_whoever_waits_too_long_for_a_turn_is_told_so(
+async def test_whoever_waits_too_long_for_a_turn_gets_an_error(
     sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "SLOT_WAIT_SECONDS", 0.05)
@@ -371,7 +371,7 @@ async def test_commits_in_their_thread_and_look_ups_on_the_loop_do_not_disturb_e
 
 
 def acknowledged_before_a_kill(path: Path, commits: int) -> int:
-    """The number of the last commit that a process told about before it was killed."""
+    """The number of the last commit that a process reported before it was killed."""
     command = [sys.executable, "-c", COMMIT_FOREVER, f"sqlite:///{path}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -389,7 +389,10 @@ async def test_after_a_kill_every_acknowledged_commit_is_there_and_no_other_is_h
         store = await open_store.open_current(f"sqlite:///{path}", migrate=False)
         stored = await samples.count(store, "messages")
         assert stored % 3 == 0
-        assert stored // 3 in (acknowledged + 1, acknowledged + 2)  # the last commit may not have been told any more
+        assert stored // 3 in (
+            acknowledged + 1,
+            acknowledged + 2,
+        )  # the last commit may not have been reported any more
         assert await samples.count(store, "bodies") == stored
         samples.teach(store, integrity="PRAGMA integrity_check")
         async with store.scanning() as tx:

@@ -43,7 +43,7 @@ async def test_the_first_reason_stays(store: Store) -> None:
     ]
 
 
-async def test_it_is_told_which_addresses_are_new(store: Store) -> None:
+async def test_it_returns_which_addresses_are_new(store: Store) -> None:
     async with store.transaction() as tx:
         assert await suppressions.add(tx, [suppression("a@example.net")]) == [("acc_1", "a@example.net")]
         both = [suppression("a@example.net"), suppression("b@example.net"), suppression("a@example.net", "acc_2")]

@@ -11,7 +11,7 @@ def person(user_id: str, *, account_id: str = "acc_1") -> users.User:
     return users.User(user_id, account_id, f"{user_id}@Example.com", "hash", "owner", samples.NOW, None, samples.NOW)
 
 
-async def test_people_are_found_by_login_id_and_account(store: Store) -> None:
+async def test_users_are_found_by_login_id_and_account(store: Store) -> None:
     people = [person("usr_1"), person("usr_2"), person("usr_3", account_id="acc_2")]
     async with store.transaction() as tx:
         for user in people:
@@ -79,7 +79,7 @@ async def test_who_was_invited_has_joined_with_the_first_password(store: Store) 
     assert user.joined_at == samples.NOW + 7
 
 
-async def test_a_role_and_the_last_login_change_and_a_person_goes(store: Store) -> None:
+async def test_a_role_and_the_last_login_change_and_a_user_is_removed(store: Store) -> None:
     async with store.transaction() as tx:
         for name in ("usr_1", "usr_2"):
             await users.insert(tx, person(name), email_key=name)

@@ -1,4 +1,4 @@
-"""Warm-up states on both engines: by account and name, and forgotten only when their day is over."""
+"""Warm-up states on both engines: by account and name, and deleted only when their day is over."""
 
 from postroad.model import warmup
 from postroad.storage import warmups
@@ -19,7 +19,7 @@ async def test_a_state_is_found_as_it_was_last_written(store: Store) -> None:
         assert await warmups.find(tx, []) == {}
 
 
-async def test_a_state_is_forgotten_when_its_day_is_over(store: Store) -> None:
+async def test_a_state_is_deleted_when_its_day_is_over(store: Store) -> None:
     async with store.transaction() as tx:
         await warmups.put(tx, {FOREIGN: STATE, MINE: STATE})
         await warmups.forget(tx, MINE, before_day=20_000)

@@ -160,7 +160,7 @@ async def test_all_of_a_removed_endpoint_goes_some_at_a_time_and_nothing_of_its_
 
 @pytest.mark.usefixtures("_two_a_batch")
 @pytest.mark.parametrize("enabled", [0, 1])
-async def test_what_could_not_be_told_for_long_goes_some_at_a_time(store: Store, enabled: int) -> None:
+async def test_what_could_not_be_sent_for_long_is_removed_some_at_a_time(store: Store, enabled: int) -> None:
     old = [delivery(-3), delivery(-2, state="waiting"), delivery(-1)]
     kept = [delivery(-9, state="failed", ended_at=NOW - 8), delivery(0)]
     await add(store, webhook(enabled=enabled), *old, *kept, *(attempt(one) for one in (*old, *kept)))
@@ -198,7 +198,7 @@ async def test_a_sweep_on_postgres_waits_for_nobody_and_leaves_no_attempt_behind
         await other.close()
 
 
-async def test_a_result_for_what_was_swept_is_told_to_be_late(store: Store) -> None:
+async def test_a_result_for_what_was_removed_is_reported_as_late(store: Store) -> None:
     await add(store, webhook(), delivery(1))
     (held,) = await claim(store)
     await sweep_removed(store)
@@ -214,7 +214,7 @@ async def test_a_replay_lives_on_when_what_it_repeats_is_swept(store: Store) -> 
     assert await log(store) == [again]
 
 
-async def test_the_newest_tell_how_they_stand(store: Store) -> None:
+async def test_the_newest_show_their_state(store: Store) -> None:
     foreign = [delivery(9, "whk_2", "acc_2"), delivery(8, "whk_3")]
     await add(store, webhook(), *(delivery(number) for number in (1, 2, 3)), *foreign)
     async with store.reading() as tx:

@@ -144,7 +144,7 @@ async def test_secrets_that_are_over_are_swept_and_the_others_stay(store: Store)
     assert await signing(store, "whk_1", "whk_2", now=0) == [("whk_1", 3), ("whk_1", 2)]
 
 
-async def test_secrets_of_one_endpoint_are_forgotten_alone(store: Store) -> None:
+async def test_secrets_of_one_endpoint_are_deleted_alone(store: Store) -> None:
     await add(store, webhook(), webhook("whk_2", "acc_2"), secret(1), secret(2), secret(1, "whk_2", "acc_2"))
     async with store.transaction() as tx:
         await webhooks.remove_secrets(tx, "whk_1")
@@ -171,7 +171,7 @@ async def test_the_longest_gone_are_named_first_and_so_many(store: Store) -> Non
     assert await removed(store, most=2) == ["whk_2", "whk_3"]
 
 
-async def test_only_one_that_is_removed_and_has_no_log_left_is_forgotten(store: Store) -> None:
+async def test_only_one_that_is_removed_and_has_no_log_left_is_deleted(store: Store) -> None:
     await add(store, webhook(), webhook("whk_2", "acc_2"), webhook("whk_3", "acc_3"), delivery(1, "whk_2", "acc_2"))
     await remove(store, "whk_2")
     await remove(store, "whk_3")

@@ -79,7 +79,7 @@ def attempt(of: webhook_deliveries.Delivery, number: int = 1, **changes: Any) ->
 
 
 def result(of: webhook_deliveries.Claimed, *, worker: str = "w1", **changes: Any) -> webhook_deliveries.DeliveryUpdate:
-    """That it was told."""
+    """That it was delivered."""
     values: dict[str, Any] = {
         "key": of.key,
         "worker": worker,

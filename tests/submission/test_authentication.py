@@ -63,7 +63,7 @@ async def test_failures_here_slow_http(server: SubmissionServer) -> None:
         await authentication.authenticate(server.ctx, basic(*server.login), client_address=HERE)
 
 
-async def test_failures_over_http_slow_logins_here_which_are_told_to_come_back(
+async def test_failures_over_http_throttle_logins_here_which_are_refused_temporarily(
     server: SubmissionServer, clock: Clock
 ) -> None:
     for _ in range(5):
@@ -81,7 +81,7 @@ async def test_failures_over_http_slow_logins_here_which_are_told_to_come_back(
     ]
 
 
-async def test_the_fifth_login_that_is_put_off_ends_the_session(server: SubmissionServer) -> None:
+async def test_the_fifth_login_that_is_refused_temporarily_ends_the_session(server: SubmissionServer) -> None:
     for _ in range(5):
         with pytest.raises(errors.Unauthorized):
             await authentication.authenticate(server.ctx, basic(server.credential.username, WRONG), client_address=HERE)

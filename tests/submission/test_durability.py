@@ -31,7 +31,7 @@ def test_a_message_survives_a_kill_right_after_its_acknowledgement(tmp_path: Pat
     assert (shown.status_code, shown.json()["source"]) == (200, "smtp")
 
 
-def test_a_stop_tells_a_client_that_waits_and_ends_well(tmp_path: Path) -> None:
+def test_a_stop_answers_a_client_that_waits_and_ends_well(tmp_path: Path) -> None:
     with start(tmp_path) as service:
         told = handover(service, tmp_path)
         with smtplib.SMTP(told["smtp"]["host"], told["smtp"]["port"], timeout=cli_runner.TIMEOUT_SECONDS) as client:

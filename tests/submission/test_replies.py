@@ -64,5 +64,5 @@ def test_the_protocols_own_refusals_have_code_words_too() -> None:
     "is_secure, is_utf8, protocol",
     [(False, False, "ESMTPA"), (True, False, "ESMTPSA"), (False, True, "UTF8SMTPA"), (True, True, "UTF8SMTPSA")],
 )
-def test_a_message_tells_how_it_came(*, is_secure: bool, is_utf8: bool, protocol: str) -> None:
+def test_a_message_shows_how_it_was_submitted(*, is_secure: bool, is_utf8: bool, protocol: str) -> None:
     assert replies.protocol_of(is_secure=is_secure, is_utf8=is_utf8) == protocol

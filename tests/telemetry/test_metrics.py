@@ -48,7 +48,7 @@ def test_what_has_never_happened_is_shown_as_never_where_a_rule_has_to_notice_it
     assert samples(counted, "postroad_webhook_attempts_total") == {("succeeded",): 0, ("retried",): 0, ("failed",): 0}
 
 
-def test_a_gauge_goes_up_and_down_and_forgets_what_is_not_there_any_more() -> None:
+def test_a_gauge_goes_up_and_down_and_drops_what_is_gone() -> None:
     counted = metrics.Metrics()
     counted.connections.change(3)
     counted.connections.change(-1)
@@ -89,7 +89,7 @@ def test_two_processes_in_one_count_for_themselves() -> None:
     assert samples(other, "postroad_signatures_total") == {(): 0}
 
 
-def test_the_process_is_told_of_too() -> None:
+def test_the_process_has_metrics_too() -> None:
     assert samples(metrics.Metrics(), "process_resident_memory_bytes")[()] > 0
 
 

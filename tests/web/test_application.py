@@ -259,7 +259,7 @@ async def test_a_body_within_the_limit_may_come_in_chunks() -> None:
         assert (await connection.response()).json()["text"] == "hi"
 
 
-async def test_a_caller_that_asks_first_is_told_before_it_sends() -> None:
+async def test_a_caller_that_expects_100_continue_is_refused_before_it_sends() -> None:
     async with app_server.running(ROUTES) as opened:
         expects = "Expect: 100-continue"
         async with raw_http.connect(opened.address) as connection:
@@ -294,7 +294,7 @@ async def test_a_replayed_answer_keeps_its_bytes_and_its_id() -> None:
         assert response.headers["idempotent-replayed"] == "true"
 
 
-async def test_a_bug_is_logged_with_its_id_and_tells_the_caller_nothing() -> None:
+async def test_a_bug_is_logged_with_its_id_and_reveals_nothing_to_the_caller() -> None:
     async with app_server.running(ROUTES) as opened:
         response = await opened.client.get("/fail")
         assert response.status_code == 500

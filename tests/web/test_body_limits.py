@@ -67,7 +67,7 @@ def places(monkeypatch: pytest.MonkeyPatch, *, arriving: int, handled: int) -> N
 
 
 @pytest.mark.parametrize("arriving, handled", [(2, 1), (1, 1)])
-async def test_one_too_many_is_told_to_try_again_and_small_ones_pass_by(
+async def test_one_too_many_is_refused_temporarily_and_small_ones_pass(
     monkeypatch: pytest.MonkeyPatch, arriving: int, handled: int
 ) -> None:
     places(monkeypatch, arriving=arriving, handled=handled)

@@ -80,7 +80,7 @@ async def test_with_fewer_places_than_endpoints_steps_take_turns(url: str) -> No
         assert min(told) == 1
 
 
-async def test_more_slow_receivers_than_places_for_them_all_get_their_turn(
+async def test_more_slow_endpoints_than_places_for_them_all_get_their_turn(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "MAX_ENDPOINTS_PER_STEP", 3)

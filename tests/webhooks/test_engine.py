@@ -105,7 +105,7 @@ async def test_a_disabled_endpoint_holds_what_it_has_and_goes_on_when_it_is_enab
             seen = await harness.settle(held, delivery_id)
             await harness.change(held, enabled=False)
             harness.pass_until(seen.delivery.due_at)
-            # That another endpoint is told shows that the engine has looked.
+            # That another endpoint gets its event shows that the engine has polled.
             await harness.settle(other, await harness.write(other))
             assert (await harness.see(held, delivery_id)).standing == ("ready", 1)
             assert len(receiver.requests) == 2
@@ -209,7 +209,7 @@ async def test_a_worker_lost_at_the_last_attempt_is_the_end(url: str) -> None:
         assert harness.events() == ["webhook_retry_scheduled", "webhook_failed"]
 
 
-async def test_two_engines_on_one_store_tell_each_event_once(clean_postgres_url: str) -> None:
+async def test_two_engines_on_one_store_send_each_event_once(clean_postgres_url: str) -> None:
     async with (
         webhook_server.running(tls=False) as receiver,
         webhook_harness.opened(clean_postgres_url) as here,

@@ -42,7 +42,7 @@ async def test_nine_quick_endpoints_get_everything_while_a_tenth_hangs(database_
             await slow.received(30)
 
 
-async def test_hanging_receivers_on_more_than_half_of_the_places_do_not_stop_a_proven_one(url: str) -> None:
+async def test_hanging_endpoints_on_more_than_half_of_the_places_do_not_stop_a_proven_one(url: str) -> None:
     hanging = Hanging()
     async with (
         webhook_server.running(tls=False, answer=hanging) as slow,

@@ -1,4 +1,4 @@
-"""Recording: what an answer becomes in the store, and that none is forgotten while the store is away."""
+"""Recording: what an answer becomes in the store, and that none is lost while the store is unavailable."""
 
 import asyncio
 

@@ -1,7 +1,7 @@
-"""Accounts with receivers, and an engine that tells them: a real context, and a clock that stands until moved.
+"""Accounts with endpoints, and an engine that sends to them: a real context, and a clock that tests move.
 
-    async with webhook_receivers.receiving(tls=False) as receiver, offices.opened(url) as office:
-        endpoint = await office.endpoint(receiver.url)
+    async with webhook_endpoints.receiving(tls=False) as endpoint, offices.opened(url) as office:
+        endpoint = await office.endpoint(endpoint.url)
         delivery_id = await office.write(endpoint)
         async with office.telling():
             seen = await office.settle(endpoint, delivery_id)
@@ -35,7 +35,7 @@ from tests import contexts
 TIMEOUT_SECONDS: Final = 300.0
 LOOK_SECONDS: Final = 0.005
 WORKER: Final = "worker of the test"
-# So that receivers on loopback need no certificate; the guard has tests of its own.
+# So that endpoints on loopback need no certificate; the guard has tests of its own.
 QUICK: Final = {"allow_insecure": True, "poll_milliseconds": 20, "grace_seconds": 5}
 
 
@@ -53,7 +53,7 @@ class Seen:
 
     @property
     def statuses(self) -> list[int | None]:
-        """What the receiver answered, attempt by attempt."""
+        """What the endpoint answered, attempt by attempt."""
         return [attempt.status_code for attempt in self.attempts]
 
 
@@ -172,7 +172,7 @@ class WebhookHarness:
         return made
 
     def parts(self, *, slots: int = 10, per_account: int = 5, time: Callable[[], float] | None = None) -> "Parts":
-        """The parts of an engine, without a walk; `time` is what receivers are judged by, if not the loop's."""
+        """The parts of an engine, without its loop; `time` measures the endpoints, if not the event loop's time."""
         log, wakes, clock = self.logger(), list[None](), time or asyncio.get_running_loop().time
         handed_out = webhook_concurrency.ConcurrencyBudget(slots=slots, per_account=per_account)
 

@@ -52,7 +52,7 @@ async def test_a_suspension_is_shown_with_its_reason(ctx: context.Context, mine:
     assert (account["suspended_by"], account["sending"]["state"]) == ("operator", "ok")
 
 
-async def test_what_the_bounce_guard_has_counted_is_shown_and_its_suspension_is_told_to_senders(
+async def test_what_the_bounce_guard_has_counted_is_shown_and_its_suspension_is_in_refusals(
     ctx: context.Context, mine: AccountClients
 ) -> None:
     await accepted_mail.allow_sending(ctx, mine.account_id)

@@ -14,7 +14,7 @@ from tests import contexts, webhook_rows
 from tests.api.management import AccountClients
 from tests.api.v1.test_tenancy import NAMED, Key, assert_refused, call, create_sample_data, key_of
 
-# What each route that changes something says in the journal; None says nothing, because it only asks.
+# What each route that changes something writes to the audit log; None writes nothing, because it only reads.
 ACTIONS: Mapping[Key, str | None] = {
     ("POST", "/v1/messages/{id}/retry"): "message.retried",
     ("POST", "/v1/credentials"): "credential.created",
@@ -55,7 +55,7 @@ def test_every_route_that_changes_something_has_an_action() -> None:
 
 
 @pytest.mark.parametrize("key", ACTIONS, ids=" ".join)
-async def test_a_request_that_changes_something_is_in_the_journal_with_who_sent_it(
+async def test_a_request_that_changes_something_is_in_the_audit_log_with_who_sent_it(
     ctx: context.Context, mine: AccountClients, clock: contexts.Clock, key: Key
 ) -> None:
     things = await create_sample_data(ctx, mine.account_id, domain="mine.example")
@@ -111,7 +111,7 @@ async def test_what_no_request_did_has_no_request(mine: AccountClients) -> None:
     assert (entry["text"], entry["request_id"], entry["client_address"]) == ("created the account Mine", None, None)
 
 
-async def test_a_link_and_a_password_never_get_into_the_journal(mine: AccountClients) -> None:
+async def test_a_link_and_a_password_never_get_into_the_audit_log(mine: AccountClients) -> None:
     invited = (await mine.owner.post("/v1/team", json={"email": "jo@example.com", "role": "read_only"})).json()
     made = (await mine.owner.post("/v1/credentials", json={"name": "Shop"})).json()
     told = (await mine.owner.get("/v1/audit-log")).text
@@ -120,7 +120,7 @@ async def test_a_link_and_a_password_never_get_into_the_journal(mine: AccountCli
     assert made["password"] not in told
 
 
-async def test_the_journal_is_read_in_parts_and_only_by_its_own_account(
+async def test_the_audit_log_is_read_in_pages_and_only_by_its_own_account(
     mine: AccountClients, theirs: AccountClients, clock: contexts.Clock
 ) -> None:
     for name in ("one.example", "two.example"):

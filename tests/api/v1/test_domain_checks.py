@@ -133,7 +133,7 @@ async def test_a_domain_of_another_account_cannot_be_checked_and_says_nothing(
     assert (await theirs.owner.post(f"/v1/domains/{domain['id']}/check")).status_code == 200
 
 
-async def test_two_accounts_that_claim_a_name_are_told_apart_by_their_keys(
+async def test_two_accounts_that_claim_a_name_are_distinguished_by_their_keys(
     ctx: context.Context, mine: AccountClients, theirs: AccountClients, server: dns_server.DnsServer
 ) -> None:
     ours, other = await register(mine), await register(theirs)

@@ -132,7 +132,7 @@ async def test_an_unknown_message_is_not_found(program: httpx.AsyncClient) -> No
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-async def test_the_inbox_is_emptied_by_programs_and_people_but_not_by_those_who_may_only_look(
+async def test_the_inbox_is_emptied_by_api_keys_and_users_but_not_by_those_who_may_only_read(
     ctx: context.Context,
     mail: dev_inbox.Inbox,
     program: httpx.AsyncClient,
@@ -163,7 +163,7 @@ async def test_a_key_that_may_only_send_and_nobody_see_nothing(
                 assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
 
 
-async def test_the_built_in_receiver_takes_what_comes_and_keeps_nothing(
+async def test_the_built_in_endpoint_takes_what_comes_and_keeps_nothing(
     mail: dev_inbox.Inbox, served: application.Application[context.Context]
 ) -> None:
     json = {"Content-Type": "application/json"}

@@ -205,7 +205,7 @@ def test_what_the_schema_of_a_filter_allows_is_an_address(text: str) -> None:
     assert address.parse(text).key == text.lower()
 
 
-async def test_attempts_and_late_bounces_are_shown_with_what_they_mean(
+async def test_attempts_and_asynchronous_bounces_are_shown_with_what_they_mean(
     ctx: context.Context, mine: AccountClients, clock: contexts.Clock
 ) -> None:
     await accepted_mail.allow_sending(ctx, mine.account_id)

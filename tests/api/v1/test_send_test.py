@@ -1,4 +1,4 @@
-"""`/v1/test-email`: a person's test message, from the account's own domain, by the rules of all mail."""
+"""`/v1/test-email`: a user's test message, from the account's own domain, by the rules of all mail."""
 
 import httpx
 import pytest
@@ -17,7 +17,7 @@ def check_refusal(response: httpx.Response, status: int, code: str) -> str:
     return str(response.json()["error"])
 
 
-async def test_a_person_sends_a_test_and_reads_what_became_of_it(ctx: context.Context, mine: AccountClients) -> None:
+async def test_a_user_sends_a_test_and_reads_its_result(ctx: context.Context, mine: AccountClients) -> None:
     await accepted_mail.allow_sending(ctx, mine.account_id)
     response = await mine.owner.post(PATH, json={"to": "Ada <ada@example.net>"})
     receipt = response.json()

@@ -1,4 +1,4 @@
-"""`/v1/team`: owners invite, change and remove people; everybody sees them; nobody is shown a link twice."""
+"""`/v1/team`: owners invite, change and remove users; every user sees them; a link is shown once."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ JO = {"email": "jo@example.com", "role": "member"}
 async def colleague(
     ctx: context.Context, served: application.Application[context.Context], account_id: str, role: caller.Role
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """One more person of an account, at a client."""
+    """One more user of an account, at a client."""
     bearer = {"Authorization": f"Bearer {await management.token(ctx, account_id, role)}"}
     transport = httpx.ASGITransport(served)
     async with httpx.AsyncClient(transport=transport, base_url="http://postroad.test", headers=bearer) as client:
@@ -42,7 +42,7 @@ async def owner_of(clients: AccountClients) -> dict[str, Any]:
     return dict(owner)
 
 
-async def test_an_invitation_shows_the_person_and_a_link_that_works(ctx: context.Context, mine: AccountClients) -> None:
+async def test_an_invitation_shows_the_user_and_a_link_that_works(ctx: context.Context, mine: AccountClients) -> None:
     answer = (await mine.owner.post("/v1/team", json=JO)).json()
     person = answer["user"]
     assert person == {
@@ -95,7 +95,7 @@ async def test_role_and_lock_are_changed(mine: AccountClients) -> None:
         assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")
 
 
-async def test_a_removed_person_is_gone(mine: AccountClients) -> None:
+async def test_a_removed_user_is_gone(mine: AccountClients) -> None:
     path = f"/v1/team/{(await invite(mine))['id']}"
     assert (await mine.owner.delete(path)).status_code == 204
     assert (await mine.owner.delete(path)).status_code == 404
@@ -115,7 +115,7 @@ async def test_a_new_link_replaces_the_one_before_it(ctx: context.Context, mine:
 
 
 @pytest.mark.parametrize("role", [caller.Role.MEMBER, caller.Role.READ_ONLY])
-async def test_only_owners_manage_people(
+async def test_only_owners_manage_users(
     ctx: context.Context, served: application.Application[context.Context], mine: AccountClients, role: caller.Role
 ) -> None:
     person = await invite(mine)
@@ -143,7 +143,7 @@ async def test_the_last_owner_keeps_the_account(mine: AccountClients) -> None:
     assert (await owner_of(mine))["enabled"] is True
 
 
-async def test_a_change_reaches_the_sessions_of_the_person(
+async def test_a_change_reaches_the_sessions_of_the_user(
     ctx: context.Context, served: application.Application[context.Context], mine: AccountClients, clock: contexts.Clock
 ) -> None:
     async with colleague(ctx, served, mine.account_id, caller.Role.MEMBER) as client:
@@ -156,7 +156,7 @@ async def test_a_change_reaches_the_sessions_of_the_person(
         assert (await client.get("/v1/team")).status_code == 401
 
 
-async def test_nothing_of_a_person_is_secret(ctx: context.Context, mine: AccountClients) -> None:
+async def test_nothing_of_a_user_is_secret(ctx: context.Context, mine: AccountClients) -> None:
     await users.create(ctx, mine.account_id, email="al@example.com", password=None, role=caller.Role.MEMBER)
     listed = (await mine.reader.get("/v1/team")).text
     assert "argon2" not in listed

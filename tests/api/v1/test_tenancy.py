@@ -181,7 +181,7 @@ def test_every_route_with_a_name_in_its_path_has_a_case() -> None:
     named = {key_of(route) for route in ROUTES if routing.parameters(route.path)}
     assert named - {("PUT", "/v1/templates/{alias}")} == NAMED.keys()
     assert {key_of(route) for route in ROUTES if route.body} == BODIES.keys() | FILES.keys()
-    # No account's journal is ever empty: its list is tested with it.
+    # No account's audit log is ever empty: its list is tested with it.
     assert {route.path for route in ROUTES if route.query} - {"/v1/statistics", "/v1/audit-log"} == LISTS.keys()
 
 

@@ -143,14 +143,14 @@ async def test_there_are_at_most_five_old_secrets(mine: AccountClients) -> None:
     assert (await mine.owner.post(ROTATE, json={"overlap_hours": 2})).status_code == 200
 
 
-async def test_a_receiver_sees_both_signatures_during_an_overlap_and_then_the_new_one(
+async def test_an_endpoint_sees_both_signatures_during_an_overlap_and_then_the_new_one(
     ctx: context.Context, mine: AccountClients, clock: contexts.Clock, authority: trustme.CA
 ) -> None:
     async with webhook_server.running(authority=authority) as receiver:
         secrets = [(await mine.owner.put(WEBHOOK, json={"url": receiver.literal_url})).json()["secret"]]
 
         async def good() -> list[bool]:
-            """Which of the secrets a receiver can check a request by, that is sent now."""
+            """Which of the secrets an endpoint can check a request by, that is sent now."""
             headers = await logged_in(ctx, mine)
             assert (await mine.nobody.post(PING, headers=headers)).status_code == 200
             request, now = receiver.requests[-1], clock() // contexts.SECOND
@@ -170,7 +170,7 @@ async def test_a_receiver_sees_both_signatures_during_an_overlap_and_then_the_ne
         assert await good() == [False, False, True]
 
 
-async def test_a_ping_shows_what_the_receiver_said(mine: AccountClients, authority: trustme.CA) -> None:
+async def test_a_ping_shows_what_the_endpoint_said(mine: AccountClients, authority: trustme.CA) -> None:
     assert check_refusal(await mine.owner.post(PING), 404, "not_found") == "this account has no webhook"
     async with webhook_server.running(
         authority=authority, answer=webhook_server.ok(500, b"<script>\x1b[31m\0" + b"\xff" * 5000)

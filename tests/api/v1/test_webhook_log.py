@@ -1,4 +1,4 @@
-"""`/v1/webhook/deliveries`: the log in parts, and telling again what was told."""
+"""`/v1/webhook/deliveries`: the log in pages, and sending again what was sent."""
 
 import asyncio
 import contextlib
@@ -145,7 +145,7 @@ async def test_a_disabled_webhook_replays_nothing(ctx: context.Context, mine: Ac
 
 @contextlib.asynccontextmanager
 async def deliver_webhooks(ctx: context.Context) -> AsyncIterator[None]:
-    """Whoever tells receivers, at work."""
+    """A running webhook engine."""
     stopping = asyncio.Event()
     log = structlog.wrap_logger(structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("error"))
     work = asyncio.create_task(engine.Engine(ctx, log=log.bind()).run(stopping))

@@ -1,7 +1,7 @@
 """Finished messages, without a store: the rules of what comes over SMTP, and what goes on.
 
 Holds: nothing but the errors of `errors.py` is raised; the standard library sees one From, and in it the sender that
-was judged; what goes on can be read again, has no bare CR or LF and none of the fields that are dropped; the same
+was checked; what goes on can be read again, has no bare CR or LF and none of the fields that are dropped; the same
 message has the same fingerprint.
 """
 

@@ -65,7 +65,7 @@ Whole = Callable[[WholeService, bytes], Coroutine[Any, Any, None]]
 
 
 def with_service(check: Whole) -> Callable[[], target.Opened]:
-    """A target that runs in a house."""
+    """A target that runs in a service."""
 
     @contextlib.contextmanager
     def opened() -> Iterator[target.Work]:

@@ -2,7 +2,7 @@
 
 Holds: nothing is raised; a reply is read the same however it is cut; every recipient of every transaction has one
 result; nobody counts as delivered, or in doubt, before the whole message with its final dot was written; what is kept
-of a reply is short and printable, and a judgement follows from it.
+of a reply is short and printable, and a disposition follows from it.
 """
 
 from typing import Final

@@ -56,7 +56,7 @@ def test_a_reply_is_understood(reason: str, stage: Stage, wire: str) -> None:
     assert disposition.fault is reasons.REASONS[reason].fault
 
 
-def test_the_collection_has_no_reply_twice_and_is_large_enough_to_tell_something() -> None:
+def test_the_collection_has_no_reply_twice_and_is_large_enough_to_be_representative() -> None:
     wires = [wire for _, _, wire in read_corpus()]
     assert len(set(wires)) == len(wires) >= 120
 

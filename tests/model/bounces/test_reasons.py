@@ -49,7 +49,7 @@ def test_only_what_is_about_this_host_as_a_whole_slows_a_provider_queue_down() -
     assert slowing == {"ip_blocked", "rate_limited", "too_many_connections", "destination_busy"}
 
 
-def test_the_page_tells_every_reason_as_it_is() -> None:
+def test_the_page_documents_every_reason_as_it_is() -> None:
     told = {name: (fault, bool(slows), text) for name, fault, slows, text in ROW.findall(PAGE.read_text())}
     known = {
         name: (reason.fault.value, reason.slow_down, reason.explanation)

@@ -25,8 +25,8 @@ def read(text: str) -> list[tuple[str | None, str]]:
 @hypothesis.given(st.lists(MAILBOXES, min_size=1, max_size=4))
 def test_what_the_standard_library_writes_is_read(mailboxes: list[tuple[str, str]]) -> None:
     value = ", ".join(email.utils.formataddr(mailbox) for mailbox in mailboxes)
-    judge = email.policy.SMTP.header_factory("To", value)
-    expected = [(one.display_name or None, f"{one.username}@{one.domain}") for one in judge.addresses]
+    reference = email.policy.SMTP.header_factory("To", value)
+    expected = [(one.display_name or None, f"{one.username}@{one.domain}") for one in reference.addresses]
     assert read(value) == expected
     assert [mailbox for _, mailbox in expected] == [mailbox for _, mailbox in mailboxes]
 
@@ -167,7 +167,7 @@ def test_the_short_way_for_plain_mailboxes_reads_what_the_long_way_reads(mailbox
 
 
 @pytest.mark.parametrize("text", [f"Team: {ADA};", "nobody:;", f"{ADA}, Team: {ADA};"])
-def test_groups_are_refused_where_one_person_is_expected(text: str) -> None:
+def test_groups_are_refused_where_one_mailbox_is_expected(text: str) -> None:
     with pytest.raises(address.AddressError, match="a group of addresses, which is not allowed here"):
         address_lists.parse_list(text, groups=False)
 

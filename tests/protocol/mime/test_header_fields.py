@@ -14,7 +14,7 @@ from postroad.protocol import address
 from postroad.protocol.mime import builder, encoded_words, header_fields, header_text
 from tests.protocol import stdlib_parser
 
-# Words of all kinds; the judge reads white space other than a space, and signs of Unicode's, as they are.
+# Words of all kinds; the reference parser reads white space other than a space, and signs of Unicode's, as they are.
 WORDS = st.text("abcXYZ019.,:;<>()[]@\"'\\=?_-/%&éüß漢字😀\u00a0\u200d", min_size=1, max_size=30)
 VALUES = st.lists(WORDS | st.text("abc", min_size=60, max_size=120), max_size=12).map(" ".join)
 CHARACTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\u2028\u2029")

@@ -42,7 +42,7 @@ def test_other_control_characters_are_refused(code: int) -> None:
 
 
 @pytest.mark.parametrize("character", ["\t", "\u202a", "\u202e", "\u2066", "\u2069"])
-def test_a_name_of_a_person_or_a_file_is_judged_more_strictly(character: str) -> None:
+def test_a_display_name_or_a_file_name_is_checked_more_strictly(character: str) -> None:
     header_text.check_value(f"a{character}b")
     with pytest.raises(header_text.HeaderError):
         header_text.check_label(f"a{character}b")

@@ -164,7 +164,7 @@ def test_a_text_is_decoded_by_its_charset_and_cut() -> None:
 
 
 def leaves(message: email.message.Message) -> list[tuple[str, object, str | None]]:
-    """What the judge finds; it opens messages inside, and we do not."""
+    """What the reference parser finds; it opens messages inside, and we do not."""
     found = []
     waiting = [message]
     while waiting:

@@ -41,7 +41,7 @@ def test_several_recipients_are_found_once_each_however_they_are_written(encodin
 
 
 @pytest.mark.parametrize("kind", ["not-spam", "auth-failure", "virus", "other", ""])
-def test_the_type_is_told_as_it_is(kind: str) -> None:
+def test_the_type_is_returned_as_it_is(kind: str) -> None:
     assert read(complaints.FULL.replace("abuse\n", f"{kind}\n")).kind == kind
 
 

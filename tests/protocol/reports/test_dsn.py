@@ -72,7 +72,7 @@ def test_words_keep_what_the_host_said_with_its_codes() -> None:
     assert outcome.status == "5.1.1"
 
 
-def test_a_telling_status_wins_over_the_words_and_a_vague_one_does_not() -> None:
+def test_a_specific_status_wins_over_the_text_and_a_vague_one_does_not() -> None:
     def status(own: str, quoted: str) -> str:
         words = f"Action: failed\nStatus: {own}\nDiagnostic-Code: smtp; 550 {quoted} no\n"
         (outcome,) = dsn.read(odd_bounces.report(words).encode())

@@ -88,7 +88,7 @@ def test_a_refusal_is_the_result_of_whom_it_concerns(extensions: tuple[str, ...]
     stage = {"MAIL": Stage.MAIL, "RCPT": Stage.RECIPIENT, "DATA": Stage.DATA, "CONTENT": Stage.CONTENT}[verb]
     assert session.results() == (RecipientResult(stage, reply(refusal)),) * 2
     assert session.step is client.IDLE
-    # The next transaction is told apart from what is left of this one, and only then.
+    # The next transaction is separate from what is left of this one, and only then.
     session.begin(ENVELOPE)
     left_open = verb in {"RCPT", "DATA"} and ("CONTENT" not in said)
     assert written(session)[0] == ("RSET" if left_open else COMMANDS[0])

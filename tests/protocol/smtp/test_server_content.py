@@ -108,7 +108,7 @@ def test_a_chunk_that_comes_out_of_order_is_never_read_as_commands() -> None:
 
 
 @pytest.mark.parametrize("argument", [b"", b"x", b"-1", b"1 2", b"5 LASTING", b"5LAST"])
-def test_a_chunk_whose_size_nobody_can_tell_ends_the_session(argument: bytes) -> None:
+def test_a_chunk_of_unknown_size_ends_the_session(argument: bytes) -> None:
     driver = ready()
     assert codes(driver.send(b"BDAT " + argument + b"\r\nNOOP\r\n")) == ["501 5.5.4"]
     assert driver.machine.is_closed
@@ -206,7 +206,7 @@ REPLIES = re.compile(rb"(?:[2-5][0-9][0-9][ -][ -~]{0,506}\r\n)*")
 def test_whatever_comes_in_whatever_state_is_answered_in_order_and_costs_little(
     pieces: list[bytes], cuts: list[int]
 ) -> None:
-    """STARTTLS is left out: what follows it is judged by where the bytes are cut."""
+    """STARTTLS is left out: what follows it depends on where the bytes are cut."""
     data = b"".join(pieces)
     whole, parts = Driver(EVERYTHING), Driver(EVERYTHING)
     expected = whole.send(data)

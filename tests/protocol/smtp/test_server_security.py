@@ -85,7 +85,7 @@ def test_the_fifth_wrong_password_ends_the_session() -> None:
 
 
 @pytest.mark.parametrize("reply", [values.Reply(451, "slowly", "4.7.1"), values.Reply(454, "later", "4.7.0")])
-def test_a_login_that_is_put_off_is_a_failed_one_too(reply: values.Reply) -> None:
+def test_a_login_that_is_refused_temporarily_is_a_failed_one_too(reply: values.Reply) -> None:
     driver = answering(reply)
     expected = [f"{reply.code} {reply.enhanced}"] * 4 + ["421 4.7.0"]
     assert driver.codes(*[f"AUTH PLAIN {PLAIN}"] * 10) == expected

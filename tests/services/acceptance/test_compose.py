@@ -1,4 +1,4 @@
-"""From a checked send to what is stored. The standard library's parser judges the MIME; the receipt is read back."""
+"""From a checked send to what is stored. The standard library's parser checks the MIME; the receipt is read back."""
 
 import email
 import email.policy

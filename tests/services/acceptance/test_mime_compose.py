@@ -1,4 +1,4 @@
-"""From a finished message to what is stored. The standard library's parser judges the bytes; the receipt is read."""
+"""From a finished message to what is stored. The standard library's parser checks the bytes; the receipt is read."""
 
 from typing import Any
 
@@ -145,7 +145,7 @@ def test_a_message_for_hosts_with_smtputf8_keeps_its_utf_8(message: mail.RawMess
 
 
 @pytest.mark.parametrize("field", ["From: (ceo@bank.example) shop@example.com", "From: shop@example.com,"])
-def test_readers_see_the_sender_that_was_judged_and_no_other(field: str) -> None:
+def test_readers_see_the_sender_that_was_checked_and_no_other(field: str) -> None:
     body = sent(raw(field, "Sender: Shop (ceo@bank.example) <shop@example.com>", SUBJECT))
     assert parsed(body).get_all("From") == ["shop@example.com"]
     assert parsed(body).get_all("Sender") == ["Shop <shop@example.com>"]
@@ -175,7 +175,7 @@ def test_the_rows_are_those_of_the_envelope() -> None:
     assert (submission.ledger_id, submission.key, submission.warmup_domain) == ("led_1", None, "dom_1")
 
 
-def test_the_receipt_tells_what_the_fields_show_and_who_is_hidden() -> None:
+def test_the_receipt_has_what_the_fields_show_and_who_is_hidden() -> None:
     told = receipt(
         raw(
             FROM,

@@ -27,7 +27,7 @@ def test_a_refusal_says_when_to_come_back_and_keeps_its_word() -> None:
     buckets.take("cred_a", now=NOON + 1 + times.SECOND)
 
 
-def test_a_wait_of_a_moment_is_told_as_a_whole_second() -> None:
+def test_a_wait_of_a_moment_is_rounded_up_to_a_second() -> None:
     buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1000, burst=1))
     buckets.take("cred_a", now=NOON)
     with pytest.raises(errors.RateLimited) as refusal:
@@ -54,7 +54,7 @@ def test_a_clock_that_is_set_back_by_an_hour_refuses_for_a_moment_and_not_for_an
     buckets.take("cred_a", now=earlier + times.SECOND)
 
 
-def test_the_header_fields_tell_the_policy_and_what_is_left() -> None:
+def test_the_header_fields_have_the_policy_and_what_is_left() -> None:
     buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=100, burst=200))
     buckets.take("cred_a", now=NOON)
     assert dict(buckets.headers("cred_a", now=NOON)) == {
@@ -69,7 +69,7 @@ def test_the_header_fields_tell_the_policy_and_what_is_left() -> None:
     assert dict(buckets.headers("cred_a", now=NOON))["RateLimit"] == '"credential";r=0;t=2'
 
 
-def test_buckets_that_are_full_again_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buckets_that_are_full_again_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "MAX_BUCKETS", 10)
     buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1, burst=1))
     for number in range(10):
@@ -78,7 +78,7 @@ def test_buckets_that_are_full_again_are_forgotten(monkeypatch: pytest.MonkeyPat
     assert list(buckets._full_at) == ["cred_late"]
 
 
-def test_forgetting_full_buckets_gives_nobody_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropping_full_buckets_gives_nobody_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "MAX_BUCKETS", 2)
     buckets = rate_limit.RateLimiter(throttle.RateLimit(rate=1, burst=1))
     for name in ("cred_a", "cred_b", "cred_c", "cred_d"):

@@ -106,7 +106,7 @@ async def test_a_replay_costs_nothing(ctx: context.Context, shop: str) -> None:
     assert await count_accepted([ctx], shop, each=BURST) == BURST - 1
 
 
-async def test_a_request_that_is_judged_costs_even_when_a_later_check_refuses_it(
+async def test_a_request_that_is_checked_costs_even_when_a_later_check_refuses_it(
     processes: list[context.Context], account: stored_accounts.Account
 ) -> None:
     await accepted_mail.allow_sending(processes[0], account.id, amount=1)

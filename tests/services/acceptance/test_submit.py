@@ -143,7 +143,7 @@ async def test_an_accepted_message_is_stored_with_all_that_belongs_to_it(shop: S
     assert await shop.balance() == (98, 2)
 
 
-async def test_the_answer_tells_what_was_stored(shop: Shop) -> None:
+async def test_the_answer_has_what_was_stored(shop: Shop) -> None:
     accepted = await shop.send()
     receipt = msgspec.json.decode(accepted.response)
     assert (receipt["id"], receipt["request_id"]) == (accepted.message_id, accepted.request_id)
@@ -248,7 +248,7 @@ IN_ORDER: list[tuple[str, Callable[[Shop], Awaitable[None]]]] = [
 
 
 @pytest.mark.parametrize("place", range(len(IN_ORDER)))
-async def test_of_several_reasons_the_first_in_order_is_told(shop: Shop, place: int) -> None:
+async def test_of_several_reasons_the_first_in_order_is_reported(shop: Shop, place: int) -> None:
     for _, happen in reversed(IN_ORDER[place:]):
         await happen(shop)
     assert await shop.refusal() == IN_ORDER[place][0]
@@ -320,7 +320,7 @@ async def test_fifty_identical_requests_over_two_processes_are_one_message(shop:
     accepted, refused = await gather(*(one.send() for _ in range(25) for one in (shop, other_process)))
     assert len({one.response for one in accepted}) == 1
     assert sum(not one.replayed for one in accepted) == 1
-    # On SQLite the second process may also find the store busy; that too is told as such, and nothing was stored.
+    # On SQLite the second process may also find the store busy; that too is reported as such, and nothing was stored.
     assert {type(refusal) for refusal in refused} <= {errors.IdempotencyInProgress, errors.TemporaryFailure}
     assert (await shop.rows())["messages"] == 1
     assert await shop.balance() == (98, 2)
@@ -386,7 +386,7 @@ async def test_an_api_key_and_a_token_share_the_keys_of_their_credential(shop: S
     assert (await shop.send(who=await who("Bearer", of_second))).message_id != first.message_id
 
 
-async def test_an_account_without_credentials_is_the_scope_of_its_people(shop: Shop) -> None:
+async def test_an_account_without_credentials_is_the_scope_of_its_users(shop: Shop) -> None:
     person = dataclasses.replace(shop.who, credential_id=None, scheme=caller.Scheme.TOKEN)
     first = await shop.send(who=person)
     assert (await shop.send(who=person)).message_id == first.message_id

@@ -155,7 +155,7 @@ async def test_a_domain_that_is_not_verified_is_forbidden(shop: Shop) -> None:
     assert (await shop.refusal(raw(FROM, TO, sender="a@example.net"))).code == "forbidden"
 
 
-async def test_the_envelope_sender_is_judged_for_templates_too(shop: Shop) -> None:
+async def test_the_envelope_sender_is_checked_for_templates_too(shop: Shop) -> None:
     assert (await shop.refusal(raw(*ASKING, body="", sender="eve@example.net"))).code == "forbidden"
 
 

@@ -1,4 +1,4 @@
-"""The accepting transaction: each submission judged in order, all of the accepted stored, nothing of the refused."""
+"""The accept transaction: each submission is decided in order; all accepted are stored, nothing of the refused."""
 
 from typing import Any
 
@@ -65,16 +65,16 @@ def decide(
     *known: accounts.Account,
     used: dict[Any, idempotency.StoredKey] | None = None,
 ) -> list[transaction.Decision]:
-    """The judgements of a batch, where neither rates nor warm-up are in the way."""
+    """The decisions for a batch, where neither rates nor warm-up apply."""
     books = transaction.BatchState({account.id: account for account in known}, used or {}, {}, {})
     return transaction.decide(submissions, books, policies=POLICIES)
 
 
-def words(judgements: list[transaction.Decision]) -> list[str]:
-    """Each judgement as one word: `accept`, `replay`, or the code of the refusal."""
+def words(decisions: list[transaction.Decision]) -> list[str]:
+    """Each decision as one word: `accept`, `replay`, or the code of the refusal."""
     return [
         "accept" if one is None else one.code if isinstance(one, errors.PostroadError) else f"replay {one.message_id}"
-        for one in judgements
+        for one in decisions
     ]
 
 
@@ -87,7 +87,7 @@ SUSPENDED = stored_account(status=accounts.SUSPENDED, reason="too many bounces")
 POOR = stored_account(available=2)
 EMPTY = stored_account(available=0)
 
-# what it shows: accounts, keys used before, submissions, judgements
+# what it shows: accounts, keys used before, submissions, decisions
 TABLE: dict[
     str,
     tuple[list[accounts.Account], list[tuple[Any, idempotency.StoredKey]], list[transaction.Submission], list[str]],
@@ -207,19 +207,19 @@ TABLE: dict[
 
 
 @pytest.mark.parametrize("case", TABLE)
-def test_the_judge_knows(case: str) -> None:
+def test_a_batch_is_decided_in_order(case: str) -> None:
     known, used, submissions, expected = TABLE[case]
     assert words(decide(submissions, *known, used=dict(used))) == expected
 
 
-def test_a_refusal_for_credits_tells_both_figures() -> None:
+def test_a_refusal_for_credits_has_both_figures() -> None:
     (refused,) = decide([submission(1, count=3)], POOR)
     assert isinstance(refused, errors.InsufficientCredits)
     assert "needs 3 credits" in refused.message
     assert "2 are available" in refused.message
 
 
-def test_a_refusal_for_a_suspension_tells_the_reason() -> None:
+def test_a_refusal_for_a_suspension_has_the_reason() -> None:
     (refused,) = decide([submission(1)], SUSPENDED)
     assert isinstance(refused, errors.AccountSuspended)
     assert refused.message == "the account is suspended: too many bounces"
@@ -237,11 +237,11 @@ def warming(number: int, **changes: Any) -> transaction.Submission:
     return msgspec.structs.replace(submission(number, **changes), warmup_domain="example.com")
 
 
-def test_the_rate_is_judged_after_key_and_suspension_and_before_all_else() -> None:
+def test_the_rate_is_checked_after_key_and_suspension_and_before_all_else() -> None:
     books = transaction.BatchState(
         {"acc_1": POOR, "acc_2": stored_account("acc_2", status=accounts.SUSPENDED)}, dict([key("used")]), {}, {}
     )
-    judgements = transaction.decide(
+    decisions = transaction.decide(
         [
             submission(1, key="used"),
             submission(2, account="acc_2"),
@@ -255,7 +255,7 @@ def test_the_rate_is_judged_after_key_and_suspension_and_before_all_else() -> No
         books,
         policies=TIGHT,
     )
-    assert words(judgements) == [
+    assert words(decisions) == [
         "replay em_first",
         "account_suspended",
         "warmup_limited",
@@ -275,8 +275,8 @@ def test_the_rate_is_judged_after_key_and_suspension_and_before_all_else() -> No
 def test_only_what_is_accepted_counts_for_the_warm_up() -> None:
     books = transaction.BatchState({"acc_1": stored_account(available=49)}, {}, {}, {})
     batch = [warming(1, count=50), warming(2, count=30), warming(3, count=21), warming(4, count=19), submission(5)]
-    judgements = transaction.decide(batch, books, policies=POLICIES_OF_A_YOUNG_DOMAIN)
-    assert words(judgements) == ["insufficient_credits", "accept", "warmup_limited", "accept", "insufficient_credits"]
+    decisions = transaction.decide(batch, books, policies=POLICIES_OF_A_YOUNG_DOMAIN)
+    assert words(decisions) == ["insufficient_credits", "accept", "warmup_limited", "accept", "insufficient_credits"]
     assert books.warmups == {("acc_1", "example.com"): warmup.State(NOW // DAY, 0, 49)}
 
 

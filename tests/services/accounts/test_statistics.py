@@ -42,7 +42,7 @@ async def count(ctx: context.Context, account_id: str, *, hour: int, provider: s
         )
 
 
-def at_pool(outcome: outcomes.Outcome, provider_queue: str) -> outcomes.Outcome:
+def at_provider_queue(outcome: outcomes.Outcome, provider_queue: str) -> outcomes.Outcome:
     """The same result from the provider queue of another provider."""
     assert outcome.attempt is not None
     return structs.replace(outcome, attempt=structs.replace(outcome.attempt, provider_queue=provider_queue))
@@ -60,7 +60,9 @@ async def test_no_overview_of_an_account_that_does_not_exist(ctx: context.Contex
         await day(ctx, "acc_" + "0" * 28)
 
 
-async def test_accepted_mail_counts_in_the_hour_that_took_it(ctx: context.Context, shop: str, clock: Clock) -> None:
+async def test_accepted_mail_counts_in_the_hour_of_its_acceptance(
+    ctx: context.Context, shop: str, clock: Clock
+) -> None:
     await accepted_mail.accept(ctx, shop, to=("a@example.net", "b@example.net"))
     clock.pass_seconds(HOUR_SECONDS)
     await accepted_mail.accept(ctx, shop)
@@ -97,7 +99,7 @@ async def test_results_count_by_provider_and_the_worst_comes_first(ctx: context.
     ]
     await ctx.outcome_commits.submit(
         [
-            at_pool(claimed_mail.outcome(ctx, one, verdict, recipient_count=7), provider_queue)
+            at_provider_queue(claimed_mail.outcome(ctx, one, verdict, recipient_count=7), provider_queue)
             for one, (provider_queue, verdict) in zip(claimed, results, strict=True)
         ]
     )
@@ -119,7 +121,7 @@ async def test_what_no_destination_has_decided_counts_but_is_no_providers(ctx: c
     assert (found.totals.bounced, found.providers) == (1, [])
 
 
-async def test_a_result_that_is_told_twice_counts_once(ctx: context.Context, shop: str) -> None:
+async def test_a_result_that_is_recorded_twice_counts_once(ctx: context.Context, shop: str) -> None:
     _, (claimed,) = await claimed_mail.another(ctx, shop, "a@example.net")
     later = claimed_mail.outcome(ctx, claimed, RETRY, code=451)
     for _ in range(2):
@@ -227,7 +229,7 @@ async def test_why_mail_waits_says_nothing_of_hosts_and_of_others_mail(ctx: cont
     sending = (await day(ctx, shop)).oldest
     assert sending is not None
     assert sending.why == "being sent"
-    await ctx.outcome_commits.submit([at_pool(claimed_mail.outcome(ctx, claimed, RETRY), "google")])
+    await ctx.outcome_commits.submit([at_provider_queue(claimed_mail.outcome(ctx, claimed, RETRY), "google")])
     async with ctx.store.transaction() as tx:
         told = provider_queues.Status(
             "w1", "google", "paused", "too much for <eve@others.example>", ctx.clock(), ctx.clock()
@@ -239,7 +241,7 @@ async def test_why_mail_waits_says_nothing_of_hosts_and_of_others_mail(ctx: cont
     assert ready.why == "ready; the provider queue google is paused"
 
 
-async def test_the_ten_latest_failures_are_told_in_plain_words(ctx: context.Context, shop: str, clock: Clock) -> None:
+async def test_the_ten_latest_failures_are_shown_in_plain_words(ctx: context.Context, shop: str, clock: Clock) -> None:
     _, claimed = await claimed_mail.another(ctx, shop, *(f"p{number}@example.net" for number in range(12)))
     for place, one in enumerate(claimed):
         verdict = DELIVERED if place == 0 else FAILED if place == 11 else BOUNCED
@@ -303,7 +305,7 @@ async def test_the_pulse_changes_with_a_result_that_is_recorded_hours_later(
     assert await statistics.change_fingerprint(ctx, shop) != before
 
 
-async def test_the_pulse_changes_with_each_attempt_to_tell_the_receiver(ctx: context.Context, shop: str) -> None:
+async def test_the_pulse_changes_with_each_webhook_attempt(ctx: context.Context, shop: str) -> None:
     async with ctx.store.transaction() as tx:
         await webhooks.insert(tx, webhook_samples.webhook("whk_1", shop))
     seen = [await statistics.change_fingerprint(ctx, shop)]

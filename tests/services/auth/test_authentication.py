@@ -1,4 +1,4 @@
-"""Access: what is remembered, how soon it is forgotten, who may do what, and the life of a session."""
+"""Access: what is cached and for how long, who may do what, and the life of a session."""
 
 import asyncio
 import base64
@@ -265,7 +265,7 @@ async def test_repeated_failures_slow_the_log_in_from_there(ctx: context.Context
     assert elsewhere.user.id == owner.id
 
 
-async def test_a_disabled_person_cannot_log_in_and_is_not_told_apart(
+async def test_a_disabled_user_cannot_log_in_and_looks_like_an_unknown_one(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     await account_users.disable(ctx, account.id, owner.id)
@@ -335,7 +335,7 @@ async def test_a_token_issued_for_the_old_password_during_the_change_is_dead(
 ) -> None:
     await account_users.set_password(ctx, account.id, owner.id, password=NEW_PASSWORD)
     clock.pass_seconds(1)
-    late = await authentication.issue_token(ctx, owner)  # `owner` is the person as read before the change
+    late = await authentication.issue_token(ctx, owner)  # `owner` is the user as read before the change
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(late.token))
 
@@ -377,7 +377,7 @@ async def test_of_two_changes_at_once_one_wins(
     assert (await log_in(ctx, f"new password {winner}")).user.id == owner.id
 
 
-async def test_only_a_person_has_a_password_to_change(ctx: context.Context) -> None:
+async def test_only_a_user_has_a_password_to_change(ctx: context.Context) -> None:
     with pytest.raises(errors.Unauthorized, match="requires a login token"):
         await authentication.change_password(
             ctx, PASSWORD_CALLER, current_password=PASSWORD, new_password=NEW_PASSWORD, client_address=HERE

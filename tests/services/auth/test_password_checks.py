@@ -65,7 +65,7 @@ async def credential(ctx: context.Context, password: str, password_hash: str | N
     )
 
 
-async def test_a_person_is_slowed_after_five_failures_and_told_until_when(
+async def test_a_user_is_throttled_after_five_failures_with_a_retry_time(
     ctx: context.Context, password_hash: str | None, clock: Clock, argon: Held
 ) -> None:
     for _ in range(5):
@@ -118,7 +118,7 @@ async def test_success_takes_the_failures_of_the_name_away(ctx: context.Context)
         assert await person(ctx, "right horse", right)
 
 
-async def test_a_slowed_person_is_slowed_with_the_right_password_too(ctx: context.Context) -> None:
+async def test_a_throttled_user_is_throttled_with_the_right_password_too(ctx: context.Context) -> None:
     right = await ctx.passwords.hash("right horse")
     assert await person(ctx, "right horse", right)
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Links for passwords: they work once, for their person, for a time, and end everything that was before."""
+"""Links for passwords: they work once, for their user, for a limited time, and end all earlier sessions and links."""
 
 import asyncio
 import re
@@ -44,7 +44,7 @@ async def refused(ctx: context.Context, token: str) -> str:
     return text
 
 
-async def test_a_link_names_its_person_and_gives_them_the_password_they_choose(
+async def test_a_link_names_its_user_and_gives_them_the_password_they_choose(
     ctx: context.Context, owner: users.User, token: str
 ) -> None:
     session = await log_in(ctx, owner.email, PASSWORD)
@@ -117,7 +117,7 @@ async def test_a_newer_link_a_new_password_and_a_lock_out_end_a_link(
         await refused(ctx, link.token)
 
 
-async def test_a_link_of_a_person_who_is_locked_out_does_not_work_however_it_came_to_be(
+async def test_a_link_of_a_disabled_user_does_not_work_however_it_was_created(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     await account_users.disable(ctx, account.id, owner.id)
@@ -153,7 +153,7 @@ async def test_the_store_has_only_the_hash_of_a_token(ctx: context.Context, toke
     assert token not in repr(made)
 
 
-async def test_whoever_uses_a_link_is_its_person_in_the_journal(
+async def test_whoever_uses_a_link_is_its_user_in_the_audit_log(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     invited = await account_users.invite(

@@ -131,7 +131,7 @@ async def test_a_role_counts_as_the_store_has_it_and_not_as_the_token_says(
     assert found.permissions == caller.ROLE_PERMISSIONS[role]
 
 
-async def test_a_token_for_another_account_than_its_persons_is_refused(
+async def test_a_token_for_another_account_than_its_users_is_refused(
     ctx: context.Context, owner: users.User, clock: Clock
 ) -> None:
     other = await accounts.create(ctx, "Other")

@@ -1,4 +1,4 @@
-"""People: made once for each address, found in their account only, locked out and let in."""
+"""Users: created once for each address, found in their account only, disabled and enabled."""
 
 import functools
 
@@ -20,9 +20,7 @@ async def log_in(ctx: context.Context, email: str, password: str) -> authenticat
     return await authentication.log_in(ctx, email, password, client_address=HERE)
 
 
-async def test_a_person_logs_in_with_the_password_they_were_made_with(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
+async def test_a_user_logs_in_with_the_initial_password(ctx: context.Context, account: stored_accounts.Account) -> None:
     user, password = await account_users.create(
         ctx, account.id, email="Jo@Example.com", password=PASSWORD, role=caller.Role.MEMBER
     )
@@ -43,7 +41,7 @@ async def test_a_password_is_generated_when_none_is_given(
         assert (await log_in(ctx, user.email, password)).user.id == user.id
 
 
-async def test_one_address_is_one_person_in_all_accounts(
+async def test_one_address_is_one_user_in_all_accounts(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     other = await accounts.create(ctx, "Other")
@@ -53,7 +51,7 @@ async def test_one_address_is_one_person_in_all_accounts(
     assert [user.id for user in await account_users.of_account(ctx, account.id)] == [owner.id]
 
 
-async def test_a_person_is_found_by_every_writing_of_their_address(ctx: context.Context, owner: users.User) -> None:
+async def test_a_user_is_found_by_every_spelling_of_their_address(ctx: context.Context, owner: users.User) -> None:
     for email in ("owner@example.com", "OWNER@Example.com"):
         assert await account_users.by_email(ctx, email) == owner
     for email in ("nobody@example.com", "owner", ""):
@@ -81,7 +79,7 @@ async def test_nobody_is_made_in_an_account_that_does_not_exist(ctx: context.Con
         await account_users.create(ctx, nowhere, email="jo@example.com", password=PASSWORD, role=caller.Role.OWNER)
 
 
-async def test_the_people_of_an_account_are_listed_in_order(
+async def test_the_users_of_an_account_are_listed_in_order(
     ctx: context.Context, account: stored_accounts.Account, clock: Clock
 ) -> None:
     made = []
@@ -94,7 +92,7 @@ async def test_the_people_of_an_account_are_listed_in_order(
     assert await account_users.of_account(ctx, account.id) == made
 
 
-async def test_a_person_of_another_account_does_not_exist(ctx: context.Context, owner: users.User) -> None:
+async def test_a_user_of_another_account_does_not_exist(ctx: context.Context, owner: users.User) -> None:
     other = await accounts.create(ctx, "Other")
     set_password = functools.partial(account_users.set_password, password=PASSWORD)
     texts = set()
@@ -129,7 +127,7 @@ async def test_a_set_password_replaces_the_old_one(
     assert (await log_in(ctx, owner.email, "another good one")).user.id == owner.id
 
 
-async def test_a_person_shows_no_password_hash(owner: users.User) -> None:
+async def test_a_user_shows_no_password_hash(owner: users.User) -> None:
     assert owner.password_hash not in repr(owner)
 
 

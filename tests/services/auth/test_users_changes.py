@@ -72,7 +72,7 @@ async def test_an_invitation_needs_a_free_plain_address_and_a_real_account(
     assert await account_users.of_account(ctx, account.id) == [owner]
 
 
-async def test_an_account_has_only_so_many_people(
+async def test_the_users_of_an_account_are_limited(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(account_users, "MAX_USERS", 2)
@@ -94,7 +94,7 @@ async def test_a_role_counts_from_the_next_request_on(
     assert caller.Permission.CHANGE not in (await who_is(ctx, bearer(session.token))).permissions
 
 
-async def test_a_removed_person_is_out_within_a_second_and_the_address_is_free(
+async def test_a_removed_user_is_out_within_a_second_and_the_address_is_free(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User, clock: Clock
 ) -> None:
     jo = await person(ctx, account.id, "jo")
@@ -175,7 +175,7 @@ async def test_of_two_owners_who_turn_on_each_other_at_once_one_stays(
     assert len(left) == 1 + witnesses
 
 
-async def test_only_an_owner_changes_people_even_by_hand(
+async def test_only_an_owner_changes_users_even_with_a_forged_request(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     strangers = await accounts.create(ctx, "Strangers")
@@ -210,7 +210,7 @@ async def test_role_and_lock_change_together_or_not_at_all(
         await account_users.create_password_link(ctx, account.id, jo.id)
 
 
-async def test_every_change_of_people_is_in_the_journal_and_what_is_so_already_is_not(
+async def test_every_change_of_users_is_in_the_audit_log_and_a_repetition_is_not(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     mine = as_user(ctx, owner)

@@ -113,7 +113,7 @@ async def test_more_keys_than_a_worker_may_have_take_each_others_place(
 
 
 @pytest.mark.parametrize("program", ["", "raise SystemExit(3)", "import sys; sys.stdin.buffer.read(10)"])
-async def test_workers_that_only_end_are_given_up_soon_and_tried_again_later(
+async def test_workers_that_only_end_are_abandoned_soon_and_tried_again_later(
     tmp_path: Path, keys: list[domain_keys.SigningKey], program: str
 ) -> None:
     working = Working(2, program=a_program(tmp_path, program))
@@ -128,7 +128,7 @@ async def test_workers_that_only_end_are_given_up_soon_and_tried_again_later(
         await working.close()
 
 
-async def test_workers_that_cannot_be_started_are_given_up_too(
+async def test_workers_that_cannot_be_started_are_abandoned_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, keys: list[domain_keys.SigningKey]
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "missing"))

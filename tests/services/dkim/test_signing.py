@@ -253,7 +253,7 @@ async def test_closing_finishes_what_is_under_way_and_refuses_more(
         await made.signature(account.id, "example.com", "em_2", CONTENT)
 
 
-async def test_a_failed_signature_is_told_and_tried_again_the_next_time(
+async def test_a_failed_signature_is_reported_and_tried_again_the_next_time(
     ctx: context.Context, account: stored_accounts.Account, signer: signing.DkimSigner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)

@@ -74,7 +74,7 @@ async def test_a_domain_with_all_its_records_is_proven_by_dns(
     assert await check(ctx, domain) is Change.NONE
 
 
-async def test_each_record_is_judged_on_its_own(
+async def test_each_record_is_checked_on_its_own(
     ctx: context.Context, server: dns_server.DnsServer, domain: stored.Domain
 ) -> None:
     server.zones[domain.name] = {"TXT": ['"v=spf1 mx -all"'], "MX": dns_server.Fault.SERVFAIL}
@@ -199,7 +199,7 @@ async def test_an_operators_word_stands_in_for_a_dns_that_fails(
     assert (await find(ctx, domain)).verified_at == vouched.verified_at
 
 
-async def test_a_domain_that_another_account_has_proven_is_told_and_nothing_breaks(
+async def test_a_domain_that_another_account_has_verified_is_reported_and_nothing_breaks(
     ctx: context.Context, server: dns_server.DnsServer, domain: stored.Domain
 ) -> None:
     other = await accounts.create(ctx, "Other")

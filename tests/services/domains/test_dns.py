@@ -1,4 +1,4 @@
-"""Each record of a domain is asked for and judged on its own, whatever the name servers do."""
+"""Each record of a domain is queried and checked on its own, whatever the name servers do."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ async def test_a_key_with_the_domain_twice_in_its_name_is_noticed(server: dns_se
     assert finding.detail.endswith("enter the name as pr1._domainkey")
 
 
-async def test_the_return_path_is_judged_by_its_mail_hosts(server: dns_server.DnsServer) -> None:
+async def test_the_return_path_is_checked_by_its_mail_hosts(server: dns_server.DnsServer) -> None:
     assert (await look(server, RecordPurpose.RETURN_PATH)).state is RecordState.MISSING
     server.zones["example.com"] = {"MX": ["10 MAIL.example.net."]}
     assert (await look(server, RecordPurpose.RETURN_PATH)).state is RecordState.OK
@@ -77,7 +77,7 @@ async def test_a_policy_of_the_organisation_holds_for_what_is_below_it(server: d
     assert (await look(server, RecordPurpose.DMARC, domain=domain)).state is RecordState.WRONG
 
 
-async def test_spf_is_told_what_to_add_and_where(server: dns_server.DnsServer) -> None:
+async def test_spf_says_what_to_add_and_where(server: dns_server.DnsServer) -> None:
     assert (await look(server, RecordPurpose.SPF)).state is RecordState.MISSING
     server.zones["example.com"] = {"TXT": ['"v=spf1 ip4:192.0.2.1 ~all"', '"something else"']}
     finding = await look(server, RecordPurpose.SPF)

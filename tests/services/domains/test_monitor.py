@@ -57,7 +57,7 @@ async def test_a_new_domain_is_due_at_once_and_then_by_the_schedule(
     assert lines.kept == []
 
 
-async def test_the_log_tells_what_becomes_of_a_proof(
+async def test_the_log_shows_what_becomes_of_a_verification(
     ctx: context.Context,
     account: stored_accounts.Account,
     server: dns_server.DnsServer,
@@ -68,7 +68,7 @@ async def test_the_log_tells_what_becomes_of_a_proof(
     key = await domain_zones.publish_key(ctx, server, domain)
     await watch(ctx, lines)
     published = server.zones.pop(key)
-    for hours in (30, 70, 4):  # until it is due, then nearly until patience ends, and over it
+    for hours in (30, 70, 4):  # until it is due, then nearly to the end of the grace period, and beyond
         clock.pass_seconds(hours * 3600)
         assert await watch(ctx, lines) == 1
     server.zones[key] = published

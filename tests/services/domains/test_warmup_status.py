@@ -65,7 +65,7 @@ async def test_a_message_that_does_not_fit_into_the_day_is_refused_as_a_whole(ct
     assert await look(ctx, shop) == (60, 60, 100)
 
 
-async def test_waiting_as_told_is_enough(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
+async def test_waiting_as_announced_is_enough(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
     await send(ctx, shop, 50)
     clock.pass_seconds(0.3)
     with pytest.raises(errors.WarmupLimited) as refused:
@@ -186,7 +186,7 @@ async def test_processes_that_send_at_once_stay_within_the_cap_together(
     assert all(count > 60 - accepted for count, took in zip(counts, taken, strict=True) if not took)
 
 
-async def test_nothing_is_told_where_warm_up_is_off(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
+async def test_nothing_is_shown_where_warm_up_is_off(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
     off = msgspec.structs.replace(ctx.settings.warmup, enabled=False)
     async with composition.open_context(msgspec.structs.replace(ctx.settings, warmup=off), clock=clock) as free:
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""A sweep forgets what has expired and nothing else, in transactions of a bounded size."""
+"""A sweep removes what has expired and nothing else, in transactions of a bounded size."""
 
 from typing import Any
 
@@ -53,7 +53,9 @@ async def test_expired_keys_and_tokens_go_and_the_others_stay(ctx: context.Conte
     assert await cleanup.sweep(ctx) == cleanup.SweepResult(**NOTHING | {"idempotency_keys": 2, "tokens": 1})
 
 
-async def test_what_a_dead_worker_said_of_its_pools_goes(ctx: context.Context, clock: contexts.Clock) -> None:
+async def test_the_status_of_provider_queues_of_a_dead_worker_is_removed(
+    ctx: context.Context, clock: contexts.Clock
+) -> None:
     async with ctx.store.transaction() as tx:
         await provider_queues.put(
             tx, [provider_queues.Status("w1", "google", "paused", "slow down", clock.now, clock.now)]
@@ -143,7 +145,7 @@ async def test_many_webhook_deliveries_go_in_several_batches(
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
-async def test_a_removed_endpoint_is_forgotten_with_all_it_left_and_its_successor_stays(
+async def test_a_removed_endpoint_is_deleted_with_all_it_left_and_its_successor_stays(
     ctx: context.Context, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     monkeypatch.setattr(webhook_deliveries, "SWEEP_ROWS", 2)
@@ -171,7 +173,7 @@ async def test_so_many_removed_endpoints_go_with_one_sweep(
     assert await left(ctx) == (0, 0, 0)
 
 
-async def test_what_could_not_be_told_goes_seven_days_after_it_was_made(
+async def test_what_could_not_be_sent_is_removed_seven_days_after_it_was_made(
     ctx: context.Context, clock: contexts.Clock
 ) -> None:
     disabled, enabled = webhook_samples.webhook(enabled=0), webhook_samples.webhook("whk_2", "acc_2")

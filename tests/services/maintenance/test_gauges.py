@@ -83,7 +83,7 @@ async def test_events_are_counted_by_state_and_those_of_disabled_endpoints_make_
     assert ctx.metrics.webhook_overdue.values == {(): 5}
 
 
-async def test_pools_are_counted_by_provider_and_only_those_of_living_workers(
+async def test_provider_queues_are_counted_by_provider_and_only_those_of_live_workers(
     ctx: context.Context, clock: Clock
 ) -> None:
     async with ctx.store.transaction() as tx:
@@ -131,7 +131,9 @@ class Away:
 
 
 @pytest.mark.parametrize("problem", [errors.ServiceUnavailable("away"), TimeoutError()], ids=repr)
-async def test_a_store_that_is_away_is_told_and_its_numbers_are_not(ctx: context.Context, problem: Exception) -> None:
+async def test_a_store_that_is_unavailable_is_reported_and_its_gauges_are_not(
+    ctx: context.Context, problem: Exception
+) -> None:
     await gauges.Gauges().refresh(ctx)
     await gauges.Gauges().refresh(dataclasses.replace(ctx, store=Away(problem)))
     shown = ctx.metrics

@@ -35,7 +35,7 @@ async def test_a_message_is_found_with_its_recipients(
     assert [one.email for one in recipients] == ["b@example.net", "a@example.net"]
 
 
-async def test_details_tell_what_the_sender_gave(ctx: context.Context, account: stored_accounts.Account) -> None:
+async def test_details_have_what_the_sender_gave(ctx: context.Context, account: stored_accounts.Account) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
     message_id = await accepted_mail.accept(
         ctx,

@@ -114,7 +114,7 @@ async def test_an_id_that_names_nothing_is_refused_with_a_sentence(ctx: context.
             await inspection.filter_by_id(ctx, wrong)
 
 
-async def test_a_story_tells_each_recipient_with_its_attempts(ctx: context.Context, shop: str, clock: Clock) -> None:
+async def test_a_trace_has_each_recipient_with_its_attempts(ctx: context.Context, shop: str, clock: Clock) -> None:
     message_id = await accepted_mail.accept(ctx, shop, to=("ada@example.net", "bob@example.org"))
     (key,) = await queue_steps.claim(ctx, shop)
     await queue_steps.defer(ctx, key)
@@ -129,7 +129,7 @@ async def test_a_story_tells_each_recipient_with_its_attempts(ctx: context.Conte
     assert alone.recipient.email == "bob@example.org"
 
 
-async def test_a_blocked_pool_is_the_reason_for_those_that_went_to_it_before(
+async def test_a_blocked_provider_queue_is_the_reason_for_those_that_went_to_it_before(
     ctx: context.Context, shop: str, clock: Clock
 ) -> None:
     await deferred(ctx, shop)
@@ -146,7 +146,7 @@ async def test_a_blocked_pool_is_the_reason_for_those_that_went_to_it_before(
     assert line.why.startswith("ready; ")
 
 
-async def test_where_all_mail_goes_one_way_its_pool_is_known_before_the_first_attempt(
+async def test_where_all_mail_goes_one_way_its_provider_queue_is_known_before_the_first_attempt(
     ctx: context.Context, shop: str, clock: Clock
 ) -> None:
     await accepted_mail.accept(ctx, shop)

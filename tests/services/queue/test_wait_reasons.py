@@ -55,7 +55,7 @@ def test_one_that_waits_says_until_when_for_which_attempt_and_after_what() -> No
         ("slowed", "ready; the provider queue google is slowed down: connection refused"),
     ],
 )
-def test_one_that_is_ready_says_what_its_pool_waits_for(state: str, sentence: str) -> None:
+def test_one_that_is_ready_says_what_its_provider_queue_waits_for(state: str, sentence: str) -> None:
     assert why(status(state), state=queue_views.READY) == sentence
     assert why(status(state, reason=""), state=queue_views.READY) == sentence.removesuffix(": connection refused")
 
@@ -90,7 +90,7 @@ def test_one_that_is_final_says_how_it_ended(changes: dict[str, object], sentenc
     assert wait_reasons.explain_final(dataclasses.replace(RECIPIENT, **changes)) == sentence  # type: ignore[arg-type]
 
 
-def test_the_worst_that_workers_say_of_a_pool_counts() -> None:
+def test_the_worst_state_that_workers_report_for_a_provider_queue_counts() -> None:
     told = [status("blocked", worker="a:1:x"), status("slowed", worker="b:1:x"), status("paused", worker="c:1:x")]
     assert wait_reasons.worst_statuses(told)["google"].state == "blocked"
 
@@ -107,7 +107,7 @@ def test_a_destination_cannot_give_orders_to_the_terminal() -> None:
     assert wait_reasons.shortened("550 \x1b[2J\x07gone\u202e") == "550 \ufffd[2J\ufffdgone\ufffd"
 
 
-def test_people_of_the_account_read_nothing_of_hosts_and_of_others_mail() -> None:
+def test_users_of_the_account_see_nothing_of_hosts_and_of_mail_of_others() -> None:
     def told(one: provider_queues.Status | None = None, **changes: object) -> str:
         return wait_reasons.explain_to_account(msgspec.structs.replace(WAITING, **changes), one, now=NOW)
 

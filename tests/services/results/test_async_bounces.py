@@ -1,4 +1,4 @@
-"""Late bounces: matched by token and address, kept once, and without any effect on what is final."""
+"""Asynchronous bounces: matched by token and address, kept once, and without any effect on what is final."""
 
 import asyncio
 import dataclasses
@@ -95,7 +95,7 @@ async def test_other_words_are_another_report_up_to_a_bound(
     assert len({bounce.received_at for bounce in kept}) == async_bounces.MAX_PER_RECIPIENT + 1
 
 
-async def test_one_report_may_tell_of_a_recipient_twice(
+async def test_one_report_may_name_a_recipient_twice(
     ctx: context.Context, account: accounts.Account, message_id: str
 ) -> None:
     twice = reports.report(
@@ -132,7 +132,7 @@ async def test_no_address_is_left_alone_when_the_operator_does_not_want_it(
     assert await suppressed(ctx, account.id) == []
 
 
-async def test_an_address_behind_ours_is_told_of_but_ours_stays(
+async def test_a_forwarding_address_is_kept_but_ours_stays(
     ctx: context.Context, account: accounts.Account, message_id: str
 ) -> None:
     forwarded = reports.group("somebody@example.org") + "\nOriginal-Recipient: rfc822;bob@example.net"

@@ -109,7 +109,9 @@ async def test_a_schedule_that_ended_with_an_address_fault_is_no_bounce(ctx: con
     assert await bounce_counts.counted(ctx, sender) == Counts(1, 0, 0)
 
 
-async def test_what_is_not_final_or_told_twice_does_not_count(ctx: context.Context, sender: str, clock: Clock) -> None:
+async def test_what_is_not_final_or_recorded_twice_does_not_count(
+    ctx: context.Context, sender: str, clock: Clock
+) -> None:
     (claimed,) = await claim(ctx, sender, 1)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, RETRY, code=451)])
     assert await bounce_counts.counted(ctx, sender) == Counts()
@@ -159,7 +161,7 @@ async def test_an_account_below_a_threshold_or_with_little_mail_is_left_alone(
     assert (await accounts.sending(ctx, await accounts.find(ctx, other.id))).state == "ok"
 
 
-async def test_the_recipient_that_makes_it_enough_is_judged_even_when_it_is_delivered(
+async def test_the_recipient_that_reaches_the_minimum_is_checked_even_when_it_is_delivered(
     ctx: context.Context, sender: str
 ) -> None:
     assert await send(ctx, sender, 9, bounced=3) == ()
@@ -197,7 +199,7 @@ async def test_what_an_operator_has_said_stays(ctx: context.Context, sender: str
     assert (await accounts.sending(ctx, account)).state == "warned"
 
 
-async def test_a_batch_tells_each_notice_once(ctx: context.Context, sender: str) -> None:
+async def test_a_batch_returns_each_notice_once(ctx: context.Context, sender: str) -> None:
     claimed = await claim(ctx, sender, 10)
     async with ctx.store.transaction() as tx:
         batches = [ended(ctx, [one], bounced=int(place < 4)) for place, one in enumerate(claimed)]
@@ -258,7 +260,7 @@ async def test_a_share_that_grows_because_good_days_are_over_suspends_with_the_n
     assert (await accounts.find(ctx, sender)).suspended_by == stored_accounts.BOUNCE_GUARD
 
 
-async def test_faults_of_an_earlier_day_are_judged_when_there_is_enough_mail(
+async def test_faults_of_an_earlier_day_count_when_there_is_enough_mail(
     ctx: context.Context, sender: str, clock: Clock
 ) -> None:
     assert await send(ctx, sender, 5, bounced=5) == ()
@@ -302,7 +304,7 @@ async def test_who_an_operator_had_suspended_keeps_what_was_counted(ctx: context
     assert told(await send(ctx, sender, 2, bounced=2)) == [(Level.SUSPENDED, Trigger.BOUNCES, Counts(12, 5, 0))]
 
 
-async def test_to_resume_who_is_not_suspended_forgets_nothing(ctx: context.Context, sender: str) -> None:
+async def test_resuming_an_account_that_is_not_suspended_resets_nothing(ctx: context.Context, sender: str) -> None:
     await send(ctx, sender, 10, bounced=2)
     await accounts.resume(ctx, sender)
     assert await bounce_counts.counted(ctx, sender) == Counts(10, 2, 0)
@@ -337,7 +339,7 @@ async def test_an_operator_who_takes_over_a_suspension_keeps_it(
     assert (await accounts.find(ctx, sender)).suspended_by == stored_accounts.OPERATOR
 
 
-async def test_the_journal_says_that_the_service_suspended_the_account_and_let_it_send_again(
+async def test_the_audit_log_has_the_suspension_of_the_account_and_its_end(
     ctx: context.Context, sender: str, clock: Clock
 ) -> None:
     service = dataclasses.replace(ctx, actor=actors.SERVICE)

@@ -1,4 +1,4 @@
-"""Late bounces and the bounce guard: one for a message, none that is known already, whoever writes the reports."""
+"""Asynchronous bounces and the bounce guard: one for a message, and none that is known already."""
 
 import asyncio
 import dataclasses
@@ -47,7 +47,7 @@ async def late(ctx: context.Context, message_id: str, who: str, **words: str) ->
     return (await async_bounces.receive(ctx, message_id, content)).notices
 
 
-async def test_a_late_bounce_counts_once_for_a_message(ctx: context.Context, sender: str) -> None:
+async def test_an_async_bounce_counts_once_for_a_message(ctx: context.Context, sender: str) -> None:
     message_id = await accepted_mail.accept(ctx, sender, to=("a@example.net", "b@example.net", "c@example.net"))
     await reports.settle(ctx)
     await bounce_counts.count(ctx, sender, recipients=20)
@@ -76,7 +76,7 @@ async def test_one_recipient_cannot_suspend_an_account_with_a_report_about_all_t
     assert [row.email_key for row in page] == names
 
 
-async def test_a_late_bounce_of_an_address_on_the_list_does_not_count(ctx: context.Context, sender: str) -> None:
+async def test_an_async_bounce_of_an_address_on_the_list_does_not_count(ctx: context.Context, sender: str) -> None:
     message_ids = [await accepted_mail.accept(ctx, sender, to=("a@example.net", "b@example.net")) for _ in range(4)]
     await reports.settle(ctx)
     await bounce_counts.count(ctx, sender, recipients=10)
@@ -87,7 +87,7 @@ async def test_a_late_bounce_of_an_address_on_the_list_does_not_count(ctx: conte
     assert await bounce_counts.counted(ctx, sender) == Counts(10, 1, 0)
 
 
-async def test_late_bounces_count_where_no_address_is_ever_suppressed(ctx: context.Context, sender: str) -> None:
+async def test_async_bounces_count_where_no_address_is_ever_suppressed(ctx: context.Context, sender: str) -> None:
     delivery = msgspec.structs.replace(ctx.settings.delivery, suppress=False)
     other = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
     message_ids = [await accepted_mail.accept(ctx, sender, to=(f"{name}@example.net",)) for name in "ab"]
@@ -97,7 +97,9 @@ async def test_late_bounces_count_where_no_address_is_ever_suppressed(ctx: conte
     assert await bounce_counts.counted(ctx, sender) == Counts(0, 2, 0)
 
 
-async def test_a_late_bounce_of_who_has_bounced_already_does_not_count(ctx: context.Context, sender: str) -> None:
+async def test_an_async_bounce_of_a_recipient_that_bounced_already_does_not_count(
+    ctx: context.Context, sender: str
+) -> None:
     message_id = await accepted_mail.accept(ctx, sender, to=("a@example.net",))
     await reports.settle(ctx, mail.RecipientStatus.BOUNCED)
     await late(ctx, message_id, "a@example.net")
@@ -106,7 +108,7 @@ async def test_a_late_bounce_of_who_has_bounced_already_does_not_count(ctx: cont
     assert await bounce_counts.counted(ctx, sender) == Counts()
 
 
-async def test_late_bounces_suspend_too(ctx: context.Context, sender: str) -> None:
+async def test_async_bounces_suspend_too(ctx: context.Context, sender: str) -> None:
     message_id = await accepted_mail.accept(ctx, sender, to=("a@example.net",))
     await reports.settle(ctx)
     await bounce_counts.count(ctx, sender, recipients=10, bounces=3)

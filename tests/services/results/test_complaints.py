@@ -1,4 +1,4 @@
-"""Complaints: matched by a token that cannot be forged, kept once, counted, and their people left alone afterwards."""
+"""Complaints: matched by a token that cannot be forged, kept once, counted, and their recipients suppressed."""
 
 import asyncio
 import dataclasses
@@ -97,7 +97,7 @@ async def test_a_complaint_is_kept_once_for_a_recipient(
     assert len({row.received_at for row in await kept_of(ctx, account.id, message_id)}) == 2
 
 
-async def test_a_complaint_and_a_late_bounce_stand_beside_each_other(
+async def test_a_complaint_and_an_async_bounce_are_stored_beside_each_other(
     ctx: context.Context, account: stored_accounts.Account, message_id: str
 ) -> None:
     assert await fates(ctx, path(ctx, message_id)) == [ReportResult.RECORDED]

@@ -175,7 +175,9 @@ async def test_a_retry_of_a_worker_without_its_lease_is_only_logged(
     await books_are_right(ctx)
 
 
-async def test_a_retry_that_is_told_twice_counts_once(ctx: context.Context, account: stored_accounts.Account) -> None:
+async def test_a_retry_that_is_recorded_twice_counts_once(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
     message_id, (claimed,) = await accepted(ctx, account.id, "ada@example.net")
     told = [outcome(ctx, claimed, disposition.Verdict.RETRY, code=451, response="later")]
     await ctx.outcome_commits.submit(told)

@@ -1,4 +1,4 @@
-"""The suppression list as people look after it: paged, by account, and undone by any writing of the address."""
+"""The suppression list as users manage it: paged, by account, and undone by any spelling of the address."""
 
 import functools
 

@@ -224,7 +224,7 @@ async def test_a_bad_file_is_refused_by_its_line_and_changes_nothing(
     assert (await refusal(ctx, account.id, content)).startswith(sentence)
 
 
-async def test_the_first_few_problems_are_told(ctx: context.Context, account: accounts.Account) -> None:
+async def test_the_first_few_problems_are_reported(ctx: context.Context, account: accounts.Account) -> None:
     few = await refusal(ctx, account.id, b"email\nada@example.net\n" + b"x\n" * 5)
     assert [part.partition(":")[0] for part in few.split("; ")] == [f"line {number}" for number in range(3, 8)]
     many = await refusal(ctx, account.id, b"email\n" + b"x\n" * 50_000)

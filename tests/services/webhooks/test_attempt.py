@@ -1,4 +1,4 @@
-"""One attempt: what a receiver gets, that its library trusts it, and what the log keeps of it."""
+"""One attempt: what an endpoint gets, that its library trusts it, and what the log keeps of it."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ ANY_TIME = None
 
 @dataclass(frozen=True, slots=True)
 class AttemptHarness:
-    """A context whose attempts reach a receiver."""
+    """A context whose attempts reach an endpoint."""
 
     ctx: context.Context
     receiver: webhook_server.WebhookServer
@@ -53,11 +53,11 @@ async def harness(tmp_path_factory: pytest.TempPathFactory, clock: contexts.Cloc
 
 
 def verify(body: bytes, header: str, secret: str) -> bool:
-    """What a receiver does that uses a library."""
+    """What an endpoint does that uses a library."""
     return bool(stripe.WebhookSignature.verify_header(body, header, secret, ANY_TIME))
 
 
-async def test_a_receiver_gets_the_bytes_and_three_headers(harness: AttemptHarness) -> None:
+async def test_an_endpoint_gets_the_bytes_and_three_headers(harness: AttemptHarness) -> None:
     secret = signing_secrets.new()
     attempted = await harness.attempt(secret)
     assert attempted.response == webhook_client.WebhookResponse(200, "ok", None)
@@ -108,7 +108,7 @@ async def test_every_attempt_is_signed_at_its_own_time(harness: AttemptHarness, 
     assert first.duration > 0
 
 
-async def test_the_log_keeps_what_the_receiver_said(harness: AttemptHarness) -> None:
+async def test_the_log_keeps_what_the_endpoint_said(harness: AttemptHarness) -> None:
     harness.receiver.answer = webhook_server.ok(500, b"no\x00")
     attempted = await harness.attempt("whsec_test_secret")
     entry = webhook_attempt.attempt_row(("acc_1", "whk_1", "whd_1"), 3, attempted)

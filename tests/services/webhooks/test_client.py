@@ -39,7 +39,7 @@ class Rebinding(collections.UserDict[str, Sequence[str]]):
         return kind == "A"
 
 
-async def test_a_receiver_gets_exactly_the_request() -> None:
+async def test_an_endpoint_gets_exactly_the_request() -> None:
     async with (
         dns_server.running(zones(PUBLIC)) as dns,
         webhook_server.running() as receiver,
@@ -124,7 +124,7 @@ async def test_one_private_address_of_a_name_blocks_it(addresses: list[str]) -> 
         assert (public.connections, private.connections) == (0, 0)
 
 
-async def test_where_a_receiver_that_is_not_used_leads_does_not_matter() -> None:
+async def test_where_an_endpoint_that_is_not_used_leads_does_not_matter() -> None:
     async with dns_server.running(zones(PRIVATE)) as dns, running_client(dns) as guard:
         assert await guard.check(f"https://{NAME}/", is_enabled=False) == f"https://{NAME}/"
         with pytest.raises(errors.InvalidRequest, match="https://"):

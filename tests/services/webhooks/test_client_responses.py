@@ -1,4 +1,4 @@
-"""What receivers answer: the good, the endless, the slow, the broken, and certificates that are not theirs."""
+"""What endpoints answer: the good, the endless, the slow, the broken, and certificates that are not theirs."""
 
 import asyncio
 import datetime as dt
@@ -15,7 +15,7 @@ from tests.services.webhook_clients import NAME, PUBLIC, running_client
 
 HEADERS = (("Content-Type", "application/json"),)
 HEAD = b"HTTP/1.1 200 OK\r\n"
-# What the receiver says, and who says it.
+# What the endpoint says, and who says it.
 Saying = Callable[[webhook_server.ReceivedRequest], AsyncIterator[bytes]]
 
 
@@ -146,7 +146,7 @@ async def test_what_is_no_response_fails_the_attempt(answer: webhook_server.Answ
     assert found.error.startswith("invalid_response: ")
 
 
-async def test_a_receiver_that_hangs_up_fails_the_attempt() -> None:
+async def test_an_endpoint_that_hangs_up_fails_the_attempt() -> None:
     found = await told(b"")
     assert found.error is not None
     assert found.error.startswith("connection_failed: ")
@@ -158,7 +158,7 @@ async def test_a_response_that_ends_with_its_connection_is_complete() -> None:
 
 
 async def late(answer: webhook_server.Answer, *, tls: bool = True) -> str | None:
-    """Why an attempt failed; the receiver is left alone afterwards."""
+    """Why an attempt failed; the endpoint is left alone afterwards."""
     async with (
         webhook_server.running(answer=answer, tls=tls) as receiver,
         running_client(receiver=receiver, allow_insecure=not tls) as guard,
@@ -186,7 +186,7 @@ async def never_resolving() -> str | None:
         return found.error
 
 
-async def test_a_slow_receiver_has_five_seconds_for_everything() -> None:
+async def test_a_slow_endpoint_has_five_seconds_for_everything() -> None:
     *late_ones, unresolved = await asyncio.gather(
         late(None),
         late(None, tls=False),
@@ -241,7 +241,7 @@ def of_old_tls(authority: trustme.CA) -> ssl.SSLContext:
         (of_old_tls, "TLS"),
     ],
 )
-async def test_a_receiver_that_does_not_prove_itself_is_told_nothing(
+async def test_an_endpoint_with_a_wrong_certificate_is_sent_nothing(
     identity: Callable[[trustme.CA], ssl.SSLContext], words: str
 ) -> None:
     authority = trustme.CA()

@@ -1,4 +1,4 @@
-"""The log of what a receiver was told: in parts, for 7 days, its own account's alone; and telling something again."""
+"""The delivery log: in pages, for 7 days, for its own account alone; and sending something again."""
 
 from typing import Any
 
@@ -104,7 +104,7 @@ async def test_who_waits_for_an_attempt_is_pending(
     assert (entry.next_attempt_at is None) == (status != "pending")
 
 
-async def test_the_next_attempt_is_told_unless_one_is_under_way_or_the_endpoint_disabled(
+async def test_the_next_attempt_is_shown_unless_one_is_under_way_or_the_endpoint_disabled(
     ctx: context.Context, account: stored_accounts.Account
 ) -> None:
     await endpoints.save(ctx, account.id, url=URL)
@@ -225,7 +225,7 @@ async def test_entries_are_found_by_their_status(
 
 
 @pytest.mark.parametrize("status", [None, "failed"])
-async def test_a_part_tells_where_the_next_one_begins(
+async def test_a_page_says_where_the_next_one_begins(
     ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, status: delivery_log.Status | None
 ) -> None:
     await endpoints.save(ctx, account.id, url=URL)

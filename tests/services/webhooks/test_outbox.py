@@ -117,7 +117,7 @@ async def test_a_deferral_writes_nothing_until_the_last_attempt(
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one batch", "two batches"])
-async def test_results_that_are_told_twice_write_one_event(
+async def test_results_that_are_recorded_twice_write_one_event(
     ctx: context.Context, account: stored_accounts.Account, *, together: bool
 ) -> None:
     webhook = await webhook_endpoints.subscribe(ctx, account.id)

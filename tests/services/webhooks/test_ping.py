@@ -1,4 +1,4 @@
-"""Pinging: one signed request to a real receiver, logged whatever it says, and not again for some seconds."""
+"""Pinging: one signed request to a real endpoint, logged whatever it says, and not again for some seconds."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ async def test_a_ping_is_one_signed_request_and_is_logged(
 
 
 @pytest.mark.parametrize("status, ended", [(204, "succeeded"), (302, "failed"), (410, "failed"), (500, "failed")])
-async def test_whatever_the_receiver_says_is_an_answer_and_final(
+async def test_whatever_the_endpoint_says_is_an_answer_and_final(
     ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA, status: int, ended: str
 ) -> None:
     answer = webhook_server.ok(status, b"x", "Location: https://127.0.0.1/")
@@ -62,7 +62,7 @@ async def test_whatever_the_receiver_says_is_an_answer_and_final(
     assert await delivery_log.page(ctx, account.id, limit=10) == [entry]
 
 
-async def test_a_receiver_that_is_not_there_fails_the_ping_and_says_why(
+async def test_an_endpoint_that_is_not_there_fails_the_ping_and_says_why(
     ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
 ) -> None:
     async with webhook_server.running(authority=authority) as receiver:
@@ -139,7 +139,7 @@ async def test_an_endpoint_that_is_removed_meanwhile_has_no_log_but_the_caller_h
     ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
 ) -> None:
     async def remove(_request: webhook_server.ReceivedRequest) -> bytes:
-        # That this is possible shows that no transaction is open while the receiver is asked.
+        # That this is possible shows that no transaction is open while the endpoint is asked.
         await endpoints.remove(ctx, account.id)
         await endpoints.save(ctx, account.id, url=receiver.literal_url)
         return webhook_server.OK

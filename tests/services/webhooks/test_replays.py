@@ -43,7 +43,7 @@ async def pending(ctx: context.Context, account_id: str) -> list[str | None]:
     return [entry.delivery.replay_of for entry in found][::-1]
 
 
-async def test_what_failed_in_the_period_is_told_again_and_nothing_else(
+async def test_what_failed_in_the_period_is_sent_again_and_nothing_else(
     ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
     made = []
@@ -64,7 +64,7 @@ async def test_what_failed_in_the_period_is_told_again_and_nothing_else(
     assert (again.due_at, again.url) == (clock.now, URL)
 
 
-async def test_an_event_is_told_again_once_however_often_somebody_asks(
+async def test_an_event_is_sent_again_once_however_often_somebody_asks(
     ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
     old = await fail(ctx, shop)
@@ -75,7 +75,7 @@ async def test_an_event_is_told_again_once_however_often_somebody_asks(
     assert await pending(ctx, shop) == [old.id]
 
 
-async def test_an_event_that_a_later_delivery_told_is_left_alone(
+async def test_an_event_that_a_later_delivery_sent_is_left_alone(
     ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
     old = await fail(ctx, shop)
@@ -85,7 +85,7 @@ async def test_an_event_that_a_later_delivery_told_is_left_alone(
     assert (await replay_all(ctx, shop)).count == 0
 
 
-async def test_an_event_that_failed_again_is_told_once_more_within_whatever_period(
+async def test_an_event_that_failed_again_is_sent_once_more_within_any_period(
     ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
     old = await fail(ctx, shop)
@@ -105,7 +105,7 @@ async def test_an_event_that_failed_again_is_told_once_more_within_whatever_peri
     assert set(await pending(ctx, shop)) == {newer.id, other.id}
 
 
-async def test_test_events_and_what_the_log_has_forgotten_are_not_told_again(
+async def test_test_events_and_what_the_log_has_removed_are_not_sent_again(
     ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
     await fail(ctx, shop)
@@ -157,7 +157,7 @@ async def test_an_endpoint_has_to_be_there_and_enabled(ctx: context.Context, acc
     assert await pending(ctx, account.id) == []
 
 
-async def test_an_account_tells_only_its_own_again(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
+async def test_an_account_replays_only_its_own(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
     other = await accounts.create(ctx, "Other")
     await endpoints.save(ctx, other.id, url=URL)
     # The same event by chance of the test: nothing of another account settles it.
@@ -183,7 +183,7 @@ async def test_one_call_at_a_time(ctx: context.Context, shop: str) -> None:
         await replay_all(ctx, shop)
 
 
-async def test_the_journal_has_one_line_for_a_call(
+async def test_the_audit_log_has_one_entry_for_a_call(
     ctx: context.Context, shop: str, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replays, "BATCH", 1)

@@ -1,5 +1,5 @@
-/* A bad day for one process: loaded before the C library, it lets flushes to disk fail, wait or take long, and moves the
- * wall clock. What is to happen stands in a file of four numbers that the test writes (worlds.py) and this maps. */
+/* Fault injection for one process: preloaded before the C library, it makes flushes to disk fail, wait or take long, and
+ * moves the wall clock. The faults are a file of four numbers that the test writes (libc_faults.py) and this maps. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,24 +17,24 @@ enum { POLL_MICROSECONDS = 1000 };
 static const int64_t SECOND = 1000000000;
 
 static int64_t nothing[NUMBERS];
-static volatile int64_t *world = nothing;
+static volatile int64_t *faults = nothing;
 static int (*real_clock)(clockid_t, struct timespec *);
 
 __attribute__((constructor)) static void begin(void) {
     real_clock = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-    const char *path = getenv("BAD_WORLD");
+    const char *path = getenv("LIBC_FAULTS");
     int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (file < 0) return;
     void *mapped = mmap(NULL, sizeof nothing, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (mapped != MAP_FAILED) world = mapped;
+    if (mapped != MAP_FAILED) faults = mapped;
     close(file);
 }
 
 static int flush(long call, int file) {
-    __sync_fetch_and_add(&world[SYNCS], 1);
-    /* Looked at again and again: a delay of hours ends when the test says so. */
-    for (int64_t waited = 0; waited < world[DELAY_MICROSECONDS]; waited += POLL_MICROSECONDS) usleep(POLL_MICROSECONDS);
-    if (world[FAILS]) {
+    __sync_fetch_and_add(&faults[SYNCS], 1);
+    /* Read again in each round: a delay of hours ends when the test says so. */
+    for (int64_t waited = 0; waited < faults[DELAY_MICROSECONDS]; waited += POLL_MICROSECONDS) usleep(POLL_MICROSECONDS);
+    if (faults[FAILS]) {
         errno = EIO;
         return -1;
     }
@@ -48,8 +48,8 @@ int fdatasync(int file) { return flush(SYS_fdatasync, file); }
 int clock_gettime(clockid_t clock, struct timespec *time) {
     if (!real_clock) return (int)syscall(SYS_clock_gettime, clock, time);
     int result = real_clock(clock, time);
-    if (result == 0 && clock == CLOCK_REALTIME && world[CLOCK_NANOSECONDS]) {
-        int64_t now = time->tv_sec * SECOND + time->tv_nsec + world[CLOCK_NANOSECONDS];
+    if (result == 0 && clock == CLOCK_REALTIME && faults[CLOCK_NANOSECONDS]) {
+        int64_t now = time->tv_sec * SECOND + time->tv_nsec + faults[CLOCK_NANOSECONDS];
         time->tv_sec = now / SECOND;
         time->tv_nsec = now % SECOND;
     }
