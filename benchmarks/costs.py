@@ -222,9 +222,9 @@ def main() -> int:
     print(page)
     if options.results is not None and costs:
         options.results.mkdir(parents=True, exist_ok=True)
-        told = {"facts": facts, "gaps": gaps, "costs": [dataclasses.asdict(one) for one in costs]}
+        reported = {"facts": facts, "gaps": gaps, "costs": [dataclasses.asdict(one) for one in costs]}
         (options.results / "costs.md").write_text(page)
-        (options.results / "costs.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+        (options.results / "costs.json").write_text(json.dumps(reported, indent=2, ensure_ascii=False) + "\n")
     if any(one.problems for one in costs):
         return 1
     return 2 if gaps else 0

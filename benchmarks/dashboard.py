@@ -217,8 +217,8 @@ def _durations(log: pathlib.Path, request_ids: typing.Sequence[str]) -> list[flo
 
     def read() -> bool:
         for line in log.read_text().splitlines():
-            if line.startswith("{") and '"request"' in line and (told := json.loads(line))["event"] == "request":
-                found[told["request_id"]] = told["duration_ms"]
+            if line.startswith("{") and '"request"' in line and (reported := json.loads(line))["event"] == "request":
+                found[reported["request_id"]] = reported["duration_ms"]
         return wanted <= found.keys()
 
     process.wait_until(read, what="the log lines of the requests", seconds=LOG_SECONDS)
@@ -302,9 +302,9 @@ def _write(
     if folder is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    told = {"facts": facts, "remarks": remarks, "figures": [dataclasses.asdict(one) for one in figures]}
+    reported = {"facts": facts, "remarks": remarks, "figures": [dataclasses.asdict(one) for one in figures]}
     (folder / "dashboard.md").write_text(page)
-    (folder / "dashboard.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+    (folder / "dashboard.json").write_text(json.dumps(reported, indent=2, ensure_ascii=False) + "\n")
 
 
 def _options() -> argparse.Namespace:

@@ -183,8 +183,8 @@ def _answers(rounds: typing.Sequence[Observed]) -> typing.Iterator[str]:
     for peer in dict.fromkeys(one.figures.peer for one in rounds):
         of_peer = [one for one in rounds if one.figures.peer == peer]
         answers = sum((one.answers for one in of_peer), collections.Counter[str]())
-        told = ", ".join(f"{count} times {status}" for status, count in sorted(answers.items()))
-        yield f"{peer}: answers in {len(of_peer)} rounds: {told}."
+        reported = ", ".join(f"{count} times {status}" for status, count in sorted(answers.items()))
+        yield f"{peer}: answers in {len(of_peer)} rounds: {reported}."
 
 
 def _description(options: argparse.Namespace) -> str:

@@ -73,7 +73,9 @@ def common_facts(found: typing.Iterable[sheets.Sheet]) -> dict[str, str]:
     for sheet in found:
         for name, value in sheet.facts.items():
             values.setdefault(name, set()).add(value)
-    return {name: next(iter(told)) for name, told in values.items() if len(told) == 1 and name not in OF_A_RUN}
+    return {
+        name: next(iter(reported)) for name, reported in values.items() if len(reported) == 1 and name not in OF_A_RUN
+    }
 
 
 def goal_rows(found: Sheets) -> typing.Iterator[tuple[str, str, str]]:

@@ -48,9 +48,9 @@ def of_large_messages(path: pathlib.Path) -> Sheet:
 
 def of_dashboard(path: pathlib.Path) -> Sheet:
     """The time that pages take: of each store only the slowest, because there are too many pages for one table."""
-    told = json.loads(path.read_text())
+    reported = json.loads(path.read_text())
     by_store: dict[str, list[dict[str, typing.Any]]] = {}
-    for one in told["figures"]:
+    for one in reported["figures"]:
         by_store.setdefault(one["peer"], []).append(one)
     rows = [("store", "pages", "slowest ms", "page", "slowest first answer ms", "page")]
     goals = []
@@ -79,9 +79,9 @@ def of_dashboard(path: pathlib.Path) -> Sheet:
     return Sheet(
         title=title,
         conditions="Milliseconds at the server; every page is in the table of results/dashboard.md.",
-        facts=told["facts"],
+        facts=reported["facts"],
         rows=rows,
-        remarks=told["remarks"],
+        remarks=reported["remarks"],
         goals=goals,
         chart=charts.limits(title, goals, unit="milliseconds for the slowest page"),
     )
@@ -89,8 +89,8 @@ def of_dashboard(path: pathlib.Path) -> Sheet:
 
 def of_costs(path: pathlib.Path) -> Sheet:
     """Microseconds by phase, for each path that a message may take; the costliest phases first."""
-    told = json.loads(path.read_text())
-    by_path: dict[str, dict[str, float]] = {one["path"]: one["microseconds"] for one in told["costs"]}
+    reported = json.loads(path.read_text())
+    by_path: dict[str, dict[str, float]] = {one["path"]: one["microseconds"] for one in reported["costs"]}
     most: dict[str, float] = {}
     for costs in by_path.values():
         for phase, microseconds in costs.items():
@@ -103,11 +103,11 @@ def of_costs(path: pathlib.Path) -> Sheet:
     return Sheet(
         title=title,
         conditions="CPU time of the service alone, on SQLite; every phase and its functions are in results/costs.md.",
-        facts=told["facts"],
+        facts=reported["facts"],
         rows=rows,
         remarks=[
-            *(f"PROBLEM, {one['path']}: {problem}" for one in told["costs"] for problem in one["problems"]),
-            *(f"INCOMPLETE: {gap}" for gap in told["gaps"]),
+            *(f"PROBLEM, {one['path']}: {problem}" for one in reported["costs"] for problem in one["problems"]),
+            *(f"INCOMPLETE: {gap}" for gap in reported["gaps"]),
         ],
         goals=(),
         chart=charts.costs(title, by_path),

@@ -50,6 +50,6 @@ async def deliveries_for(ctx: context.Context, webhook: webhooks.Webhook) -> lis
     return found[::-1]
 
 
-async def told(ctx: context.Context, webhook: webhooks.Webhook) -> list[dict[str, Any]]:
+async def written_events(ctx: context.Context, webhook: webhooks.Webhook) -> list[dict[str, Any]]:
     """The events that were written for an endpoint, as an endpoint reads them."""
     return [json.loads(delivery.body) for delivery in await deliveries_for(ctx, webhook)]

@@ -183,11 +183,11 @@ async def running(
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with authority_file(authority) as ca_file, socket.create_server((host, port), family=family) as listening:
         listening.settimeout(0)
-        receiver = WebhookServer(host, listening.getsockname()[1], names, context, ca_file, answer)
+        server = WebhookServer(host, listening.getsockname()[1], names, context, ca_file, answer)
         tasks: set[asyncio.Task[None]] = set()
-        accepting = asyncio.create_task(_accept(receiver, listening, tasks))
+        accepting = asyncio.create_task(_accept(server, listening, tasks))
         try:
-            yield receiver
+            yield server
         finally:
             accepting.cancel()
             # So that all have begun, and close their sockets.
@@ -197,11 +197,11 @@ async def running(
             await asyncio.wait({accepting, *tasks})
 
 
-async def _accept(receiver: WebhookServer, listening: socket.socket, tasks: set[asyncio.Task[None]]) -> None:
+async def _accept(server: WebhookServer, listening: socket.socket, tasks: set[asyncio.Task[None]]) -> None:
     loop = asyncio.get_running_loop()
     for number in itertools.count(1):
         sock, _ = await loop.sock_accept(listening)
-        receiver.connections += 1
-        task = loop.create_task(receiver.serve(sock, number))
+        server.connections += 1
+        task = loop.create_task(server.serve(sock, number))
         tasks.add(task)
         task.add_done_callback(tasks.discard)

@@ -48,14 +48,14 @@ def send(
     )
     if done.returncode != 0:
         raise RuntimeError(f"the sessions ended with {done.returncode}: {done.stderr[-2000:]}")
-    told = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
     return injection.Injection(
         sent=messages,
         failed=0,
-        accepts_per_second=messages / told["seconds"],
-        seconds=told["seconds"],
-        cpu_seconds=told["cpu_seconds"],
-        latency=injection.Latency(p50=told["p50"], p99=told["p99"], worst=told["worst"]),
+        accepts_per_second=messages / reported["seconds"],
+        seconds=reported["seconds"],
+        cpu_seconds=reported["cpu_seconds"],
+        latency=injection.Latency(p50=reported["p50"], p99=reported["p99"], worst=reported["worst"]),
     )
 
 
@@ -198,14 +198,14 @@ def main() -> int:
     seconds = time.monotonic() - began
     used = resource.getrusage(resource.RUSAGE_SELF)
     sorted_milliseconds = sorted(1000 * each for each in run.latencies)
-    told = {
+    reported = {
         "seconds": seconds,
         "cpu_seconds": used.ru_utime + used.ru_stime,
         "p50": statistics.median(sorted_milliseconds),
         "p99": sorted_milliseconds[int(len(sorted_milliseconds) * 0.99)],
         "worst": sorted_milliseconds[-1],
     }
-    print(json.dumps(told))
+    print(json.dumps(reported))
     return 0
 
 

@@ -207,9 +207,9 @@ def test_refusals_name_their_codes(document: dict[str, Any]) -> None:
 
 def test_what_is_left_of_a_rate_is_in_refusals_as_well(document: dict[str, Any]) -> None:
     responses = document["paths"]["/notes"]["post"]["responses"]
-    told = {status: "RateLimit" in response["headers"] for status, response in responses.items()}
-    assert {status for status, is_told in told.items() if not is_told} == {"401", "500"}
-    assert {"202", "409", "429"} < told.keys()
+    reported = {status: "RateLimit" in response["headers"] for status, response in responses.items()}
+    assert {status for status, is_documented in reported.items() if not is_documented} == {"401", "500"}
+    assert {"202", "409", "429"} < reported.keys()
     assert [status for status, response in responses.items() if "Idempotent-Replayed" in response["headers"]] == ["202"]
     others = document["paths"]["/notes"]["get"]["responses"].values()
     assert not any("RateLimit" in response["headers"] for response in others)

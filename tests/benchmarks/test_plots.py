@@ -51,8 +51,8 @@ def test_panels_have_one_scale() -> None:
 
 
 def test_every_label_and_every_value_is_shown() -> None:
-    told = texts(bars(panel(100, 50, title="beside Postfix")))
-    assert {"Accepts", "messages a second", "beside Postfix", "peer 100", "100", "peer 50", "50"} <= set(told)
+    reported = texts(bars(panel(100, 50, title="beside Postfix")))
+    assert {"Accepts", "messages a second", "beside Postfix", "peer 100", "100", "peer 50", "50"} <= set(reported)
 
 
 def test_a_goal_beyond_every_bar_makes_the_bars_shorter() -> None:

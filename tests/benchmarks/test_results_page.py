@@ -130,15 +130,15 @@ def test_of_the_dashboard_only_the_slowest_pages_are_shown(tmp_path: pathlib.Pat
         for name, slowest, first in (("overview", 20.0, 90.0), ("search", 301.0, 30.0))
     ]
     (tmp_path / "results").mkdir()
-    told = {"facts": samples.FACTS, "remarks": ["One page is late."], "figures": pages}
-    (tmp_path / "results" / "dashboard.json").write_text(json.dumps(told))
+    reported = {"facts": samples.FACTS, "remarks": ["One page is late."], "figures": pages}
+    (tmp_path / "results" / "dashboard.json").write_text(json.dumps(reported))
     page = page_of(tmp_path)
     assert "| sqlite | 2 | 301.0 | search | 90.0 | overview |" in page
     assert "| sqlite: 301 | NOT reached |" in page
 
 
 def test_of_the_costs_the_dearest_phase_comes_first(tmp_path: pathlib.Path) -> None:
-    told = {
+    reported = {
         "facts": samples.FACTS,
         "gaps": [],
         "costs": [
@@ -151,7 +151,7 @@ def test_of_the_costs_the_dearest_phase_comes_first(tmp_path: pathlib.Path) -> N
         ],
     }
     (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "costs.json").write_text(json.dumps(told))
+    (tmp_path / "results" / "costs.json").write_text(json.dumps(reported))
     page = page_of(tmp_path)
     table = page[page.index("| phase |") :].splitlines()
     assert table[0] == "| phase | over HTTP: µs | end to end: µs |"

@@ -60,7 +60,7 @@ class DevService:
     base_url: str
     login: Login
     api_key: str
-    told: dict[str, Any]
+    dev_info: dict[str, Any]
     account: stored_accounts.Account
     demo_ids: demo_account.DemoIds
     received: str
@@ -99,13 +99,13 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
         account = await _demo_account(ctx)
         deferred_message, deferred_login = await _defer(ctx)
         demo_ids = await demo_account.fill(ctx, account.id, count=messages, now=ctx.clock())
-        with _started(folder) as (service, told):
-            received = _receive(told)
+        with _started(folder) as (service, dev_info):
+            received = _receive(dev_info)
             yield DevService(
-                base_url=told["base_url"],
-                login=Login(**told["login"]),
-                api_key=told["api_key"],
-                told=told,
+                base_url=dev_info["base_url"],
+                login=Login(**dev_info["login"]),
+                api_key=dev_info["api_key"],
+                dev_info=dev_info,
                 account=account,
                 demo_ids=demo_ids,
                 received=received,
@@ -132,9 +132,9 @@ def _started(folder: Path) -> Iterator[tuple[cli_runner.Service, dict[str, Any]]
         assert code == 0, service.errors.read_text()
 
 
-def _receive(told: dict[str, Any]) -> str:
+def _receive(dev_info: dict[str, Any]) -> str:
     """Put mail into the simulator's inbox, as a destination would get it; returns the newest one's id."""
-    with smtplib.SMTP(told["sink"]["host"], told["sink"]["port"]) as client:
+    with smtplib.SMTP(dev_info["sink"]["host"], dev_info["sink"]["port"]) as client:
         for place, (subject, name) in enumerate(RECEIVED):
             message = email.message.EmailMessage()
             message["From"], message["To"], message["Subject"] = "Corner Shop <hello@example.com>", name, subject
@@ -142,8 +142,8 @@ def _receive(told: dict[str, Any]) -> str:
             message.set_content("Hello,\n\ngood to have you with us.\n")
             message.add_alternative("<h1>Hello</h1><p>Good to have <b>you</b> with us.</p>", subtype="html")
             client.send_message(message)
-    credential = (told["smtp"]["username"], told["smtp"]["password"])
-    newest = httpx.get(f"{told['base_url']}/v1/inbox", auth=credential).json()["messages"][0]
+    credential = (dev_info["smtp"]["username"], dev_info["smtp"]["password"])
+    newest = httpx.get(f"{dev_info['base_url']}/v1/inbox", auth=credential).json()["messages"][0]
     return str(newest["id"])
 
 
@@ -159,8 +159,8 @@ async def _defer(ctx: context.Context) -> tuple[str, Login]:
     message_id, (claimed,) = await claimed_mail.another(
         ctx, account.id, "late@example.net", sender="shop@patient.example"
     )
-    told = claimed_mail.outcome(ctx, claimed, disposition.Verdict.RETRY, code=451, response="4.7.1 Come back later")
-    await ctx.outcome_commits.submit([msgspec.structs.replace(told, next_attempt_at=now + times.DAY)])
+    dev_info = claimed_mail.outcome(ctx, claimed, disposition.Verdict.RETRY, code=451, response="4.7.1 Come back later")
+    await ctx.outcome_commits.submit([msgspec.structs.replace(dev_info, next_attempt_at=now + times.DAY)])
     return message_id, login
 
 

@@ -159,9 +159,9 @@ def test_a_start_that_was_killed_costs_no_credentials(folder: DataFolder) -> Non
 
 def test_the_credentials_of_a_handover_from_before_the_simulator_are_found_again(folder: DataFolder) -> None:
     before_it = msgspec.structs.replace(HANDOVER, sink=None)
-    told = msgspec.to_builtins(before_it)
-    del told["sink"]
-    folder.info_file.write_bytes(msgspec.json.encode(told))
+    reported = msgspec.to_builtins(before_it)
+    del reported["sink"]
+    folder.info_file.write_bytes(msgspec.json.encode(reported))
     with folder.previous_info() as before:
         assert before == before_it
 

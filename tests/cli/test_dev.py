@@ -35,19 +35,19 @@ def handover(service: Service, folder: Path) -> dict[str, Any]:
     """What `dev.json` says, as soon as it is there."""
     file = folder / ".postroad" / "dev.json"
     text = service.wait_for(lambda: file.read_text() if file.exists() else None, what="dev.json")
-    told: dict[str, Any] = json.loads(text)
-    return told
+    dev_info: dict[str, Any] = json.loads(text)
+    return dev_info
 
 
-def send(told: dict[str, Any], *, key: str = "one", **authentication: Any) -> httpx.Response:
+def send(dev_info: dict[str, Any], *, key: str = "one", **authentication: Any) -> httpx.Response:
     fields = {"Idempotency-Key": key, **authentication.pop("headers", {})}
-    return httpx.post(f"{told['base_url']}/emails", json=MAIL, headers=fields, **authentication)
+    return httpx.post(f"{dev_info['base_url']}/emails", json=MAIL, headers=fields, **authentication)
 
 
 def send_to(running: "Running", *recipients: str) -> str:
     """The id of a new message to these recipients."""
     answer = httpx.post(
-        f"{running.told['base_url']}/emails",
+        f"{running.dev_info['base_url']}/emails",
         json={**MAIL, "to": list(recipients)},
         headers={"Idempotency-Key": " ".join(recipients)},
         auth=running.smtp,
@@ -56,12 +56,12 @@ def send_to(running: "Running", *recipients: str) -> str:
     return str(answer.json()["id"])
 
 
-def credential(told: dict[str, Any]) -> tuple[str, str]:
-    return told["smtp"]["username"], told["smtp"]["password"]
+def credential(dev_info: dict[str, Any]) -> tuple[str, str]:
+    return dev_info["smtp"]["username"], dev_info["smtp"]["password"]
 
 
-def log_in(told: dict[str, Any]) -> str:
-    answer = httpx.post(f"{told['base_url']}/v1/auth/login", json=told["login"])
+def log_in(dev_info: dict[str, Any]) -> str:
+    answer = httpx.post(f"{dev_info['base_url']}/v1/auth/login", json=dev_info["login"])
     assert answer.status_code == 200, answer.text
     return str(answer.json()["token"])
 
@@ -71,47 +71,47 @@ class Running:
     """A service that some tests share: they send, but change nothing for each other."""
 
     folder: Path
-    told: dict[str, Any]
+    dev_info: dict[str, Any]
     printed: str
     service: Service
 
     @property
     def smtp(self) -> tuple[str, str]:
-        return credential(self.told)
+        return credential(self.dev_info)
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("dev")
     with start(folder) as service:
-        told = handover(service, folder)
+        dev_info = handover(service, folder)
         assert service.process.stdout is not None
         printed = "".join(iter(service.process.stdout.readline, "Saved in .postroad/dev.json.\n"))
-        yield Running(folder, told, printed, service)
+        yield Running(folder, dev_info, printed, service)
         assert service.stop()[0] == 0
 
 
 def test_a_developer_sends_with_each_scheme_and_reads_the_status(running: Running) -> None:
-    told = running.told
-    assert told.keys() == KEYS
-    assert httpx.get(f"{told['base_url']}/readyz").status_code == 200
-    token = {"Authorization": f"Bearer {log_in(told)}"}
+    dev_info = running.dev_info
+    assert dev_info.keys() == KEYS
+    assert httpx.get(f"{dev_info['base_url']}/readyz").status_code == 200
+    token = {"Authorization": f"Bearer {log_in(dev_info)}"}
     sent = [
-        send(told, key="by password", auth=running.smtp),
-        send(told, key="by key", headers={"Authorization": f"Bearer {told['api_key']}"}),
-        send(told, key="by token", headers=token),
+        send(dev_info, key="by password", auth=running.smtp),
+        send(dev_info, key="by key", headers={"Authorization": f"Bearer {dev_info['api_key']}"}),
+        send(dev_info, key="by token", headers=token),
     ]
     assert [answer.status_code for answer in sent] == [202, 202, 202], [answer.text for answer in sent]
     for answer in sent:
-        address = f"{told['base_url']}/emails/{answer.json()['id']}"
+        address = f"{dev_info['base_url']}/emails/{answer.json()['id']}"
         for shown in (httpx.get(address, auth=running.smtp), httpx.get(address, headers=token)):
             assert (shown.status_code, shown.json()["id"]) == (200, answer.json()["id"])
 
 
 def test_the_printed_command_can_be_pasted_and_works(running: Running) -> None:
-    told = running.told
-    assert f"{told['base_url']}/docs" in running.printed
-    assert f"{told['login']['email']}  {told['login']['password']}" in running.printed
+    dev_info = running.dev_info
+    assert f"{dev_info['base_url']}/docs" in running.printed
+    assert f"{dev_info['login']['email']}  {dev_info['login']['password']}" in running.printed
     (command,) = re.findall(r"^  (curl \S+/emails \\\n(?:.*\\\n)*.*)$", running.printed, re.MULTILINE)
     _, url, *words = shlex.split(command.replace("\\\n", ""))
     options = list(zip(words[::2], words[1::2], strict=True))
@@ -127,7 +127,7 @@ def test_the_mailbox_simulator_decides_the_fate_of_recipients_by_their_names(run
     deferred = send_to(running, "defer@fates.test")
 
     def recipients(message_id: str) -> dict[str, tuple[str, int | None, int]]:
-        shown = httpx.get(f"{running.told['base_url']}/emails/{message_id}", auth=running.smtp).json()["recipients"]
+        shown = httpx.get(f"{running.dev_info['base_url']}/emails/{message_id}", auth=running.smtp).json()["recipients"]
         return {each["email"]: (each["status"], each["last_smtp_code"], each["attempt_count"]) for each in shown}
 
     def tried() -> dict[str, tuple[str, int | None, int]] | None:
@@ -168,15 +168,15 @@ def test_delivered_mail_is_read_back_from_the_inbox_with_the_printed_command(run
 
 
 def test_the_simulator_listens_where_dev_json_says(running: Running) -> None:
-    sink = running.told["sink"]
+    sink = running.dev_info["sink"]
     with smtplib.SMTP(sink["host"], sink["port"]) as client:
         client.sendmail("a@example.org", ["by-hand@sink.test"], b"Subject: x\r\n\r\nHello\r\n")
-    found = httpx.get(f"{running.told['base_url']}/v1/inbox", params={"to": "by-hand@sink.test"}, auth=running.smtp)
+    found = httpx.get(f"{running.dev_info['base_url']}/v1/inbox", params={"to": "by-hand@sink.test"}, auth=running.smtp)
     assert [message["envelope_from"] for message in found.json()["messages"]] == ["a@example.org"]
 
 
 def test_mail_goes_in_over_smtp_where_dev_json_says(running: Running) -> None:
-    smtp = running.told["smtp"]
+    smtp = running.dev_info["smtp"]
     assert list(smtp) == ["host", "port", "username", "password"]
     head = b"From: shop@example.com\r\nTo: over-smtp@listener.test\r\nBcc: hidden@listener.test\r\nSubject: By hand\r\n"
     with smtplib.SMTP(smtp["host"], smtp["port"]) as client:
@@ -184,7 +184,7 @@ def test_mail_goes_in_over_smtp_where_dev_json_says(running: Running) -> None:
         client.sendmail(
             "shop@example.com", ["over-smtp@listener.test", "hidden@listener.test"], head + b"\r\nHello\r\n"
         )
-    inbox = f"{running.told['base_url']}/v1/inbox"
+    inbox = f"{running.dev_info['base_url']}/v1/inbox"
 
     def received() -> list[dict[str, Any]] | None:
         found = httpx.get(inbox, params={"to": "hidden@listener.test"}, auth=running.smtp).json()["messages"]
@@ -202,7 +202,7 @@ def test_the_printed_command_for_smtp_can_be_pasted_and_works(running: Running) 
     words = shlex.split(command.replace("\\\n", "").replace("you@example.net", "pasted@listener.test"))
     ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=cli_runner.TIMEOUT_SECONDS)
     assert ended.returncode == 0, ended.stderr
-    inbox = f"{running.told['base_url']}/v1/inbox"
+    inbox = f"{running.dev_info['base_url']}/v1/inbox"
 
     def received() -> list[dict[str, Any]] | None:
         found = httpx.get(inbox, params={"to": "pasted@listener.test"}, auth=running.smtp).json()["messages"]
@@ -223,7 +223,7 @@ def test_mail_may_come_from_a_domain_that_is_not_verified(running: Running) -> N
     assert added.exit_code == 0
     mail = {**MAIL, "from": "shop@unproven.example"}
     fields = {"Idempotency-Key": "x"}
-    answer = httpx.post(f"{running.told['base_url']}/emails", json=mail, headers=fields, auth=running.smtp)
+    answer = httpx.post(f"{running.dev_info['base_url']}/emails", json=mail, headers=fields, auth=running.smtp)
     assert answer.status_code == 202, answer.text
 
 
@@ -234,7 +234,7 @@ def test_a_folder_in_use_is_refused_with_a_sentence(running: Running) -> None:
     assert cli_runner.sentence(result).endswith(
         ".postroad is in use by another 'postroad dev'; stop it, or choose another folder with --data"
     )
-    assert httpx.get(f"{running.told['base_url']}/healthz").status_code == 200
+    assert httpx.get(f"{running.dev_info['base_url']}/healthz").status_code == 200
 
 
 def test_a_second_start_finds_data_and_credentials_again_even_after_a_kill(tmp_path: Path) -> None:
@@ -273,17 +273,17 @@ def test_deleting_the_handover_changes_the_locks_and_keeps_the_mail(tmp_path: Pa
 def test_operator_commands_work_beside_the_running_service_and_are_felt_by_it(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / ".postroad"), "--json")
     with start(tmp_path) as service:
-        told = handover(service, tmp_path)
+        dev_info = handover(service, tmp_path)
         account = json.loads(cli_runner.run("account", "show", "Demo", *data).stdout)["account"]
         assert account["credits"]["available"] == 10_000
         token = json.loads(cli_runner.run("token", *data).stdout)["token"]
-        shown = httpx.get(f"{told['base_url']}/v1/account", headers={"Authorization": f"Bearer {token}"})
+        shown = httpx.get(f"{dev_info['base_url']}/v1/account", headers={"Authorization": f"Bearer {token}"})
         assert shown.json()["account"] == account
         cli_runner.run("account", "suspend", "Demo", "--reason", "unpaid", *data)
-        smtp = credential(told)
+        smtp = credential(dev_info)
 
         def refusal() -> httpx.Response | None:
-            answer = send(told, key="suspended", auth=smtp)
+            answer = send(dev_info, key="suspended", auth=smtp)
             return answer if answer.status_code != 202 else None
 
         assert service.wait_for(refusal, what="the refusal").json()["code"] == "account_suspended"
@@ -332,8 +332,8 @@ def test_a_smarthost_of_the_developers_own_is_used_instead_of_the_simulator(tmp_
         other.settimeout(cli_runner.TIMEOUT_SECONDS)
         chosen = {"POSTROAD_DELIVERY__SMARTHOST": f"127.0.0.1:{other.getsockname()[1]}"}
         with start(tmp_path, environment=chosen) as service:
-            told = handover(service, tmp_path)
-            send(told, auth=credential(told))
+            dev_info = handover(service, tmp_path)
+            send(dev_info, auth=credential(dev_info))
             connection, _ = other.accept()
             connection.close()
 
@@ -357,21 +357,21 @@ def test_a_wrong_variable_is_refused_with_a_sentence(tmp_path: Path, monkeypatch
 
 def test_a_test_email_is_delivered_and_reported_to_the_built_in_endpoint(tmp_path: Path) -> None:
     with start(tmp_path) as service:
-        told = handover(service, tmp_path)
-        headers = {"Authorization": f"Bearer {log_in(told)}"}
-        with httpx.Client(base_url=told["base_url"], headers=headers) as person:
-            saved = person.put("/v1/webhook", json={"url": f"{told['base_url']}/v1/inbox/webhook"})
+        dev_info = handover(service, tmp_path)
+        headers = {"Authorization": f"Bearer {log_in(dev_info)}"}
+        with httpx.Client(base_url=dev_info["base_url"], headers=headers) as person:
+            saved = person.put("/v1/webhook", json={"url": f"{dev_info['base_url']}/v1/inbox/webhook"})
             assert saved.status_code == 200, saved.text
             sent = person.post("/v1/test-email", json={"to": "you@example.net"})
             assert (sent.status_code, sent.json()["source"]) == (202, "test"), sent.text
             message_id = sent.json()["id"]
 
-            def told_of() -> dict[str, Any] | None:
+            def reported() -> dict[str, Any] | None:
                 query = {"message_id": message_id, "status": "succeeded"}
                 listed = person.get("/v1/webhook/deliveries", params=query).json()["deliveries"]
                 return listed[0] if listed else None
 
-            delivery = service.wait_for(told_of, what="the webhook")
+            delivery = service.wait_for(reported, what="the webhook")
             assert (delivery["event_type"], delivery["attempts"][0]["status_code"]) == ("email.delivered", 204)
             assert person.get(f"/v1/messages/{message_id}").json()["status"] == "delivered"
             (received,) = person.get("/v1/inbox").json()["messages"]

@@ -176,9 +176,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     folder = tmp_path_factory.mktemp("dev")
     file = folder / ".postroad" / "dev.json"
     with Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=folder) as service:
-        told = json.loads(service.wait_for(lambda: file.read_text() if file.exists() else None, what="dev.json"))
-        login = httpx.post(f"{told['base_url']}/v1/auth/login", json=told["login"]).json()
-        yield Dev(file.parent, told["base_url"], login["token"])
+        reported = json.loads(service.wait_for(lambda: file.read_text() if file.exists() else None, what="dev.json"))
+        login = httpx.post(f"{reported['base_url']}/v1/auth/login", json=reported["login"]).json()
+        yield Dev(file.parent, reported["base_url"], login["token"])
         assert service.stop()[0] == 0
 
 

@@ -114,13 +114,13 @@ def described(
     """The members of an error."""
     code = document.get("code", "unexpected_response")
     place = headers.get("Location", "") if headers else ""
-    told = f" with {call['client'].get('token')}" if FAULT == "tells the token" else ""
+    reported = f" with {call['client'].get('token')}" if FAULT == "tells the token" else ""
     is_retryable = status in RETRYABLE or code in {"idempotency_in_progress", "connection_failed"}
     return {
         "status": status,
         "code": code,
         "request_id": document.get("request_id"),
-        "message": f"{status} {code}: {document.get('error')} {place}{told}",
+        "message": f"{status} {code}: {document.get('error')} {place}{reported}",
         "retry_after": waited(headers) or None,
         "idempotency_key": None if FAULT == "forgets the key" else key,
         "is_retryable": is_retryable,

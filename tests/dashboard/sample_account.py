@@ -44,8 +44,8 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
     for claimed in await claimed_mail.claim_all(ctx, claimed_mail.WORKER):
         verdict = disposition.Verdict.BOUNCED if claimed.email_key.startswith("ada") else disposition.Verdict.RETRY
         code = 550 if verdict is disposition.Verdict.BOUNCED else 451
-        told = claimed_mail.outcome(ctx, claimed, verdict, recipient_count=2, code=code, response=HOSTILE)
-        await ctx.outcome_commits.submit([told])
+        reported = claimed_mail.outcome(ctx, claimed, verdict, recipient_count=2, code=code, response=HOSTILE)
+        await ctx.outcome_commits.submit([reported])
     failed = webhook_deliveries.State.FAILED
     delivery = await webhook_rows.put(
         ctx, account_id, state=failed, message_id=message_id, attempt_count=1, ended_at=ctx.clock()

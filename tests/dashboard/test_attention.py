@@ -127,7 +127,7 @@ def test_credits_that_last_are_not_mentioned() -> None:
 
 
 @pytest.mark.parametrize(
-    "told, said",
+    "entries, said",
     [
         ([entry(State.FAILED, 500)], "responded 500"),
         ([entry(State.WAITING, 500, None)], "could not be reached"),
@@ -135,9 +135,9 @@ def test_credits_that_last_are_not_mentioned() -> None:
     ],
 )
 def test_an_endpoint_that_does_not_answer_is_shown_with_its_latest_attempt(
-    told: list[delivery_log.Entry], said: str
+    entries: list[delivery_log.Entry], said: str
 ) -> None:
-    (alert,) = attention.alerts(facts(deliveries=told))
+    (alert,) = attention.alerts(facts(deliveries=entries))
     assert said in alert.text
 
 

@@ -146,7 +146,7 @@ async def ask(
     return await browser.client.request(route.method, address(route, things), data=data, headers=headers)
 
 
-def told(route: Route, response: httpx.Response) -> str:
+def describe(route: Route, response: httpx.Response) -> str:
     return f"{route.method} {route.path}: {response.status_code} {response.text[:200]}"
 
 
@@ -184,10 +184,10 @@ async def test_nobody_gets_in_without_a_session(
         if route.permission is None:
             continue
         answer = await ask(nobody, route, things, csrf_token=browser.csrf_token)
-        assert answer.status_code == 303, told(route, answer)
-        assert answer.headers["location"].startswith("/login"), told(route, answer)
+        assert answer.status_code == 303, describe(route, answer)
+        assert answer.headers["location"].startswith("/login"), describe(route, answer)
         answer = await ask(nobody, route, things, csrf_token=browser.csrf_token, **JSON)
-        assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized"), told(route, answer)
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized"), describe(route, answer)
     assert await sample_account.dump(settings.database.url) == before
 
 
@@ -205,7 +205,7 @@ async def test_who_may_only_look_changes_nothing(
     for route in routes:
         if route.permission not in (None, caller.Permission.VIEW):
             answer = await ask(reader, route, things, csrf_token=reader.csrf_token)
-            assert answer.status_code == 403, told(route, answer)
+            assert answer.status_code == 403, describe(route, answer)
             assert answer.headers["x-request-id"] in answer.text
             refused += 1
     assert refused > 5
@@ -227,15 +227,15 @@ async def test_a_form_that_is_not_ours_changes_nothing(
             continue
         for csrf_token in ("", "0" * 64, stranger.csrf_token):
             answer = await ask(browser, route, things, csrf_token=csrf_token)
-            assert answer.status_code == 403, told(route, answer)
+            assert answer.status_code == 403, describe(route, answer)
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
             answer = await ask(browser, route, things, csrf_token=browser.csrf_token, **headers)
-            assert answer.status_code == 403, told(route, answer)
+            assert answer.status_code == 403, describe(route, answer)
         plain = {"Content-Type": "text/plain"}
         answer = await browser.client.post(
             address(route, things), content=f"csrf_token={browser.csrf_token}", headers=plain
         )
-        assert answer.status_code == 400, told(route, answer)
+        assert answer.status_code == 400, describe(route, answer)
     assert await sample_account.dump(settings.database.url) == before
 
 
@@ -254,7 +254,7 @@ async def test_a_thing_of_another_account_is_like_an_unknown_one(
             continue
         of_foreign = await ask(browser, route, foreign, csrf_token=browser.csrf_token, **JSON)
         of_unknown = await ask(browser, route, UNKNOWN, csrf_token=browser.csrf_token, **JSON)
-        assert of_foreign.status_code == of_unknown.status_code == 404, told(route, of_foreign)
+        assert of_foreign.status_code == of_unknown.status_code == 404, describe(route, of_foreign)
         assert of_foreign.json()["error"] == of_unknown.json()["error"]
     assert await sample_account.dump(settings.database.url) == before
 
@@ -270,10 +270,10 @@ async def test_every_page_shows_ones_own_things_and_runs_nothing_of_others(
         answer = await ask(browser, route, things)
         # A part of a message that this one does not have is nowhere.
         if len(routing.parameters(route.path)) <= 1:
-            assert answer.status_code == 200, told(route, answer)
-        assert_safe(answer, told(route, answer))
+            assert answer.status_code == 200, describe(route, answer)
+        assert_safe(answer, describe(route, answer))
         head = await browser.client.head(address(route, things))
-        assert (head.status_code, head.content) == (answer.status_code, b""), told(route, head)
+        assert (head.status_code, head.content) == (answer.status_code, b""), describe(route, head)
         if "sandbox" not in answer.headers["content-security-policy"] and "attachment" not in str(answer.headers):
             assert not INLINE.search(quoted(answer)), (route.path, INLINE.search(quoted(answer)))
 
@@ -353,7 +353,7 @@ async def test_no_name_in_a_path_is_more_than_not_found(routes: list[Route], bro
             continue
         for name in ("%00", "em_%00", "%0a", "..%2f..%2fx", "%27%20OR%201%3D1", "%F0%9F%92%A9", "%ff", "x" * 2000):
             answer = await ask(browser, route, dict.fromkeys(UNKNOWN, name), csrf_token=browser.csrf_token, **JSON)
-            assert answer.status_code == 404, told(route, answer)
+            assert answer.status_code == 404, describe(route, answer)
 
 
 async def test_an_address_with_unknown_or_impossible_parameters_is_refused(
@@ -364,8 +364,8 @@ async def test_an_address_with_unknown_or_impossible_parameters_is_refused(
             continue
         for text in ("account_id=x", "before=%00&before=%00", "%ff=1", "x=" + "y" * 5000):
             answer = await browser.client.get(f"{route.path}?{text}")
-            assert answer.status_code == 400, told(route, answer)
+            assert answer.status_code == 400, describe(route, answer)
         for field in msgspec.structs.fields(route.query):
             for value in ("%00", "%F0%9F%92%A9", "x" * 3000, "%27", "-1"):
                 answer = await browser.client.get(f"{route.path}?{field.encode_name}={value}")
-                assert answer.status_code in (200, 303, 400, 404), told(route, answer)
+                assert answer.status_code in (200, 303, 400, 404), describe(route, answer)

@@ -164,8 +164,8 @@ def test_a_program_sends_a_mail_and_prints_its_id(
     title: str, running: Running, folder_of: Callable[[str], pathlib.Path]
 ) -> None:
     recipient = f"{PROGRAMS[title].language}.{AWKWARD}@clients.test"
-    place = place_at(running.told["base_url"], recipient=recipient)
-    ended = run(title, folder_of(title), place, running.told["api_key"])
+    place = place_at(running.dev_info["base_url"], recipient=recipient)
+    ended = run(title, folder_of(title), place, running.dev_info["api_key"])
     assert (ended.returncode, ended.stderr) == (0, "")
     assert QUEUED.fullmatch(ended.stdout), ended.stdout
     assert running.arrived(recipient)["Subject"] == "Hello"

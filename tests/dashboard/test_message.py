@@ -134,10 +134,10 @@ async def test_a_final_message_is_not_live_and_says_what_the_destination_said(
     message_id, claimed = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net", "bob@example.net")
     verdicts = (disposition.Verdict.DELIVERED, disposition.Verdict.BOUNCED)
     for one, verdict in zip(claimed, verdicts, strict=True):
-        told = claimed_mail.outcome(
+        reported = claimed_mail.outcome(
             ctx, one, verdict, recipient_count=2, response="no such user", fault=disposition.Fault.ADDRESS
         )
-        await ctx.outcome_commits.submit([told])
+        await ctx.outcome_commits.submit([reported])
     text = (await browser.get(f"/messages/{message_id}")).text
     assert "Delivered: ada@example.net" in text
     assert "Bounced: bob@example.net" in text

@@ -30,8 +30,8 @@ async def send(ctx: context.Context, account_id: str, *to: str, **fields: object
 async def end(ctx: context.Context, verdict: disposition.Verdict, *, code: int, response: str, count: int = 1) -> None:
     """All that is ready comes to this."""
     for claimed in await claimed_mail.claim_all(ctx, claimed_mail.WORKER):
-        told = claimed_mail.outcome(ctx, claimed, verdict, recipient_count=count, code=code, response=response)
-        await ctx.outcome_commits.submit([told])
+        reported = claimed_mail.outcome(ctx, claimed, verdict, recipient_count=count, code=code, response=response)
+        await ctx.outcome_commits.submit([reported])
 
 
 def words(text: str) -> str:
@@ -141,11 +141,11 @@ async def test_an_expired_recipient_is_not_promised_another_attempt(ctx: context
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     (claimed,) = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
-    told = claimed_mail.outcome(ctx, claimed, disposition.Verdict.FAILED, code=None, response="timed out")
-    assert told.attempt is not None
+    reported = claimed_mail.outcome(ctx, claimed, disposition.Verdict.FAILED, code=None, response="timed out")
+    assert reported.attempt is not None
     fault = disposition.Fault.NETWORK
-    attempt = structs.replace(told.attempt, reason="connection_timed_out", fault=fault)
-    await ctx.outcome_commits.submit([structs.replace(told, attempt=attempt)])
+    attempt = structs.replace(reported.attempt, reason="connection_timed_out", fault=fault)
+    await ctx.outcome_commits.submit([structs.replace(reported, attempt=attempt)])
     text = words((await browser.get("/")).text)
     assert f"Expired. The connection to the receiving server timed out. {disposition.FAULT_LABELS[fault]}" in text
 

@@ -30,8 +30,8 @@ def test_a_moment_is_markup_of_ours() -> None:
 
 
 def test_spans_are_said_in_the_largest_unit_that_fits() -> None:
-    told = {0: "a moment", 1: "1 second", 59: "59 seconds", 60: "1 minute", 7_200: "2 hours", 90_000: "1 day"}
-    assert {seconds: rendering.duration(seconds) for seconds in told} == told
+    reported = {0: "a moment", 1: "1 second", 59: "59 seconds", 60: "1 minute", 7_200: "2 hours", 90_000: "1 day"}
+    assert {seconds: rendering.duration(seconds) for seconds in reported} == reported
     assert rendering.relative_time(0, 61 * SECOND) == "1 minute ago"
     assert rendering.relative_time(61 * SECOND, 0) == "in 1 minute"
 

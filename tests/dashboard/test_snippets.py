@@ -37,7 +37,7 @@ def place_of(running: Running, security: snippets.Security, *, recipient: str) -
     """What a page of this service would say."""
     smtp = running.smtp
     return snippets.SnippetContext(
-        base_url=running.told["base_url"],
+        base_url=running.dev_info["base_url"],
         smtp=snippets.SmtpListener(smtp["host"], smtp["port"], security),
         sender="hello@example.com",
         recipient=recipient,
@@ -54,7 +54,7 @@ def over_smtp(running: Running, security: snippets.Security, *, recipient: str) 
 
 def over_http(running: Running, *, recipient: str) -> dict[str, str]:
     where = place_of(running, snippets.Security.STARTTLS, recipient=recipient)
-    return {one.title: one.text for one in snippets.over_http(where, api_key=running.told["api_key"])}
+    return {one.title: one.text for one in snippets.over_http(where, api_key=running.dev_info["api_key"])}
 
 
 def written(folder: pathlib.Path, name: str, text: str) -> str:

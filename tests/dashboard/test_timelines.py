@@ -19,8 +19,8 @@ from tests.services import claimed_mail
 async def timeline(ctx: context.Context, account_id: str, message_id: str) -> timelines.Timeline:
     found = await messages.details(ctx, account_id, message_id)
     lines = await inspection.entries_of_message(ctx, account_id, message_id)
-    told = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
-    return timelines.build(found, [line.waiting for line in lines.values()], told)
+    reported = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
+    return timelines.build(found, [line.waiting for line in lines.values()], reported)
 
 
 async def test_steps_stand_in_the_order_in_which_they_happened(
@@ -74,8 +74,10 @@ async def test_a_result_without_an_attempt_is_shown_once_and_an_unknown_time_com
     message_id, claimed = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net", "bob@example.net")
     verdicts = (disposition.Verdict.FAILED, disposition.Verdict.BOUNCED)
     for one, verdict in zip(claimed, verdicts, strict=True):
-        told = claimed_mail.outcome(ctx, one, verdict, recipient_count=2, code=None, response="not tried", tried=False)
-        await ctx.outcome_commits.submit([told])
+        reported = claimed_mail.outcome(
+            ctx, one, verdict, recipient_count=2, code=None, response="not tried", tried=False
+        )
+        await ctx.outcome_commits.submit([reported])
     steps = (await timeline(ctx, browser.account_id, message_id)).steps
     assert [(step.title, step.quoted) for step in steps[1:]] == [
         ("Not sent: bob@example.net", "not tried"),
@@ -87,11 +89,11 @@ async def test_a_result_without_an_attempt_is_shown_once_and_an_unknown_time_com
 async def long_timeline(ctx: context.Context, account_id: str, count: int) -> tuple[messages.Details, attempts.Attempt]:
     """A message that was deferred so many times; and one of the attempts."""
     message_id, (claimed,) = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
-    told = claimed_mail.outcome(ctx, claimed, disposition.Verdict.RETRY).attempt
-    assert told is not None
+    reported = claimed_mail.outcome(ctx, claimed, disposition.Verdict.RETRY).attempt
+    assert reported is not None
     found = await messages.details(ctx, account_id, message_id)
-    tries = [at(told, number) for number in range(count)]
-    return messages.Details(found.message, found.recipients, found.receipt, tries, []), told
+    tries = [at(reported, number) for number in range(count)]
+    return messages.Details(found.message, found.recipients, found.receipt, tries, []), reported
 
 
 def at(attempt: attempts.Attempt, number: int, **changed: object) -> attempts.Attempt:
@@ -125,12 +127,12 @@ async def test_in_a_long_timeline_the_webhook_has_a_step_only_for_failures(
     await endpoints.save(ctx, account_id, url=webhook_rows.URL)
     for _ in range(3):
         await webhook_rows.put_ended(ctx, account_id, message_id=message_id)
-    told = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
-    assert sum("Webhook sent" in step.title for step in timelines.build(found, [], told).steps) == 3
+    reported = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
+    assert sum("Webhook sent" in step.title for step in timelines.build(found, [], reported).steps) == 3
     for _ in range(2):
         await webhook_rows.put_ended(ctx, account_id, webhook_deliveries.State.FAILED, message_id=message_id)
-    told = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
-    shown = timelines.build(found, [], told)
+    reported = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
+    shown = timelines.build(found, [], reported)
     assert [step.title for step in shown.steps if "Webhook" in step.title] == ["Webhook failed: 2 events"]
     assert shown.omitted_count == 4
 

@@ -114,8 +114,8 @@ async def test_a_new_secret_is_shown_once(ctx: context.Context, browser: Browser
 async def test_a_test_event_leads_to_its_delivery(
     ctx: context.Context, browser: Browser, clock: contexts.Clock, authority: trustme.CA
 ) -> None:
-    async with webhook_server.running(authority=authority) as receiver:
-        await endpoints.save(ctx, browser.account_id, url=receiver.literal_url)
+    async with webhook_server.running(authority=authority) as server:
+        await endpoints.save(ctx, browser.account_id, url=server.literal_url)
         sent = await browser.post("/webhook/ping")
         assert browser_client.notice_of(sent) == "Test event accepted."
         shown = (await browser.follow(sent)).text
@@ -124,7 +124,7 @@ async def test_a_test_event_leads_to_its_delivery(
         too_soon = await browser.post("/webhook/ping")
         assert (too_soon.status_code, "A ping was sent a moment ago" in too_soon.text) == (429, True)
         clock.pass_seconds(60)
-        receiver.answer = webhook_server.ok(500, sample_account.HOSTILE.encode())
+        server.answer = webhook_server.ok(500, sample_account.HOSTILE.encode())
         failed = await browser.post("/webhook/ping")
     assert browser_client.notice_of(failed) == "Test event not accepted. See the attempt below."
     shown = (await browser.follow(failed)).text

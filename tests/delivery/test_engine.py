@@ -130,14 +130,14 @@ async def test_nothing_is_reported_provider_queues_after_the_end(url: str, monke
         stopping = asyncio.Event()
         task = asyncio.create_task(made.run(stopping))
 
-        async def told() -> list[provider_queues.Status]:
+        async def reported() -> list[provider_queues.Status]:
             async with ctx.store.reading() as tx:
                 return await provider_queues.heard_since(tx, 0)
 
-        async def is_told() -> bool:
-            return bool(await told())
+        async def is_reported() -> bool:
+            return bool(await reported())
 
-        await parts.until(is_told)
+        await parts.until(is_reported)
         close = made._router.close
 
         async def close_slowly() -> None:
@@ -148,7 +148,7 @@ async def test_nothing_is_reported_provider_queues_after_the_end(url: str, monke
         monkeypatch.setattr(made._status_reporter, "_has_changed", lambda *_: True)
         stopping.set()
         await task
-        assert await told() == []
+        assert await reported() == []
 
 
 async def test_a_store_that_is_away_is_asked_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

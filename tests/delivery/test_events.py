@@ -30,7 +30,7 @@ async def test_from_is_the_sender_that_the_destination_was_given(database_url: s
         await harness.settle(
             await harness.send("ada@example.net", "jörg@example.net", sender="Lädle <Shop@Example.COM>")
         )
-        events = await webhook_endpoints.told(harness.ctx, webhook)
+        events = await webhook_endpoints.written_events(harness.ctx, webhook)
     given = {match[1] for match in map(PATH.match, lines) if match}
     assert len(events) == 2
     assert {event["data"]["from"] for event in events} == given
@@ -45,7 +45,7 @@ async def test_an_address_on_the_suppression_list_bounces_without_a_code_and_say
         why = "asked to be left alone"
         await suppressions.add(harness.ctx, harness.account_id, "ada@example.net", reason=why, source=operator)
         await harness.settle(await harness.send("ada@example.net"))
-        (event,) = await webhook_endpoints.told(harness.ctx, webhook)
+        (event,) = await webhook_endpoints.written_events(harness.ctx, webhook)
     assert event["type"] == "email.bounced"
     assert "smtp_code" not in event["data"]
     assert event["data"]["smtp_response"] == (
@@ -61,11 +61,11 @@ async def test_the_last_of_several_attempts_is_the_one_that_is_reported(url: str
         webhook = await webhook_endpoints.subscribe(harness.ctx, harness.account_id)
         message_id = await harness.send()
         await harness.settle(message_id)
-        assert await webhook_endpoints.told(harness.ctx, webhook) == []
+        assert await webhook_endpoints.written_events(harness.ctx, webhook) == []
         assert not harness.ctx.webhook_wakeup.is_set()
         harness.pass_seconds(100)
         seen = await harness.settle(message_id, attempts=2)
-        (event,) = await webhook_endpoints.told(harness.ctx, webhook)
+        (event,) = await webhook_endpoints.written_events(harness.ctx, webhook)
     assert seen.recipient.status == mail.RecipientStatus.FAILED
     assert (event["type"], event["data"]["smtp_code"], event["data"]["smtp_response"]) == (
         "email.failed",

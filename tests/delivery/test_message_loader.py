@@ -108,9 +108,9 @@ async def test_few_read_the_store_at_the_same_time(url: str, monkeypatch: pytest
 
         monkeypatch.setattr(messages, "outgoing", noting)
         jobs = message_loader.jobs_of([claim_of(f"em_{number}", 1) for number in range(5)], ROUTE)
-        told: list[message_loader.Job] = []
-        await asyncio.gather(*(one.prepare([job], told.append) for job in jobs))
-        assert (most, len(told)) == (2, 5)
+        reported: list[message_loader.Job] = []
+        await asyncio.gather(*(one.prepare([job], reported.append) for job in jobs))
+        assert (most, len(reported)) == (2, 5)
 
 
 def test_a_message_is_large_beyond_a_bound() -> None:

@@ -78,10 +78,10 @@ async def test_a_destination_that_is_sent_too_much_is_left_alone_and_others_go_o
         held = await harness.send("bob@example.net")
         assert (await harness.settle(await harness.send(OTHER))).standing == ("delivered", 1, 250)
 
-        async def is_told() -> bool:
+        async def is_reported() -> bool:
             return await harness.pool_states() == {engine_harness.HOST: "paused"}
 
-        await engine_harness.until(is_told)
+        await engine_harness.until(is_reported)
         # Waiting for a provider queue is no attempt and no news to the recipient.
         seen = await harness.see(held)
         assert (seen.standing, seen.attempts) == (("queued", 0, None), [])

@@ -30,7 +30,7 @@ async def reporting_to_log(
         )
 
 
-async def told(made: parts.Parts) -> list[provider_queues.Status]:
+async def reported(made: parts.Parts) -> list[provider_queues.Status]:
     async with made.ctx.store.reading() as tx:
         return await provider_queues.heard_since(tx, 0)
 
@@ -48,7 +48,7 @@ async def test_only_provider_queues_that_are_not_simply_open_are_reported(databa
         slowed = dispatcher._provider_queue(parts.route_to(parts.host_at(26), name="slowed"))
         slowed.adaptive_rate.slow_down(now - adaptive_rate.FIRST_PAUSE_SECONDS)
         await report.publish()
-        seen = {provider_queue.name: provider_queue for provider_queue in await told(made)}
+        seen = {provider_queue.name: provider_queue for provider_queue in await reported(made)}
         assert {name: provider_queue.state for name, provider_queue in seen.items()} == {
             "paused": "paused",
             "blocked": "blocked",
@@ -68,10 +68,10 @@ async def test_nothing_is_written_while_nothing_changes_except_a_sign_of_life_no
         first = made.clock()
         made.clock.pass_seconds(status_reporter.REPEAT_SECONDS)
         await report.publish()
-        assert [provider_queue.updated_at for provider_queue in await told(made)] == [first]
+        assert [provider_queue.updated_at for provider_queue in await reported(made)] == [first]
         made.clock.pass_seconds(1)
         await report.publish()
-        assert [provider_queue.updated_at for provider_queue in await told(made)] == [made.clock()]
+        assert [provider_queue.updated_at for provider_queue in await reported(made)] == [made.clock()]
 
 
 async def test_the_status_of_a_provider_queue_that_is_open_again_or_dropped_is_removed(url: str) -> None:
@@ -82,10 +82,10 @@ async def test_the_status_of_a_provider_queue_that_is_open_again_or_dropped_is_r
         await report.publish()
         del dispatcher.provider_queues["first"], dispatcher.routes["first"]
         await report.publish()
-        assert [provider_queue.name for provider_queue in await told(made)] == ["second"]
+        assert [provider_queue.name for provider_queue in await reported(made)] == ["second"]
         dispatcher.provider_queues["second"] = made.new_provider_queue()
         await report.publish()
-        assert await told(made) == []
+        assert await reported(made) == []
 
 
 async def test_a_worker_that_stops_takes_back_what_it_reported_and_leaves_others_alone(url: str) -> None:
@@ -96,9 +96,9 @@ async def test_a_worker_that_stops_takes_back_what_it_reported_and_leaves_others
             asyncio.get_running_loop().time(), 300
         )
         await report.publish()
-        assert len(await told(made)) == 2
+        assert len(await reported(made)) == 2
         await report.close()
-        assert [provider_queue.worker for provider_queue in await told(made)] == ["another"]
+        assert [provider_queue.worker for provider_queue in await reported(made)] == ["another"]
 
 
 async def test_a_store_that_is_away_is_reported_later(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,10 +115,10 @@ async def test_a_store_that_is_away_is_reported_later(url: str, monkeypatch: pyt
             await parts.until(lambda: "provider_status_report_failed" in made.events())
             await report.close()
 
-        async def is_told() -> bool:
-            return bool(await told(made))
+        async def is_reported() -> bool:
+            return bool(await reported(made))
 
-        await parts.until(is_told)
+        await parts.until(is_reported)
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()

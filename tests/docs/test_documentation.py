@@ -54,21 +54,21 @@ CHANGING = {"id", "created_at", "request_id", "delivered_at", "last_smtp_respons
 class Running:
     """A service as `postroad dev` starts it, and what its `dev.json` says."""
 
-    told: dict[str, Any]
+    dev_info: dict[str, Any]
 
     @property
     def smtp(self) -> tuple[str, str]:
-        return self.told["smtp"]["username"], self.told["smtp"]["password"]
+        return self.dev_info["smtp"]["username"], self.dev_info["smtp"]["password"]
 
     def send(self, body: dict[str, Any], key: str) -> httpx.Response:
         return httpx.post(
-            f"{self.told['base_url']}/emails",
+            f"{self.dev_info['base_url']}/emails",
             json=body,
-            headers={"Authorization": f"Bearer {self.told['api_key']}", "Idempotency-Key": key},
+            headers={"Authorization": f"Bearer {self.dev_info['api_key']}", "Idempotency-Key": key},
         )
 
     def read(self, message_id: str) -> httpx.Response:
-        return httpx.get(f"{self.told['base_url']}/emails/{message_id}", auth=self.smtp)
+        return httpx.get(f"{self.dev_info['base_url']}/emails/{message_id}", auth=self.smtp)
 
     def read_delivered(self, message_id: str) -> dict[str, Any]:
         """The message as it stands when the mailbox simulator has it."""
@@ -140,8 +140,8 @@ def request(words: list[str]) -> httpx.Request:
 def filled_in(words: list[str], dev: Running, message_id: str = "") -> list[str]:
     """The words with what a reader would put in their place."""
     values = {
-        "http://127.0.0.1:8025": dev.told["base_url"],
-        "pr_live_…": dev.told["api_key"],
+        "http://127.0.0.1:8025": dev.dev_info["base_url"],
+        "pr_live_…": dev.dev_info["api_key"],
         "smtp_…:…": ":".join(dev.smtp),
     }
     for written, value in values.items():
@@ -174,13 +174,13 @@ def test_the_example_of_a_message_is_what_a_reader_gets_for_the_example_with_a_t
 
 def test_the_examples_of_a_webhook_are_what_a_reader_gets(dev: Running) -> None:
     (saved,), (pinged,) = examples("webhook"), examples("delivery")
-    with httpx.Client(base_url=dev.told["base_url"]) as client:
-        token = client.post("/v1/auth/login", json=dev.told["login"]).json()["token"]
+    with httpx.Client(base_url=dev.dev_info["base_url"]) as client:
+        token = client.post("/v1/auth/login", json=dev.dev_info["login"]).json()["token"]
         client.headers["Authorization"] = f"Bearer {token}"
         client.delete("/v1/webhook")
         # Nothing is sent to somebody else's address: the endpoint is the service itself, which answers something.
         answers = [
-            client.put("/v1/webhook", json={"url": f"{dev.told['base_url']}/hooks"}),
+            client.put("/v1/webhook", json={"url": f"{dev.dev_info['base_url']}/hooks"}),
             client.post("/v1/webhook/ping"),
         ]
         client.delete("/v1/webhook")
@@ -190,16 +190,16 @@ def test_the_examples_of_a_webhook_are_what_a_reader_gets(dev: Running) -> None:
         assert list(answer.json()) == list(example)
     assert len(answers[0].json()["secret"]) == len(saved["secret"])
     assert saved["webhook"]["secret_hint"] == f"whsec_…{saved['secret'][-4:]}"
-    told, shown = (json.loads(one["delivery"]["request_body"]) for one in (answers[1].json(), pinged))
-    assert steady(told) == steady(shown)
+    dev_info, shown = (json.loads(one["delivery"]["request_body"]) for one in (answers[1].json(), pinged))
+    assert steady(dev_info) == steady(shown)
     assert shown["id"] == pinged["delivery"]["event_id"]
 
 
 def test_the_example_of_a_suppression_is_what_a_reader_gets(dev: Running) -> None:
     (shown,) = examples("suppression")
     wanted = {name: shown["suppression"][name] for name in ("email", "reason")}
-    with httpx.Client(base_url=dev.told["base_url"]) as client:
-        token = client.post("/v1/auth/login", json=dev.told["login"]).json()["token"]
+    with httpx.Client(base_url=dev.dev_info["base_url"]) as client:
+        token = client.post("/v1/auth/login", json=dev.dev_info["login"]).json()["token"]
         client.headers["Authorization"] = f"Bearer {token}"
         answers = [client.post("/v1/suppressions", json=wanted), client.post("/v1/suppressions", json=wanted)]
         client.delete("/v1/suppressions/ada%40example.net").raise_for_status()

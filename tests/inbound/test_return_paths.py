@@ -204,12 +204,12 @@ async def test_a_complaint_is_kept_before_it_is_acknowledged(
         assert await send(client, "complaints@return.example.com", content) == 250
     assert [row.action for row in await kept_of(complaining, account.id, message_id)] == ["complaint"]
     assert await suppressed(complaining, account.id) == ["complaint"]
-    told = [line for line in lines.kept if line["event"] == "complaint"]
-    assert [(line["level"], line["result"], line["feedback_type"]) for line in told] == [
+    reported = [line for line in lines.kept if line["event"] == "complaint"]
+    assert [(line["level"], line["result"], line["feedback_type"]) for line in reported] == [
         ("info", "recorded", "abuse"),
         ("debug", "repeated", "abuse"),
     ]
-    assert told[0]["message_id"] == message_id
+    assert reported[0]["message_id"] == message_id
     assert ADA not in str(lines.kept)
 
 

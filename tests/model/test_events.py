@@ -21,13 +21,13 @@ RECIPIENT: dict[str, Any] = {
 NASTY = 'a\r\nX-Evil: 1\r\n\r\n"quoted" \\ \u2028\u2029 \x00\x1b[31m </script> é☃ 😀 \u202e'
 
 
-def told(**changes: Any) -> bytes:
+def event_body(**changes: Any) -> bytes:
     data = events.recipient(**(RECIPIENT | changes))
     return events.body("evt_1", events.EventType.BOUNCED, created_at=AT, data=data)
 
 
 def test_an_event_is_compact_json_in_a_fixed_order() -> None:
-    assert told() == (
+    assert event_body() == (
         b'{"id":"evt_1","type":"email.bounced","created_at":"2027-01-15T08:00:00.123Z","data":{"email_id":"em_1",'
         b'"recipient_id":"rcp_1","to":"ada@example.net","from":"bounces+1@example.com","subject":"Your order",'
         b'"smtp_code":250,"smtp_response":"2.0.0 taken"}}'
@@ -35,7 +35,7 @@ def test_an_event_is_compact_json_in_a_fixed_order() -> None:
 
 
 def test_the_same_event_is_always_the_same_bytes() -> None:
-    assert told(subject=NASTY) == told(subject=NASTY)
+    assert event_body(subject=NASTY) == event_body(subject=NASTY)
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_the_same_event_is_always_the_same_bytes() -> None:
     [("smtp_code", {"smtp_code": None}), ("smtp_response", {"response": ""}), ("subject", {"subject": ""})],
 )
 def test_an_empty_member_is_left_out(member: str, changes: dict[str, Any]) -> None:
-    whole, data = json.loads(told())["data"], json.loads(told(**changes))["data"]
+    whole, data = json.loads(event_body())["data"], json.loads(event_body(**changes))["data"]
     assert data.keys() == whole.keys() - {member}
 
 
 def test_only_a_ping_says_that_it_is_a_test() -> None:
-    assert b'"test"' not in told()
+    assert b'"test"' not in event_body()
     assert events.ping("evt_2", created_at=AT) == (
         b'{"id":"evt_2","type":"webhook.test","created_at":"2027-01-15T08:00:00.123Z",'
         b'"data":{"subject":"Postroad webhook test","test":true}}'
@@ -59,16 +59,16 @@ def test_only_a_ping_says_that_it_is_a_test() -> None:
 @pytest.mark.parametrize("letter", ["x", "é", "☃", "😀"])
 def test_long_text_is_cut_between_characters(given: str, member: str, most: int, letter: str) -> None:
     for length in (most - 1, most, most + 1, 10 * most):
-        data = json.loads(told(**{given: letter * length}))["data"]
+        data = json.loads(event_body(**{given: letter * length}))["data"]
         assert data[member] == letter * min(length, most)
 
 
 @pytest.mark.parametrize("given, member", [("subject", "subject"), ("response", "smtp_response"), ("to", "to")])
 def test_text_from_elsewhere_is_one_line_of_utf_8_and_comes_back_as_it_was(given: str, member: str) -> None:
-    body = told(**{given: NASTY})
+    body = event_body(**{given: NASTY})
     assert not any(octet < 0x20 for octet in body)
     assert json.loads(body.decode("utf-8"))["data"][member] == NASTY
-    assert set(json.loads(body)["data"]) == set(json.loads(told())["data"])
+    assert set(json.loads(body)["data"]) == set(json.loads(event_body())["data"])
 
 
 def test_every_final_status_has_its_event_and_no_other_has_one() -> None:

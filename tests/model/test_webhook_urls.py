@@ -293,8 +293,8 @@ def test_an_allowed_network_opens_its_addresses_for_every_host() -> None:
 
 
 def test_an_allowed_name_opens_what_it_leads_to() -> None:
-    rules = webhook_urls.UrlRules(allow_private=("Hooks.internal", "*.corp.example", "receiver"))
-    for host in ("hooks.internal", "a.corp.example", "b.a.corp.example", "receiver"):
+    rules = webhook_urls.UrlRules(allow_private=("Hooks.internal", "*.corp.example", "endpoint"))
+    for host in ("hooks.internal", "a.corp.example", "b.a.corp.example", "endpoint"):
         assert webhook_urls.parse(f"https://{host}/", rules).host == host
         assert webhook_urls.why_blocked("10.0.0.1", host, rules) is None
     for host in ("other.internal", "x.hooks.internal", "db"):

@@ -24,9 +24,9 @@ async def running(*, idle_seconds: float = 600, max_idle: int = 100) -> AsyncIte
         await client.close()
 
 
-def place_of(receiver: WebhookServer) -> http_client.Peer:
-    tls = None if receiver.tls is None else http_client.client_context(receiver.ca_file)
-    return http_client.Peer(host=NAME, address=receiver.host, port=receiver.port, tls=tls)
+def place_of(endpoint: WebhookServer) -> http_client.Peer:
+    tls = None if endpoint.tls is None else http_client.client_context(endpoint.ca_file)
+    return http_client.Peer(host=NAME, address=endpoint.host, port=endpoint.port, tls=tls)
 
 
 async def post(
@@ -46,18 +46,18 @@ class Meeting:
         return ok()
 
 
-async def post_together(client: http_client.Client, receiver: WebhookServer, *, count: int) -> None:
+async def post_together(client: http_client.Client, endpoint: WebhookServer, *, count: int) -> None:
     """So many requests at the same time."""
-    place = place_of(receiver)
-    receiver.answer = Meeting(count)
+    place = place_of(endpoint)
+    endpoint.answer = Meeting(count)
     await asyncio.gather(*(post(client, place) for _ in range(count)))
-    receiver.answer = ok()
+    endpoint.answer = ok()
 
 
-async def open_connections(receiver: WebhookServer, count: int) -> None:
+async def open_connections(endpoint: WebhookServer, count: int) -> None:
     """Wait until so many are open."""
-    async with receiver.changed:
-        await receiver.changed.wait_for(lambda: receiver.open_connections == count)
+    async with endpoint.changed:
+        await endpoint.changed.wait_for(lambda: endpoint.open_connections == count)
 
 
 # Used again.
@@ -65,27 +65,27 @@ async def open_connections(receiver: WebhookServer, count: int) -> None:
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_one_request_after_the_other_goes_over_one_connection(*, tls: bool) -> None:
-    async with webhook_server.running(tls=tls) as receiver, running() as client:
-        place = place_of(receiver)
+    async with webhook_server.running(tls=tls) as endpoint, running() as client:
+        place = place_of(endpoint)
         for _ in range(20):
             assert (await post(client, place)).body == b"ok"
-        assert receiver.connections == 1
-        assert len(receiver.requests) == 20
+        assert endpoint.connections == 1
+        assert len(endpoint.requests) == 20
 
 
 async def test_places_that_are_equal_share_and_others_do_not() -> None:
-    async with webhook_server.running(tls=False) as receiver, running() as client:
+    async with webhook_server.running(tls=False) as endpoint, running() as client:
         for host in (NAME, NAME, "other.example.org", "other.example.org"):
-            place = http_client.Peer(host=host, address=PUBLIC, port=receiver.port, tls=None)
+            place = http_client.Peer(host=host, address=PUBLIC, port=endpoint.port, tls=None)
             await post(client, place)
-        assert [request.connection for request in receiver.requests] == [1, 1, 2, 2]
+        assert [request.connection for request in endpoint.requests] == [1, 1, 2, 2]
 
 
 async def test_another_trust_is_another_place() -> None:
-    async with webhook_server.running() as receiver, running() as client:
-        await post(client, place_of(receiver))
-        await post(client, place_of(receiver))
-        assert receiver.connections == 2
+    async with webhook_server.running() as endpoint, running() as client:
+        await post(client, place_of(endpoint))
+        await post(client, place_of(endpoint))
+        assert endpoint.connections == 2
 
 
 @pytest.mark.parametrize("tls", [False, True])
@@ -97,8 +97,8 @@ async def test_many_exchanges_at_once_get_each_its_own_response(*, tls: bool) ->
             await asyncio.sleep(0)
         return ok(200, request.body)
 
-    async with webhook_server.running(tls=tls, answer=echo) as receiver, running() as client:
-        place = place_of(receiver)
+    async with webhook_server.running(tls=tls, answer=echo) as endpoint, running() as client:
+        place = place_of(endpoint)
 
         async def post_some(worker: int) -> None:
             for number in range(10):
@@ -107,8 +107,8 @@ async def test_many_exchanges_at_once_get_each_its_own_response(*, tls: bool) ->
                 assert (await post(client, place, request)).body == body
 
         await asyncio.gather(*(post_some(worker) for worker in range(30)))
-        assert len(receiver.requests) == 300
-        assert receiver.connections <= 30
+        assert len(endpoint.requests) == 300
+        assert endpoint.connections <= 30
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ async def test_many_exchanges_at_once_get_each_its_own_response(*, tls: bool) ->
     ],
 )
 async def test_a_connection_is_kept_when_nothing_of_its_response_is_open(answer: bytes, connections: int) -> None:
-    async with webhook_server.running(answer=answer) as receiver, running() as client:
-        place = place_of(receiver)
+    async with webhook_server.running(answer=answer) as endpoint, running() as client:
+        place = place_of(endpoint)
         first = await post(client, place)
         assert await post(client, place) == first
-        assert receiver.connections == connections
+        assert endpoint.connections == connections
 
 
 async def test_a_response_in_pieces_is_put_together() -> None:
@@ -141,21 +141,21 @@ async def test_a_response_in_pieces_is_put_together() -> None:
             yield raw[index : index + 1]
             await asyncio.sleep(0)
 
-    async with webhook_server.running(answer=lambda _: pieces(ok(200, b"slow"))) as receiver, running() as client:
-        place = place_of(receiver)
+    async with webhook_server.running(answer=lambda _: pieces(ok(200, b"slow"))) as endpoint, running() as client:
+        place = place_of(endpoint)
         assert [(await post(client, place)).body for _ in range(3)] == [b"slow"] * 3
-        assert receiver.connections == 1
+        assert endpoint.connections == 1
 
 
 async def test_trouble_with_one_response_leaves_the_next_alone() -> None:
-    async with webhook_server.running(answer=b"nonsense") as receiver, running() as client:
-        place = place_of(receiver)
+    async with webhook_server.running(answer=b"nonsense") as endpoint, running() as client:
+        place = place_of(endpoint)
         with pytest.raises(http_client.HttpClientError) as caught:
             await post(client, place)
         assert caught.value.code == "invalid_response"
-        receiver.answer = ok()
+        endpoint.answer = ok()
         assert (await post(client, place)).status == 200
-        assert receiver.connections == 2
+        assert endpoint.connections == 2
 
 
 # Closed by the other side.
@@ -203,14 +203,14 @@ async def serving(answer: Callable[[int], bytes] = lambda _: ok()) -> AsyncItera
 async def test_a_request_on_a_kept_connection_that_ends_under_it_is_not_repeated(*, tls: bool) -> None:
     # The second request is read, and the connection closed in its face: nobody knows whether it was heeded.
     answers = iter([ok(), b"", ok(201)])
-    async with webhook_server.running(tls=tls, answer=lambda _: next(answers)) as receiver, running() as client:
-        place = place_of(receiver)
+    async with webhook_server.running(tls=tls, answer=lambda _: next(answers)) as endpoint, running() as client:
+        place = place_of(endpoint)
         assert (await post(client, place)).status == 200
         with pytest.raises(http_client.HttpClientError, match="closed before a response came") as caught:
             await post(client, place)
         assert caught.value.code == "connection_failed"
         assert (await post(client, place)).status == 201
-        assert [request.connection for request in receiver.requests] == [1, 1, 2]
+        assert [request.connection for request in endpoint.requests] == [1, 1, 2]
 
 
 async def test_a_request_whose_response_has_begun_is_not_repeated() -> None:
@@ -259,41 +259,41 @@ async def test_bytes_that_nobody_asked_for_close_an_idle_connection() -> None:
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_only_so_many_stay(*, tls: bool) -> None:
-    async with webhook_server.running(tls=tls) as receiver, running(max_idle=3) as client:
-        await post_together(client, receiver, count=8)
-        assert receiver.connections == 8
-        await open_connections(receiver, 3)
+    async with webhook_server.running(tls=tls) as endpoint, running(max_idle=3) as client:
+        await post_together(client, endpoint, count=8)
+        assert endpoint.connections == 8
+        await open_connections(endpoint, 3)
 
 
 async def test_the_one_that_was_idle_longest_goes_first() -> None:
     async with contextlib.AsyncExitStack() as stack:
-        receivers = [await stack.enter_async_context(webhook_server.running(tls=False)) for _ in range(4)]
+        endpoints = [await stack.enter_async_context(webhook_server.running(tls=False)) for _ in range(4)]
         client = await stack.enter_async_context(running(max_idle=3))
-        for receiver in receivers:
-            await post(client, place_of(receiver))
-        await receivers[0].left_alone()
-        for receiver in reversed(receivers):
-            await post(client, place_of(receiver))
-        assert [receiver.connections for receiver in receivers] == [2, 1, 1, 1]
+        for endpoint in endpoints:
+            await post(client, place_of(endpoint))
+        await endpoints[0].left_alone()
+        for endpoint in reversed(endpoints):
+            await post(client, place_of(endpoint))
+        assert [endpoint.connections for endpoint in endpoints] == [2, 1, 1, 1]
 
 
 async def test_none_stays_when_none_may() -> None:
-    async with webhook_server.running() as receiver, running(max_idle=0) as client:
-        place = place_of(receiver)
+    async with webhook_server.running() as endpoint, running(max_idle=0) as client:
+        place = place_of(endpoint)
         await post(client, place)
-        await receiver.left_alone()
+        await endpoint.left_alone()
         await post(client, place)
-        assert receiver.connections == 2
+        assert endpoint.connections == 2
 
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_idle_connections_are_closed_in_time(*, tls: bool) -> None:
-    async with webhook_server.running(tls=tls) as receiver, running(idle_seconds=0.05) as client:
-        await post_together(client, receiver, count=3)
-        await receiver.left_alone()
-        await post(client, place_of(receiver))
-        await receiver.left_alone()
-        assert receiver.connections == 4
+    async with webhook_server.running(tls=tls) as endpoint, running(idle_seconds=0.05) as client:
+        await post_together(client, endpoint, count=3)
+        await endpoint.left_alone()
+        await post(client, place_of(endpoint))
+        await endpoint.left_alone()
+        assert endpoint.connections == 4
 
 
 # Stopped.
@@ -301,55 +301,55 @@ async def test_idle_connections_are_closed_in_time(*, tls: bool) -> None:
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_a_cancelled_exchange_closes_its_connection(*, tls: bool) -> None:
-    async with webhook_server.running(tls=tls) as receiver, running() as client:
-        place = place_of(receiver)
+    async with webhook_server.running(tls=tls) as endpoint, running() as client:
+        place = place_of(endpoint)
         await post(client, place)
-        receiver.answer = None
+        endpoint.answer = None
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
                 await post(client, place)
-        await receiver.left_alone()
-        receiver.answer = ok()
+        await endpoint.left_alone()
+        endpoint.answer = ok()
         assert (await post(client, place)).status == 200
-        assert receiver.connections == 2
+        assert endpoint.connections == 2
 
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_closing_ends_what_is_idle_and_what_is_under_way(*, tls: bool) -> None:
-    async with webhook_server.running(tls=tls) as receiver, running() as client:
-        await post_together(client, receiver, count=3)
-        receiver.answer = None
-        waiting = asyncio.create_task(post(client, place_of(receiver)))
-        await receiver.received(4)
+    async with webhook_server.running(tls=tls) as endpoint, running() as client:
+        await post_together(client, endpoint, count=3)
+        endpoint.answer = None
+        waiting = asyncio.create_task(post(client, place_of(endpoint)))
+        await endpoint.received(4)
         await client.close()
         with pytest.raises(http_client.HttpClientError) as caught:
             await waiting
         assert caught.value.code == "connection_failed"
-        await receiver.left_alone()
+        await endpoint.left_alone()
 
 
 async def test_a_client_that_is_closed_connects_no_more() -> None:
-    async with webhook_server.running() as receiver, running() as client:
+    async with webhook_server.running() as endpoint, running() as client:
         await client.close()
         with pytest.raises(http_client.HttpClientError, match="closed"):
-            await post(client, place_of(receiver))
-        assert receiver.connections == 0
+            await post(client, place_of(endpoint))
+        assert endpoint.connections == 0
 
 
 async def test_closing_while_somebody_connects_leaves_no_connection() -> None:
-    async with webhook_server.running(tls=False) as receiver, running() as client:
-        waiting = asyncio.create_task(post(client, place_of(receiver)))
+    async with webhook_server.running(tls=False) as endpoint, running() as client:
+        waiting = asyncio.create_task(post(client, place_of(endpoint)))
         await asyncio.sleep(0)
         await client.close()
         with pytest.raises(http_client.HttpClientError, match="closed"):
             await waiting
-        await receiver.left_alone()
-        assert receiver.requests == []
+        await endpoint.left_alone()
+        assert endpoint.requests == []
 
 
 async def test_a_client_can_be_closed_twice() -> None:
-    async with webhook_server.running() as receiver, running() as client:
-        await post(client, place_of(receiver))
+    async with webhook_server.running() as endpoint, running() as client:
+        await post(client, place_of(endpoint))
         await client.close()
         await client.close()
-        await receiver.left_alone()
+        await endpoint.left_alone()

@@ -24,9 +24,9 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def place_of(receiver: WebhookServer, *, host: str = NAME, ca_file: str | None = None) -> Peer:
-    tls = None if receiver.tls is None else http_client_connection.client_context(ca_file or receiver.ca_file)
-    return Peer(host=host, address=receiver.host, port=receiver.port, tls=tls)
+def place_of(endpoint: WebhookServer, *, host: str = NAME, ca_file: str | None = None) -> Peer:
+    tls = None if endpoint.tls is None else http_client_connection.client_context(ca_file or endpoint.ca_file)
+    return Peer(host=host, address=endpoint.host, port=endpoint.port, tls=tls)
 
 
 @contextlib.contextmanager
@@ -80,9 +80,9 @@ async def trouble(place: Peer, *, code: str) -> str:
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_a_request_goes_out_as_it_is_and_its_response_comes_back(*, tls: bool) -> None:
-    async with webhook_server.running(tls=tls, answer=ok(201, b"made", "X-Kind: a")) as receiver:
-        response = await exchange(place_of(receiver))
-        (received,) = receiver.requests
+    async with webhook_server.running(tls=tls, answer=ok(201, b"made", "X-Kind: a")) as endpoint:
+        response = await exchange(place_of(endpoint))
+        (received,) = endpoint.requests
     assert (received.method, received.path, received.body) == ("POST", "/hook", b"{}")
     assert received.headers == {"host": "hooks.example.org", "content-length": "2"}
     assert (response.status, response.body, response.headers[b"x-kind"]) == (201, b"made", b"a")
@@ -91,8 +91,8 @@ async def test_a_request_goes_out_as_it_is_and_its_response_comes_back(*, tls: b
 async def test_the_environment_has_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    async with webhook_server.running() as receiver:
-        assert (await exchange(place_of(receiver))).status == 200
+    async with webhook_server.running() as endpoint:
+        assert (await exchange(place_of(endpoint))).status == 200
 
 
 async def test_a_name_is_not_an_address_and_is_never_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,8 +102,8 @@ async def test_a_name_is_not_an_address_and_is_never_looked_up(monkeypatch: pyte
 
 
 async def test_an_address_may_stand_in_place_of_the_name() -> None:
-    async with webhook_server.running() as receiver:
-        assert (await exchange(place_of(receiver, host=PUBLIC))).status == 200
+    async with webhook_server.running() as endpoint:
+        assert (await exchange(place_of(endpoint, host=PUBLIC))).status == 200
 
 
 async def test_an_ipv6_address_is_reached_too() -> None:
@@ -111,17 +111,17 @@ async def test_an_ipv6_address_is_reached_too() -> None:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("this machine has no IPv6")
-    async with webhook_server.running(host="::1") as receiver:
-        assert (await exchange(place_of(receiver, host="::1"))).status == 200
-        assert (await exchange(place_of(receiver))).status == 200
+    async with webhook_server.running(host="::1") as endpoint:
+        assert (await exchange(place_of(endpoint, host="::1"))).status == 200
+        assert (await exchange(place_of(endpoint))).status == 200
 
 
 async def test_the_name_is_sent_so_that_a_host_can_choose_its_certificate(authority: trustme.CA) -> None:
     asked: list[str | None] = []
     context = webhook_server.server_context(authority.issue_cert(NAME))
     context.sni_callback = lambda _connection, name, _context: asked.append(name)
-    async with webhook_server.running(tls=context, authority=authority) as receiver:
-        await exchange(place_of(receiver))
+    async with webhook_server.running(tls=context, authority=authority) as endpoint:
+        await exchange(place_of(endpoint))
     assert asked == [NAME]
 
 
@@ -129,33 +129,33 @@ async def test_the_name_is_sent_so_that_a_host_can_choose_its_certificate(author
 
 
 async def test_a_certificate_for_another_host_is_refused() -> None:
-    async with webhook_server.running() as receiver:
-        said = await trouble(place_of(receiver, host="other.example.org"), code="tls_failure")
-        assert receiver.requests == []
+    async with webhook_server.running() as endpoint:
+        said = await trouble(place_of(endpoint, host="other.example.org"), code="tls_failure")
+        assert endpoint.requests == []
     assert said.startswith("other.example.org at 127.0.0.2: its certificate is not valid: Hostname mismatch")
 
 
 async def test_a_certificate_for_another_address_is_refused(authority: trustme.CA) -> None:
     context = webhook_server.server_context(authority.issue_cert("127.0.0.3"))
-    async with webhook_server.running(tls=context, authority=authority) as receiver:
-        said = await trouble(place_of(receiver, host=PUBLIC), code="tls_failure")
-        assert receiver.requests == []
+    async with webhook_server.running(tls=context, authority=authority) as endpoint:
+        said = await trouble(place_of(endpoint, host=PUBLIC), code="tls_failure")
+        assert endpoint.requests == []
     assert said.startswith("127.0.0.2: its certificate is not valid: IP address mismatch")
 
 
 async def test_an_expired_certificate_is_refused(authority: trustme.CA) -> None:
     leaf = authority.issue_cert(NAME, not_after=dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
-    async with webhook_server.running(tls=webhook_server.server_context(leaf), authority=authority) as receiver:
-        said = await trouble(place_of(receiver), code="tls_failure")
-        assert receiver.requests == []
+    async with webhook_server.running(tls=webhook_server.server_context(leaf), authority=authority) as endpoint:
+        said = await trouble(place_of(endpoint), code="tls_failure")
+        assert endpoint.requests == []
     assert said == f"{NAME} at 127.0.0.2: its certificate is not valid: certificate has expired"
 
 
 async def test_an_unknown_authority_is_refused(authority: trustme.CA) -> None:
     with webhook_server.authority_file(authority) as ca_file:
-        async with webhook_server.running() as receiver:
-            said = await trouble(place_of(receiver, ca_file=ca_file), code="tls_failure")
-            assert receiver.requests == []
+        async with webhook_server.running() as endpoint:
+            said = await trouble(place_of(endpoint, ca_file=ca_file), code="tls_failure")
+            assert endpoint.requests == []
     assert "its certificate is not valid: unable to get local issuer certificate" in said
 
 
@@ -163,10 +163,10 @@ async def test_by_default_the_authorities_of_the_system_are_trusted_and_ours_is_
     context = http_client_connection.client_context()
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
-    async with webhook_server.running() as receiver:
-        place = Peer(host=NAME, address=receiver.host, port=receiver.port, tls=context)
+    async with webhook_server.running() as endpoint:
+        place = Peer(host=NAME, address=endpoint.host, port=endpoint.port, tls=context)
         assert "its certificate is not valid" in await trouble(place, code="tls_failure")
-        assert receiver.requests == []
+        assert endpoint.requests == []
 
 
 async def test_old_tls_is_refused(authority: trustme.CA) -> None:
@@ -176,9 +176,9 @@ async def test_old_tls_is_refused(authority: trustme.CA) -> None:
         context.minimum_version = ssl.TLSVersion.TLSv1
     with pytest.warns(DeprecationWarning, match="TLSv1"):
         context.maximum_version = ssl.TLSVersion.TLSv1_1
-    async with webhook_server.running(tls=context, authority=authority) as receiver:
-        said = await trouble(place_of(receiver), code="tls_failure")
-        assert receiver.requests == []
+    async with webhook_server.running(tls=context, authority=authority) as endpoint:
+        said = await trouble(place_of(endpoint), code="tls_failure")
+        assert endpoint.requests == []
     assert said.startswith(f"{NAME} at 127.0.0.2: ")
 
 
@@ -190,9 +190,9 @@ async def test_a_host_that_speaks_no_tls_is_a_failure_of_tls() -> None:
 
 @pytest.mark.parametrize("host", [".example.org", "a" * 64 + ".example.org"])
 async def test_a_name_that_no_certificate_can_bear_is_a_failure_of_tls(host: str) -> None:
-    async with webhook_server.running() as receiver:
-        said = await trouble(place_of(receiver, host=host), code="tls_failure")
-        assert receiver.connections == 0
+    async with webhook_server.running() as endpoint:
+        said = await trouble(place_of(endpoint, host=host), code="tls_failure")
+        assert endpoint.connections == 0
     assert said == f"{host} is not a valid host name for a certificate"
 
 
@@ -221,8 +221,8 @@ async def test_a_reset_is_reported() -> None:
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_hanging_up_before_the_response_is_a_failure_of_the_connection(*, tls: bool) -> None:
-    async with webhook_server.running(tls=tls, answer=b"") as receiver:
-        said = await trouble(place_of(receiver), code="connection_failed")
+    async with webhook_server.running(tls=tls, answer=b"") as endpoint:
+        said = await trouble(place_of(endpoint), code="connection_failed")
     assert said == f"{NAME} at 127.0.0.2: the connection was closed before a response came"
 
 
@@ -237,16 +237,16 @@ async def test_hanging_up_in_the_handshake_is_a_failure_of_tls(act: Callable[[so
 @pytest.mark.parametrize("tls", [False, True])
 async def test_hanging_up_within_the_response_is_a_broken_response(*, tls: bool) -> None:
     broken = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nhalf"
-    async with webhook_server.running(tls=tls, answer=broken) as receiver:
-        said = await trouble(place_of(receiver), code="invalid_response")
+    async with webhook_server.running(tls=tls, answer=broken) as endpoint:
+        said = await trouble(place_of(endpoint), code="invalid_response")
     assert said == "the response ends before it is complete"
 
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_a_body_may_end_with_the_connection(*, tls: bool) -> None:
     endless = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end"
-    async with webhook_server.running(tls=tls, answer=endless) as receiver:
-        response = await exchange(place_of(receiver))
+    async with webhook_server.running(tls=tls, answer=endless) as endpoint:
+        response = await exchange(place_of(endpoint))
     assert response.body == b"until the end"
     assert response.ends_with_connection
 
@@ -268,9 +268,9 @@ async def forever(start: bytes, piece: bytes) -> AsyncIterator[bytes]:
     ],
 )
 async def test_a_body_without_an_end_is_cut_and_the_connection_closed(start: bytes, piece: bytes, *, tls: bool) -> None:
-    async with webhook_server.running(tls=tls, answer=lambda _: forever(start, piece)) as receiver:
-        response = await exchange(place_of(receiver))
-        await receiver.left_alone()
+    async with webhook_server.running(tls=tls, answer=lambda _: forever(start, piece)) as endpoint:
+        response = await exchange(place_of(endpoint))
+        await endpoint.left_alone()
     assert response.is_truncated
     assert response.body == b"x" * 2048
 
@@ -286,9 +286,9 @@ async def test_a_body_without_an_end_is_cut_and_the_connection_closed(start: byt
     ],
 )
 async def test_a_head_without_an_end_closes_the_connection(start: bytes, piece: bytes, said: str, *, tls: bool) -> None:
-    async with webhook_server.running(tls=tls, answer=lambda _: forever(start, piece)) as receiver:
-        assert await trouble(place_of(receiver), code="invalid_response") == said
-        await receiver.left_alone()
+    async with webhook_server.running(tls=tls, answer=lambda _: forever(start, piece)) as endpoint:
+        assert await trouble(place_of(endpoint), code="invalid_response") == said
+        await endpoint.left_alone()
 
 
 # Time and size.
@@ -296,13 +296,13 @@ async def test_a_head_without_an_end_closes_the_connection(start: bytes, piece: 
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_who_stops_waiting_for_a_response_leaves_no_connection(*, tls: bool) -> None:
-    async with webhook_server.running(tls=tls, answer=None) as receiver:
-        waiting = asyncio.create_task(exchange(place_of(receiver)))
-        await receiver.received(1)
+    async with webhook_server.running(tls=tls, answer=None) as endpoint:
+        waiting = asyncio.create_task(exchange(place_of(endpoint)))
+        await endpoint.received(1)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        await receiver.left_alone()
+        await endpoint.left_alone()
 
 
 async def test_who_stops_waiting_for_a_handshake_leaves_no_connection() -> None:
@@ -330,9 +330,9 @@ async def test_who_stops_waiting_for_a_handshake_leaves_no_connection() -> None:
 async def test_a_request_may_be_longer_than_what_the_network_takes_at_once(*, tls: bool) -> None:
     body = b"x" * 8_000_000
     request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    async with webhook_server.running(tls=tls) as receiver:
-        assert (await exchange(place_of(receiver), request)).status == 200
-        assert receiver.requests[0].body == body
+    async with webhook_server.running(tls=tls) as endpoint:
+        assert (await exchange(place_of(endpoint), request)).status == 200
+        assert endpoint.requests[0].body == body
 
 
 async def test_an_answer_that_overtakes_its_request_leaves_a_connection_that_is_not_used_again() -> None:

@@ -166,11 +166,11 @@ def test_old_versions_of_tls_are_not_spoken(files: Files) -> None:
 
 async def test_the_listener_looks_after_the_certificate_by_itself(files: Files) -> None:
     certificate = files.load()
-    told: list[str] = []
+    reported: list[str] = []
 
     def refresh() -> None:
         if (news := certificate.refresh()) is not None:
-            told.append(news)
+            reported.append(news)
 
     async with running(FEATURES, tls=lambda: certificate.context, implicit_tls=True, refresh=refresh) as server:
         files.put(files.issue("second.test"))
@@ -178,4 +178,4 @@ async def test_the_listener_looks_after_the_certificate_by_itself(files: Files) 
         while names[-1] != "second.test":
             async with connect(server.address, tls=files.client_tls) as client:
                 names.append(shown(client))
-        assert told[-1].endswith("was reloaded")
+        assert reported[-1].endswith("was reloaded")

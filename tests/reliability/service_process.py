@@ -1,7 +1,7 @@
 """`postroad serve` in processes of their own, to be killed, starved and stopped, and callers who do not give up.
 
-A caller repeats a request with the same key until it is answered, as any client of a service should, and keeps what it
-was told. `prove` then holds the store against what the callers know.
+A caller repeats a request with the same key until it is answered, as any client of a service should, and keeps the
+answer. `prove` then compares the store with what the callers know.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ ROLES = ("api", "maintenance")
 DOMAIN = "example.com"
 RECIPIENTS = ("ada@example.net", "Ada@Example.net", "bob@example.net")
 UNIQUE_RECIPIENTS = 2
-# What a caller may be told meanwhile, and then tries again.
+# The temporary refusals that a caller may get, and then tries again.
 TRY_AGAIN = {"service_unavailable", "temporary_failure", "idempotency_in_progress"}
 
 
@@ -161,9 +161,9 @@ class Service:
 
     async def command(self, *words: str) -> tuple[int, Any]:
         """Run an operator's command in a process of its own; its exit code, and what it printed."""
-        printed, told = self.file.with_suffix(".printed"), self.file.with_suffix(".told")
+        printed, logged = self.file.with_suffix(".printed"), self.file.with_suffix(".logged")
         printed.write_bytes(b"")
-        command = functools.partial(warm_processes.Command, printed=printed, logged=told, environment=environment())
+        command = functools.partial(warm_processes.Command, printed=printed, logged=logged, environment=environment())
         running = await asyncio.to_thread(command, [*words, "--json", "--config", str(self.file)])
         code = await asyncio.to_thread(running.wait, TIMEOUT_SECONDS)
         return code, json.loads(printed.read_bytes() or b"null")
@@ -262,7 +262,7 @@ class Callers:
     service: Service
     account: Account
     client: httpx.AsyncClient
-    told: dict[str, Receipt] = field(default_factory=dict)
+    receipts: dict[str, Receipt] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
 
     async def post(self, key: str, *, base_url: str | None = None, **changes: object) -> httpx.Response:
@@ -282,10 +282,10 @@ class Callers:
         """Repeat a request until it is accepted."""
         async with asyncio.timeout(TIMEOUT_SECONDS):
             while True:
-                told = await self._try(key)
-                if told is not None:
-                    self._remember(key, told)
-                    return told
+                receipt = await self._try(key)
+                if receipt is not None:
+                    self._remember(key, receipt)
+                    return receipt
                 await asyncio.sleep(POLL_SECONDS)
 
     async def _try(self, key: str) -> Receipt | None:
@@ -303,19 +303,19 @@ class Callers:
         self.refusals.append(code)
         return None
 
-    def _remember(self, key: str, told: Receipt) -> None:
-        first = self.told.setdefault(key, told)
-        assert (told.body, told.request_id) == (first.body, first.request_id), key
-        assert told.replayed or told is first, f"{key} was accepted twice"
+    def _remember(self, key: str, receipt: Receipt) -> None:
+        first = self.receipts.setdefault(key, receipt)
+        assert (receipt.body, receipt.request_id) == (first.body, first.request_id), key
+        assert receipt.replayed or receipt is first, f"{key} was accepted twice"
 
     async def repeat_everything(self) -> None:
         """Every key is answered with the same bytes again."""
-        for key in list(self.told):
+        for key in list(self.receipts):
             assert (await self.send(key)).replayed
 
     async def prove(self) -> None:
         """One message for each key, no other, and every credit in its place."""
-        acknowledged = sorted((key, json.loads(told.body)["id"]) for key, told in self.told.items())
+        acknowledged = sorted((key, json.loads(receipt.body)["id"]) for key, receipt in self.receipts.items())
         async with inside(self.service.url) as ctx:
             stored = await stored_messages(ctx, self.account.id)
             found = await accounts.find(ctx, self.account.id)

@@ -208,7 +208,7 @@ class Senders:
     service: SubmissionService
     account_id: str
     login: tuple[str, str]
-    told: dict[str, str] = field(default_factory=dict)
+    accepted: dict[str, str] = field(default_factory=dict)
     unanswered: set[str] = field(default_factory=set)
     refusals: list[Reply] = field(default_factory=list)
     _clients: list[Client] = field(default_factory=list)
@@ -250,13 +250,13 @@ class Senders:
                 if reply is not None:
                     self._note(subject, reply)
                     if reply.code == ACCEPTED:
-                        return self.told[subject]
+                        return self.accepted[subject]
                 await asyncio.sleep(POLL_SECONDS)
 
     def _note(self, subject: str, reply: Reply) -> None:
         """250 takes the message, with the same id each time; everything else says to come back."""
         if reply.code == ACCEPTED:
-            assert self.told.setdefault(subject, reply.message_id) == reply.message_id, "accepted twice"
+            assert self.accepted.setdefault(subject, reply.message_id) == reply.message_id, "accepted twice"
         else:
             assert reply.is_temporary, reply
             self.refusals.append(reply)
@@ -269,8 +269,8 @@ class Senders:
             report = await consistency.run(ctx)
         by_subject = dict(stored)
         assert len(by_subject) == len(stored)
-        assert {subject: by_subject.get(subject) for subject in self.told} == self.told
-        assert by_subject.keys() - self.told.keys() <= self.unanswered
+        assert {subject: by_subject.get(subject) for subject in self.accepted} == self.accepted
+        assert by_subject.keys() - self.accepted.keys() <= self.unanswered
         used = len(stored) * UNIQUE_RECIPIENTS
         assert (found.available, found.reserved) == (CREDITS - used, used)
         assert report.findings == []

@@ -371,13 +371,20 @@ def check_receipt(outcome: model.Outcome) -> None:
     """What the caller is told is what was asked for."""
     send, answer = outcome.send, outcome.answer
     assert isinstance(answer, transaction.Accepted)
-    told = msgspec.json.decode(answer.response, type=receipt.Receipt)
-    assert (told.id, told.request_id) == (answer.message_id, answer.request_id) == (told.id, outcome.request_id)
+    shown_receipt = msgspec.json.decode(answer.response, type=receipt.Receipt)
+    assert (
+        (shown_receipt.id, shown_receipt.request_id)
+        == (answer.message_id, answer.request_id)
+        == (shown_receipt.id, outcome.request_id)
+    )
     if send.is_raw:
         # Whoever no field names got a blind copy.
-        shown = {one.lower() for one in (*told.to, *told.cc)}
-        assert (told.source, told.to, told.cc) == (mail.Source.SMTP, send.to, send.cc)
-        assert {one.lower() for one in told.bcc} == send.recipients - shown
+        shown = {one.lower() for one in (*shown_receipt.to, *shown_receipt.cc)}
+        assert (shown_receipt.source, shown_receipt.to, shown_receipt.cc) == (mail.Source.SMTP, send.to, send.cc)
+        assert {one.lower() for one in shown_receipt.bcc} == send.recipients - shown
     else:
-        assert (told.to, told.cc, told.bcc) == (send.to, send.cc, send.bcc)
-    assert (told.recipient_count, told.credits_reserved) == (len(send.recipients), len(send.recipients))
+        assert (shown_receipt.to, shown_receipt.cc, shown_receipt.bcc) == (send.to, send.cc, send.bcc)
+    assert (shown_receipt.recipient_count, shown_receipt.credits_reserved) == (
+        len(send.recipients),
+        len(send.recipients),
+    )

@@ -37,7 +37,7 @@ async def test_a_running_service_delivers_and_reports_everything_once(
 ) -> None:
     async with whole_service.running_service(tmp_path, url, *libc.words) as whole:
         await whole.accept("first", "second")
-        gate = await whole.under_way("in flight", "told")
+        gate = await whole.under_way("in flight", "reported")
         libc.move_clock(jump)
         # A clock that was set back may cost a moment: the bucket of the credential counts as empty, and fills again.
         await service_process.until(lambda: is_taken(whole, "after"))

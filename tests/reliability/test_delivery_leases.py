@@ -65,10 +65,10 @@ async def test_a_process_that_stood_still_for_too_long_changes_nothing_final(url
             first.set()
             service.process.send_signal(signal.SIGCONT)
 
-            async def is_told() -> bool:
+            async def is_reported() -> bool:
                 return len(await harness.attempts()) == 2
 
-            await service_process.until(is_told)
+            await service_process.until(is_reported)
             assert await service.stop() == 0
             assert service.errors() == []
             # The reply it got is in the log of attempts, and nowhere else.

@@ -26,7 +26,7 @@ async def test_a_full_disk_loses_nothing_that_was_sent_or_reported(small_disk: P
         whole.service.move(f"sqlite:///{small_disk}/postroad.db")
         await whole.service.start(*disks.SMALL_DISK, str(small_disk), str(before))
         seen = disks.seen_by(whole.service.process.pid, small_disk)
-        gate = await whole.under_way("in flight", "told")
+        gate = await whole.under_way("in flight", "reported")
         disks.fill(seen / "filler")
         await whole.refuse("third", "fourth", "third", "fourth")
         whole.sink.release(sinks.Point.CONTENT)
@@ -42,7 +42,7 @@ async def test_a_full_disk_loses_nothing_that_was_sent_or_reported(small_disk: P
 
         (seen / "filler").unlink()
         await whole.accept("third", "fourth")
-        await is_told(whole)
+        await is_reported(whole)
         for kind in ("", "-wal"):
             await asyncio.to_thread(shutil.copyfile, f"{seen}/postroad.db{kind}", f"{after}{kind}")
         assert await whole.service.stop() == 0
@@ -51,7 +51,7 @@ async def test_a_full_disk_loses_nothing_that_was_sent_or_reported(small_disk: P
     await whole.prove()
 
 
-async def is_told(whole: whole_service.WholeService) -> None:
+async def is_reported(whole: whole_service.WholeService) -> None:
     """Until the service itself logs that every event was delivered: only it can see its disk."""
 
     async def is_so() -> bool:

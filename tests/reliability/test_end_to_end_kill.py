@@ -80,10 +80,10 @@ async def prove(
     """What the endpoint knows, each event once, is what the store says of whom callers were promised."""
     written = [delivery.event_id for delivery in await desk.deliveries()]
     await desk.prove(written, receiver)
-    told = [json.loads(got[0]) for got in webhook_processes.bodies(receiver).values()]
-    heard = sorted((one["data"]["email_id"], one["data"]["recipient_id"], one["type"]) for one in told)
+    received = [json.loads(got[0]) for got in webhook_processes.bodies(receiver).values()]
+    heard = sorted((one["data"]["email_id"], one["data"]["recipient_id"], one["type"]) for one in received)
     ended: list[tuple[str, str, str]] = []
-    for answer in callers.told.values():
+    for answer in callers.receipts.values():
         message_id = json.loads(answer.body)["id"]
         async with desk.ctx.store.reading() as tx:
             found = await recipients.of_message(tx, callers.account.id, message_id)

@@ -66,7 +66,7 @@ async def test_one_key_at_all_frontends_at_once_makes_one_message(service: servi
         made = [answer for answer in answers if answer.status_code == 202]
         assert len({answer.content for answer in made}) == 1
         assert sum("idempotent-replayed" not in answer.headers for answer in made) == 1
-        callers.told["the same"] = service_process.Receipt.of(made[0])
+        callers.receipts["the same"] = service_process.Receipt.of(made[0])
         await callers.prove()
 
 
@@ -84,14 +84,14 @@ async def test_a_message_of_ten_mebibytes_is_handed_over_whole(service: service_
     async with service_process.calling(service) as callers:
         answers = await asyncio.gather(*(callers.post(f"large {n}", attachments=[attachment]) for n in range(6)))
         for number, answer in enumerate(answers):
-            callers.told[f"large {number}"] = service_process.Receipt.of(answer)
+            callers.receipts[f"large {number}"] = service_process.Receipt.of(answer)
         await callers.prove()
 
 
 async def test_a_stop_under_load_loses_nothing_and_leaves_nobody_behind(service: service_process.Service) -> None:
     async with service_process.calling(service) as callers:
         sending = asyncio.create_task(send_all(callers))
-        await service_process.until(lambda: told_any(callers))
+        await service_process.until(lambda: has_receipts(callers))
         children = processes(service)[1:]
         assert len(children) == FRONTENDS
         assert await service.stop() == 0
@@ -107,7 +107,7 @@ async def test_a_signal_to_the_whole_group_stops_it_in_order(tmp_path: Path, url
         await service.start("setsid")
         async with service_process.calling(service) as callers:
             sending = asyncio.create_task(send_all(callers))
-            await service_process.until(lambda: told_any(callers))
+            await service_process.until(lambda: has_receipts(callers))
             children = processes(service)[1:]
             os.killpg(service.process.pid, signal.SIGTERM)
             assert await service.ended() == 0
@@ -135,7 +135,7 @@ async def test_frontends_of_a_writer_that_hangs_are_not_ready(service: service_p
 async def test_a_killed_writer_ends_its_frontends_and_loses_nothing(service: service_process.Service) -> None:
     async with service_process.calling(service) as callers:
         sending = asyncio.create_task(send_all(callers))
-        await service_process.until(lambda: told_any(callers))
+        await service_process.until(lambda: has_receipts(callers))
         children = processes(service)[1:]
         await service.kill()
         await gone(*children)
@@ -148,7 +148,7 @@ async def test_a_killed_writer_ends_its_frontends_and_loses_nothing(service: ser
 async def test_a_killed_frontend_ends_the_service_which_logs_it(service: service_process.Service) -> None:
     async with service_process.calling(service) as callers:
         sending = asyncio.create_task(send_all(callers))
-        await service_process.until(lambda: told_any(callers))
+        await service_process.until(lambda: has_receipts(callers))
         _, first, second = processes(service)
         os.kill(first, signal.SIGKILL)
         assert await service.ended() == 1
@@ -159,8 +159,8 @@ async def test_a_killed_frontend_ends_the_service_which_logs_it(service: service
         await callers.prove()
 
 
-async def told_any(callers: service_process.Callers) -> bool:
-    return bool(callers.told)
+async def has_receipts(callers: service_process.Callers) -> bool:
+    return bool(callers.receipts)
 
 
 async def test_metrics_add_up_over_all_processes(service: service_process.Service) -> None:

@@ -29,7 +29,7 @@ async def test_what_cannot_be_flushed_is_not_acknowledged_and_what_was_sent_is_n
 ) -> None:
     async with whole_service.running_service(tmp_path, clean_sqlite_url, *libc.words) as whole:
         await whole.accept("first", "second")
-        gate = await whole.under_way("in flight", "told")
+        gate = await whole.under_way("in flight", "reported")
         asked = libc.syncs
         libc.fail_syncs()
         await whole.refuse("third", "fourth", "third", "fourth")

@@ -135,8 +135,8 @@ async def test_engines_that_meet_the_threshold_together_suspend_an_account_once(
         await harness.send(RECIPIENTS)
         async with engines_with_claims(harness.ctx, harness.account_id, url, sink) as logs:
             more = await send_until_refused(harness.ctx, harness.account_id)
-        told = [line["event"] for log in logs for line in log]
-        assert told.count("account_suspended") == 1
+        logged = [line["event"] for log in logs for line in log]
+        assert logged.count("account_suspended") == 1
         account = await accounts.find(harness.ctx, harness.account_id)
         assert (account.status, account.suspended_by) == ("suspended", stored_accounts.BOUNCE_GUARD)
         # What was queued was delivered all the same, and every result was counted.

@@ -21,9 +21,9 @@ async def test_a_sender_is_told_to_ask_again_and_then_what_has_happened(
     async with networks.between(clean_postgres_url, random.Random(1)) as (network, url):
         async with whole_service.running_service(tmp_path, url) as whole:
             network.aims.add(("accept", loss))
-            told = await whole.post("by http")
-            service_process.check_refusal(told, 503, "service_unavailable")
-            assert "did not confirm in time whether this was accepted; try again with the same key" in told.text
+            response = await whole.post("by http")
+            service_process.check_refusal(response, 503, "service_unavailable")
+            assert "did not confirm in time whether this was accepted; try again with the same key" in response.text
             again = await whole.post("by http")
             assert again.status_code == 202
             assert (again.headers.get("idempotent-replayed") == "true") == (loss is Loss.ANSWER)

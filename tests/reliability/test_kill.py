@@ -61,11 +61,11 @@ class ClientLoad:
 
     async def some_are_answered(self) -> None:
         """Wait until some more requests are answered, and for a moment that nobody can foretell."""
-        goal = len(self.callers.told) + self._chance.choice(ANSWERS)
+        goal = len(self.callers.receipts) + self._chance.choice(ANSWERS)
 
         async def is_reached() -> bool:
             assert not any(task.done() for task in self._tasks), [task for task in self._tasks if task.done()]
-            return len(self.callers.told) >= goal
+            return len(self.callers.receipts) >= goal
 
         await service_process.until(is_reached)
         await asyncio.sleep(self._chance.uniform(0, MOMENT_SECONDS))
@@ -100,7 +100,7 @@ async def test_a_service_killed_again_and_again_loses_and_doubles_nothing(
         await callers.prove()
         code, printed = await service.command("verify")
         assert (code, printed["findings"]) == (0, [])
-        assert printed["counts"]["messages"] == len(callers.told)
+        assert printed["counts"]["messages"] == len(callers.receipts)
 
 
 async def test_a_database_server_that_crashes_is_waited_for_without_a_restart(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ async def test_a_database_server_that_crashes_is_waited_for_without_a_restart(tm
             crowd = ClientLoad(callers, random.Random(1))
             await crowd.some_are_answered()
             await asyncio.to_thread(server.crash)
-            await is_told_that_the_store_is_away(callers)
+            await is_refused_as_unavailable(callers)
             await asyncio.to_thread(server.start)
             await crowd.some_are_answered()
             await crowd.finish()
@@ -124,7 +124,7 @@ async def test_a_database_server_that_crashes_is_waited_for_without_a_restart(tm
             await callers.prove()
 
 
-async def is_told_that_the_store_is_away(callers: service_process.Callers) -> None:
+async def is_refused_as_unavailable(callers: service_process.Callers) -> None:
     """By every route that needs the store, and by none that does not."""
     client, base_url = callers.client, callers.service.base_url
     service_process.check_refusal(await callers.post("while away"), 503, "service_unavailable")
@@ -145,8 +145,8 @@ async def test_callers_that_vanish_in_the_middle_of_a_request_can_come_back(serv
             async with raw_http.connect(service.address) as connection:
                 await connection.send(whole[: len(whole) * eighths // 8])
                 connection.writer.transport.abort()
-            told = await callers.send(key)
-            assert eighths == 8 or not told.replayed
+            receipt = await callers.send(key)
+            assert eighths == 8 or not receipt.replayed
         assert await service.stop() == 0
         assert service.errors() == []
         await callers.prove()

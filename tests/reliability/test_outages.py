@@ -106,19 +106,19 @@ async def check_full(callers: Callers) -> None:
     service, client = callers.service, callers.client
     for key in ("second", "third", "second"):
         service_process.check_refusal(await callers.post(key, text=LARGE), 503, "service_unavailable")
-    await service_process.until(lambda: is_told_to_be_full(callers))
+    await service_process.until(lambda: is_refused_as_full(callers))
     # Callers hear that it is so; the log says why.
     assert any(
         b'"service_unavailable"' in line and b'"cause"' in line for line in service.log.read_bytes().splitlines()
     )
     assert (await client.get(f"{service.base_url}/healthz")).status_code == 200
-    first = json.loads(callers.told["first"].body)["id"]
+    first = json.loads(callers.receipts["first"].body)["id"]
     shown = await client.get(f"{service.base_url}/emails/{first}", headers=callers.account.headers)
     assert shown.status_code == 200
     assert (await callers.send("first")).replayed
 
 
-async def is_told_to_be_full(callers: Callers) -> bool:
+async def is_refused_as_full(callers: Callers) -> bool:
     """Whether `/readyz` says so: the few bytes that it tries find room for longer than mail does."""
     service_process.check_refusal(await callers.post("second", text=LARGE), 503, "service_unavailable")
     return await ready(callers.service, callers.client) == 503
@@ -175,8 +175,8 @@ async def test_a_stop_answers_what_is_under_way_and_takes_nothing_new(url: str, 
             await service_process.until(lambda: is_refused(callers))
             assert not any(task.done() for task in (*under_way.values(), stopped))
         for key, task in under_way.items():
-            callers.told[key] = Receipt.of(await task)
-            assert not callers.told[key].replayed
+            callers.receipts[key] = Receipt.of(await task)
+            assert not callers.receipts[key].replayed
         assert await stopped == 0
 
 
@@ -202,23 +202,25 @@ async def test_fifty_identical_requests_at_once_make_one_message(url: str, tmp_p
     async with called(tmp_path, url) as callers:
         responses = await asyncio.gather(*(callers.post("the same") for _ in range(MANY)))
         check_one_was_accepted(responses)
-        callers.told["the same"] = first_told(responses)
+        callers.receipts["the same"] = first_receipt(responses)
         assert (await callers.send("the same")).replayed
 
 
 def check_one_was_accepted(responses: list[httpx.Response]) -> None:
     """One request made a message; every other one was told to wait, or got the same answer."""
     accepted = [Receipt.of(response) for response in responses if response.status_code == 202]
-    assert Counter(told.replayed for told in accepted)[False] == 1
-    assert len({(told.body, told.request_id) for told in accepted}) == 1
+    assert Counter(receipt.replayed for receipt in accepted)[False] == 1
+    assert len({(receipt.body, receipt.request_id) for receipt in accepted}) == 1
     for response in responses:
         if response.status_code != 202:
             service_process.check_refusal(response, 409, "idempotency_in_progress")
 
 
-def first_told(responses: list[httpx.Response]) -> Receipt:
+def first_receipt(responses: list[httpx.Response]) -> Receipt:
     return next(
-        told for told in map(Receipt.of, (one for one in responses if one.status_code == 202)) if not told.replayed
+        receipt
+        for receipt in map(Receipt.of, (one for one in responses if one.status_code == 202))
+        if not receipt.replayed
     )
 
 
@@ -235,12 +237,12 @@ async def test_two_hosts_that_get_the_same_key_at_once_make_one_message(
             key = f"same-{number}"
             responses = await asyncio.gather(*(callers.post(key, base_url=host) for host in hosts * 2))
             check_one_was_accepted(responses)
-            callers.told[key] = first_told(responses)
+            callers.receipts[key] = first_receipt(responses)
         for number in range(20):
             key = f"different-{number}"
             here, there = await asyncio.gather(*(callers.post(key, base_url=host, text=host) for host in hosts))
             won, lost = (here, there) if here.status_code == 202 else (there, here)
-            callers.told[key] = Receipt.of(won)
+            callers.receipts[key] = Receipt.of(won)
             service_process.check_refusal(lost, 409, "idempotency_conflict")
         assert await other.stop() == 0
         assert other.errors() == []

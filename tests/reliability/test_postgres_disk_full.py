@@ -46,7 +46,7 @@ async def test_a_server_without_room_loses_nothing_and_goes_on_when_there_is_som
     server: small_disk_postgres.SmallDiskServer, tmp_path: Path
 ) -> None:
     async with whole_service.running_service(tmp_path, server.create_database()) as whole:
-        gate = await whole.under_way("in flight", "told")
+        gate = await whole.under_way("in flight", "reported")
         await asyncio.to_thread(server.fill)
         await fills_up(whole)
         assert (await whole.client.get(f"{whole.service.base_url}/healthz")).status_code == 200

@@ -48,10 +48,10 @@ class Traffic:
 
     async def _send(self, name: str) -> None:
         """Some mail; returns when more was delivered, removed and reported late, and much is still under way."""
-        taken, removed, told = len(self.sink.taken), self.swept["messages"], self.fates.total()
+        taken, removed, reported = len(self.sink.taken), self.swept["messages"], self.fates.total()
 
         async def is_under_way() -> bool:
-            return self.swept["messages"] > removed and self.fates.total() > told
+            return self.swept["messages"] > removed and self.fates.total() > reported
 
         self.addresses += await bulk_queue.fill(
             self.other, self.post.account_id, delivery_harness.DOMAIN, count=PART, each=2, name=name

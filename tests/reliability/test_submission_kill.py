@@ -47,11 +47,11 @@ class ClientLoad:
 
     async def some_are_taken(self) -> None:
         """Wait until some more messages are taken, and for a moment that nobody can foretell."""
-        goal = len(self.senders.told) + self._chance.choice(ANSWERS)
+        goal = len(self.senders.accepted) + self._chance.choice(ANSWERS)
 
         async def is_reached() -> bool:
             assert not any(task.done() for task in self._tasks), [task for task in self._tasks if task.done()]
-            return len(self.senders.told) >= goal
+            return len(self.senders.accepted) >= goal
 
         await service_process.until(is_reached)
         await asyncio.sleep(self._chance.uniform(0, MOMENT_SECONDS))
@@ -80,7 +80,7 @@ async def test_a_listener_killed_again_and_again_loses_and_duplicates_nothing(
     await crowd.some_are_taken()
     await crowd.finish()
     # No key is free: each is answered with the message that it has made.
-    client, known = senders.client(), dict(senders.told)
+    client, known = senders.client(), dict(senders.accepted)
     for subject, message_id in known.items():
         if int(subject.partition("-")[0]) < KEYED:
             assert await senders.send_until_answered(client, subject) == message_id

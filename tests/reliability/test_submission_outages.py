@@ -60,8 +60,8 @@ async def test_a_stop_finishes_what_is_under_way_and_lets_the_others_go(url: str
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection(*senders.service.smtp)
             assert senders.service.process.poll() is None
-        senders.told["waiting"] = (await waiting.reply()).message_id
-        senders.told["halfway"] = (await halfway.say(octets[100:])).message_id
+        senders.accepted["waiting"] = (await waiting.reply()).message_id
+        senders.accepted["halfway"] = (await halfway.say(octets[100:])).message_id
         for session in (waiting, halfway):
             assert await session.reply() == Reply(STOPPING, STOPPED)
             assert await session.is_over()
@@ -78,7 +78,7 @@ async def test_a_stop_in_the_rush_hour_loses_nothing(url: str, tmp_path: Path) -
                 count += 1
 
         async def are_at_work() -> bool:
-            return len(senders.told) > 5 * CLIENTS
+            return len(senders.accepted) > 5 * CLIENTS
 
         async with asyncio.TaskGroup() as group:
             for number in range(CLIENTS):
@@ -125,7 +125,7 @@ async def test_a_database_server_that_stops_and_starts_is_waited_for_without_a_r
             await asyncio.to_thread(server.start)
             await asyncio.gather(*crowd, senders.send_until_answered(client, "away"))
             assert {reply.code for reply in senders.refusals} <= {421, 451}
-            assert len(senders.told) == CLIENTS + 2
+            assert len(senders.accepted) == CLIENTS + 2
 
 
 @SQLITE
@@ -139,7 +139,7 @@ async def test_a_store_that_is_locked_for_long_is_a_temporary_failure(url: str, 
                 check(reply, 451, "4.3.0 temporary_failure")
         # The sessions are as good as before.
         for number, session in enumerate(sessions):
-            senders.told[f"{number}"] = (await session.send(content(f"{number}"))).message_id
+            senders.accepted[f"{number}"] = (await session.send(content(f"{number}"))).message_id
 
 
 @SQLITE
@@ -157,5 +157,5 @@ async def test_a_file_that_cannot_grow_refuses_mail_and_takes_it_again_when_it_c
         reply = await client.attempt(content("large", key="large", text=LARGE))
         assert reply is not None
         assert reply.code == ACCEPTED
-        senders.told["large"] = reply.message_id
-        assert await senders.send_until_answered(client, "first") == senders.told["first"]
+        senders.accepted["large"] = reply.message_id
+        assert await senders.send_until_answered(client, "first") == senders.accepted["first"]

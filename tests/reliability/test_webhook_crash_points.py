@@ -174,19 +174,19 @@ async def test_a_store_that_fails_while_recording_is_retried_and_records_once(ma
 async def record_during_failure(office: CrashHarness, fault: faults.Fault) -> list[str]:
     """Record while the store fails, until it works again; returns what the log says."""
     await office.desk.write(len(ANSWERS))
-    claims, told = (
+    claims, harness = (
         await office.claim(webhook_harness.WORKER),
         webhook_harness.WebhookHarness(office.process.ctx, office.clock),
     )
-    results = told.parts().recorder
+    results = harness.parts().recorder
     office.process.store.expect(fault)
     for claimed, answer in zip(claims, ANSWERS, strict=True):
         results.record_attempt(claimed, BLOCKED_URL, attempted(office.process.ctx, answer))
-    await webhook_harness.until(lambda: bool(told.log))
+    await webhook_harness.until(lambda: bool(harness.log))
     assert office.process.store.has_struck
     await office.engine.settle()
     await results.close(seconds=webhook_harness.TIMEOUT_SECONDS)
-    return told.events()
+    return harness.events()
 
 
 async def all_or_nothing(office: CrashHarness) -> bool:

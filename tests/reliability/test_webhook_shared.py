@@ -58,9 +58,9 @@ async def test_three_processes_send_each_event_once(url: str, tmp_path: Path) ->
         assert [service.errors() for service in services] == [[], [], []]
         await desk.prove(written, receiver)
         assert webhook_processes.copies(receiver) == {1: COUNT}
-        told = [len(webhook_processes.logged_events(service, "webhook_delivered")) for service in services]
-        assert sum(told) == COUNT
-        assert all(told)
+        delivered = [len(webhook_processes.logged_events(service, "webhook_delivered")) for service in services]
+        assert sum(delivered) == COUNT
+        assert all(delivered)
 
 
 async def test_what_a_killed_process_held_is_sent_by_the_others_when_its_leases_end(url: str, tmp_path: Path) -> None:

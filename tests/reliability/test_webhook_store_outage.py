@@ -40,7 +40,7 @@ async def under_way(
     return written, gate
 
 
-async def was_told_once(
+async def was_sent_once(
     desk: webhook_processes.EndpointHarness, receiver: webhook_server.WebhookServer, written: list[str]
 ) -> None:
     await desk.finished()
@@ -53,8 +53,8 @@ async def all_wait(service: service_process.Service) -> None:
     """Until the process has said that all results wait."""
 
     async def is_so() -> bool:
-        told = webhook_processes.logged_events(service, "webhook_result_recording_deferred")
-        return any(line["results"] == IN_FLIGHT for line in told)
+        deferred = webhook_processes.logged_events(service, "webhook_result_recording_deferred")
+        return any(line["results"] == IN_FLIGHT for line in deferred)
 
     await service_process.until(is_so)
 
@@ -73,7 +73,7 @@ async def test_a_database_server_that_stops_and_starts_gets_every_result(tmp_pat
             gate.open()
             await all_wait(service)
             await asyncio.to_thread(server.start)
-            await was_told_once(desk, receiver, written)
+            await was_sent_once(desk, receiver, written)
             assert await service.stop() == 0
             assert service.errors() == []
 
@@ -165,7 +165,7 @@ async def test_a_file_that_another_writer_holds_gets_every_result(
                 ("waiting", 1, True): IN_FLIGHT,
                 ("ready", 0, False): LATER - IN_FLIGHT,
             }
-        await was_told_once(desk, receiver, written)
+        await was_sent_once(desk, receiver, written)
 
 
 @SQLITE
@@ -180,4 +180,4 @@ async def test_a_store_that_is_away_for_longer_than_a_lease_gets_every_result_to
             gate.open()
             await all_were_refused(refusals)
             await webhook_processes.let_time_pass(tx)
-        await was_told_once(desk, receiver, written)
+        await was_sent_once(desk, receiver, written)

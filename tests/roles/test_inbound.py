@@ -23,26 +23,26 @@ def settings(folder: Path, **inbound: object) -> config.Settings:
 
 async def test_it_listens_where_it_is_configured_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = app_server.CapturedLog()
-    told: list[roles.Addresses] = []
+    announced: list[roles.Addresses] = []
     greetings: list[str] = []
 
     async def work(role_context: roles.RoleContext) -> None:
-        host, port = told[0]["inbound"]
+        host, port = announced[0]["inbound"]
         async with aiosmtplib.SMTP(hostname=host, port=port, start_tls=False) as client:
             greetings.append((await client.ehlo()).message)
         role_context.stopping.set()
 
     with_role(monkeypatch, work)
-    await run(settings(tmp_path, listen="127.0.0.1:0"), ["inbound", "test"], lines, announce=told.append)
+    await run(settings(tmp_path, listen="127.0.0.1:0"), ["inbound", "test"], lines, announce=announced.append)
     assert len(greetings) == 1
     assert "inbound_disabled" not in events(lines)
     with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection(*told[0]["inbound"])
+        await asyncio.open_connection(*announced[0]["inbound"])
 
 
 async def test_without_an_address_it_rests_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = app_server.CapturedLog()
-    told: list[roles.Addresses] = []
+    announced: list[roles.Addresses] = []
 
     async def work(role_context: roles.RoleContext) -> None:
         while "inbound_disabled" not in events(lines):
@@ -50,8 +50,8 @@ async def test_without_an_address_it_rests_and_says_so(tmp_path: Path, monkeypat
         role_context.stopping.set()
 
     with_role(monkeypatch, work)
-    await run(settings(tmp_path), ["inbound", "test"], lines, announce=told.append)
-    assert told == [{}]
+    await run(settings(tmp_path), ["inbound", "test"], lines, announce=announced.append)
+    assert announced == [{}]
     assert events(lines)[-1] == "stopped"
 
 

@@ -26,17 +26,17 @@ async def asked(
     names: list[str], chosen: config.Settings, monkeypatch: pytest.MonkeyPatch, *, where: str, path: str
 ) -> tuple[roles.Addresses, httpx.Response]:
     """Run these roles, and ask for a path at one of their addresses."""
-    told: list[roles.Addresses] = []
+    announced: list[roles.Addresses] = []
     answers: list[httpx.Response] = []
 
     async def work(role_context: roles.RoleContext) -> None:
-        async with httpx.AsyncClient(base_url=f"http://{told[0][where]}") as client:
+        async with httpx.AsyncClient(base_url=f"http://{announced[0][where]}") as client:
             answers.append(await client.get(path))
         role_context.stopping.set()
 
     with_role(monkeypatch, work)
-    await run(chosen, [*names, "test"], app_server.CapturedLog(), announce=told.append)
-    return told[0], answers[0]
+    await run(chosen, [*names, "test"], app_server.CapturedLog(), announce=announced.append)
+    return announced[0], answers[0]
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
@@ -44,10 +44,10 @@ async def test_a_process_without_the_api_serves_them_at_an_address_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     chosen = settings(tmp_path, listen="127.0.0.1:0")
-    told, answer = await asked(["maintenance"], chosen, monkeypatch, where="metrics", path=path)
-    assert (list(told), answer.status_code) == (["metrics"], 200)
+    announced, answer = await asked(["maintenance"], chosen, monkeypatch, where="metrics", path=path)
+    assert (list(announced), answer.status_code) == (["metrics"], 200)
     with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection(*told["metrics"])
+        await asyncio.open_connection(*announced["metrics"])
 
 
 async def test_that_address_serves_nothing_of_the_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,8 +58,8 @@ async def test_that_address_serves_nothing_of_the_api(tmp_path: Path, monkeypatc
 
 
 async def test_the_api_serves_what_the_whole_process_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told, answer = await asked(["api"], settings(tmp_path, listen=""), monkeypatch, where="http", path="/metrics")
-    assert (list(told), answer.status_code) == (["http"], 200)
+    announced, answer = await asked(["api"], settings(tmp_path, listen=""), monkeypatch, where="http", path="/metrics")
+    assert (list(announced), answer.status_code) == (["http"], 200)
     assert "postroad_http_requests_total" in answer.text
 
 

@@ -34,12 +34,12 @@ def certificate(folder: Path) -> dict[str, object]:
 
 async def test_it_listens_where_it_is_configured_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = app_server.CapturedLog()
-    told: list[roles.Addresses] = []
+    announced: list[roles.Addresses] = []
     greetings: list[str] = []
 
     async def work(role_context: roles.RoleContext) -> None:
         for name, use_tls in (("submission", False), ("submission_tls", True)):
-            host, port = told[0][name]
+            host, port = announced[0][name]
             client = aiosmtplib.SMTP(
                 hostname=host, port=port, start_tls=False, use_tls=use_tls, validate_certs=False, timeout=60
             )
@@ -49,18 +49,18 @@ async def test_it_listens_where_it_is_configured_and_stops(tmp_path: Path, monke
 
     with_role(monkeypatch, work)
     chosen = settings(tmp_path, listen="127.0.0.1:0", tls_listen="127.0.0.1:0", **certificate(tmp_path))
-    await run(chosen, ["submission", "test"], lines, announce=told.append)
+    await run(chosen, ["submission", "test"], lines, announce=announced.append)
     assert [greeting.partition(" ")[0] for greeting in greetings] == ["mail.example.com", "mail.example.com"]
     assert "submission_disabled" not in events(lines)
     assert events(lines)[-1] == "stopped"
     for name in ("submission", "submission_tls"):
         with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection(*told[0][name])
+            await asyncio.open_connection(*announced[0][name])
 
 
 async def test_without_an_address_it_rests_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = app_server.CapturedLog()
-    told: list[roles.Addresses] = []
+    announced: list[roles.Addresses] = []
 
     async def work(role_context: roles.RoleContext) -> None:
         while "submission_disabled" not in events(lines):
@@ -68,8 +68,8 @@ async def test_without_an_address_it_rests_and_says_so(tmp_path: Path, monkeypat
         role_context.stopping.set()
 
     with_role(monkeypatch, work)
-    await run(settings(tmp_path), ["submission", "test"], lines, announce=told.append)
-    assert told == [{}]
+    await run(settings(tmp_path), ["submission", "test"], lines, announce=announced.append)
+    assert announced == [{}]
     assert events(lines).count("submission_disabled") == 1
     assert events(lines)[-1] == "stopped"
 

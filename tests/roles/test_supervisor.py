@@ -76,20 +76,20 @@ async def test_all_roles_share_a_context_and_stop_when_asked(
     settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepared: list[context.Context] = []
-    told: list[roles.Addresses] = []
+    announced: list[roles.Addresses] = []
     statuses: list[int] = []
 
     async def prepare(ctx: context.Context) -> None:
-        assert not told
+        assert not announced
         prepared.append(ctx)
 
     async def work(role_context: roles.RoleContext) -> None:
         assert role_context.context is prepared[0]
-        async with httpx.AsyncClient(base_url=f"http://{told[0]['http']}") as client:
+        async with httpx.AsyncClient(base_url=f"http://{announced[0]['http']}") as client:
             statuses.append((await client.get("/readyz")).status_code)
         role_context.stopping.set()
 
-    await run(settings, with_role(monkeypatch, work), lines, prepare=prepare, announce=told.append)
+    await run(settings, with_role(monkeypatch, work), lines, prepare=prepare, announce=announced.append)
     assert statuses == [200]
     assert events(lines)[0] == "started"
     assert events(lines)[-1] == "stopped"
@@ -98,17 +98,17 @@ async def test_all_roles_share_a_context_and_stop_when_asked(
 async def test_a_role_that_fails_stops_the_others_and_is_logged(
     settings: config.Settings, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[roles.Addresses] = []
+    announced: list[roles.Addresses] = []
 
     async def work(_duty: roles.RoleContext) -> None:
         raise LookupError("out of stock")
 
     with pytest.raises(roles.RoleFailed, match="the role test failed"):
-        await run(settings, with_role(monkeypatch, work), lines, announce=told.append)
+        await run(settings, with_role(monkeypatch, work), lines, announce=announced.append)
     (failure,) = [line for line in lines.kept if line["event"] == "role_failed"]
     assert (failure["level"], failure["role"]) == ("error", "test")
     with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection(*told[0]["http"])
+        await asyncio.open_connection(*announced[0]["http"])
 
 
 async def test_a_role_that_ends_unasked_counts_as_failed(

@@ -103,9 +103,9 @@ def is_refusal(answer: httpx.Response, *statuses: int) -> bool:
     """Whether an answer is the error object with one of these statuses, its id in the header, and nothing of ours."""
     if answer.status_code not in statuses:
         return False
-    told = answer.json()
-    assert told.keys() == {"error", "code", "request_id"}
-    assert told["request_id"] == answer.headers["x-request-id"]
+    reported = answer.json()
+    assert reported.keys() == {"error", "code", "request_id"}
+    assert reported["request_id"] == answer.headers["x-request-id"]
     assert "Traceback" not in answer.text
     assert PASSWORD not in answer.text
     return True

@@ -54,17 +54,17 @@ def signed(claims: dict[str, Any], key: bytes, **header: Any) -> str:
 async def let_in(tenant: Tenant, service: WholeService, *, token: str, session: str) -> tuple[bool, bool]:
     """Whether each accepts: the API the token, the dashboard the session."""
     async with tenants.client(service) as http:
-        told = await http.get("/v1/account", headers={"Authorization": f"Bearer {token}"})
+        reported = await http.get("/v1/account", headers={"Authorization": f"Bearer {token}"})
         browser = {"Accept": "text/html", "Cookie": f"{cookies.SESSION}={session}"}
         shown = await http.get("/profile", headers=browser)
-    assert told.status_code in {200, 401}, told.text
+    assert reported.status_code in {200, 401}, reported.text
     assert shown.status_code in {200, 303}, shown.text
-    if told.status_code == 401:
-        assert told.json()["code"] == "unauthorized"
-        tenants.assert_nothing_of(tenant, told)
+    if reported.status_code == 401:
+        assert reported.json()["code"] == "unauthorized"
+        tenants.assert_nothing_of(tenant, reported)
     if shown.status_code == 303:
         assert shown.headers["location"].startswith("/login")
-    return told.status_code == 200, shown.status_code == 200
+    return reported.status_code == 200, shown.status_code == 200
 
 
 async def assert_refused(service: WholeService, forgeries: Mapping[str, Forge]) -> None:

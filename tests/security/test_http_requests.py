@@ -30,10 +30,10 @@ def head(stop: all_routes.RouteCall, tenant: Tenant, *fields: str) -> bytes:
 
 
 def refused(response: raw_http.Response) -> tuple[int, str]:
-    told = response.json()
-    assert told.keys() == {"error", "code", "request_id"}
-    assert told["request_id"] == response.headers["x-request-id"]
-    return response.status, told["code"]
+    reported = response.json()
+    assert reported.keys() == {"error", "code", "request_id"}
+    assert reported["request_id"] == response.headers["x-request-id"]
+    return response.status, reported["code"]
 
 
 async def kept(service: WholeService) -> sample_account.Dump:
@@ -200,8 +200,8 @@ async def test_d11_nobody_learns_of_a_blind_copy(service: WholeService) -> None:
                 assert word.encode() not in copy.content.lower()
         path = f"/v1/webhook/deliveries?message_id={sent['id']}"
         deliveries = (await north.do("GET", path))["deliveries"]
-        told = [(await north.do("GET", f"/v1/webhook/deliveries/{each['id']}"))["delivery"] for each in deliveries]
-        assert len(told) == 4
-        for delivery in told:
+        reported = [(await north.do("GET", f"/v1/webhook/deliveries/{each['id']}"))["delivery"] for each in deliveries]
+        assert len(reported) == 4
+        for delivery in reported:
             (named,) = {one for one in (ADA, "bob@example.net", *hidden) if one in json.dumps(delivery)}
             assert named

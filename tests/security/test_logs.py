@@ -26,10 +26,10 @@ def plain(*parts: str) -> str:
     return encoded("\0".join(parts))
 
 
-def talk(told: dict[str, Any]) -> list[str]:
+def talk(dev_info: dict[str, Any]) -> list[str]:
     """A session with every kind of login; gives what must stand in no log."""
-    username, password = credential(told)
-    where = (told["smtp"]["host"], told["smtp"]["port"])
+    username, password = credential(dev_info)
+    where = (dev_info["smtp"]["host"], dev_info["smtp"]["port"])
     secret, subject = "the goods are in locker 4711", "Locker 4711"
     content = f"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: {subject}\r\n\r\n{secret}\r\n"
     broken = encoded(f"{username}\0{password}")
@@ -53,17 +53,17 @@ def talk(told: dict[str, Any]) -> list[str]:
         assert client.auth("LOGIN", client.auth_login, initial_response_ok=False)[0] == 235
         assert client.docmd("MAIL", f"FROM:<{password}@example.com> {broken}")[0] >= 500
         assert client.docmd("RCPT", f"TO:<{broken}@example.com>")[0] >= 500
-    answer = httpx.get(f"{told['base_url']}/v1/account", auth=(username, WRONG))
+    answer = httpx.get(f"{dev_info['base_url']}/v1/account", auth=(username, WRONG))
     assert answer.status_code == 401
     pairs = [f"\0{username}\0{each}" for each in (password, WRONG)] + [f"boss\0{username}\0{password}"]
     payloads = [encoded(text) for text in (username, password, WRONG, *pairs, f"{username}:{WRONG}")]
     return [password, WRONG, broken, *payloads, secret, subject]
 
 
-def visit(told: dict[str, Any]) -> list[str]:
+def visit(dev_info: dict[str, Any]) -> list[str]:
     """The same over HTTP: secrets that are created, used, mistyped, and put where they do not belong."""
-    login = told["login"]
-    with httpx.Client(base_url=told["base_url"], timeout=cli_runner.TIMEOUT_SECONDS) as client:
+    login = dev_info["login"]
+    with httpx.Client(base_url=dev_info["base_url"], timeout=cli_runner.TIMEOUT_SECONDS) as client:
         token = client.post("/v1/auth/login", json=login).json()["token"]
         mine = {"Authorization": f"Bearer {token}"}
         assert client.post("/v1/auth/login", json={**login, "password": WRONG}).status_code == 401
@@ -95,8 +95,8 @@ def visit(told: dict[str, Any]) -> list[str]:
 def test_j8_no_log_holds_a_password_an_auth_payload_or_a_content(tmp_path: Path) -> None:
     """J8: logins of every kind, right, wrong and broken, good and bad mail; then grep all that was ever logged."""
     with start(tmp_path, environment={"POSTROAD_LOGS__LEVEL": "debug", "POSTROAD_LOGS__FORMAT": "json"}) as service:
-        told = handover(service, tmp_path)
-        secrets = [*talk(told), *visit(told)]
+        dev_info = handover(service, tmp_path)
+        secrets = [*talk(dev_info), *visit(dev_info)]
         assert service.stop()[0] == 0
     log = service.errors.read_text()
     assert log.count('"event":"submission"') >= 8

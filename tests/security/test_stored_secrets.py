@@ -32,7 +32,7 @@ HARMLESS: Final = {
 }
 
 
-async def told(service: WholeService, tenant: Tenant) -> list[str]:
+async def secrets_of(service: WholeService, tenant: Tenant) -> list[str]:
     """A story in which every kind of secret is made, used, mistaken, changed and taken back; all of them."""
     async with tenants.client(service) as http:
         link = next(secret for secret in tenant.secrets if len(secret) == 43 and secret.isalnum())
@@ -79,7 +79,7 @@ async def test_e16_a_dump_of_the_store_holds_no_secret(service: WholeService) ->
     async with tenants.settled(service, "north") as north:
         key = await domain_keys.signing_key(service.ctx, north.account_id, north.domain)
         assert key is not None
-        all_secrets = [each.encode() for each in await told(service, north)]
+        all_secrets = [each.encode() for each in await secrets_of(service, north)]
         keys = service.ctx.keys
         all_secrets += [contexts.SECRET_KEY.encode(), keys.token, keys.session, keys.encryption, keys.return_path]
         all_secrets += [key.private_key, key.private_key[-64:]]

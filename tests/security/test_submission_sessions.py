@@ -305,9 +305,9 @@ async def test_f13_verbs_that_ask_about_others_reveal_nothing(service: WholeServ
         async with service.connect(log_in=log_in) as connection:
             for verb in (b"VRFY", b"EXPN", b"ETRN"):
                 about = (b"shop@example.com", b"nobody@example.com", b"@example.com", b"")
-                told = [(await connection.ask(verb + b" " + name + b"\r\n"))[0] for name in about]
-                assert {reply[:3] for reply in told} == {b"502"}
-                assert len({*told}) == 1
+                reported = [(await connection.ask(verb + b" " + name + b"\r\n"))[0] for name in about]
+                assert {reply[:3] for reply in reported} == {b"502"}
+                assert len({*reported}) == 1
             for line in (b"XYZZY", b"SEND FROM:<a@example.com>", b"TURN", b"mail", b"", b"\xff\xfe", b"D\0ATA"):
                 assert (await connection.ask(line + b"\r\n"))[0][:1] == b"5", line
             assert await connection.ask(b"NOOP\r\n") == [b"250 2.0.0 OK"]

@@ -183,8 +183,8 @@ async def test_h6_a_template_of_another_account_is_like_an_unknown_one(service: 
             assert (seen.status_code, shown.status_code, page.status_code) == (404, 404, 404)
             for answer in (sent, seen, shown):
                 tenants.assert_nothing_of(south, answer, asked=alias)
-            told = (f"X-Service-Template: {alias}\r\nX-Service-Variables: {{}}\r\n").encode()
-            reply = await service.hand_in(b"From: shop@example.com\r\nTo: ada@example.net\r\n" + told + b"\r\n")
+            reported = (f"X-Service-Template: {alias}\r\nX-Service-Variables: {{}}\r\n").encode()
+            reply = await service.hand_in(b"From: shop@example.com\r\nTo: ada@example.net\r\n" + reported + b"\r\n")
             sentences.append([answer.json()["error"].replace(alias, "") for answer in (sent, seen, shown)] + [reply])
         assert sentences[0][:3] == sentences[1][:3]
         assert all(each[3].startswith("550 ") for each in sentences)

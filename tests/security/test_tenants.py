@@ -43,10 +43,10 @@ async def test_j1_no_id_of_another_customer_says_more_than_an_unknown_one(servic
                 if (stop.route.method, stop.route.path) == ("PUT", "/v1/templates/{alias}"):
                     continue
                 answers = [await send(stop, north, place, value) for value in (foreign, unknown)]
-                told = [(answer.status_code, words(answer, (foreign, unknown))) for answer in answers]
+                reported = [(answer.status_code, words(answer, (foreign, unknown))) for answer in answers]
                 # A list that is asked for what is not there is empty.
-                assert told[0][0] == (200 if place in stop.parameters else 404), (stop.route.path, told)
-                assert told[0] == told[1], (stop.route.method, stop.route.path, told)
+                assert reported[0][0] == (200 if place in stop.parameters else 404), (stop.route.path, reported)
+                assert reported[0] == reported[1], (stop.route.method, stop.route.path, reported)
                 tenants.assert_nothing_of(south, answers[0], asked=foreign)
                 asked += 1
         assert asked > 40

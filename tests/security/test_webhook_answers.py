@@ -43,7 +43,7 @@ async def test_of_a_body_without_end_two_kilobytes_are_kept_and_the_connection_i
     scenario.public.answer = answer
     await scenario.subscribe()
     async with scenario.harness.delivering():
-        for delivery in (await scenario.tell(), await scenario.ping()):
+        for delivery in (await scenario.send_event(), await scenario.ping()):
             assert (delivery["status"], status(delivery)) == ("succeeded", 200)
             assert delivery["attempts"][0]["response_body"] == "x" * KEPT_BYTES
             await scenario.public.left_alone()
@@ -55,7 +55,7 @@ async def test_b5_a_length_that_never_comes_is_no_response(scenario: WebhookScen
     scenario.public.answer = HEAD + b"Content-Length: 1000000000000\r\nConnection: close\r\n\r\nshort"
     await scenario.subscribe()
     async with scenario.harness.delivering():
-        assert (error(await scenario.tell()) or "").startswith("invalid_response: ")
+        assert (error(await scenario.send_event()) or "").startswith("invalid_response: ")
         await scenario.goes_on()
 
 
@@ -65,7 +65,7 @@ async def test_n8_a_compressed_bomb_is_not_unpacked(scenario: WebhookScenario) -
     scenario.public.answer = ok(200, bomb, "Content-Encoding: gzip", "Content-Type: text/plain")
     await scenario.subscribe()
     async with scenario.harness.delivering():
-        kept = (await scenario.tell())["attempts"][0]["response_body"]
+        kept = (await scenario.send_event())["attempts"][0]["response_body"]
         assert kept.startswith("\x1f\ufffd\x08")
         assert len(kept.encode()) <= KEPT_BYTES
         await scenario.goes_on()
@@ -102,7 +102,7 @@ async def test_what_is_no_response_fails_the_attempt_and_the_worker_lives(
     scenario.public.answer = answer
     await scenario.subscribe()
     async with scenario.harness.delivering():
-        for delivery in (await scenario.tell(), await scenario.ping()):
+        for delivery in (await scenario.send_event(), await scenario.ping()):
             assert (status(delivery), delivery["attempts"][0]["response_body"]) == (None, None)
             assert (error(delivery) or "").startswith("invalid_response: ")
         await scenario.goes_on()
@@ -112,9 +112,9 @@ async def test_n10_a_second_response_is_not_taken_for_the_answer_to_the_next_req
     scenario.public.answer = OK + ok(200, b"smuggled")
     await scenario.subscribe()
     async with scenario.harness.delivering():
-        assert (await scenario.tell())["attempts"][0]["response_body"] == "ok"
+        assert (await scenario.send_event())["attempts"][0]["response_body"] == "ok"
         scenario.public.answer = ok(500, b"the real one")
-        delivery = await scenario.tell()
+        delivery = await scenario.send_event()
         assert (delivery["attempts"][0]["status_code"], delivery["attempts"][0]["response_body"]) == (
             500,
             "the real one",
@@ -132,7 +132,7 @@ async def test_n11_a_request_is_never_sent_twice_within_an_attempt(scenario: Web
     scenario.public.answer = answer
     await scenario.subscribe()
     async with scenario.harness.delivering():
-        first, second = await scenario.tell(), await scenario.tell()
+        first, second = await scenario.send_event(), await scenario.send_event()
         assert [(one["status"], one["attempt_count"]) for one in (first, second)] == [("succeeded", 1), ("pending", 1)]
     assert [request.connection for request in scenario.public.requests] == [1, 1]
 
@@ -156,7 +156,7 @@ async def test_a_body_is_kept_as_text_and_shown_as_json(scenario: WebhookScenari
     scenario.public.answer = ok(200, body, "Content-Type: text/html")
     await scenario.subscribe()
     async with scenario.harness.delivering():
-        delivery = await scenario.tell()
+        delivery = await scenario.send_event()
     assert delivery["attempts"][0]["response_body"] == kept
     assert len(kept.encode()) <= KEPT_BYTES
     shown = await scenario.call("GET", DELIVERIES)
@@ -176,7 +176,7 @@ async def test_any_2xx_is_success_and_nothing_stretches_the_schedule(
     scenario.public.answer = ok(code, b"", "Retry-After: 999999")
     await scenario.subscribe()
     async with scenario.harness.delivering():
-        delivery = await scenario.tell()
+        delivery = await scenario.send_event()
         assert (delivery["status"], status(delivery)) == (state, code)
         due = times.to_wire(scenario.harness.clock.now + RETRY_SECONDS * SECOND)
         assert delivery["next_attempt_at"] == (None if state == "succeeded" else due)

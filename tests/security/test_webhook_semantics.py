@@ -55,7 +55,7 @@ def is_trusted(body: bytes, header: str, secret: str) -> bool:
 async def test_c1_a_library_trusts_every_delivery_and_nothing_that_was_changed(scenario: WebhookScenario) -> None:
     secret = await scenario.subscribe()
     async with scenario.harness.delivering():
-        delivery = await scenario.tell()
+        delivery = await scenario.send_event()
         await scenario.ping()
         await scenario.replay(delivery["id"])
     assert len(scenario.public.requests) == 3
@@ -84,7 +84,7 @@ async def test_the_bytes_that_are_sent_are_those_that_were_written_and_signed(
 ) -> None:
     secret = await scenario.subscribe()
     async with scenario.harness.delivering():
-        delivery = await scenario.tell(body=body)
+        delivery = await scenario.send_event(body=body)
         await scenario.replay(delivery["id"])
     assert [request.body for request in scenario.public.requests] == [body, body]
     assert all(is_trusted(body, signature(request), secret) for request in scenario.public.requests)
@@ -117,30 +117,30 @@ async def test_c3_a_failing_endpoint_is_tried_seven_times_by_the_schedule(scenar
     scenario.public.answer = BROKEN
     began = scenario.harness.clock.now
     async with scenario.harness.delivering():
-        delivery = await scenario.tell()
+        delivery = await scenario.send_event()
         for made, seconds in enumerate(SCHEDULE, start=1):
             assert (delivery["status"], delivery["attempt_count"]) == ("pending", made)
             waits = (times.parse(delivery["next_attempt_at"]) - scenario.harness.clock.now) / SECOND
             assert waits == seconds if seconds == SCHEDULE[0] else abs(waits - seconds) <= seconds / 10
             # A moment before its time nothing happens, however often the engine looks. The API shows milliseconds.
             scenario.harness.pass_seconds(waits - 0.001)
-            assert await marker_is_told(scenario)
+            assert await marker_is_delivered(scenario)
             assert len((await scenario.delivery(delivery["id"]))["attempts"]) == made
             scenario.harness.pass_seconds(0.002)
-            delivery = await scenario.told(delivery["id"], attempts=made + 1)
+            delivery = await scenario.attempted(delivery["id"], attempts=made + 1)
         assert (delivery["status"], delivery["attempt_count"]) == ("failed", 7)
         assert delivery["next_attempt_at"] is None
         scenario.harness.pass_seconds(24 * HOUR)
-        assert await marker_is_told(scenario)
-    told = [request for request in scenario.public.requests if request.body.decode() == delivery["request_body"]]
-    assert len(told) == 7
-    assert {json.loads(request.body)["id"] for request in told} == {delivery["event_id"]}
-    assert signed_at(told[0]) == began // SECOND
-    assert len({signed_at(request) for request in told}) == 7
-    assert all(is_trusted(request.body, signature(request), secret) for request in told)
+        assert await marker_is_delivered(scenario)
+    sent = [request for request in scenario.public.requests if request.body.decode() == delivery["request_body"]]
+    assert len(sent) == 7
+    assert {json.loads(request.body)["id"] for request in sent} == {delivery["event_id"]}
+    assert signed_at(sent[0]) == began // SECOND
+    assert len({signed_at(request) for request in sent}) == 7
+    assert all(is_trusted(request.body, signature(request), secret) for request in sent)
 
 
-async def marker_is_told(scenario: WebhookScenario) -> bool:
+async def marker_is_delivered(scenario: WebhookScenario) -> bool:
     """Another account's event is delivered, which shows that the engine has polled."""
     # The same certificate is good at the same address.
     async with running(tls=scenario.public.tls or False) as other:
@@ -156,14 +156,14 @@ async def test_after_a_success_there_are_no_further_attempts(scenario: WebhookSc
     await scenario.subscribe()
     scenario.public.answer = lambda _: OK if len(scenario.public.requests) >= successful else BROKEN
     async with scenario.harness.delivering():
-        delivery = await scenario.tell()
+        delivery = await scenario.send_event()
         for made in range(1, successful):
             scenario.harness.clock.now = times.parse(delivery["next_attempt_at"])
             scenario.harness.pass_seconds(1)
-            delivery = await scenario.told(delivery["id"], attempts=made + 1)
+            delivery = await scenario.attempted(delivery["id"], attempts=made + 1)
         assert (delivery["status"], delivery["attempt_count"]) == ("succeeded", successful)
         scenario.harness.pass_seconds(24 * HOUR)
-        assert await marker_is_told(scenario)
+        assert await marker_is_delivered(scenario)
     assert len(scenario.public.requests) == successful
 
 
@@ -171,11 +171,11 @@ async def test_c5_both_secrets_sign_during_the_overlap_and_only_the_new_one_afte
     old = await scenario.subscribe()
     new = (await scenario.call("POST", ROTATE, json={"overlap_hours": 1})).json()["secret"]
     async with scenario.harness.delivering():
-        await scenario.tell()
+        await scenario.send_event()
         scenario.harness.pass_seconds(HOUR - 1)
-        await scenario.tell()
+        await scenario.send_event()
         scenario.harness.pass_seconds(1)
-        await scenario.tell()
+        await scenario.send_event()
     trusted = [
         [is_trusted(one.body, signature(one), secret) for secret in (new, old)] for one in scenario.public.requests
     ]
@@ -192,7 +192,7 @@ async def test_c5_without_an_overlap_the_old_secret_fails_at_once(scenario: Webh
     check_refusal(await scenario.call("POST", ROTATE, json={"overlap_hours": 0}), 400, "invalid_request")
     secrets.append((await scenario.call("POST", ROTATE)).json()["secret"])
     async with scenario.harness.delivering():
-        await scenario.tell()
+        await scenario.send_event()
     [request] = scenario.public.requests
     assert [is_trusted(request.body, signature(request), secret) for secret in secrets] == [False, False, True]
     assert signature(request).count("v1=") == 1
@@ -204,7 +204,7 @@ async def test_c5_old_secrets_do_not_pile_up(scenario: WebhookScenario) -> None:
         assert (await scenario.call("POST", ROTATE, json={"overlap_hours": 168})).status_code == 200
     check_refusal(await scenario.call("POST", ROTATE, json={"overlap_hours": 168}), 409, "conflict")
     async with scenario.harness.delivering():
-        await scenario.tell()
+        await scenario.send_event()
     assert signature(scenario.public.requests[0]).count("v1=") == 6
 
 
@@ -215,11 +215,11 @@ async def test_a_replay_is_the_same_bytes_signed_anew_and_logged(
     secret = await scenario.subscribe()
     scenario.public.answer = answer
     async with scenario.harness.delivering():
-        old = await scenario.tell()
+        old = await scenario.send_event()
         while old["status"] == "pending":
             scenario.harness.clock.now = times.parse(old["next_attempt_at"])
             scenario.harness.pass_seconds(1)
-            old = await scenario.told(old["id"], attempts=len(old["attempts"]) + 1)
+            old = await scenario.attempted(old["id"], attempts=len(old["attempts"]) + 1)
         assert old["status"] == state
         scenario.harness.pass_seconds(60)
         scenario.public.answer = OK
@@ -246,7 +246,7 @@ async def test_c7_what_is_expired_or_foreign_looks_like_what_never_was(
             await scenario.call("POST", replay_of(name)) for name in (expired.id, foreign.id, "whd_" + "0" * 28, "x")
         ]
         assert len({check_refusal(one, 404, "not_found") for one in refused}) == 1
-        assert await marker_is_told(scenario)
+        assert await marker_is_delivered(scenario)
     assert scenario.public.requests == []
 
 
@@ -265,8 +265,8 @@ async def test_an_attempt_of_a_dead_worker_counts_and_none_is_lost(
                 await worker.dispatching.step()
             scenario.harness.pass_seconds(LEASE_SECONDS)
     async with scenario.harness.delivering():
-        delivery = await scenario.told(delivery_id, attempts=min(lost + 1, 7))
-        assert await marker_is_told(scenario)
+        delivery = await scenario.attempted(delivery_id, attempts=min(lost + 1, 7))
+        assert await marker_is_delivered(scenario)
     assert delivery["attempt_count"] == min(lost + 1, 7)
     assert [one["error"] for one in delivery["attempts"]][:lost] == [dispatcher.WORKER_LOST] * lost
     assert delivery["status"] == ("failed" if lost == 7 else "succeeded")
@@ -303,14 +303,14 @@ async def test_the_old_url_hears_nothing_more(
     await scenario.subscribe()
     scenario.public.answer = BROKEN
     async with scenario.harness.delivering():
-        await scenario.tell()
+        await scenario.send_event()
     scenario.harness.pass_seconds(RETRY_SECONDS)
     await scenario.event()
     await change(scenario)
     async with scenario.harness.delivering():
         if heard:
             await scenario.public.received(1 + len(heard))
-        assert await marker_is_told(scenario)
+        assert await marker_is_delivered(scenario)
     assert [request.path for request in scenario.public.requests] == ["/hook", *heard]
 
 
@@ -319,7 +319,7 @@ async def test_c11_after_seven_days_and_a_sweep_the_log_is_gone(scenario: Webhoo
     scenario.public.answer = ok(200, b"x" * 10_000)
     ctx = scenario.harness.ctx
     async with scenario.harness.delivering():
-        delivery = await scenario.tell(body=b'{"subject":"%s"}' % (b"y" * 10_000))
+        delivery = await scenario.send_event(body=b'{"subject":"%s"}' % (b"y" * 10_000))
         await scenario.ping()
     shown = await scenario.call("GET", DELIVERIES)
     assert len(delivery["request_body"].encode()) <= 2048

@@ -56,10 +56,10 @@ async def test_b1_a_rebound_name_is_connected_where_it_was_checked_and_nowhere_e
     scenario.dns.zones[NAME] = Rebinding(scenario.dns, publicly=2)
     await scenario.subscribe(scenario.public.url)
     async with scenario.harness.delivering():
-        assert status(await scenario.tell()) == 200
+        assert status(await scenario.send_event()) == 200
         assert scenario.dns.count(NAME, "A") == 2
         for _ in range(3):
-            assert (error(await scenario.tell()) or "").startswith("blocked_destination: ")
+            assert (error(await scenario.send_event()) or "").startswith("blocked_destination: ")
     assert scenario.dialled == [PUBLIC]
     assert (scenario.inside.connections, len(scenario.public.requests)) == (0, 1)
 
@@ -73,7 +73,7 @@ async def test_one_private_address_among_public_ones_blocks_all(
     await scenario.subscribe()
     await scenario.plant(scenario.public.url)
     async with scenario.harness.delivering():
-        for delivery in (await scenario.tell(), await scenario.ping()):
+        for delivery in (await scenario.send_event(), await scenario.ping()):
             assert (error(delivery) or "").startswith(f"blocked_destination: {NAME} resolves to a ")
             assert INSIDE not in (error(delivery) or "")
     assert scenario.dialled == []
@@ -84,7 +84,7 @@ async def test_n1_many_addresses_are_tried_within_the_time_and_none_twice(scenar
     scenario.dns.zones[NAME] = {"TC": [], "A": [f"127.2.0.{last}" for last in range(1, 101)]}
     await scenario.subscribe(scenario.public.url)
     async with scenario.harness.delivering():
-        assert (error(await scenario.tell()) or "").startswith("connection_failed: ")
+        assert (error(await scenario.send_event()) or "").startswith("connection_failed: ")
     assert scenario.dialled == ["127.2.0.1", "127.2.0.2", "127.2.0.3"]
 
 
@@ -116,7 +116,7 @@ async def test_a_redirect_is_not_followed(scenario: WebhookScenario, code: int) 
     async with scenario.harness.delivering():
         for number, place in enumerate(places, start=1):
             scenario.public.answer = ok(code, b"moved", f"Location: {place}")
-            delivery = await scenario.tell()
+            delivery = await scenario.send_event()
             assert (delivery["status"], status(delivery)) == ("pending", code)
             assert (error(delivery) or "").startswith("redirect_not_followed: ")
             assert len(scenario.public.requests) == number
@@ -139,7 +139,7 @@ async def test_n3_no_header_sends_anybody_anywhere_or_is_remembered(scenario: We
     )
     await scenario.subscribe()
     async with scenario.harness.delivering():
-        assert (await scenario.tell())["status"] == "succeeded"
+        assert (await scenario.send_event())["status"] == "succeeded"
         await scenario.goes_on()
     assert [request.path for request in scenario.public.requests] == ["/hook", "/hook"]
     assert [set(request.headers) for request in scenario.public.requests] == [SENT_HEADERS] * 2
@@ -150,9 +150,9 @@ async def test_n4_a_challenge_is_never_answered(scenario: WebhookScenario, code:
     scenario.public.answer = ok(code, b"who are you?", header)
     await scenario.subscribe()
     async with scenario.harness.delivering():
-        delivery = await scenario.tell()
+        delivery = await scenario.send_event()
         scenario.harness.pass_seconds(RETRY_SECONDS)
-        assert len((await scenario.told(delivery["id"], attempts=2))["attempts"]) == 2
+        assert len((await scenario.attempted(delivery["id"], attempts=2))["attempts"]) == 2
     assert [set(request.headers) for request in scenario.public.requests] == [SENT_HEADERS] * 2
 
 
@@ -182,17 +182,17 @@ SLOW = {
 async def test_b4_an_attempt_ends_after_five_seconds(scenario: WebhookScenario, authority: trustme.CA) -> None:
     """All at once, each the endpoint of another account; N7 accepts TCP and never shakes hands."""
     async with contextlib.AsyncExitStack() as stack:
-        told = {}
+        reported = {}
         for case, answer in SLOW.items():
             receiver = await stack.enter_async_context(webhook_server.running(authority=authority, answer=answer))
-            told[case] = receiver, await scenario.harness.endpoint(receiver.literal_url)
+            reported[case] = receiver, await scenario.harness.endpoint(receiver.literal_url)
         silent = await stack.enter_async_context(webhook_server.running(tls=False))
-        told["N7"] = silent, await scenario.harness.endpoint(f"https://{PUBLIC}:{silent.port}/")
-        written = {case: await scenario.harness.write(endpoint) for case, (_, endpoint) in told.items()}
+        reported["N7"] = silent, await scenario.harness.endpoint(f"https://{PUBLIC}:{silent.port}/")
+        written = {case: await scenario.harness.write(endpoint) for case, (_, endpoint) in reported.items()}
         await scenario.subscribe()
         async with scenario.harness.delivering():
             await scenario.goes_on()  # nobody waits for them
-            for case, (receiver, endpoint) in told.items():
+            for case, (receiver, endpoint) in reported.items():
                 [attempt] = (await scenario.harness.settle(endpoint, written[case])).attempts
                 assert (attempt.error or "").startswith("timeout: "), case
                 # Never early; and late only as far as a busy machine is.
@@ -213,9 +213,9 @@ async def test_who_does_not_prove_itself_hears_nothing_now_or_later(
         for url in (impostor.url, impostor.literal_url):
             await scenario.subscribe(url)
             async with scenario.harness.delivering():
-                delivery = await scenario.tell()
+                delivery = await scenario.send_event()
                 scenario.harness.pass_seconds(RETRY_SECONDS)
-                again = await scenario.told(delivery["id"], attempts=2)
+                again = await scenario.attempted(delivery["id"], attempts=2)
                 for tried in (delivery, again, await scenario.ping(), await scenario.replay(delivery["id"])):
                     assert (error(tried) or "").startswith("tls_failure: "), error(tried)
         assert impostor.requests == []
@@ -236,7 +236,7 @@ async def test_n12_nothing_is_said_in_plain_text_to_an_endpoint_without_tls(scen
     async with server:
         await scenario.subscribe(f"https://{PUBLIC}:{server.sockets[0].getsockname()[1]}/")
         async with scenario.harness.delivering():
-            delivery = await scenario.tell()
+            delivery = await scenario.send_event()
             assert (error(delivery) or "").startswith("tls_failure: ")
     assert heard.startswith(b"\x16\x03")
     assert b"POST" not in heard

@@ -110,16 +110,16 @@ class WebhookScenario:
         (found,) = [one for one in await self.log() if one["id"] == delivery_id]
         return found
 
-    async def told(self, delivery_id: str, *, attempts: int = 1) -> Delivery:
+    async def attempted(self, delivery_id: str, *, attempts: int = 1) -> Delivery:
         """A delivery when so many of its attempts are in the log."""
         async with asyncio.timeout(webhook_harness.TIMEOUT_SECONDS):
             while len((found := await self.delivery(delivery_id))["attempts"]) < attempts:
                 await asyncio.sleep(webhook_harness.LOOK_SECONDS)
         return found
 
-    async def tell(self, **members: Any) -> Delivery:
+    async def send_event(self, **members: Any) -> Delivery:
         """An event to send, after its first attempt."""
-        return await self.told(await self.event(**members))
+        return await self.attempted(await self.event(**members))
 
     async def ping(self) -> Delivery:
         """A ping that does not come too soon."""
@@ -132,12 +132,12 @@ class WebhookScenario:
         """Tell something again; the new delivery after its first attempt."""
         answer = await self.call("POST", webhook_calls.replay_of(delivery_id))
         assert answer.status_code == 202, answer.text
-        return await self.told(answer.json()["delivery"]["id"])
+        return await self.attempted(answer.json()["delivery"]["id"])
 
     async def goes_on(self) -> None:
         """See that the worker is alive, that the endpoint can make up for it, and that nobody inside has heard."""
         self.public.answer = webhook_server.OK
-        assert (await self.tell())["status"] == "succeeded"
+        assert (await self.send_event())["status"] == "succeeded"
         assert self.inside.connections == 0
         assert set(self.dialled) <= {PUBLIC}
 
@@ -145,16 +145,16 @@ class WebhookScenario:
         """Fail once at the endpoint, let something change, and use the URL in every way: why each attempt failed."""
         self.public.answer = BROKEN
         async with self.harness.delivering():
-            pending = (await self.tell())["id"]
+            pending = (await self.send_event())["id"]
             await change()
             self.dialled.clear()
             pinged = await self.ping()
-            told = await self.tell()
+            reported = await self.send_event()
             replayed = await self.replay(pending)
-            retried = await self.told(pending, attempts=2)
+            retried = await self.attempted(pending, attempts=2)
         return {
             "ping": error(pinged),
-            "delivery": error(told),
+            "delivery": error(reported),
             "replay": error(replayed),
             "retry": retried["attempts"][1]["error"],
         }

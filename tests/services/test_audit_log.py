@@ -48,9 +48,9 @@ async def use_credentials(ctx: context.Context, account_id: str) -> None:
     key, secret = await api_keys.create(ctx, account_id, credential_id=None, name="Till", scopes=scopes)
     await api_keys.revoke(ctx, account_id, key.id)
     await credentials.revoke(ctx, account_id, credential.id)
-    told = " ".join(f"{entry.subject} {entry.detail}" for entry in await entries(ctx, account_id))
-    assert password not in told
-    assert secret not in told
+    reported = " ".join(f"{entry.subject} {entry.detail}" for entry in await entries(ctx, account_id))
+    assert password not in reported
+    assert secret not in reported
 
 
 async def use_domains(ctx: context.Context, account_id: str) -> None:

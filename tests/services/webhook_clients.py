@@ -22,14 +22,14 @@ PORT_TRIES: Final = 20
 @contextlib.asynccontextmanager
 async def running_client(
     dns: dns_server.DnsServer | None = None,
-    receiver: webhook_server.WebhookServer | None = None,
+    endpoint: webhook_server.WebhookServer | None = None,
     *,
     allow_private: Sequence[str] = ("127.0.0.2/31",),
     others: dict[str, dict[str, Any]] | None = None,
     **webhooks: Any,
 ) -> AsyncIterator[webhook_client.WebhookClient]:
     """A guard that trusts this endpoint's authority and asks this name server."""
-    ca_file = receiver.ca_file if receiver else ""
+    ca_file = endpoint.ca_file if endpoint else ""
     overrides: dict[str, dict[str, Any]] = {
         "webhooks": {"allow_private": list(allow_private), "ca_file": ca_file, **webhooks},
         "delivery": {"resolvers": [dns.address] if dns else []},

@@ -91,11 +91,11 @@ async def test_an_address_that_is_taken_is_an_error_for_who_starts_it(harness: S
 async def test_a_connection_may_meet_one_refusal_after_the_other(harness: SimulatorHarness) -> None:
     def be_refused(client: smtplib.SMTP) -> list[int]:
         client.ehlo()
-        told = []
+        reported = []
         for _ in range(200):
             client.mail("a@example.org")
-            told.append(client.rcpt("bounce@example.net")[0])
+            reported.append(client.rcpt("bounce@example.net")[0])
             client.rset()
-        return told
+        return reported
 
     assert await harness.with_client(be_refused) == [550] * 200

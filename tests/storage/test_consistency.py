@@ -71,16 +71,16 @@ async def _a_message_with_all_that_belongs_to_it(store: Store) -> None:
 
 async def _add_a_webhook(store: Store) -> None:
     """Told, under way, waiting for another attempt, untried, and with a message that is not there any more."""
-    told = webhook_samples.delivery(1, state="succeeded", attempt_count=2, ended_at=samples.NOW)
+    reported = webhook_samples.delivery(1, state="succeeded", attempt_count=2, ended_at=samples.NOW)
     under_way = webhook_samples.delivery(2, state="waiting", attempt_count=2, worker="w1")
     waiting = webhook_samples.delivery(3, state="waiting", attempt_count=1)
-    tried = [(told, 1), (told, 2), (under_way, 1), (waiting, 1)]
+    tried = [(reported, 1), (reported, 2), (under_way, 1), (waiting, 1)]
     await webhook_samples.add(
         store,
         webhook_samples.webhook(),
         webhook_samples.secret(1, expires_at=samples.NOW),
         webhook_samples.secret(2),
-        *(told, under_way, waiting, webhook_samples.delivery(4)),
+        *(reported, under_way, waiting, webhook_samples.delivery(4)),
         *(webhook_samples.attempt(one, number) for one, number in tried),
     )
 

@@ -161,7 +161,7 @@ async def test_no_call_is_lost_whatever_the_timing(store: Store, ledger: Ledger)
     """Calls come in bursts and one by one, and some go away; every one ends as it must."""
     chance = random.Random(5)
     commit = commit_on(store, ledger, items=7)
-    told: dict[int, str] = {}
+    reported: dict[int, str] = {}
 
     async def call(number: int) -> None:
         for _ in range(chance.randrange(60)):
@@ -172,14 +172,14 @@ async def test_no_call_is_lost_whatever_the_timing(store: Store, ledger: Ledger)
                 await asyncio.sleep(0)
             task.cancel()
         outcome = (await asyncio.gather(task, return_exceptions=True))[0]
-        told[number] = "stored" if outcome == number * 10 else type(outcome).__name__
+        reported[number] = "stored" if outcome == number * 10 else type(outcome).__name__
 
     await asyncio.wait_for(asyncio.gather(*[call(number) for number in range(1, 600)]), 100)
     await commit.close()
     stored = {int(row[0].removeprefix("led_")) for row in await all_entries(store)}
-    assert {number for number, end in told.items() if end == "stored"} <= stored
+    assert {number for number, end in reported.items() if end == "stored"} <= stored
     assert {number for number in range(1, 600) if number % 13} <= stored
-    assert set(told.values()) <= {"stored", "CancelledError"}
+    assert set(reported.values()) <= {"stored", "CancelledError"}
     assert len(ledger.batches) < 400
 
 

@@ -90,8 +90,8 @@ async def test_an_outage_in_the_middle_of_a_transaction_undoes_it() -> None:
                     await access_version.bump(tx)
 
         # Without a statement after it, it is the commit that fails, and that could have gone either way.
-        for statement_after, told in ((True, "nothing was accepted"), (False, "did not confirm")):
-            with pytest.raises(errors.ServiceUnavailable, match=told):
+        for statement_after, reported in ((True, "nothing was accepted"), (False, "did not confirm")):
+            with pytest.raises(errors.ServiceUnavailable, match=reported):
                 await write(statement_after=statement_after)
             await asyncio.to_thread(server.start)
             await recovers(store)

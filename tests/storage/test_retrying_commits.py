@@ -104,7 +104,7 @@ async def test_a_store_in_trouble_is_offered_the_same_again_until_it_takes_it(
     gate.trouble = None
     assert await owner.close() == 0
     assert not owner.retrying.is_retrying
-    assert sorted(owner.settled, key=lambda told: told[0]) == [(1, 10), (2, 20)]
+    assert sorted(owner.settled, key=lambda reported: reported[0]) == [(1, 10), (2, 20)]
     assert await samples.count(gate._behind, "ledger") == 2
 
 
@@ -203,7 +203,7 @@ async def test_an_item_counts_until_its_owner_was_notified_even_when_the_owner_h
     store: Store, ledger: Ledger
 ) -> None:
     counts, bugs = list[int](), list[object]()
-    asyncio.get_running_loop().set_exception_handler(lambda _, told: bugs.append(told["exception"]))
+    asyncio.get_running_loop().set_exception_handler(lambda _, reported: bugs.append(reported["exception"]))
 
     def fail(_number: int, _outcome: int | Exception) -> None:
         counts.append(made.waiting)

@@ -375,10 +375,10 @@ def acknowledged_before_a_kill(path: Path, commits: int) -> int:
     command = [sys.executable, "-c", COMMIT_FOREVER, f"sqlite:///{path}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        told = [process.stdout.readline() for _ in range(commits)]
+        reported = [process.stdout.readline() for _ in range(commits)]
         process.kill()
-        told += [line for line in process.stdout if line.endswith(b"\n")]
-    return int(told[-1])
+        reported += [line for line in process.stdout if line.endswith(b"\n")]
+    return int(reported[-1])
 
 
 async def test_after_a_kill_every_acknowledged_commit_is_there_and_no_other_is_half_there(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class SubmissionServer:
             writer.close()
             await writer.wait_closed()
 
-    def told(self, verb: str) -> list[dict[str, Any]]:
+    def logged(self, verb: str) -> list[dict[str, Any]]:
         """What the log says of a verb."""
         return [line for line in self.lines.kept if line["event"] == "submission" and line["verb"] == verb]
 

@@ -27,7 +27,7 @@ async def test_either_mechanism_lets_in(server: SubmissionServer, mechanism: str
         reply = await getattr(client, mechanism)(*server.login)
         assert (reply.code, reply.message[:5]) == (235, "2.7.0")
         await send(client)
-    (line,) = server.told("AUTH")
+    (line,) = server.logged("AUTH")
     assert (line["level"], line["reply"], line["credential_id"]) == ("info", "235 2.7.0", server.credential.id)
 
 
@@ -37,10 +37,10 @@ async def test_a_wrong_password_is_refused_and_may_be_mended(server: SubmissionS
         with pytest.raises(aiosmtplib.SMTPAuthenticationError) as refused:
             await getattr(client, mechanism)(server.credential.username, WRONG)
         assert refused.value.code == 535
-        told = r"5\.7\.8 unauthorized: wrong username or password, .+ \((req_\w+)\)"
-        found = re.fullmatch(told, refused.value.message)
+        reported = r"5\.7\.8 unauthorized: wrong username or password, .+ \((req_\w+)\)"
+        found = re.fullmatch(reported, refused.value.message)
         assert found is not None
-        assert [line["request_id"] for line in server.told("AUTH")] == [found[1]]
+        assert [line["request_id"] for line in server.logged("AUTH")] == [found[1]]
         await client.login(*server.login)
         await send(client)
     assert WRONG not in str(server.lines.kept)
@@ -70,12 +70,12 @@ async def test_failures_over_http_throttle_logins_here_which_are_refused_tempora
         with pytest.raises(errors.Unauthorized):
             await authentication.authenticate(server.ctx, basic(server.credential.username, WRONG), client_address=HERE)
     async with server.client(log_in=False) as client:
-        told = await refusal(client, *server.login)
-        assert told.startswith("451 4.7.1 rate_limited: ")
+        reported = await refusal(client, *server.login)
+        assert reported.startswith("451 4.7.1 rate_limited: ")
         clock.pass_seconds(60)
         await client.login(*server.login)
     # Who is slowed down fills no log.
-    assert [(line["code"], line["level"]) for line in server.told("AUTH")] == [
+    assert [(line["code"], line["level"]) for line in server.logged("AUTH")] == [
         ("rate_limited", "debug"),
         (None, "info"),
     ]
@@ -106,8 +106,8 @@ async def test_a_store_that_is_away_calls_no_password_wrong(
 
     monkeypatch.setattr(authentication, "authenticate_password", away)
     async with server.client(log_in=False) as client:
-        told = await refusal(client, *server.login)
-    assert told.startswith("421 4.3.2 service_unavailable: ")
+        reported = await refusal(client, *server.login)
+    assert reported.startswith("421 4.3.2 service_unavailable: ")
     assert [line["cause"] for line in server.lines.kept if line["event"] == "service_unavailable"] == [
         "OSError: no route to db:5432"
     ]
@@ -121,8 +121,8 @@ async def test_a_bug_calls_no_password_wrong_and_logs_none(
 
     monkeypatch.setattr(authentication, "authenticate_password", fail)
     async with server.client(log_in=False) as client:
-        told = await refusal(client, *server.login)
-    assert told.startswith("451 4.3.0 internal_error: ")
+        reported = await refusal(client, *server.login)
+    assert reported.startswith("451 4.3.0 internal_error: ")
     (line,) = [line for line in server.lines.kept if line["event"] == "request_failed"]
     assert line["verb"] == "AUTH"
     assert server.password not in str(server.lines.kept)

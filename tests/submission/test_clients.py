@@ -56,18 +56,18 @@ class Running:
     """A service whose SMTP listener has a certificate, and the authority that has issued it."""
 
     service: cli_runner.Service
-    told: dict[str, Any]
+    dev_info: dict[str, Any]
     authority: pathlib.Path
 
     @property
     def smtp(self) -> dict[str, Any]:
-        smtp: dict[str, Any] = self.told["smtp"]
+        smtp: dict[str, Any] = self.dev_info["smtp"]
         return smtp
 
     def arrived(self, recipient: str) -> email.message.EmailMessage:
         """The message that the mailbox simulator got for a recipient."""
         auth = (self.smtp["username"], self.smtp["password"])
-        inbox = f"{self.told['base_url']}/v1/inbox"
+        inbox = f"{self.dev_info['base_url']}/v1/inbox"
 
         def ask() -> bytes | None:
             found = httpx.get(inbox, params={"to": recipient}, auth=auth).json()["messages"]

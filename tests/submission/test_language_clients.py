@@ -52,8 +52,8 @@ TEXT = ".It works."
 
 
 def environment_of(running: Running, **more: str) -> dict[str, str]:
-    told = {f"SMTP_{name.upper()}": str(value) for name, value in running.smtp.items()}
-    return {**told, "SSL_CERT_FILE": str(running.authority), **more}
+    dev_info = {f"SMTP_{name.upper()}": str(value) for name, value in running.smtp.items()}
+    return {**dev_info, "SSL_CERT_FILE": str(running.authority), **more}
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "LOGIN"])

@@ -129,8 +129,8 @@ async def test_a_renewed_certificate_is_used_without_a_restart(
                 await asyncio.sleep(0.02)
     finally:
         await listener.stop(grace_seconds=submission_server.GRACE_SECONDS)
-    told = [(line["detail"], line["level"]) for line in lines.kept if line["event"] == "submission_certificate"]
-    assert told[-1] == (f"the certificate in {settings.submission.tls_certificate} was reloaded", "info")
+    reported = [(line["detail"], line["level"]) for line in lines.kept if line["event"] == "submission_certificate"]
+    assert reported[-1] == (f"the certificate in {settings.submission.tls_certificate} was reloaded", "info")
 
 
 async def test_a_certificate_that_cannot_be_used_is_a_warning_and_the_old_one_stays(

@@ -34,7 +34,7 @@ async def refusal(server: SubmissionServer, content: bytes = MESSAGE, *to: str, 
         if refused.value.code != 421:
             assert (await client.noop()).code == 250
     assert len(await server.stored()) == before
-    line = server.told("DATA")[-1]
+    line = server.logged("DATA")[-1]
     assert line["request_id"] in refused.value.message
     assert line["code"] in refused.value.message
     return f"{refused.value.code} {refused.value.message}"
@@ -50,30 +50,30 @@ async def test_each_error_is_said_with_its_reply(
         raise kind("no such luck", **arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(submit_mime, "submit_mime", fail)
-    told = await refusal(server)
-    assert told.startswith(f"{kind.smtp_reply} {kind.code}: no such luck")
+    reported = await refusal(server)
+    assert reported.startswith(f"{kind.smtp_reply} {kind.code}: no such luck")
 
 
 async def test_what_is_no_message_is_invalid(server: SubmissionServer) -> None:
-    told = await refusal(server, b"no field at all\r\n" + MESSAGE)
-    assert told.startswith("550 5.6.0 invalid_request: ")
+    reported = await refusal(server, b"no field at all\r\n" + MESSAGE)
+    assert reported.startswith("550 5.6.0 invalid_request: ")
 
 
 async def test_a_domain_of_nobody_is_forbidden(server: SubmissionServer) -> None:
-    told = await refusal(server, MESSAGE.replace(b"shop@example.com", b"shop@elsewhere.example"))
-    assert told.startswith("550 5.7.1 forbidden: ")
-    assert "elsewhere.example" in told
+    reported = await refusal(server, MESSAGE.replace(b"shop@example.com", b"shop@elsewhere.example"))
+    assert reported.startswith("550 5.7.1 forbidden: ")
+    assert "elsewhere.example" in reported
 
 
 async def test_a_domain_that_is_not_verified_is_forbidden(server: SubmissionServer) -> None:
     await domains.add(server.ctx, server.account.id, "unproven.example", verified=False)
-    told = await refusal(server, MESSAGE.replace(b"shop@example.com", b"shop@unproven.example"), sender="")
-    assert told.startswith("550 5.7.1 forbidden: ")
+    reported = await refusal(server, MESSAGE.replace(b"shop@example.com", b"shop@unproven.example"), sender="")
+    assert reported.startswith("550 5.7.1 forbidden: ")
 
 
 async def test_an_envelope_sender_of_somebody_else_is_forbidden(server: SubmissionServer) -> None:
-    told = await refusal(server, sender="boss@elsewhere.example")
-    assert told.startswith("550 5.7.1 forbidden: ")
+    reported = await refusal(server, sender="boss@elsewhere.example")
+    assert reported.startswith("550 5.7.1 forbidden: ")
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ async def test_a_message_has_one_sender(server: SubmissionServer, content: bytes
 
 
 async def test_a_message_that_goes_in_circles_is_refused(server: SubmissionServer) -> None:
-    told = await refusal(server, b"Received: by somewhere; Mon, 1 Jan 2024 00:00:00 +0000\r\n" * 101 + MESSAGE)
-    assert told.startswith("554 5.4.6 invalid_request: ")
+    reported = await refusal(server, b"Received: by somewhere; Mon, 1 Jan 2024 00:00:00 +0000\r\n" * 101 + MESSAGE)
+    assert reported.startswith("554 5.4.6 invalid_request: ")
 
 
 async def test_more_recipients_than_credits_are_refused(server: SubmissionServer) -> None:
@@ -97,17 +97,17 @@ async def test_more_recipients_than_credits_are_refused(server: SubmissionServer
     await accepted_mail.allow_sending(server.ctx, poor.id, domain="poor.example", amount=1)
     credential, password = await credentials.create(server.ctx, poor.id, "main")
     server = dataclasses.replace(server, account=poor, credential=credential, password=password)
-    told = await refusal(
+    reported = await refusal(
         server, MESSAGE.replace(b"@example.com", b"@poor.example"), ADA, "bob@example.net", sender="shop@poor.example"
     )
-    assert told.startswith("550 5.7.1 insufficient_credits: ")
+    assert reported.startswith("550 5.7.1 insufficient_credits: ")
 
 
 async def test_a_suspended_account_is_told_why(server: SubmissionServer) -> None:
     await accounts.suspend(server.ctx, server.account.id, "unpaid")
-    told = await refusal(server)
-    assert told.startswith("550 5.7.1 account_suspended: ")
-    assert "unpaid" in told
+    reported = await refusal(server)
+    assert reported.startswith("550 5.7.1 account_suspended: ")
+    assert "unpaid" in reported
 
 
 def padded(size: int) -> bytes:
@@ -117,13 +117,13 @@ def padded(size: int) -> bytes:
 
 
 async def test_a_message_that_is_too_large_once_it_is_composed_is_refused(server: SubmissionServer) -> None:
-    told = await refusal(server, padded(limits.MIME_BYTES))
-    assert told.startswith("552 5.3.4 payload_too_large: ")
+    reported = await refusal(server, padded(limits.MIME_BYTES))
+    assert reported.startswith("552 5.3.4 payload_too_large: ")
 
 
 async def test_a_message_that_is_larger_than_announced_is_refused_without_being_kept(server: SubmissionServer) -> None:
-    told = await refusal(server, padded(listeners.MAX_MESSAGE_BYTES + 1))
-    assert told.startswith("552 5.3.4 payload_too_large: ")
+    reported = await refusal(server, padded(listeners.MAX_MESSAGE_BYTES + 1))
+    assert reported.startswith("552 5.3.4 payload_too_large: ")
     assert server.ctx.metrics.refused.values["smtp", "payload_too_large"] == 1
 
 
@@ -156,7 +156,7 @@ async def test_a_bare_line_end_is_refused_and_makes_no_second_message(server: Su
         assert (await connection.say(b"NOOP\r\n")).startswith(b"250 ")
     assert reply.startswith(b"550 5.6.0 invalid_request: ")
     assert await server.stored() == []
-    (line,) = server.told("DATA")
+    (line,) = server.logged("DATA")
     assert line["request_id"] in reply.decode()
 
 
@@ -167,8 +167,8 @@ async def test_a_queue_over_its_mark_asks_for_another_try(
         raise errors.ServiceUnavailable("the queue is full", retry_after=30)
 
     monkeypatch.setattr(type(server.ctx.queue_limit), "check", lambda _mark: full())
-    told = await refusal(server)
-    assert told.startswith("421 4.3.2 service_unavailable: ")
+    reported = await refusal(server)
+    assert reported.startswith("421 4.3.2 service_unavailable: ")
 
 
 async def test_a_store_that_is_away_asks_for_another_try(
@@ -178,8 +178,8 @@ async def test_a_store_that_is_away_asks_for_another_try(
         raise errors.TemporaryFailure("could not be stored in time")
 
     monkeypatch.setattr(type(server.ctx.accept_commits), "submit", away)
-    told = await refusal(server)
-    assert told.startswith("451 4.3.0 temporary_failure: ")
+    reported = await refusal(server)
+    assert reported.startswith("451 4.3.0 temporary_failure: ")
 
 
 @pytest_asyncio.fixture
@@ -218,8 +218,8 @@ async def test_too_many_messages_over_http_or_smtp_are_refused_temporarily(guard
     await submit.submit(guarded.ctx, who, request, envelope)
     async with guarded.client() as client:
         await send(client)
-    told = await refusal(guarded)
-    assert told.startswith("451 4.7.1 rate_limited: ")
+    reported = await refusal(guarded)
+    assert reported.startswith("451 4.7.1 rate_limited: ")
 
 
 @pytest.mark.parametrize(
@@ -229,5 +229,5 @@ async def test_a_domain_that_warms_up_asks_for_another_try(guarded: SubmissionSe
     fifty = [f"to-{number}@example.net" for number in range(50)]
     async with guarded.client() as client:
         await send(client, MESSAGE, *fifty)
-    told = await refusal(guarded)
-    assert told.startswith("451 4.7.1 warmup_limited: ")
+    reported = await refusal(guarded)
+    assert reported.startswith("451 4.7.1 warmup_limited: ")

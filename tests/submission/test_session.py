@@ -29,7 +29,7 @@ async def test_the_log_has_a_line_for_it_with_the_request_id_of_the_message(serv
     async with server.client() as client:
         await send(client)
     (stored,) = await server.stored()
-    (line,) = server.told("DATA")
+    (line,) = server.logged("DATA")
     assert line["level"] == "info"
     assert line["request_id"] == stored.message.request_id
     assert line["message_id"] == stored.message.id
@@ -76,7 +76,7 @@ async def test_several_messages_go_through_one_session(server: SubmissionServer)
     stored = await server.stored()
     assert len({*texts}) == 3
     assert sorted(each.recipients for each in stored) == [[f"to-{number}@example.net"] for number in range(3)]
-    assert len({line["request_id"] for line in server.told("DATA")}) == 3
+    assert len({line["request_id"] for line in server.logged("DATA")}) == 3
 
 
 async def test_a_second_message_with_the_same_key_is_the_first(server: SubmissionServer) -> None:
@@ -90,7 +90,7 @@ async def test_a_second_message_with_the_same_key_is_the_first(server: Submissio
     assert "idempotency_conflict: " in refused.value.message
     (stored,) = await server.stored()
     assert b"Idempotency-Key" not in stored.body
-    assert [line["replayed"] for line in server.told("DATA")] == [False, True, None]
+    assert [line["replayed"] for line in server.logged("DATA")] == [False, True, None]
 
 
 async def test_nobody_sends_without_having_logged_in(server: SubmissionServer) -> None:
@@ -107,7 +107,7 @@ async def test_nobody_sends_without_having_logged_in(server: SubmissionServer) -
         assert (await client.execute_command(b"DATA")).code == 503
     assert await server.stored() == []
     # Whoever has not said who they are fills no log.
-    assert {line["level"] for line in server.told("MAIL")} == {"debug"}
+    assert {line["level"] for line in server.logged("MAIL")} == {"debug"}
 
 
 @pytest.mark.parametrize("address", ['"ada b"@example.net', "ada@[127.0.0.1]", "ada@localhost", "ada@example..net"])
@@ -130,7 +130,7 @@ async def test_a_recipient_is_refused_with_the_code_word_and_a_request_id(server
         await client.mail(SENDER)
         with pytest.raises(aiosmtplib.SMTPRecipientRefused) as refused:
             await client.rcpt('"ada b"@example.net')
-    (line,) = server.told("RCPT")
+    (line,) = server.logged("RCPT")
     assert refused.value.message.startswith("5.1.3 invalid_request: ")
     assert refused.value.message.endswith(f"({line['request_id']})")
     assert line["code"] == "invalid_request"
@@ -155,7 +155,7 @@ async def test_what_the_protocol_refuses_of_a_recipient_is_said_in_the_same_way(
         await client.rcpt("TO-0@example.net")
         reply = await client.execute_command(command)
         assert (await client.data(MESSAGE)).code == 250
-    (line,) = server.told("RCPT")
+    (line,) = server.logged("RCPT")
     code, _, enhanced = expected.partition(" ")
     assert str(reply.code) == code
     assert reply.message.startswith(f"{enhanced} invalid_request: ")

@@ -12,8 +12,8 @@ from tests.webhooks import webhook_harness
 
 
 async def test_a_bug_in_one_attempt_is_logged_and_the_others_go_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url) as harness:
-        broken, well = await harness.endpoint(receiver.url), await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        broken, well = await harness.endpoint(server.url), await harness.endpoint(server.url)
         unseal = signing_secrets.decrypt
 
         def unseal_or_fail(ctx: object, row: webhooks.Secret) -> str:
@@ -28,7 +28,7 @@ async def test_a_bug_in_one_attempt_is_logged_and_the_others_go_on(url: str, mon
         assert failed.standing == ("waiting", 1)
         assert failed.delivery.due_at == harness.clock.now + 5 * SECOND
         assert failed.attempts[0].error == attempter.INTERNAL_ERROR
-        assert len(receiver.requests) == 1
+        assert len(server.requests) == 1
         assert harness.events() == ["webhook_attempt_failed", "webhook_retry_scheduled", "webhook_delivered"]
         assert harness.log[0]["log_level"] == "error"
 

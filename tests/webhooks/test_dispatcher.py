@@ -20,8 +20,8 @@ NOWHERE = "http://127.0.0.1:9/"
 
 
 async def test_only_as_much_is_claimed_as_there_are_places(url: str) -> None:
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url) as harness:
-        endpoint = await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        endpoint = await harness.endpoint(server.url)
         written = sorted([await harness.write(endpoint) for _ in range(5)])
         parts = harness.parts(slots=10, per_account=5)
         assert await parts.dispatching.step() is None
@@ -30,7 +30,7 @@ async def test_only_as_much_is_claimed_as_there_are_places(url: str) -> None:
         assert parts.shares.free == 8
         await parts.finish()
         assert parts.shares.free == 10
-        assert {request.body for request in await receiver.received(2)} == {
+        assert {request.body for request in await server.received(2)} == {
             (await harness.see(endpoint, delivery_id)).delivery.body for delivery_id in written[:2]
         }
 
@@ -53,20 +53,20 @@ async def test_a_round_without_anything_to_take_ends_and_writes_nothing(
 
 
 async def test_what_one_endpoint_does_not_need_is_for_the_others(url: str) -> None:
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url) as harness:
-        endpoints = [await harness.endpoint(receiver.url) for _ in range(3)]
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        endpoints = [await harness.endpoint(server.url) for _ in range(3)]
         for endpoint in endpoints:
             await harness.write(endpoint)
         parts = harness.parts(slots=6)
         assert await parts.dispatching.step() is None
         assert parts.shares.free == 3
         await parts.finish()
-        assert len(receiver.requests) == 3
+        assert len(server.requests) == 3
 
 
 async def test_with_fewer_places_than_endpoints_steps_take_turns(url: str) -> None:
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url) as harness:
-        endpoints = [await harness.endpoint(receiver.url) for _ in range(5)]
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        endpoints = [await harness.endpoint(server.url) for _ in range(5)]
         for endpoint in endpoints:
             for _ in range(5):
                 await harness.write(endpoint)
@@ -75,9 +75,11 @@ async def test_with_fewer_places_than_endpoints_steps_take_turns(url: str) -> No
             assert await parts.dispatching.step() is None
             await parts.attempting.finish(grace_seconds=webhook_harness.TIMEOUT_SECONDS)
         await parts.finish()
-        told = [len([row for row in await log_of(harness, endpoint) if row.attempt_count]) for endpoint in endpoints]
-        assert sum(told) >= 5
-        assert min(told) == 1
+        reported = [
+            len([row for row in await log_of(harness, endpoint) if row.attempt_count]) for endpoint in endpoints
+        ]
+        assert sum(reported) >= 5
+        assert min(reported) == 1
 
 
 async def test_more_slow_endpoints_than_places_for_them_all_get_their_turn(
@@ -85,8 +87,8 @@ async def test_more_slow_endpoints_than_places_for_them_all_get_their_turn(
 ) -> None:
     monkeypatch.setattr(dispatcher, "MAX_ENDPOINTS_PER_STEP", 3)
     seconds = itertools.count(step=5)  # whoever looks at this clock finds that five seconds have passed
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url) as harness:
-        endpoints = [await harness.endpoint(receiver.url) for _ in range(8)]
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        endpoints = [await harness.endpoint(server.url) for _ in range(8)]
         for endpoint in endpoints:
             for _ in range(6):
                 await harness.write(endpoint)
@@ -95,11 +97,13 @@ async def test_more_slow_endpoints_than_places_for_them_all_get_their_turn(
             await parts.dispatching.step()
             assert parts.shares.free >= 1
             await parts.attempting.finish(grace_seconds=webhook_harness.TIMEOUT_SECONDS)
-            if len(receiver.requests) == 16:
+            if len(server.requests) == 16:
                 break
         await parts.finish()
-        told = [len([row for row in await log_of(harness, endpoint) if row.attempt_count]) for endpoint in endpoints]
-        assert min(told) >= 1
+        reported = [
+            len([row for row in await log_of(harness, endpoint) if row.attempt_count]) for endpoint in endpoints
+        ]
+        assert min(reported) >= 1
 
 
 async def test_an_account_that_begins_to_hang_loses_its_privilege_while_it_hangs(url: str) -> None:
@@ -109,17 +113,17 @@ async def test_an_account_that_begins_to_hang_loses_its_privilege_while_it_hangs
         await advance.wait()
         return webhook_server.OK
 
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url) as harness:
-        proven, new = await harness.endpoint(receiver.url), await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        proven, new = await harness.endpoint(server.url), await harness.endpoint(server.url)
         parts = harness.parts(slots=4, time=lambda: seconds)
         await harness.write(proven)
         assert await parts.dispatching.step() is None
         await parts.attempting.finish(grace_seconds=webhook_harness.TIMEOUT_SECONDS)
-        receiver.answer = answer
+        server.answer = answer
         for _ in range(2):
             await harness.write(proven)
         assert await parts.dispatching.step() is None
-        await receiver.received(3)
+        await server.received(3)
         seconds = 1.0
         delivery_id = await harness.write(new)
         assert await parts.dispatching.step() == dispatcher.IDLE_SECONDS_PER_ENDPOINT
@@ -148,8 +152,8 @@ async def test_without_a_place_nothing_is_read_and_the_end_of_an_attempt_wakes(u
         await advance.wait()
         return webhook_server.OK
 
-    async with webhook_server.running(tls=False, answer=answer) as receiver, webhook_harness.opened(url) as harness:
-        endpoint = await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False, answer=answer) as server, webhook_harness.opened(url) as harness:
+        endpoint = await harness.endpoint(server.url)
         for _ in range(2):
             await harness.write(endpoint)
         parts = harness.parts(slots=1)
@@ -178,8 +182,8 @@ async def test_while_too_many_results_are_unrecorded_nothing_is_claimed(
 
 
 async def test_what_was_claimed_too_long_ago_is_handed_back(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url, lease_seconds=30) as harness:
-        endpoint = await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url, lease_seconds=30) as harness:
+        endpoint = await harness.endpoint(server.url)
         delivery_id = await harness.write(endpoint)
         parts = harness.parts()
         claim = webhook_deliveries.claim
@@ -196,7 +200,7 @@ async def test_what_was_claimed_too_long_ago_is_handed_back(url: str, monkeypatc
         assert (seen.standing, seen.delivery.worker) == (("ready", 0), None)
         assert parts.shares.free == 10
         await parts.finish()
-        assert receiver.connections == 0
+        assert server.connections == 0
 
 
 async def test_what_cannot_be_handed_back_comes_back_by_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,8 +250,8 @@ async def test_places_are_given_back_when_the_store_fails(url: str, monkeypatch:
 async def test_what_loses_its_endpoint_while_it_is_claimed_goes_back(
     url: str, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url) as harness:
-        endpoint = await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        endpoint = await harness.endpoint(server.url)
         delivery_id = await harness.write(endpoint)
         parts, claim = harness.parts(), webhook_deliveries.claim
 
@@ -267,7 +271,7 @@ async def test_what_loses_its_endpoint_while_it_is_claimed_goes_back(
         assert (await harness.see(endpoint, delivery_id)).standing == ("ready", 0)
         assert parts.shares.free == 10
         await parts.finish()
-        assert receiver.connections == 0
+        assert server.connections == 0
 
 
 async def test_what_is_due_is_made_ready_even_when_nothing_can_be_claimed_of_it(url: str) -> None:

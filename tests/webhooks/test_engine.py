@@ -26,10 +26,10 @@ async def hang(_: webhook_server.ReceivedRequest) -> bytes:
 async def test_a_endpoint_that_refuses_gets_exactly_seven_attempts_by_the_schedule(database_url: str) -> None:
     refusal = webhook_server.ok(429, b"no", "Retry-After: 999999")
     async with (
-        webhook_server.running(tls=False, answer=refusal) as receiver,
+        webhook_server.running(tls=False, answer=refusal) as server,
         webhook_harness.opened(database_url) as harness,
     ):
-        endpoint = await harness.endpoint(receiver.url)
+        endpoint = await harness.endpoint(server.url)
         delivery_id = await harness.write(endpoint)
         began_at = harness.clock.now
         async with harness.delivering():
@@ -47,12 +47,12 @@ async def test_a_endpoint_that_refuses_gets_exactly_seven_attempts_by_the_schedu
             assert not await harness.is_due(at=harness.clock.now + 10**9 * SECOND)
         assert [attempt.number for attempt in seen.attempts] == [1, 2, 3, 4, 5, 6, 7]
         assert seen.statuses == [429] * 7
-        assert {request.body for request in receiver.requests} == {seen.delivery.body}
-        assert {json.loads(request.body)["id"] for request in receiver.requests} == {seen.delivery.event_id}
-        signed_at = [int(request.headers["service-signature"][2:].partition(",")[0]) for request in receiver.requests]
+        assert {request.body for request in server.requests} == {seen.delivery.body}
+        assert {json.loads(request.body)["id"] for request in server.requests} == {seen.delivery.event_id}
+        signed_at = [int(request.headers["service-signature"][2:].partition(",")[0]) for request in server.requests]
         assert signed_at == [attempt.started_at // SECOND for attempt in seen.attempts]
         assert signed_at[0] == began_at // SECOND
-        assert len(set(signed_at)) == len(receiver.requests) == 7
+        assert len(set(signed_at)) == len(server.requests) == 7
         assert harness.events() == ["webhook_retry_scheduled"] * 6 + ["webhook_failed"]
         counted = harness.ctx.metrics.webhook_attempts.values
         assert counted == {("succeeded",): 0, ("retried",): 6, ("failed",): 1}
@@ -61,10 +61,10 @@ async def test_a_endpoint_that_refuses_gets_exactly_seven_attempts_by_the_schedu
 async def test_a_success_ends_it(url: str) -> None:
     answers = [BUSY, BUSY, webhook_server.ok(204)]
     async with (
-        webhook_server.running(tls=False, answer=lambda _: answers.pop(0)) as receiver,
+        webhook_server.running(tls=False, answer=lambda _: answers.pop(0)) as server,
         webhook_harness.opened(url) as harness,
     ):
-        endpoint = await harness.endpoint(receiver.url)
+        endpoint = await harness.endpoint(server.url)
         delivery_id = await harness.write(endpoint)
         async with harness.delivering():
             for number in (1, 2):
@@ -79,8 +79,8 @@ async def test_a_success_ends_it(url: str) -> None:
 
 
 async def test_the_log_names_the_delivery_and_nothing_that_is_secret(url: str) -> None:
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url) as harness:
-        endpoint = await harness.endpoint(receiver.url + "?token=of-the-customer")
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        endpoint = await harness.endpoint(server.url + "?token=of-the-customer")
         delivery_id = await harness.write(endpoint)
         async with harness.delivering():
             await harness.settle(endpoint, delivery_id)
@@ -98,8 +98,8 @@ async def test_the_log_names_the_delivery_and_nothing_that_is_secret(url: str) -
 
 
 async def test_a_disabled_endpoint_holds_what_it_has_and_goes_on_when_it_is_enabled(url: str) -> None:
-    async with webhook_server.running(tls=False, answer=BUSY) as receiver, webhook_harness.opened(url) as harness:
-        held, other = await harness.endpoint(receiver.url), await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False, answer=BUSY) as server, webhook_harness.opened(url) as harness:
+        held, other = await harness.endpoint(server.url), await harness.endpoint(server.url)
         delivery_id = await harness.write(held)
         async with harness.delivering():
             seen = await harness.settle(held, delivery_id)
@@ -108,8 +108,8 @@ async def test_a_disabled_endpoint_holds_what_it_has_and_goes_on_when_it_is_enab
             # That another endpoint gets its event shows that the engine has polled.
             await harness.settle(other, await harness.write(other))
             assert (await harness.see(held, delivery_id)).standing == ("ready", 1)
-            assert len(receiver.requests) == 2
-            receiver.answer = webhook_server.OK
+            assert len(server.requests) == 2
+            server.answer = webhook_server.OK
             await harness.change(held, enabled=True)
             assert (await harness.settle(held, delivery_id, attempts=2)).standing == ("succeeded", 2)
 
@@ -133,8 +133,8 @@ async def test_only_the_new_url_hears_of_what_is_still_to_be_sent(url: str) -> N
 
 
 async def test_of_a_deleted_endpoint_nobody_hears_any_more(url: str) -> None:
-    async with webhook_server.running(tls=False, answer=BUSY) as receiver, webhook_harness.opened(url) as harness:
-        deleted, other = await harness.endpoint(receiver.url), await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False, answer=BUSY) as server, webhook_harness.opened(url) as harness:
+        deleted, other = await harness.endpoint(server.url), await harness.endpoint(server.url)
         delivery_id = await harness.write(deleted)
         async with harness.delivering():
             seen = await harness.settle(deleted, delivery_id)
@@ -143,19 +143,19 @@ async def test_of_a_deleted_endpoint_nobody_hears_any_more(url: str) -> None:
             marker = await harness.write(other)
             await harness.settle(other, marker)
         assert (await harness.see(deleted, delivery_id)).standing == ("ready", 1)
-        assert [request.body for request in receiver.requests][1:] == [(await harness.see(other, marker)).delivery.body]
+        assert [request.body for request in server.requests][1:] == [(await harness.see(other, marker)).delivery.body]
 
 
 async def test_while_an_old_secret_is_good_both_sign(url: str) -> None:
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url) as harness:
-        endpoint = await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        endpoint = await harness.endpoint(server.url)
         first = await services_endpoints.rotate(harness.ctx, endpoint.account_id)
         second = await services_endpoints.rotate(harness.ctx, endpoint.account_id, overlap_hours=1)
         async with harness.delivering():
             await harness.settle(endpoint, await harness.write(endpoint))
             harness.pass_seconds(3600)
             await harness.settle(endpoint, await harness.write(endpoint))
-        during, after = receiver.requests
+        during, after = server.requests
 
         def accepted(request: webhook_server.ReceivedRequest) -> list[bool]:
             header = request.headers["service-signature"]
@@ -172,8 +172,8 @@ async def test_while_an_old_secret_is_good_both_sign(url: str) -> None:
 
 
 async def test_a_lost_workers_attempt_counts_and_the_next_one_follows(database_url: str) -> None:
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(database_url) as harness:
-        endpoint = await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(database_url) as harness:
+        endpoint = await harness.endpoint(server.url)
         delivery_id = await harness.write(endpoint)
         began_at = harness.clock.now
         assert len(await harness.claim_as(endpoint, "lost", seconds=30)) == 1
@@ -189,10 +189,10 @@ async def test_a_lost_workers_attempt_counts_and_the_next_one_follows(database_u
 
 async def test_a_worker_lost_at_the_last_attempt_is_the_end(url: str) -> None:
     async with (
-        webhook_server.running(tls=False, answer=BUSY) as receiver,
+        webhook_server.running(tls=False, answer=BUSY) as server,
         webhook_harness.opened(url, retry_seconds=[5]) as harness,
     ):
-        endpoint = await harness.endpoint(receiver.url)
+        endpoint = await harness.endpoint(server.url)
         delivery_id = await harness.write(endpoint)
         async with harness.delivering():
             seen = await harness.settle(endpoint, delivery_id)
@@ -205,34 +205,34 @@ async def test_a_worker_lost_at_the_last_attempt_is_the_end(url: str) -> None:
             seen = await harness.settle(endpoint, delivery_id, attempts=2)
         assert seen.standing == ("failed", 2)
         assert seen.attempts[1].error == dispatcher.WORKER_LOST
-        assert len(receiver.requests) == 1
+        assert len(server.requests) == 1
         assert harness.events() == ["webhook_retry_scheduled", "webhook_failed"]
 
 
 async def test_two_engines_on_one_store_send_each_event_once(clean_postgres_url: str) -> None:
     async with (
-        webhook_server.running(tls=False) as receiver,
+        webhook_server.running(tls=False) as server,
         webhook_harness.opened(clean_postgres_url) as here,
         webhook_harness.opened(clean_postgres_url, clock=here.clock) as there,
     ):
-        endpoints = [await here.endpoint(receiver.url) for _ in range(4)]
+        endpoints = [await here.endpoint(server.url) for _ in range(4)]
         written = [(endpoint, await here.write(endpoint)) for endpoint in endpoints for _ in range(25)]
         async with here.delivering(), there.delivering():
             await here.all_succeed(written)
-        bodies = [request.body for request in receiver.requests]
+        bodies = [request.body for request in server.requests]
         assert len(set(bodies)) == len(bodies) == 100
         assert set(here.events() + there.events()) == {"webhook_delivered"}
 
 
 async def test_an_attempt_that_outlasts_the_grace_time_is_interrupted_and_comes_back(url: str) -> None:
     async with (
-        webhook_server.running(tls=False, answer=hang) as receiver,
+        webhook_server.running(tls=False, answer=hang) as server,
         webhook_harness.opened(url, grace_seconds=1) as harness,
     ):
-        endpoint = await harness.endpoint(receiver.url)
+        endpoint = await harness.endpoint(server.url)
         delivery_id = await harness.write(endpoint)
         async with harness.delivering():
-            await receiver.received(1)
+            await server.received(1)
         seen = await harness.settle(endpoint, delivery_id)
         assert seen.standing == ("waiting", 1)
         assert seen.delivery.worker is None
@@ -249,12 +249,12 @@ async def test_an_attempt_that_is_under_way_at_the_stop_may_end(url: str) -> Non
         await answers.wait()
         return webhook_server.OK
 
-    async with webhook_server.running(tls=False, answer=answer) as receiver, webhook_harness.opened(url) as harness:
-        endpoint = await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False, answer=answer) as server, webhook_harness.opened(url) as harness:
+        endpoint = await harness.endpoint(server.url)
         delivery_id, stopping = await harness.write(endpoint), asyncio.Event()
         made = engine.Engine(harness.ctx, log=harness.logger())
         task = asyncio.create_task(made.run(stopping))
-        await receiver.received(1)
+        await server.received(1)
         stopping.set()
         await webhook_harness.until(lambda: made._is_stopping)
         answers.set()
@@ -263,8 +263,8 @@ async def test_an_attempt_that_is_under_way_at_the_stop_may_end(url: str) -> Non
 
 
 async def test_what_was_claimed_while_the_stop_came_is_handed_back(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url) as harness:
-        endpoint = await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        endpoint = await harness.endpoint(server.url)
         delivery_id, stopping = await harness.write(endpoint), asyncio.Event()
         made = engine.Engine(harness.ctx, log=harness.logger())
         take = made._dispatcher._claim
@@ -278,20 +278,20 @@ async def test_what_was_claimed_while_the_stop_came_is_handed_back(url: str, mon
 
         monkeypatch.setattr(made._dispatcher, "_claim", take_and_stop)
         await made.run(stopping)
-        assert receiver.connections == 0
+        assert server.connections == 0
         seen = await harness.see(endpoint, delivery_id)
         assert (seen.standing, seen.delivery.worker) == (("ready", 0), None)
 
 
 async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
     async with (
-        webhook_server.running(tls=False, answer=hang) as receiver,
+        webhook_server.running(tls=False, answer=hang) as server,
         webhook_harness.opened(url, grace_seconds=1) as harness,
     ):
-        endpoint = await harness.endpoint(receiver.url)
+        endpoint = await harness.endpoint(server.url)
         delivery_id = await harness.write(endpoint)
         task = asyncio.create_task(engine.Engine(harness.ctx, log=harness.logger()).run(asyncio.Event()))
-        await receiver.received(1)
+        await server.received(1)
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
@@ -300,8 +300,8 @@ async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
 
 async def test_a_store_that_is_away_is_asked_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "ERROR_BACKOFF_SECONDS", 0.001)
-    async with webhook_server.running(tls=False) as receiver, webhook_harness.opened(url) as harness:
-        endpoint = await harness.endpoint(receiver.url)
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        endpoint = await harness.endpoint(server.url)
         delivery_id, steps = await harness.write(endpoint), 0
         step = dispatcher.Dispatcher.step
 

@@ -94,11 +94,11 @@ async def test_a_new_endpoint_is_served_while_all_others_hang_on_more_endpoints_
 
 async def test_with_more_endpoints_than_places_everybodys_turn_comes(url: str) -> None:
     async with (
-        webhook_server.running(tls=False) as receiver,
+        webhook_server.running(tls=False) as server,
         webhook_harness.opened(url, connections=3, connections_per_account=2) as harness,
     ):
-        endpoints = [await harness.endpoint(receiver.url) for _ in range(12)]
+        endpoints = [await harness.endpoint(server.url) for _ in range(12)]
         written = [(endpoint, await harness.write(endpoint)) for endpoint in endpoints for _ in range(4)]
         async with harness.delivering():
             await harness.all_succeed(written)
-        assert len(receiver.requests) == 48
+        assert len(server.requests) == 48

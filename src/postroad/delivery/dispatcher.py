@@ -33,7 +33,7 @@ MAX_PROMOTIONS_PER_STEP: Final = 2_000
 MAX_CONCURRENT_LOOKUPS: Final = 200
 # How often a blocked destination is searched for expired recipients.
 EXPIRY_SEARCH_SECONDS: Final = 30.0
-# How many of those searches are remembered; a forgotten one is only repeated.
+# How many of those searches are cached; an evicted one is only repeated.
 MAX_SEARCHED_QUEUES: Final = 10_000
 MAX_IDLE_PROVIDER_QUEUES: Final = 1_000
 # A recipient that lost this many leases may crash its workers, so it is deferred to its next attempt.

@@ -51,7 +51,7 @@ class Leases:
         return all(self._held.get(key, 0) > soon for key in keys)
 
     def drop(self, keys: Iterable[queue.Key]) -> None:
-        """Forget claims whose result is recorded."""
+        """Drop claims whose result is recorded."""
         for key in keys:
             self._held.pop(key, None)
 

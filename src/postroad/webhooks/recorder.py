@@ -22,7 +22,7 @@ from postroad.telemetry import logs
 
 # Attempts whose record is not durable yet: with those under way, the most that a crash can leave in doubt.
 MAX_UNRECORDED: Final = 500
-# A batch is bounded so that one commit stays short; a result is 2 KB at the most.
+# A batch is bounded so that one commit stays short; a result is at most 2 KB.
 BATCH_ITEMS: Final = 256
 
 # Log event and metric label of a result.

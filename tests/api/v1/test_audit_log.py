@@ -114,10 +114,10 @@ async def test_what_no_request_did_has_no_request(mine: AccountClients) -> None:
 async def test_a_link_and_a_password_never_get_into_the_audit_log(mine: AccountClients) -> None:
     invited = (await mine.owner.post("/v1/team", json={"email": "jo@example.com", "role": "read_only"})).json()
     made = (await mine.owner.post("/v1/credentials", json={"name": "Shop"})).json()
-    told = (await mine.owner.get("/v1/audit-log")).text
-    assert "jo@example.com" in told
-    assert invited["link"].rpartition("/")[2] not in told
-    assert made["password"] not in told
+    reported = (await mine.owner.get("/v1/audit-log")).text
+    assert "jo@example.com" in reported
+    assert invited["link"].rpartition("/")[2] not in reported
+    assert made["password"] not in reported
 
 
 async def test_the_audit_log_is_read_in_pages_and_only_by_its_own_account(

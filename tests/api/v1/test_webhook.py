@@ -146,14 +146,14 @@ async def test_there_are_at_most_five_old_secrets(mine: AccountClients) -> None:
 async def test_an_endpoint_sees_both_signatures_during_an_overlap_and_then_the_new_one(
     ctx: context.Context, mine: AccountClients, clock: contexts.Clock, authority: trustme.CA
 ) -> None:
-    async with webhook_server.running(authority=authority) as receiver:
-        secrets = [(await mine.owner.put(WEBHOOK, json={"url": receiver.literal_url})).json()["secret"]]
+    async with webhook_server.running(authority=authority) as endpoint:
+        secrets = [(await mine.owner.put(WEBHOOK, json={"url": endpoint.literal_url})).json()["secret"]]
 
         async def good() -> list[bool]:
             """Which of the secrets an endpoint can check a request by, that is sent now."""
             headers = await logged_in(ctx, mine)
             assert (await mine.nobody.post(PING, headers=headers)).status_code == 200
-            request, now = receiver.requests[-1], clock() // contexts.SECOND
+            request, now = endpoint.requests[-1], clock() // contexts.SECOND
             value = request.headers["service-signature"]
             assert value.count("v1=") <= 2
             return [
@@ -174,20 +174,20 @@ async def test_a_ping_shows_what_the_endpoint_said(mine: AccountClients, authori
     assert check_refusal(await mine.owner.post(PING), 404, "not_found") == "this account has no webhook"
     async with webhook_server.running(
         authority=authority, answer=webhook_server.ok(500, b"<script>\x1b[31m\0" + b"\xff" * 5000)
-    ) as receiver:
-        await mine.owner.put(WEBHOOK, json={"url": receiver.literal_url, "enabled": False})
+    ) as endpoint:
+        await mine.owner.put(WEBHOOK, json={"url": endpoint.literal_url, "enabled": False})
         delivery = check_success(await mine.owner.post(PING), 200, "delivery")["delivery"]
-        (request,) = receiver.requests
+        (request,) = endpoint.requests
     (attempt,) = delivery.pop("attempts")
-    told = json.loads(request.body)
+    reported = json.loads(request.body)
     assert delivery == {
         "id": delivery["id"],
-        "event_id": told["id"],
+        "event_id": reported["id"],
         "event_type": "webhook.test",
         "message_id": None,
         "recipient_id": None,
         "replay_of": None,
-        "url": receiver.literal_url,
+        "url": endpoint.literal_url,
         "status": "failed",
         "attempt_count": 1,
         "next_attempt_at": None,
@@ -206,8 +206,8 @@ async def test_a_ping_shows_what_the_endpoint_said(mine: AccountClients, authori
 async def test_of_twenty_pings_at_once_one_goes_out(
     mine: AccountClients, clock: contexts.Clock, authority: trustme.CA
 ) -> None:
-    async with webhook_server.running(authority=authority) as receiver:
-        await mine.owner.put(WEBHOOK, json={"url": receiver.literal_url})
+    async with webhook_server.running(authority=authority) as endpoint:
+        await mine.owner.put(WEBHOOK, json={"url": endpoint.literal_url})
         answers = await asyncio.gather(*(mine.owner.post(PING) for _ in range(20)))
         assert sorted(answer.status_code for answer in answers) == [200] + [429] * 19
         for answer in answers:
@@ -216,7 +216,7 @@ async def test_of_twenty_pings_at_once_one_goes_out(
                 assert answer.headers["retry-after"] == "15"
         clock.pass_seconds(15)
         assert (await mine.owner.post(PING)).status_code == 200
-        assert len(receiver.requests) == 2
+        assert len(endpoint.requests) == 2
 
 
 async def test_a_removed_webhook_is_gone_with_its_log(ctx: context.Context, mine: AccountClients) -> None:
@@ -245,10 +245,10 @@ async def test_no_secret_is_in_the_log_lines_or_in_the_database(
     ctx: context.Context, authority: trustme.CA, database_url: str
 ) -> None:
     async with (
-        webhook_server.running(authority=authority) as receiver,
+        webhook_server.running(authority=authority) as endpoint,
         app_server.running(webhook.ROUTES, context=ctx) as opened,
     ):
-        secrets = [(await opened.client.put(WEBHOOK, json={"url": receiver.literal_url})).json()["secret"]]
+        secrets = [(await opened.client.put(WEBHOOK, json={"url": endpoint.literal_url})).json()["secret"]]
         secrets.append((await opened.client.post(ROTATE, json={"overlap_hours": 1})).json()["secret"])
         assert (await opened.client.post(PING)).json()["delivery"]["status"] == "succeeded"
         log = (await opened.client.get(DELIVERIES)).text

@@ -35,9 +35,9 @@ def check(data: bytes) -> None:
         return
     check_message(submission.message.mime, checked)
     # What a caller is told is JSON, and says the same.
-    told = json.loads(submission.message.response)
-    assert told["from"] == checked.sender.written
-    assert told["recipient_count"] == len(checked.recipients) == len(submission.recipients)
+    reported = json.loads(submission.message.response)
+    assert reported["from"] == checked.sender.written
+    assert reported["recipient_count"] == len(checked.recipients) == len(submission.recipients)
 
 
 def check_refusal(refusal: errors.PostroadError) -> None:

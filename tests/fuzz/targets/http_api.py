@@ -32,16 +32,16 @@ async def check_body(service: services.WholeService, data: bytes) -> None:
     ]
     status, fields, answer = await _post(service, headers, data)
     assert fields[b"x-request-id"].startswith(b"req_")
-    told = json.loads(answer)
+    reported = json.loads(answer)
     if status != 202:
         assert status in {400, 403, 413}, f"{status}: {answer[:200]!r}"
-        assert told["error"].isprintable()
-        assert told["request_id"] == fields[b"x-request-id"].decode()
+        assert reported["error"].isprintable()
+        assert reported["request_id"] == fields[b"x-request-id"].decode()
         assert len(answer) < 4_000
         return
-    stored = await service.body(told["id"])
+    stored = await service.body(reported["id"])
     parsed = stdlib_parser.parse(stored)
-    assert parsed["Message-ID"].startswith(f"<{told['id']}@")
+    assert parsed["Message-ID"].startswith(f"<{reported['id']}@")
     assert parsed["From"]
     assert "Bcc" not in parsed
 

@@ -46,14 +46,14 @@ def _check_text(text: str, *, most: int) -> None:
 
 
 def _samples() -> tuple[bytes, ...]:
-    told = [
+    reported = [
         sample.content.encode()
         for module in (bounces, odd_bounces)
         for sample in vars(module).values()
         if isinstance(sample, bounces.Bounce)
     ]
     return (
-        *dict.fromkeys(told),
+        *dict.fromkeys(reported),
         *(text.encode() for text in (complaints.FULL, complaints.REDACTED, complaints.SEVERAL)),
     )
 

@@ -50,13 +50,13 @@ def test_only_what_is_about_this_host_as_a_whole_slows_a_provider_queue_down() -
 
 
 def test_the_page_documents_every_reason_as_it_is() -> None:
-    told = {name: (fault, bool(slows), text) for name, fault, slows, text in ROW.findall(PAGE.read_text())}
+    reported = {name: (fault, bool(slows), text) for name, fault, slows, text in ROW.findall(PAGE.read_text())}
     known = {
         name: (reason.fault.value, reason.slow_down, reason.explanation)
         for name, reason in reasons.REASONS.items()
         if reason.fault is not None
     }
-    assert told == known
+    assert reported == known
 
 
 def test_the_page_explains_every_fault() -> None:

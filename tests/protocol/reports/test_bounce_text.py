@@ -38,8 +38,8 @@ def read(text: str, header: dict[str, str] | None = None, kind: str = "text/plai
 
 
 def test_qmail_names_each_address_and_what_was_said() -> None:
-    told = "<a@b.example>:\nno\nreally\n\n<c@b.example>:\nnot"
-    text = f"Hi. This is the mail program.\nSorry.\n\n{told}\n\n--- Below\n\n<d@b.example>:\nx"
+    reported = "<a@b.example>:\nno\nreally\n\n<c@b.example>:\nnot"
+    text = f"Hi. This is the mail program.\nSorry.\n\n{reported}\n\n--- Below\n\n<d@b.example>:\nx"
     assert read(text) == [("<a@b.example", "no\nreally"), ("<c@b.example", "not")]
 
 

@@ -20,7 +20,7 @@ CORPUS = {
 STATUS = "Final-Recipient: rfc822;ada@example.net\nAction: failed\nStatus: 5.1.1\n"
 
 
-def told(outcomes: tuple[dsn.RecipientReport, ...]) -> list[bounces.Expected]:
+def as_expected(outcomes: tuple[dsn.RecipientReport, ...]) -> list[bounces.Expected]:
     return [
         bounces.Expected(
             o.action, o.final_recipient, o.original_recipient, o.reply.code, o.reply.enhanced, o.reply.text
@@ -33,7 +33,7 @@ def told(outcomes: tuple[dsn.RecipientReport, ...]) -> list[bounces.Expected]:
 @pytest.mark.parametrize("name", CORPUS)
 def test_reports_of_the_world_are_understood(name: str, line_end: str) -> None:
     content, expected = CORPUS[name]
-    found = told(dsn.read(content.replace("\n", line_end).encode()))
+    found = as_expected(dsn.read(content.replace("\n", line_end).encode()))
     assert [outcome._replace(text="") for outcome in found] == [wanted._replace(text="") for wanted in expected]
     for outcome, wanted in zip(found, expected, strict=True):
         assert outcome.text.startswith(wanted.text)

@@ -36,8 +36,8 @@ def sent(message: mail.RawMessage) -> bytes:
 
 
 def receipt(message: mail.RawMessage) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.json.decode(composed(message).message.response)
-    return told
+    reported: dict[str, Any] = msgspec.json.decode(composed(message).message.response)
+    return reported
 
 
 def test_the_message_goes_on_byte_for_byte_behind_what_is_added() -> None:
@@ -176,7 +176,7 @@ def test_the_rows_are_those_of_the_envelope() -> None:
 
 
 def test_the_receipt_has_what_the_fields_show_and_who_is_hidden() -> None:
-    told = receipt(
+    reported = receipt(
         raw(
             FROM,
             'To: "Ada, C." <ada@example.org>, bob@example.org',
@@ -187,13 +187,13 @@ def test_the_receipt_has_what_the_fields_show_and_who_is_hidden() -> None:
             to=("ada@example.org", "eve@example.org"),
         )
     )
-    assert told == {
+    assert reported == {
         "id": "em_1",
         "status": "queued",
         "source": "smtp",
         "request_id": "req_1",
         "from": "Shop <shop@example.com>",
-        "to": told["to"],
+        "to": reported["to"],
         "cc": ["Jürgen <j@example.org>"],
         "bcc": ["eve@example.org"],
         "reply_to": "help@example.com",
@@ -205,13 +205,13 @@ def test_the_receipt_has_what_the_fields_show_and_who_is_hidden() -> None:
         "tags": ["welcome"],
         "attachments": [],
     }
-    assert [text.rpartition("<")[2].rstrip(">") for text in told["to"]] == ["ada@example.org", "bob@example.org"]
+    assert [text.rpartition("<")[2].rstrip(">") for text in reported["to"]] == ["ada@example.org", "bob@example.org"]
 
 
 def test_a_message_without_subject_or_to_is_accepted() -> None:
-    told = receipt(raw(FROM))
-    assert (told["subject"], told["to"], told["bcc"]) == ("", [], ["ada@example.org"])
-    assert "reply_to" not in told
+    reported = receipt(raw(FROM))
+    assert (reported["subject"], reported["to"], reported["bcc"]) == ("", [], ["ada@example.org"])
+    assert "reply_to" not in reported
 
 
 def test_ten_mebibytes_are_allowed_and_not_a_byte_more() -> None:

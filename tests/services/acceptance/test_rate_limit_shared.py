@@ -63,7 +63,7 @@ async def count_accepted(processes: Sequence[context.Context], account_id: str, 
     return sum(answer is None for answer in answers)
 
 
-def told(ctx: context.Context, account_id: str) -> str:
+def header_field(ctx: context.Context, account_id: str) -> str:
     return dict(ctx.rate_limiter.headers(account_id, now=ctx.clock()))["RateLimit"]
 
 
@@ -84,7 +84,7 @@ async def test_a_restart_gives_no_new_burst(
         refusal = await send(restarted, shop)
         assert isinstance(refusal, errors.RateLimited)
         assert refusal.retry_after == 1
-        assert told(restarted, shop) == '"credential";r=0;t=2'
+        assert header_field(restarted, shop) == '"credential";r=0;t=2'
         clock.pass_seconds(1)
         assert await count_accepted([restarted], shop, each=BURST) == RATE
 
@@ -95,14 +95,14 @@ async def test_a_process_knows_from_each_answer_what_the_others_took(
     one, two, _ = processes
     assert await count_accepted([one], shop, each=5) == 5
     assert await send(two, shop) is None
-    assert told(one, shop) == '"credential";r=15;t=1'
-    assert told(two, shop) == '"credential";r=14;t=1'
+    assert header_field(one, shop) == '"credential";r=15;t=1'
+    assert header_field(two, shop) == '"credential";r=14;t=1'
 
 
 async def test_a_replay_costs_nothing(ctx: context.Context, shop: str) -> None:
     for _ in range(3 * BURST):
         assert await send(ctx, shop, key="order-1") is None
-    assert told(ctx, shop) == '"credential";r=19;t=1'
+    assert header_field(ctx, shop) == '"credential";r=19;t=1'
     assert await count_accepted([ctx], shop, each=BURST) == BURST - 1
 
 

@@ -329,8 +329,8 @@ async def test_a_template_is_filled_in_and_sent_to_the_envelope(shop: Shop) -> N
     async with shop.ctx.store.reading() as tx:
         reached = await recipients.of_message(tx, shop.account.id, accepted.message_id)
     assert [one.email for one in reached] == ["ada@example.org", "eve@example.org"]
-    told: dict[str, Any] = msgspec.json.decode(accepted.response)
-    assert (told["source"], told["subject"], told["bcc"]) == ("smtp", "Welcome Ada", ["eve@example.org"])
+    reported: dict[str, Any] = msgspec.json.decode(accepted.response)
+    assert (reported["source"], reported["subject"], reported["bcc"]) == ("smtp", "Welcome Ada", ["eve@example.org"])
     assert (await shop.send(message)).replayed
 
 

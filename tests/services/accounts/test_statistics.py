@@ -231,10 +231,10 @@ async def test_why_mail_waits_says_nothing_of_hosts_and_of_others_mail(ctx: cont
     assert sending.why == "being sent"
     await ctx.outcome_commits.submit([at_provider_queue(claimed_mail.outcome(ctx, claimed, RETRY), "google")])
     async with ctx.store.transaction() as tx:
-        told = provider_queues.Status(
+        reported = provider_queues.Status(
             "w1", "google", "paused", "too much for <eve@others.example>", ctx.clock(), ctx.clock()
         )
-        await provider_queues.put(tx, [told])
+        await provider_queues.put(tx, [reported])
     await inspection.retry(ctx, [queue_views.Filter(account_id=shop)])
     ready = (await day(ctx, shop)).oldest
     assert ready is not None

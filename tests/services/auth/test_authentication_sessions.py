@@ -59,13 +59,13 @@ async def test_a_known_pair_needs_neither_the_store_nor_argon2(
 async def test_an_unknown_name_is_answered_like_a_wrong_password(
     ctx: context.Context, pair: tuple[stored_credentials.Credential, str], username: str
 ) -> None:
-    told = set()
+    reported = set()
     for name in (username, pair[0].username):
         with pytest.raises(errors.Unauthorized) as refused:
             await log_in(ctx, name, WRONG)
-        told.add(refused.value.message)
-    assert len(told) == 1
-    assert "Authorization" not in told.pop()
+        reported.add(refused.value.message)
+    assert len(reported) == 1
+    assert "Authorization" not in reported.pop()
 
 
 async def test_part_of_the_password_in_the_name_does_not_help(

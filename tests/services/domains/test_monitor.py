@@ -39,7 +39,7 @@ async def watch(ctx: context.Context, lines: app_server.CapturedLog) -> int:
     return await monitor.check_due(ctx, log=lines.logger())
 
 
-def told(lines: app_server.CapturedLog) -> list[tuple[str, str]]:
+def logged(lines: app_server.CapturedLog) -> list[tuple[str, str]]:
     return [(line["event"], line["domain"]) for line in lines.kept]
 
 
@@ -75,7 +75,7 @@ async def test_the_log_shows_what_becomes_of_a_verification(
     clock.pass_seconds(3960)
     await watch(ctx, lines)
     events = ["domain_verified", "domain_failing", "domain_unverified", "domain_verified"]
-    assert told(lines) == [(event, "example.com") for event in events]
+    assert logged(lines) == [(event, "example.com") for event in events]
     assert {(line["account_id"], line["domain_id"]) for line in lines.kept} == {(account.id, domain.id)}
 
 
@@ -129,7 +129,7 @@ async def test_a_domain_that_cannot_be_checked_is_logged_and_keeps_no_other_from
     for name in ("bad.example", "good.example"):
         await domains.add(ctx, account.id, name, verified=False)
     assert await watch(ctx, lines) == 2
-    assert told(lines) == [("domain_check_failed", "bad.example")]
+    assert logged(lines) == [("domain_check_failed", "bad.example")]
     good = await domains.by_name(ctx, account.id, "good.example")
     assert (await domain_checks.records(ctx, good))[0].checked_at == clock.now
 

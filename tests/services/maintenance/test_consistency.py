@@ -71,9 +71,11 @@ async def _some_of_everything(ctx: context.Context, account: stored_accounts.Acc
         key = transaction.Key(account.id, text, b"hash")
         await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"), tags=("orders",), key=key)
     await damage(ctx, ATTEMPTS)
-    told = webhook_samples.delivery(1, "whk_1", account.id, state="succeeded", attempt_count=1, ended_at=ctx.clock())
+    reported = webhook_samples.delivery(
+        1, "whk_1", account.id, state="succeeded", attempt_count=1, ended_at=ctx.clock()
+    )
     endpoint, secret = webhook_samples.webhook("whk_1", account.id), webhook_samples.secret(1, "whk_1", account.id)
-    await webhook_samples.add(ctx.store, endpoint, secret, told, webhook_samples.attempt(told))
+    await webhook_samples.add(ctx.store, endpoint, secret, reported, webhook_samples.attempt(reported))
 
 
 async def damage(ctx: context.Context, statement: str) -> None:

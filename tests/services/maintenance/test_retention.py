@@ -158,13 +158,13 @@ async def test_an_event_that_waits_outlives_its_message(
     await accepted_mail.allow_sending(ctx, account.id)
     await endpoints.save(ctx, account.id, url=webhook_rows.URL)
     message_id = await sent(ctx, account.id)
-    (told,) = await delivery_log.page(ctx, account.id, limit=10)
+    (reported,) = await delivery_log.page(ctx, account.id, limit=10)
     async with ctx.store.transaction() as tx:
         await tx.run_script("UPDATE messages SET ended_at = 1")
     clock.pass_seconds(DAY_SECONDS)
     assert await swept(ctx) == (1, 1)
     (still,) = await delivery_log.page(ctx, account.id, limit=10)
-    assert still == told
+    assert still == reported
     assert message_id.encode() in still.delivery.body
     assert (await consistency.run(ctx)).findings == []
 

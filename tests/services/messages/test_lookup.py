@@ -50,10 +50,14 @@ async def test_details_have_what_the_sender_gave(ctx: context.Context, account: 
     found = await messages.details(ctx, account.id, message_id)
     assert found.message.id == message_id
     assert len(found.recipients) == 3
-    told = found.receipt
-    assert (told.to, told.cc, told.bcc) == (("ada@example.net",), ("Cee <c@example.net>",), ("d@example.net",))
-    assert (told.reply_to, told.headers, told.tags) == ("help@example.com", {"X-Order": "7"}, ("orders",))
-    assert [(one.filename, one.size) for one in told.attachments] == [("a.txt", 2)]
+    reported = found.receipt
+    assert (reported.to, reported.cc, reported.bcc) == (
+        ("ada@example.net",),
+        ("Cee <c@example.net>",),
+        ("d@example.net",),
+    )
+    assert (reported.reply_to, reported.headers, reported.tags) == ("help@example.com", {"X-Order": "7"}, ("orders",))
+    assert [(one.filename, one.size) for one in reported.attachments] == [("a.txt", 2)]
 
 
 async def test_the_bytes_are_the_message_without_its_bcc(

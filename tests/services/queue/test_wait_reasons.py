@@ -91,8 +91,8 @@ def test_one_that_is_final_says_how_it_ended(changes: dict[str, object], sentenc
 
 
 def test_the_worst_state_that_workers_report_for_a_provider_queue_counts() -> None:
-    told = [status("blocked", worker="a:1:x"), status("slowed", worker="b:1:x"), status("paused", worker="c:1:x")]
-    assert wait_reasons.worst_statuses(told)["google"].state == "blocked"
+    reported = [status("blocked", worker="a:1:x"), status("slowed", worker="b:1:x"), status("paused", worker="c:1:x")]
+    assert wait_reasons.worst_statuses(reported)["google"].state == "blocked"
 
 
 def test_words_are_one_line_and_name_their_code_once() -> None:
@@ -108,15 +108,15 @@ def test_a_destination_cannot_give_orders_to_the_terminal() -> None:
 
 
 def test_users_of_the_account_see_nothing_of_hosts_and_of_mail_of_others() -> None:
-    def told(one: provider_queues.Status | None = None, **changes: object) -> str:
+    def reported(one: provider_queues.Status | None = None, **changes: object) -> str:
         return wait_reasons.explain_to_account(msgspec.structs.replace(WAITING, **changes), one, now=NOW)
 
     sending, worker = queue_views.SENDING, "mail-1:42:a1b2c3d4"
-    assert told() == "deferred: 451 4.7.1 greylisted, come back"
-    assert told(last_smtp_code=None, last_smtp_response=None) == "waiting for the next attempt"
-    assert told(state=sending, worker=worker) == "being sent"
-    gone = told(state=sending, worker=worker, due_at=NOW)
+    assert reported() == "deferred: 451 4.7.1 greylisted, come back"
+    assert reported(last_smtp_code=None, last_smtp_response=None) == "waiting for the next attempt"
+    assert reported(state=sending, worker=worker) == "being sent"
+    gone = reported(state=sending, worker=worker, due_at=NOW)
     assert gone == "worker stopped while sending; another one takes over"
-    blocked = told(status("blocked", reason="no more for <eve@others.example>"), state=queue_views.READY)
+    blocked = reported(status("blocked", reason="no more for <eve@others.example>"), state=queue_views.READY)
     assert blocked == "ready; the provider queue google is blocked"
-    assert told(state=queue_views.READY) == why(state=queue_views.READY)
+    assert reported(state=queue_views.READY) == why(state=queue_views.READY)

@@ -83,7 +83,7 @@ async def send(ctx: context.Context, account_id: str, count: int, *, bounced: in
     return (await ctx.outcome_commits.submit(ended(ctx, await claim(ctx, account_id, count), bounced=bounced))).notices
 
 
-def told(notices: Sequence[bounce_guard.Notice]) -> list[tuple[Level, Trigger, Counts]]:
+def triggers(notices: Sequence[bounce_guard.Notice]) -> list[tuple[Level, Trigger, Counts]]:
     return [(notice.level, notice.trigger, notice.counts) for notice in notices]
 
 
@@ -144,7 +144,7 @@ async def test_an_installation_without_a_guard_counts_nothing(settings: config.S
 
 async def test_an_account_is_warned_once_when_it_reaches_the_threshold(ctx: context.Context, sender: str) -> None:
     assert await send(ctx, sender, 9, bounced=1) == ()
-    assert told(await send(ctx, sender, 1, bounced=1)) == [(Level.WARNED, Trigger.BOUNCES, Counts(10, 2, 0))]
+    assert triggers(await send(ctx, sender, 1, bounced=1)) == [(Level.WARNED, Trigger.BOUNCES, Counts(10, 2, 0))]
     assert await send(ctx, sender, 2, bounced=1) == ()
     account = await accounts.find(ctx, sender)
     assert account.status == stored_accounts.ACTIVE
@@ -165,14 +165,16 @@ async def test_the_recipient_that_reaches_the_minimum_is_checked_even_when_it_is
     ctx: context.Context, sender: str
 ) -> None:
     assert await send(ctx, sender, 9, bounced=3) == ()
-    assert told(await send(ctx, sender, 1)) == [(Level.WARNED, Trigger.BOUNCES, Counts(10, 3, 0))]
+    assert triggers(await send(ctx, sender, 1)) == [(Level.WARNED, Trigger.BOUNCES, Counts(10, 3, 0))]
 
 
 async def test_a_suspension_is_felt_at_once_in_every_process_and_says_why(
     ctx: context.Context, sender: str, settings: config.Settings, clock: Clock
 ) -> None:
     async with composition.open_context(settings, clock=clock) as other:
-        assert told(await send(ctx, sender, 10, bounced=4)) == [(Level.SUSPENDED, Trigger.BOUNCES, Counts(10, 4, 0))]
+        assert triggers(await send(ctx, sender, 10, bounced=4)) == [
+            (Level.SUSPENDED, Trigger.BOUNCES, Counts(10, 4, 0))
+        ]
         account = await accounts.find(ctx, sender)
         assert (account.suspended_by, account.suspended_at) == (stored_accounts.BOUNCE_GUARD, clock.now)
         for process in (ctx, other):
@@ -228,7 +230,7 @@ async def test_two_processes_count_as_one(
 async def test_days_roll_out_of_the_window(ctx: context.Context, sender: str, clock: Clock) -> None:
     await bounce_counts.count(ctx, sender, recipients=10, bounces=1)
     clock.pass_seconds(6 * DAY_SECONDS)
-    assert told(await bounce_counts.count(ctx, sender, bounces=1)) == [
+    assert triggers(await bounce_counts.count(ctx, sender, bounces=1)) == [
         (Level.WARNED, Trigger.BOUNCES, Counts(10, 2, 0))
     ]
     clock.pass_seconds(DAY_SECONDS)
@@ -256,7 +258,7 @@ async def test_a_share_that_grows_because_good_days_are_over_suspends_with_the_n
     assert await bounce_counts.count(ctx, sender, recipients=20, bounces=10) == []
     clock.pass_seconds(6 * DAY_SECONDS)
     assert (await accounts.sending(ctx, await accounts.find(ctx, sender))).state == "warned"
-    assert told(await send(ctx, sender, 1)) == [(Level.SUSPENDED, Trigger.BOUNCES, Counts(21, 10, 0))]
+    assert triggers(await send(ctx, sender, 1)) == [(Level.SUSPENDED, Trigger.BOUNCES, Counts(21, 10, 0))]
     assert (await accounts.find(ctx, sender)).suspended_by == stored_accounts.BOUNCE_GUARD
 
 
@@ -266,7 +268,7 @@ async def test_faults_of_an_earlier_day_count_when_there_is_enough_mail(
     assert await send(ctx, sender, 5, bounced=5) == ()
     clock.pass_seconds(DAY_SECONDS)
     assert await send(ctx, sender, 4) == ()
-    assert told(await send(ctx, sender, 1)) == [(Level.SUSPENDED, Trigger.BOUNCES, Counts(10, 5, 0))]
+    assert triggers(await send(ctx, sender, 1)) == [(Level.SUSPENDED, Trigger.BOUNCES, Counts(10, 5, 0))]
 
 
 async def test_a_warning_is_not_repeated_for_mail_without_faults(
@@ -301,7 +303,7 @@ async def test_who_an_operator_had_suspended_keeps_what_was_counted(ctx: context
     await accounts.suspend(ctx, sender, "unpaid bill")
     assert (await accounts.resume(ctx, sender)).status == stored_accounts.ACTIVE
     assert await bounce_counts.counted(ctx, sender) == Counts(10, 3, 0)
-    assert told(await send(ctx, sender, 2, bounced=2)) == [(Level.SUSPENDED, Trigger.BOUNCES, Counts(12, 5, 0))]
+    assert triggers(await send(ctx, sender, 2, bounced=2)) == [(Level.SUSPENDED, Trigger.BOUNCES, Counts(12, 5, 0))]
 
 
 async def test_resuming_an_account_that_is_not_suspended_resets_nothing(ctx: context.Context, sender: str) -> None:

@@ -179,9 +179,9 @@ async def test_a_retry_that_is_recorded_twice_counts_once(
     ctx: context.Context, account: stored_accounts.Account
 ) -> None:
     message_id, (claimed,) = await accepted(ctx, account.id, "ada@example.net")
-    told = [outcome(ctx, claimed, disposition.Verdict.RETRY, code=451, response="later")]
-    await ctx.outcome_commits.submit(told)
-    await ctx.outcome_commits.submit(told)
+    reported = [outcome(ctx, claimed, disposition.Verdict.RETRY, code=451, response="later")]
+    await ctx.outcome_commits.submit(reported)
+    await ctx.outcome_commits.submit(reported)
     (recipient,) = (await messages.find(ctx, account.id, message_id))[1]
     assert (recipient.status, recipient.attempt_count) == ("deferred", 1)
     async with ctx.store.reading() as tx:

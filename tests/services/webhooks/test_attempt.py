@@ -26,30 +26,30 @@ class AttemptHarness:
     """A context whose attempts reach an endpoint."""
 
     ctx: context.Context
-    receiver: webhook_server.WebhookServer
+    endpoint: webhook_server.WebhookServer
 
     async def attempt(self, *secrets: str, body: bytes = BODY) -> webhook_attempt.AttemptResult:
-        return await webhook_attempt.attempt(self.ctx, url=self.receiver.literal_url, secrets=secrets, body=body)
+        return await webhook_attempt.attempt(self.ctx, url=self.endpoint.literal_url, secrets=secrets, body=body)
 
     @property
     def header(self) -> str:
         """The last signature."""
-        return self.receiver.requests[-1].headers["service-signature"]
+        return self.endpoint.requests[-1].headers["service-signature"]
 
 
 @pytest_asyncio.fixture
 async def harness(tmp_path_factory: pytest.TempPathFactory, clock: contexts.Clock) -> AsyncIterator[AttemptHarness]:
-    async with webhook_server.running() as receiver:
+    async with webhook_server.running() as endpoint:
         settings = config.load(
             environment={},
             overrides={
-                "database": {"url": f"sqlite:///{tmp_path_factory.mktemp('told')}/postroad.db"},
+                "database": {"url": f"sqlite:///{tmp_path_factory.mktemp('reported')}/postroad.db"},
                 "security": {"secret_key": contexts.SECRET_KEY},
-                "webhooks": {"allow_private": ["127.0.0.2/32"], "ca_file": receiver.ca_file},
+                "webhooks": {"allow_private": ["127.0.0.2/32"], "ca_file": endpoint.ca_file},
             },
         )
         async with composition.open_context(settings, clock=clock) as ctx:
-            yield AttemptHarness(ctx, receiver)
+            yield AttemptHarness(ctx, endpoint)
 
 
 def verify(body: bytes, header: str, secret: str) -> bool:
@@ -61,10 +61,10 @@ async def test_an_endpoint_gets_the_bytes_and_three_headers(harness: AttemptHarn
     secret = signing_secrets.new()
     attempted = await harness.attempt(secret)
     assert attempted.response == webhook_client.WebhookResponse(200, "ok", None)
-    [request] = harness.receiver.requests
+    [request] = harness.endpoint.requests
     assert request.body == BODY
     assert request.headers == {
-        "host": f"127.0.0.2:{harness.receiver.port}",
+        "host": f"127.0.0.2:{harness.endpoint.port}",
         "content-type": "application/json",
         "user-agent": "Service-Webhook/1.0",
         "service-signature": webhook_signature.header([secret], BODY, timestamp=1_800_000_000),
@@ -75,7 +75,7 @@ async def test_an_endpoint_gets_the_bytes_and_three_headers(harness: AttemptHarn
 async def test_a_library_trusts_the_request_and_no_other(harness: AttemptHarness) -> None:
     secret = signing_secrets.new()
     await harness.attempt(secret)
-    assert verify(harness.receiver.requests[0].body, harness.header, secret)
+    assert verify(harness.endpoint.requests[0].body, harness.header, secret)
     flipped = bytes([BODY[0] ^ 1]) + BODY[1:]
     for body, header, key in (
         (flipped, harness.header, secret),
@@ -103,13 +103,13 @@ async def test_every_attempt_is_signed_at_its_own_time(harness: AttemptHarness, 
         1_800_000_000 * contexts.SECOND,
         1_800_000_000 * contexts.SECOND + 300_999_000,
     ]
-    signed_at = [request.headers["service-signature"].partition(",")[0] for request in harness.receiver.requests]
+    signed_at = [request.headers["service-signature"].partition(",")[0] for request in harness.endpoint.requests]
     assert signed_at == ["t=1800000000", "t=1800000300"]
     assert first.duration > 0
 
 
 async def test_the_log_keeps_what_the_endpoint_said(harness: AttemptHarness) -> None:
-    harness.receiver.answer = webhook_server.ok(500, b"no\x00")
+    harness.endpoint.answer = webhook_server.ok(500, b"no\x00")
     attempted = await harness.attempt("whsec_test_secret")
     entry = webhook_attempt.attempt_row(("acc_1", "whk_1", "whd_1"), 3, attempted)
     assert (entry.account_id, entry.webhook_id, entry.delivery_id, entry.number) == ("acc_1", "whk_1", "whd_1", 3)

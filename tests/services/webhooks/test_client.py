@@ -42,15 +42,15 @@ class Rebinding(collections.UserDict[str, Sequence[str]]):
 async def test_an_endpoint_gets_exactly_the_request() -> None:
     async with (
         dns_server.running(zones(PUBLIC)) as dns,
-        webhook_server.running() as receiver,
-        running_client(dns, receiver) as guard,
+        webhook_server.running() as endpoint,
+        running_client(dns, endpoint) as guard,
     ):
-        answer = await guard.post(receiver.at(NAME, "/a/b?c=%C3%A9"), b'{"\xc3\xa9": 1}', HEADERS)
+        answer = await guard.post(endpoint.at(NAME, "/a/b?c=%C3%A9"), b'{"\xc3\xa9": 1}', HEADERS)
         assert (answer.status_code, answer.body, answer.error, answer.succeeded) == (200, "ok", None, True)
-        [request] = receiver.requests
+        [request] = endpoint.requests
         assert (request.method, request.path, request.body) == ("POST", "/a/b?c=%C3%A9", b'{"\xc3\xa9": 1}')
         assert request.headers == {
-            "host": f"{NAME}:{receiver.port}",
+            "host": f"{NAME}:{endpoint.port}",
             "content-type": "application/json",
             "x-test": "yes",
             "content-length": "9",
@@ -60,23 +60,23 @@ async def test_an_endpoint_gets_exactly_the_request() -> None:
 async def test_a_connection_is_used_again() -> None:
     async with (
         dns_server.running(zones(PUBLIC)) as dns,
-        webhook_server.running() as receiver,
-        running_client(dns, receiver) as guard,
+        webhook_server.running() as endpoint,
+        running_client(dns, endpoint) as guard,
     ):
         for _ in range(3):
-            assert (await guard.post(receiver.url, b"{}", HEADERS)).succeeded
-        assert (len(receiver.requests), receiver.connections) == (3, 1)
-    assert receiver.open_connections == 0
+            assert (await guard.post(endpoint.url, b"{}", HEADERS)).succeeded
+        assert (len(endpoint.requests), endpoint.connections) == (3, 1)
+    assert endpoint.open_connections == 0
 
 
 async def test_an_address_in_a_url_is_never_looked_up() -> None:
     async with (
         dns_server.running({}) as dns,
-        webhook_server.running() as receiver,
-        running_client(dns, receiver) as guard,
+        webhook_server.running() as endpoint,
+        running_client(dns, endpoint) as guard,
     ):
-        assert await guard.check(receiver.literal_url) == receiver.literal_url
-        assert (await guard.post(receiver.literal_url, b"{}", HEADERS)).succeeded
+        assert await guard.check(endpoint.literal_url) == endpoint.literal_url
+        assert (await guard.post(endpoint.literal_url, b"{}", HEADERS)).succeeded
         assert dns.questions == []
 
 
@@ -84,7 +84,7 @@ async def test_a_url_that_was_saved_under_other_rules_is_blocked() -> None:
     async with (
         webhook_server.running(tls=False, host=PRIVATE) as plain,
         webhook_server.running(host=PRIVATE) as private,
-        running_client(receiver=private) as guard,
+        running_client(endpoint=private) as guard,
     ):
         answer = await guard.post(plain.url, b"{}", HEADERS)
         assert answer.error == "blocked_destination: must use HTTPS; write https://"
@@ -213,22 +213,22 @@ async def test_the_saved_url_is_in_its_normal_form() -> None:
 async def test_the_next_address_is_tried_when_one_cannot_be_reached() -> None:
     async with (
         dns_server.running(zones(NEIGHBOUR, PUBLIC)) as dns,
-        webhook_server.running() as receiver,
-        running_client(dns, receiver, allow_private=["127.0.0.2/31", "::1/128"]) as guard,
+        webhook_server.running() as endpoint,
+        running_client(dns, endpoint, allow_private=["127.0.0.2/31", "::1/128"]) as guard,
     ):
-        assert (await guard.post(receiver.url, b"{}", HEADERS)).succeeded
+        assert (await guard.post(endpoint.url, b"{}", HEADERS)).succeeded
         dns.zones["gone.example.org"] = {"A": [NEIGHBOUR], "AAAA": ["::1"]}
-        answer = await guard.post(receiver.at("gone.example.org"), b"{}", HEADERS)
+        answer = await guard.post(endpoint.at("gone.example.org"), b"{}", HEADERS)
         assert answer.error == f"connection_failed: gone.example.org at {NEIGHBOUR}: connection refused"
 
 
 async def test_an_address_that_is_silent_leaves_time_for_the_next() -> None:
     async with (
         dns_server.running(zones(NEIGHBOUR, PUBLIC)) as dns,
-        twins(PUBLIC, NEIGHBOUR, other_tls=False) as (receiver, silent),
-        running_client(dns, receiver) as guard,
+        twins(PUBLIC, NEIGHBOUR, other_tls=False) as (endpoint, silent),
+        running_client(dns, endpoint) as guard,
     ):
-        assert (await guard.post(receiver.url, b"{}", HEADERS)).succeeded
+        assert (await guard.post(endpoint.url, b"{}", HEADERS)).succeeded
         assert (silent.connections, silent.requests) == (1, [])
 
 
@@ -247,18 +247,18 @@ async def test_a_request_that_may_have_arrived_is_not_sent_to_another_address() 
 async def test_a_burst_asks_once_and_a_record_without_a_lifetime_is_asked_for_every_time() -> None:
     async with (
         dns_server.running(zones(PUBLIC)) as dns,
-        webhook_server.running() as receiver,
-        running_client(dns, receiver) as guard,
+        webhook_server.running() as endpoint,
+        running_client(dns, endpoint) as guard,
     ):
         with dns.holding():
-            burst = [asyncio.create_task(guard.post(receiver.url, b"{}", HEADERS)) for _ in range(10)]
-            await receiver.left_alone()
+            burst = [asyncio.create_task(guard.post(endpoint.url, b"{}", HEADERS)) for _ in range(10)]
+            await endpoint.left_alone()
         assert all(answer.succeeded for answer in await asyncio.gather(*burst))
         assert dns.count(NAME, "A") == 1
         dns.zones.update(zones(PUBLIC, name="fleeting.example.org"))
         dns.ttls["fleeting.example.org"] = 0
         for _ in range(3):
-            await guard.post(receiver.at("fleeting.example.org"), b"{}", HEADERS)
+            await guard.post(endpoint.at("fleeting.example.org"), b"{}", HEADERS)
         assert dns.count("fleeting.example.org", "A") == 3
 
 
@@ -266,12 +266,12 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
     async with (
         webhook_server.running(tls=False, host=PRIVATE) as proxy,
         dns_server.running(zones(PUBLIC)) as dns,
-        webhook_server.running() as receiver,
+        webhook_server.running() as endpoint,
     ):
         for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
-        async with running_client(dns, receiver) as guard:
-            assert (await guard.post(receiver.url, b"{}", HEADERS)).succeeded
+        async with running_client(dns, endpoint) as guard:
+            assert (await guard.post(endpoint.url, b"{}", HEADERS)).succeeded
         assert proxy.connections == 0
 
 
@@ -279,21 +279,21 @@ async def test_an_allowed_name_may_lead_anywhere_over_tls() -> None:
     name = "hooks.internal"
     async with (
         dns_server.running(zones(PRIVATE, name=name)) as dns,
-        webhook_server.running(host=PRIVATE, names=(name,)) as receiver,
-        running_client(dns, receiver, allow_private=["*.internal"]) as guard,
+        webhook_server.running(host=PRIVATE, names=(name,)) as endpoint,
+        running_client(dns, endpoint, allow_private=["*.internal"]) as guard,
     ):
-        assert await guard.check(receiver.url) == receiver.url
-        assert (await guard.post(receiver.url, b"{}", HEADERS)).succeeded
+        assert await guard.check(endpoint.url) == endpoint.url
+        assert (await guard.post(endpoint.url, b"{}", HEADERS)).succeeded
 
 
 async def test_in_development_localhost_is_this_host_without_dns() -> None:
     async with (
         dns_server.running({}) as dns,
-        webhook_server.running(tls=False, host=PRIVATE) as receiver,
+        webhook_server.running(tls=False, host=PRIVATE) as endpoint,
         running_client(dns, allow_insecure=True) as guard,
     ):
         for host in ("localhost", "shop.localhost", PRIVATE):
-            url = receiver.at(host)
+            url = endpoint.at(host)
             assert await guard.check(url) == url
             assert (await guard.post(url, b"{}", HEADERS)).succeeded
         assert dns.questions == []
@@ -311,26 +311,26 @@ async def test_the_services_own_names_are_refused() -> None:
 
 
 async def test_a_cancelled_attempt_closes_its_connection() -> None:
-    async with webhook_server.running(answer=None) as receiver, running_client(receiver=receiver) as guard:
-        attempt = asyncio.create_task(guard.post(receiver.literal_url, b"{}", HEADERS))
-        await receiver.received(1)
+    async with webhook_server.running(answer=None) as endpoint, running_client(endpoint=endpoint) as guard:
+        attempt = asyncio.create_task(guard.post(endpoint.literal_url, b"{}", HEADERS))
+        await endpoint.received(1)
         attempt.cancel()
         with pytest.raises(asyncio.CancelledError):
             await attempt
-        await receiver.left_alone()
+        await endpoint.left_alone()
 
 
 async def test_closing_ends_what_is_under_way() -> None:
-    async with webhook_server.running(answer=None) as receiver:
-        async with running_client(receiver=receiver) as guard:
-            attempt = asyncio.create_task(guard.post(receiver.literal_url, b"{}", HEADERS))
-            await receiver.received(1)
+    async with webhook_server.running(answer=None) as endpoint:
+        async with running_client(endpoint=endpoint) as guard:
+            attempt = asyncio.create_task(guard.post(endpoint.literal_url, b"{}", HEADERS))
+            await endpoint.received(1)
         answer = await attempt
         assert answer.error is not None
         assert answer.error.startswith("connection_failed: ")
 
 
 async def test_authorities_that_cannot_be_read_fail_the_attempt() -> None:
-    async with webhook_server.running() as receiver, running_client(ca_file="no/such/file.pem") as guard:
-        answer = await guard.post(receiver.literal_url, b"{}", HEADERS)
+    async with webhook_server.running() as endpoint, running_client(ca_file="no/such/file.pem") as guard:
+        answer = await guard.post(endpoint.literal_url, b"{}", HEADERS)
         assert answer.error == "tls_failure: this service cannot read webhooks.ca_file"

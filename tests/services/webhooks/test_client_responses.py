@@ -19,12 +19,12 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 Saying = Callable[[webhook_server.ReceivedRequest], AsyncIterator[bytes]]
 
 
-async def told(answer: webhook_server.Answer) -> webhook_client.WebhookResponse:
+async def response_to(answer: webhook_server.Answer) -> webhook_client.WebhookResponse:
     """What comes of an answer; and the guard goes on."""
-    async with webhook_server.running(answer=answer) as receiver, running_client(receiver=receiver) as guard:
-        found = await guard.post(receiver.literal_url, b"{}", HEADERS)
-        receiver.answer = webhook_server.OK
-        assert (await guard.post(receiver.literal_url, b"{}", HEADERS)).succeeded
+    async with webhook_server.running(answer=answer) as endpoint, running_client(endpoint=endpoint) as guard:
+        found = await guard.post(endpoint.literal_url, b"{}", HEADERS)
+        endpoint.answer = webhook_server.OK
+        assert (await guard.post(endpoint.literal_url, b"{}", HEADERS)).succeeded
         return found
 
 
@@ -48,7 +48,7 @@ def saying(first: bytes, again: bytes, *, pause: float = 0) -> Saying:
     ],
 )
 async def test_any_2xx_is_success_and_nothing_else(status: int, *, succeeds: bool) -> None:
-    answer = await told(webhook_server.ok(status, b"", "Retry-After: 999999"))
+    answer = await response_to(webhook_server.ok(status, b"", "Retry-After: 999999"))
     assert (answer.status_code, answer.succeeded, answer.body) == (status, succeeds, "")
     assert (answer.error is None) == (status not in {300, 304})
 
@@ -60,7 +60,7 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
         webhook_server.running(tls=False) as plain,
     ):
         for target in (elsewhere.literal_url, plain.literal_url, "//127.0.0.1/", "/"):
-            answer = await told(webhook_server.ok(status, b"moved", f"Location: {target}"))
+            answer = await response_to(webhook_server.ok(status, b"moved", f"Location: {target}"))
             assert (answer.status_code, answer.body, answer.succeeded) == (status, "moved", False)
             assert answer.error is not None
             assert answer.error.startswith(f"redirect_not_followed: the endpoint responded with {status}")
@@ -77,18 +77,18 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
     ],
 )
 async def test_of_an_endless_body_the_first_2_kilobytes_are_read(answer: webhook_server.Answer) -> None:
-    async with webhook_server.running(answer=answer) as receiver, running_client(receiver=receiver) as guard:
-        found = await guard.post(receiver.literal_url, b"{}", HEADERS)
+    async with webhook_server.running(answer=answer) as endpoint, running_client(endpoint=endpoint) as guard:
+        found = await guard.post(endpoint.literal_url, b"{}", HEADERS)
         assert (found.status_code, found.body, found.succeeded) == (200, "x" * 2048, True)
-        await receiver.left_alone()
+        await endpoint.left_alone()
 
 
 async def test_a_body_that_fits_exactly_keeps_the_connection() -> None:
     answer = webhook_server.ok(200, b"x" * 2048)
-    async with webhook_server.running(answer=answer) as receiver, running_client(receiver=receiver) as guard:
+    async with webhook_server.running(answer=answer) as endpoint, running_client(endpoint=endpoint) as guard:
         for _ in range(2):
-            assert (await guard.post(receiver.literal_url, b"{}", HEADERS)).body == "x" * 2048
-        assert receiver.connections == 1
+            assert (await guard.post(endpoint.literal_url, b"{}", HEADERS)).body == "x" * 2048
+        assert endpoint.connections == 1
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ async def test_a_body_that_fits_exactly_keeps_the_connection() -> None:
     ],
 )
 async def test_a_body_is_kept_as_text_of_whole_characters(body: bytes, text: str) -> None:
-    answer = await told(webhook_server.ok(200, body))
+    answer = await response_to(webhook_server.ok(200, body))
     assert answer.body == text
     assert len(text.encode()) <= webhook_client.BODY_BYTES
 
 
 async def test_a_compressed_body_is_not_decoded() -> None:
-    answer = await told(webhook_server.ok(200, b"\x1f\x8b\x08", "Content-Encoding: gzip"))
+    answer = await response_to(webhook_server.ok(200, b"\x1f\x8b\x08", "Content-Encoding: gzip"))
     assert (answer.body, answer.succeeded) == ("\x1f\ufffd\x08", True)
 
 
@@ -140,40 +140,40 @@ async def test_a_compressed_body_is_not_decoded() -> None:
     ],
 )
 async def test_what_is_no_response_fails_the_attempt(answer: webhook_server.Answer) -> None:
-    found = await told(answer)
+    found = await response_to(answer)
     assert (found.status_code, found.body, found.succeeded) == (None, None, False)
     assert found.error is not None
     assert found.error.startswith("invalid_response: ")
 
 
 async def test_an_endpoint_that_hangs_up_fails_the_attempt() -> None:
-    found = await told(b"")
+    found = await response_to(b"")
     assert found.error is not None
     assert found.error.startswith("connection_failed: ")
 
 
 async def test_a_response_that_ends_with_its_connection_is_complete() -> None:
-    found = await told(HEAD + b"Connection: close\r\n\r\nuntil the end")
+    found = await response_to(HEAD + b"Connection: close\r\n\r\nuntil the end")
     assert (found.status_code, found.body, found.succeeded) == (200, "until the end", True)
 
 
 async def late(answer: webhook_server.Answer, *, tls: bool = True) -> str | None:
     """Why an attempt failed; the endpoint is left alone afterwards."""
     async with (
-        webhook_server.running(answer=answer, tls=tls) as receiver,
-        running_client(receiver=receiver, allow_insecure=not tls) as guard,
+        webhook_server.running(answer=answer, tls=tls) as endpoint,
+        running_client(endpoint=endpoint, allow_insecure=not tls) as guard,
     ):
-        found = await guard.post(receiver.literal_url, b"{}", HEADERS)
-        await receiver.left_alone()
+        found = await guard.post(endpoint.literal_url, b"{}", HEADERS)
+        await endpoint.left_alone()
         return found.error
 
 
 async def never_shaking_hands() -> str | None:
     """The same for TCP that is accepted without a word of TLS; nothing is said in plain text then."""
-    async with webhook_server.running(tls=False) as receiver, running_client() as guard:
-        found = await guard.post(f"https://{PUBLIC}:{receiver.port}/", b"{}", HEADERS)
-        await receiver.left_alone()
-        assert receiver.requests == []
+    async with webhook_server.running(tls=False) as endpoint, running_client() as guard:
+        found = await guard.post(f"https://{PUBLIC}:{endpoint.port}/", b"{}", HEADERS)
+        await endpoint.left_alone()
+        assert endpoint.requests == []
         return found.error
 
 
@@ -247,13 +247,13 @@ async def test_an_endpoint_with_a_wrong_certificate_is_sent_nothing(
     authority = trustme.CA()
     async with (
         dns_server.running({NAME: {"A": [PUBLIC]}}) as dns,
-        webhook_server.running(authority=authority, tls=identity(authority)) as receiver,
-        running_client(dns, receiver) as guard,
+        webhook_server.running(authority=authority, tls=identity(authority)) as endpoint,
+        running_client(dns, endpoint) as guard,
     ):
-        for url in (receiver.url, receiver.literal_url):
+        for url in (endpoint.url, endpoint.literal_url):
             answer = await guard.post(url, b"{}", HEADERS)
             assert (answer.status_code, answer.body) == (None, None)
             assert answer.error is not None
             assert answer.error.startswith("tls_failure: ")
             assert words in answer.error
-        assert receiver.requests == []
+        assert endpoint.requests == []

@@ -113,7 +113,7 @@ async def test_a_deferral_writes_nothing_until_the_last_attempt(
         (claimed,) = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
     assert await webhook_endpoints.deliveries_for(ctx, webhook) == []
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, FAILED, code=451, response="later")])
-    assert [event["type"] for event in await webhook_endpoints.told(ctx, webhook)] == ["email.failed"]
+    assert [event["type"] for event in await webhook_endpoints.written_events(ctx, webhook)] == ["email.failed"]
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one batch", "two batches"])
@@ -138,7 +138,7 @@ async def test_a_result_that_comes_too_late_writes_nothing(
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
     for verdict in disposition.Verdict:
         assert await events_of(ctx, [claimed_mail.outcome(ctx, claimed, verdict, worker="w2")]) == 0
-    assert [event["type"] for event in await webhook_endpoints.told(ctx, webhook)] == ["email.delivered"]
+    assert [event["type"] for event in await webhook_endpoints.written_events(ctx, webhook)] == ["email.delivered"]
 
 
 async def test_a_bounce_that_comes_after_the_delivery_writes_nothing(
@@ -166,11 +166,11 @@ async def test_every_recipient_of_a_message_has_an_event_of_its_own(
         for email, verdict in zip(to, (DELIVERED, BOUNCED, FAILED), strict=True)
     ]
     assert await events_of(ctx, ended) == 3
-    told = await webhook_endpoints.told(ctx, webhook)
+    reported = await webhook_endpoints.written_events(ctx, webhook)
     _, reached = await messages.find(ctx, account.id, message_id)
-    assert {event["data"]["email_id"] for event in told} == {message_id}
-    assert len({event["id"] for event in told}) == 3
-    assert {event["data"]["to"]: (event["data"]["recipient_id"], event["type"]) for event in told} == {
+    assert {event["data"]["email_id"] for event in reported} == {message_id}
+    assert len({event["id"] for event in reported}) == 3
+    assert {event["data"]["to"]: (event["data"]["recipient_id"], event["type"]) for event in reported} == {
         recipient.email: (recipient.id, f"email.{recipient.status}") for recipient in reached
     }
 
@@ -186,7 +186,7 @@ async def test_only_what_is_subscribed_to_is_written(
         for claim, verdict in zip(claimed, KINDS, strict=True)
     ]
     assert await events_of(ctx, ended) == 1
-    assert [event["type"] for event in await webhook_endpoints.told(ctx, webhook)] == [subscribed]
+    assert [event["type"] for event in await webhook_endpoints.written_events(ctx, webhook)] == [subscribed]
 
 
 async def test_the_endpoint_counts_as_it_is_when_the_result_is_recorded(
@@ -201,8 +201,8 @@ async def test_the_endpoint_counts_as_it_is_when_the_result_is_recorded(
     assert await events_of(ctx, [disabled]) == 0
     await webhook_endpoints.subscribe(ctx, account.id, url="https://elsewhere.example.org/")
     assert await events_of(ctx, [moved]) == 1
-    told = await webhook_endpoints.deliveries_for(ctx, webhook)
-    assert {(one.recipient_id, one.url) for one in told} == {
+    reported = await webhook_endpoints.deliveries_for(ctx, webhook)
+    assert {(one.recipient_id, one.url) for one in reported} == {
         (enabled.key[2], webhook_endpoints.URL),
         (moved.key[2], "https://elsewhere.example.org/"),
     }
@@ -280,9 +280,9 @@ async def test_a_recipient_that_an_operator_cancels_has_failed(
     await accepted_mail.allow_sending(ctx, account.id)
     message_id = await accepted_mail.accept(ctx, account.id, to=("ada@example.net", "bob@example.net"))
     assert (await inspection.cancel(ctx, [queue_views.Filter(message_id=message_id)])).changed == 2
-    told = await webhook_endpoints.told(ctx, webhook)
-    assert {event["data"]["to"] for event in told} == {"ada@example.net", "bob@example.net"}
-    for event in told:
+    reported = await webhook_endpoints.written_events(ctx, webhook)
+    assert {event["data"]["to"] for event in reported} == {"ada@example.net", "bob@example.net"}
+    for event in reported:
         assert event["type"] == "email.failed"
         assert event["data"]["smtp_response"] == "cancelled by the operator"
         assert "smtp_code" not in event["data"]
@@ -297,7 +297,7 @@ async def test_a_result_without_an_attempt_has_no_code_and_says_why(
     await ctx.outcome_commits.submit(
         [claimed_mail.outcome(ctx, claimed, BOUNCED, code=None, response=why, tried=False)]
     )
-    (event,) = await webhook_endpoints.told(ctx, webhook)
+    (event,) = await webhook_endpoints.written_events(ctx, webhook)
     assert event["type"] == "email.bounced"
     assert event["data"]["smtp_response"] == why
     assert "smtp_code" not in event["data"]
@@ -311,7 +311,7 @@ async def test_the_recipient_is_named_as_the_caller_wrote_it(
     webhook = await webhook_endpoints.subscribe(ctx, account.id)
     message_id, (claimed,) = await claimed_mail.accepted(ctx, account.id, email)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
-    (event,) = await webhook_endpoints.told(ctx, webhook)
+    (event,) = await webhook_endpoints.written_events(ctx, webhook)
     (_, (recipient,)) = await messages.find(ctx, account.id, message_id)
     assert event["data"]["to"] == recipient.email == email
 
@@ -323,7 +323,7 @@ async def test_long_texts_are_cut_in_the_event_and_not_in_the_store(
     subject, response = "Grüße 😀 " * 50, "é☃😀 " * 200
     message_id, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net", subject=subject)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, BOUNCED, code=550, response=response)])
-    (event,) = await webhook_endpoints.told(ctx, webhook)
+    (event,) = await webhook_endpoints.written_events(ctx, webhook)
     assert (event["data"]["subject"], event["data"]["smtp_response"]) == (subject[:200], response[:500])
     message, (recipient,) = await messages.find(ctx, account.id, message_id)
     assert (message.subject, recipient.last_smtp_response) == (subject, response)
@@ -349,7 +349,7 @@ async def test_a_destination_that_says_nothing_leaves_no_empty_member(
     webhook = await webhook_endpoints.subscribe(ctx, account.id)
     _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, FAILED, code=None, response="")])
-    (event,) = await webhook_endpoints.told(ctx, webhook)
+    (event,) = await webhook_endpoints.written_events(ctx, webhook)
     assert event["data"].keys() == {"email_id", "recipient_id", "to", "from", "subject"}
 
 
@@ -402,9 +402,11 @@ async def test_recording_and_changing_endpoints_at_the_same_time_never_dead_lock
         await webhook_endpoints.subscribe(ctx, webhook.account_id)
     # Everything once more: what is final writes nothing, whoever recorded it.
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claim, DELIVERED) for claim in claimed])
-    told = [one.recipient_id for webhook in subscribed for one in await webhook_endpoints.deliveries_for(ctx, webhook)]
-    assert told
-    assert len(told) == len(set(told))
+    reported = [
+        one.recipient_id for webhook in subscribed for one in await webhook_endpoints.deliveries_for(ctx, webhook)
+    ]
+    assert reported
+    assert len(reported) == len(set(reported))
     assert (await consistency.run(ctx)).findings == []
 
 

@@ -31,17 +31,21 @@ def settings(database_url: str, authority: trustme.CA) -> Iterator[config.Settin
 async def test_a_ping_is_one_signed_request_and_is_logged(
     ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
 ) -> None:
-    async with webhook_server.running(authority=authority) as receiver:
-        secret = (await endpoints.save(ctx, account.id, url=receiver.literal_url)).secret
+    async with webhook_server.running(authority=authority) as endpoint:
+        secret = (await endpoints.save(ctx, account.id, url=endpoint.literal_url)).secret
         assert secret is not None
         entry = await ping.ping(ctx, account.id)
-        (request,) = receiver.requests
+        (request,) = endpoint.requests
     now = ctx.clock() // contexts.SECOND
     value = request.headers["service-signature"]
     assert webhook_signature.why_refused(value, request.body, secret=secret, now=now) is None
     assert request.headers["content-type"] == "application/json"
-    told = json.loads(request.body)
-    assert (told["id"], told["type"], told["data"]["test"]) == (entry.delivery.event_id, "webhook.test", True)
+    reported = json.loads(request.body)
+    assert (reported["id"], reported["type"], reported["data"]["test"]) == (
+        entry.delivery.event_id,
+        "webhook.test",
+        True,
+    )
     assert entry.delivery.body == request.body
     (attempt,) = entry.attempts
     assert (attempt.status_code, attempt.response_body, attempt.error) == (200, "ok", None)
@@ -54,10 +58,10 @@ async def test_whatever_the_endpoint_says_is_an_answer_and_final(
     ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA, status: int, ended: str
 ) -> None:
     answer = webhook_server.ok(status, b"x", "Location: https://127.0.0.1/")
-    async with webhook_server.running(authority=authority, answer=answer) as receiver:
-        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+    async with webhook_server.running(authority=authority, answer=answer) as endpoint:
+        await endpoints.save(ctx, account.id, url=endpoint.literal_url)
         entry = await ping.ping(ctx, account.id)
-        assert len(receiver.requests) == 1
+        assert len(endpoint.requests) == 1
     assert (entry.status, entry.attempts[0].status_code, entry.next_attempt_at) == (ended, status, None)
     assert await delivery_log.page(ctx, account.id, limit=10) == [entry]
 
@@ -65,8 +69,8 @@ async def test_whatever_the_endpoint_says_is_an_answer_and_final(
 async def test_an_endpoint_that_is_not_there_fails_the_ping_and_says_why(
     ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
 ) -> None:
-    async with webhook_server.running(authority=authority) as receiver:
-        url = receiver.literal_url
+    async with webhook_server.running(authority=authority) as endpoint:
+        url = endpoint.literal_url
     await endpoints.save(ctx, account.id, url=url)
     entry = await ping.ping(ctx, account.id)
     (attempt,) = entry.attempts
@@ -80,8 +84,8 @@ async def test_between_two_pings_some_time_passes(
     authority: trustme.CA,
     clock: contexts.Clock,
 ) -> None:
-    async with webhook_server.running(authority=authority) as receiver:
-        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+    async with webhook_server.running(authority=authority) as endpoint:
+        await endpoints.save(ctx, account.id, url=endpoint.literal_url)
         await ping.ping(ctx, account.id)
         for passed, left in ((0.0, 15), (0.5, 15), (14.0, 1)):
             clock.pass_seconds(passed)
@@ -90,7 +94,7 @@ async def test_between_two_pings_some_time_passes(
             assert refused.value.retry_after == left
         clock.pass_seconds(0.5)
         await ping.ping(ctx, account.id)
-        assert len(receiver.requests) == 2
+        assert len(endpoint.requests) == 2
     assert len(await delivery_log.page(ctx, account.id, limit=10)) == 2
 
 
@@ -102,13 +106,13 @@ async def test_of_twenty_who_ping_at_the_same_moment_one_gets_through(
     clock: contexts.Clock,
 ) -> None:
     async with (
-        webhook_server.running(authority=authority) as receiver,
+        webhook_server.running(authority=authority) as endpoint,
         composition.open_context(settings, clock=clock) as elsewhere,
     ):
-        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+        await endpoints.save(ctx, account.id, url=endpoint.literal_url)
         pings = [ping.ping(here, account.id) for here in (ctx, elsewhere) * 10]
         results = await asyncio.gather(*pings, return_exceptions=True)
-        assert len(receiver.requests) == 1
+        assert len(endpoint.requests) == 1
     assert sum(isinstance(result, delivery_log.Entry) for result in results) == 1
     assert sum(isinstance(result, errors.RateLimited) for result in results) == 19
 
@@ -116,19 +120,19 @@ async def test_of_twenty_who_ping_at_the_same_moment_one_gets_through(
 async def test_a_disabled_endpoint_can_be_pinged(
     ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
 ) -> None:
-    async with webhook_server.running(authority=authority) as receiver:
-        await endpoints.save(ctx, account.id, url=receiver.literal_url, enabled=False)
+    async with webhook_server.running(authority=authority) as endpoint:
+        await endpoints.save(ctx, account.id, url=endpoint.literal_url, enabled=False)
         assert (await ping.ping(ctx, account.id)).status == "succeeded"
 
 
 async def test_during_an_overlap_both_secrets_sign(
     ctx: context.Context, account: stored_accounts.Account, authority: trustme.CA
 ) -> None:
-    async with webhook_server.running(authority=authority) as receiver:
-        old = (await endpoints.save(ctx, account.id, url=receiver.literal_url)).secret
+    async with webhook_server.running(authority=authority) as endpoint:
+        old = (await endpoints.save(ctx, account.id, url=endpoint.literal_url)).secret
         new = await endpoints.rotate(ctx, account.id, overlap_hours=1)
         await ping.ping(ctx, account.id)
-        (request,) = receiver.requests
+        (request,) = endpoint.requests
     value, now = request.headers["service-signature"], ctx.clock() // contexts.SECOND
     assert value.count("v1=") == 2
     for secret in (new, str(old)):
@@ -141,11 +145,11 @@ async def test_an_endpoint_that_is_removed_meanwhile_has_no_log_but_the_caller_h
     async def remove(_request: webhook_server.ReceivedRequest) -> bytes:
         # That this is possible shows that no transaction is open while the endpoint is asked.
         await endpoints.remove(ctx, account.id)
-        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+        await endpoints.save(ctx, account.id, url=endpoint.literal_url)
         return webhook_server.OK
 
-    async with webhook_server.running(authority=authority, answer=remove) as receiver:
-        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+    async with webhook_server.running(authority=authority, answer=remove) as endpoint:
+        await endpoints.save(ctx, account.id, url=endpoint.literal_url)
         entry = await ping.ping(ctx, account.id)
     assert entry.status == "succeeded"
     assert await delivery_log.page(ctx, account.id, limit=10) == []
@@ -165,8 +169,8 @@ async def test_a_store_that_goes_away_meanwhile_is_the_usual_trouble(
         await ctx.store.close()
         return webhook_server.OK
 
-    async with webhook_server.running(authority=authority, answer=close) as receiver:
-        await endpoints.save(ctx, account.id, url=receiver.literal_url)
+    async with webhook_server.running(authority=authority, answer=close) as endpoint:
+        await endpoints.save(ctx, account.id, url=endpoint.literal_url)
         with pytest.raises(errors.ServiceUnavailable):
             await ping.ping(ctx, account.id)
-        assert len(receiver.requests) == 1
+        assert len(endpoint.requests) == 1

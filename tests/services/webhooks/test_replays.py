@@ -57,9 +57,9 @@ async def test_what_failed_in_the_period_is_sent_again_and_nothing_else(
     assert (done.count, done.next_after, done.has_more) == (2, None, False)
     assert ctx.webhook_wakeup.is_set()
     found = await delivery_log.page(ctx, shop, status="pending", limit=10)
-    told = {entry.delivery.replay_of: entry.delivery for entry in found}
-    assert told.keys() == {made[1].id, made[2].id}
-    again = told[made[1].id]
+    reported = {entry.delivery.replay_of: entry.delivery for entry in found}
+    assert reported.keys() == {made[1].id, made[2].id}
+    again = reported[made[1].id]
     assert (again.event_id, again.body, again.attempt_count) == (made[1].event_id, made[1].body, 0)
     assert (again.due_at, again.url) == (clock.now, URL)
 

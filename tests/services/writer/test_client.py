@@ -154,11 +154,15 @@ async def test_a_refusal_is_raised_as_the_writer_raised_it(talk: Talk, refusal: 
     talk.writer.send(protocol.rejection_of(offered.number, refusal))
     with pytest.raises(type(refusal)) as caught:
         await answer
-    told = caught.value
-    assert (told.message, told.retry_after, told.code) == (refusal.message, refusal.retry_after, refusal.code)
-    assert getattr(told, "full_at", None) == getattr(refusal, "full_at", None)
+    reported = caught.value
+    assert (reported.message, reported.retry_after, reported.code) == (
+        refusal.message,
+        refusal.retry_after,
+        refusal.code,
+    )
+    assert getattr(reported, "full_at", None) == getattr(refusal, "full_at", None)
     if not isinstance(refusal, rate_limit.Exceeded):
-        assert str(told.__cause__) == "OSError: no space"
+        assert str(reported.__cause__) == "OSError: no space"
 
 
 async def test_who_waits_when_the_writer_ends_is_asked_to_try_again_with_the_same_key(talk: Talk) -> None:

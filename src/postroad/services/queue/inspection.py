@@ -300,7 +300,7 @@ async def _write_audit_log(ctx: context.Context, action: str, changed: Mapping[s
 async def _cancel(ctx: context.Context, some: Sequence[queue_views.UnleasedRecipient]) -> int:
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
-        # Locked in the order of everybody who records results: accounts first.
+        # Locked in the order in which results are recorded: accounts first.
         await accounts.lock(tx, {one.account_id for one in some})
         free = await queue_views.still_unleased(tx, [one.key for one in some])
         if free:
