@@ -1,4 +1,4 @@
-"""`make bench-accept`: how many messages a second are accepted for good, by Postroad and its peers, in the same run.
+"""`make bench-accept`: how many messages a second are durably accepted by Postroad and its peers, in the same run.
 
 Postroad takes 5 KB text+html messages over 256 kept HTTP connections, on SQLite and on PostgreSQL; Postfix and Haraka
 take the same content over 20 kept SMTP sessions. An answer counts when the message is on disk: SQLite

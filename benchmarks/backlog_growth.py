@@ -2,8 +2,8 @@
 
 For each length of the queue, from nothing to a million recipients that are due next week, a store is filled, and two
 rates are measured on it: messages a second from the POST to the destination, all roles in one service, and then those
-durably accepted without delivery. What is asked for is that the longest queue leaves nine tenths of the rate of
-the empty one. Rounds alternate between the lengths, each on a new store. After each round the books are compared: every
+durably accepted without delivery. What is asked for is that the longest queue leaves nine tenths of the rate of the
+empty one. Rounds alternate between the lengths, each on a new store. After each round the counts are compared: every
 message arrived once and is recorded, every accepted one is stored, and what waited still waits.
 """
 

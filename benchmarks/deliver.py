@@ -3,7 +3,7 @@
 The clock runs from the injector's start until the last message is at `smtp-sink` and recorded as delivered: its credit
 is settled in Postroad's store, its file is gone from the queue of Postfix or Haraka. All accept durably, use at most 20
 connections to the sink, and carry the same message, of 5 KB or of 100 KB; signed variants sign by DKIM with RSA-2048.
-Rounds alternate between the variants, each on an empty store. After each round the books are compared: every message
+Rounds alternate between the variants, each on an empty store. After each round the counts are compared: every message
 arrived once and is recorded, or the round has a problem.
 """
 

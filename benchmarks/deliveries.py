@@ -33,7 +33,7 @@ class Contender(typing.Protocol):
         """The processes whose costs count, by the part of the figures that they belong to."""
 
     def differences(self, *, delivered: int) -> list[str]:
-        """What the server's books say otherwise, when `delivered` messages have arrived in all runs together."""
+        """What the server's counts say otherwise, when `delivered` messages have arrived in all runs together."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ The store has a backlog of mail for forty domains; each domain has an MX host of
 `postroad serve --role delivery`, with its default provider limits, delivers it. The clock runs from the end of the
 warm-up until every message is at its host *and* recorded as delivered. Then the same with a forty-first domain that has
 as many messages as ten of the others, and whose host refuses connections, or accepts them and never replies; only mail
-of the forty is counted. Rounds alternate between the variants, each on a new store. After each round the books are
+of the forty is counted. Rounds alternate between the variants, each on a new store. After each round the counts are
 compared: every host got each of its messages once, and the store knows it.
 """
 
@@ -94,7 +94,7 @@ class DeliveryRound:
             time.sleep(POLL_SECONDS)
 
     def differences(self) -> list[str]:
-        """What the books say otherwise."""
+        """Where the counts disagree."""
         found = [
             f"destination {number} got {count} messages, but {self.each} are its own"
             for number, count in enumerate(self.hosts.counts())

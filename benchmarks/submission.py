@@ -1,4 +1,4 @@
-"""`make bench-submission`: how many messages a second are accepted for good over SMTP, by Postroad and its peers.
+"""`make bench-submission`: how many messages a second are durably accepted over SMTP by Postroad and its peers.
 
 5 KB messages come over sessions that are kept, or are made anew for each message. Each peer has as many sessions as
 suit it, Postroad 128 and the others 20; Postroad is measured with theirs as well. Postroad demands that clients log in,

@@ -75,7 +75,7 @@ class WebhookRound:
         return injection.Latency(p50=p50, p99=p99, worst=worst)
 
     def differences(self) -> list[str]:
-        """What the books say otherwise."""
+        """Where the counts disagree."""
         events = self.sink.events()[: self.healthy]
         found = [
             f"endpoint {number} got {count} events, but {self.each} are its own"

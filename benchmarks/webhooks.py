@@ -4,7 +4,7 @@ The store has a backlog of events for ten accounts. One `postroad serve --role w
 TLS, to a process with ten endpoints. The clock runs from the end of the warm-up until the last event was received *and*
 is recorded as such. With ten healthy endpoints that is the rate. Then nine are measured alone, and beside a tenth that
 accepts, reads and never answers; only what the nine get is counted. Rounds alternate between the variants, each on a
-new store. After each round the books are compared: every healthy endpoint got every event once, the store knows it,
+new store. After each round the counts are compared: every healthy endpoint got every event once, the store knows it,
 and a sample of the signatures is genuine.
 """
 

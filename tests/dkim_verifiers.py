@@ -1,6 +1,6 @@
 """Foreign programs that check DKIM signatures: dkimpy, and Debian's opendkim where it is installed.
 
-`records` is the world's DNS: the value of each TXT record by its name.
+`records` stands for DNS: the value of each TXT record by its name.
 """
 
 import os

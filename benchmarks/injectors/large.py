@@ -47,7 +47,7 @@ class LargeRequest:
 def sending(
     port: int, requests: typing.Sequence[LargeRequest], *, answers: collections.Counter[str]
 ) -> typing.Iterator[injection.Sending]:
-    """Send all letters at once while the block runs, and count their answers by status; ends when all are accepted."""
+    """Send all messages at once while the block runs, and count their answers by status; ends when all are accepted."""
     under_way = injection.Sending()
     together = threading.Barrier(len(requests))
     began, cpu_before = time.monotonic(), time.process_time()

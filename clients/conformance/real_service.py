@@ -1,4 +1,4 @@
-"""The scenarios of the real service: the same drivers, and what became of their mail in its books and at its sink."""
+"""The scenarios of the real service: the same drivers, and what became of their mail in its store and at its sink."""
 
 import asyncio
 import base64

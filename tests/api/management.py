@@ -1,6 +1,6 @@
 """The management routes as two accounts see them: real services on a real store, called through the application.
 
-`mine` and `theirs` are accounts of one service. An office has a client for each kind of caller: `owner` and `reader`
+`mine` and `theirs` are accounts of one service. Each has a client for each kind of caller: `owner` and `reader`
 are people with tokens, `nobody` sends no credential.
 """
 

@@ -40,7 +40,7 @@ class SharedPageOpener(Protocol):
     """Gives the page that tests share for one user."""
 
     async def __call__(self, login: dev_service.Login | None) -> async_api.Page:
-        """Blank, light and as wide as a desk."""
+        """Blank, light and as wide as a desktop."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,7 +20,7 @@ OF_NEWCOMERS = [page for page in PAGES if not (page.is_of_a_thing or page.as_vis
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-async def test_a_page_is_sound_and_everybody_can_use_it_in_light_and_in_dark_at_a_desk_and_on_a_phone(
+async def test_a_page_is_valid_and_accessible_in_light_and_dark_on_desktop_and_phone(
     page: Page, open_shared_page: SharedPageOpener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
     if page.status >= 400:

@@ -1,4 +1,4 @@
-"""The network between the service and PostgreSQL on a bad day: it resets connections, loses, holds up and refuses.
+"""An unreliable network between the service and PostgreSQL: it resets connections, loses, delays and refuses.
 
 A TCP server on loopback passes octets to the Unix socket of the database server, and back. It reads as much of what
 clients say as it needs for the worst moment: a COMMIT is on its way, and nobody will hear of it. Either the COMMIT is

@@ -122,7 +122,7 @@ def test_the_printed_command_can_be_pasted_and_works(running: Running) -> None:
     assert answer.json()["subject"] == "Welcome, you"
 
 
-def test_the_mailbox_simulator_decides_the_fate_of_recipients_by_their_names(running: Running) -> None:
+def test_the_mailbox_simulator_decides_the_outcome_by_the_local_part(running: Running) -> None:
     message = send_to(running, "jo@fates.test", "bounce@fates.test", "blocked@fates.test", "fail@fates.test")
     deferred = send_to(running, "defer@fates.test")
 

@@ -55,14 +55,14 @@ def test_an_older_schema_is_refused_when_it_is_to_be_migrated_by_hand(tmp_path: 
     assert installation.json("account", "list")["accounts"] == []
 
 
-def test_an_audit_of_right_books_counts_and_ends_with_0(installation: Installation) -> None:
+def test_verify_of_a_consistent_store_counts_and_ends_with_0(installation: Installation) -> None:
     installation.text("credits", "add", "--amount", "7")
     report = installation.json("verify")
     assert (report["counts"]["accounts"], report["counts"]["ledger_entries"], report["findings"]) == (1, 1, [])
     assert installation.text("verify").endswith(": no findings.\n")
 
 
-def test_an_audit_of_wrong_books_names_what_is_off_and_ends_with_1(installation: Installation) -> None:
+def test_verify_of_an_inconsistent_store_names_the_findings_and_ends_with_1(installation: Installation) -> None:
     account = installation.json("account", "show", "Shop")["account"]["id"]
 
     async def lose_credits(ctx: context.Context) -> None:

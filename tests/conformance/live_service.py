@@ -169,7 +169,7 @@ class Service:
         return credits_now["available"], credits_now["reserved"]
 
     def counts(self) -> dict[str, int]:
-        """How much is stored, the books being right."""
+        """How much is stored, in a consistent store."""
         audited = self.installation.json("verify")
         assert audited["findings"] == []
         counts: dict[str, int] = audited["counts"]

@@ -24,7 +24,7 @@ def test_the_ledger_has_the_reservation(service: live_service.Service) -> None:
     newest = service.get("/v1/account/ledger?limit=1", authorization=service.mine.owner).json()["entries"][0]
     told = {name: newest[name] for name in ("kind", "available", "reserved", "message_id")}
     assert told == {"kind": "reserve", "available": -2, "reserved": 2, "message_id": accepted["id"]}
-    service.counts()  # asserts that the books are right
+    service.counts()  # asserts that the store is consistent
 
 
 def test_without_a_webhook_all_works_as_usual(service: live_service.Service) -> None:

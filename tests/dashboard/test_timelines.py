@@ -102,7 +102,7 @@ def at(attempt: attempts.Attempt, number: int, **changed: object) -> attempts.At
     return msgspec.structs.replace(attempt, **values)
 
 
-async def test_a_long_story_keeps_its_beginning_its_end_and_every_failure(
+async def test_a_long_timeline_keeps_its_beginning_its_end_and_every_failure(
     ctx: context.Context, browser: Browser
 ) -> None:
     many = timelines.MAX_STEPS + 5

@@ -1,11 +1,11 @@
 """A delivery engine that runs in a test: a real context, a real name server, and a clock that stands until moved.
 
-    async with engines.delivering(url, port=peer.port) as post:
-        seen = await post.settle(await post.send("ada@example.net"))
+    async with engine_harness.running_engine(url, port=peer.port) as harness:
+        seen = await harness.settle(await harness.send("ada@example.net"))
 
 Mail for example.net goes to mx.example.net, which is 127.0.0.1; `zones` says otherwise. The clock decides when
-recipients are due; provider queues and breakers use the event loop's time. Whenever a message is final the books are
-audited, and at the end the log must not hold an error.
+recipients are due; provider queues and breakers use the event loop's time. Whenever a message is final the store is
+verified, and at the end the log must not hold an error.
 """
 
 import asyncio
@@ -165,7 +165,7 @@ class EngineHarness:
         self.ctx.mail_wakeup.set()
 
     async def credits(self) -> tuple[int, int]:
-        """What the account has spent for good, and what is reserved."""
+        """What the account has spent, and what is reserved."""
         account = await accounts.find(self.ctx, self.account_id)
         return CREDITS - account.available - account.reserved, account.reserved
 

@@ -50,7 +50,7 @@ def test_one_probe_at_a_time_tests_a_host_and_takes_its_place_only_when_the_host
     assert list(known.usable(parts.route_to(FIRST))) == []
     assert list(known.usable(parts.route_to(SECOND))) == [SECOND]
     assert list(probes) == []
-    # Nobody has reported: the places come back by time.
+    # Nobody has reported: the slots are freed by time.
     assert known.blocked_until(BOTH) == time.now + breaker.PROBE_SECONDS
     time.now += breaker.PROBE_SECONDS
     assert list(known.usable(BOTH)) == [FIRST, SECOND]

@@ -3,7 +3,7 @@
     python -m tests.fuzz --minutes 5 --target address --seed 1
 
 The exit code is 1 when anything was found. Each finding is in `crashes/`, as small as it could be made, with the line
-that runs it again; mend it, and the next run of that line is green. Nothing is found for good: another seed looks
+that runs it again; fix it, and the next run of that line is green. No run is complete: another seed looks
 elsewhere.
 """
 

@@ -35,7 +35,7 @@ class Taken:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 50, 10_000])
-def test_the_story_is_the_same_however_the_bytes_are_cut(cut: int) -> None:
+def test_the_result_is_the_same_however_the_bytes_are_cut(cut: int) -> None:
     taken = Taken()
     reader = http_request_parser.RequestParser(taken, http_limits.Limits())
     stream = post("/a", b"body") + get("/b?q") + CHUNKED + get("/d", "Connection: upgrade", "Upgrade: x") + get("/e")

@@ -1,6 +1,6 @@
 """What a schema cannot say: which values exist, and which may be used only once.
 
-Generated requests are right in form, but name senders, templates and ids that nobody has. `Furnisher.furnish` puts in
+Generated requests are right in form, but name senders, templates and ids that nobody has. `CaseFiller.fill` puts in
 their place what the service under test has, and leaves everything else as it was generated, above all what was
 generated to be wrong. What the tests themselves stand on (their credential, domain and template) is never removed: a
 request to do so is pointed at something made for it.
@@ -23,8 +23,8 @@ from postroad.protocol import address
 from postroad.services.auth import passwords
 from tests.openapi import bodies
 
-# Names the file that holds the `Surroundings` of a run.
-VARIABLE = "TESTS_OPENAPI_SURROUNDINGS"
+# Names the file that holds the `ServiceFacts` of a run.
+VARIABLE = "TESTS_OPENAPI_SERVICE_FACTS"
 ALIAS = re.compile(limits.TEMPLATE_ALIAS_PATTERN)
 URL = re.compile(r"https?://", re.IGNORECASE)
 IDENTIFIER = re.compile(rf"[a-z]+_{identifiers.PATTERN}")

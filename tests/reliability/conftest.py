@@ -1,4 +1,4 @@
-"""An empty store for each story, on both engines; whatever happens in it, no library reports a bug of ours."""
+"""An empty store for each test, on both engines; whatever happens in it, no library reports a bug of ours."""
 
 import itertools
 import logging

@@ -1,7 +1,7 @@
 """Delivery in processes of its own and in this one, all to a sink, and what the store says of it afterwards.
 
 `Post` is the test's own look into the store: it queues mail, runs an engine beside the process under test or after its
-death, and proves at the end that every recipient got what the books say.
+death, and proves at the end that every recipient got what the store says.
 """
 
 import asyncio
@@ -122,7 +122,7 @@ class DeliveryHarness:
         return dict(await self._ask("attempt_counts"))
 
     async def audit(self) -> None:
-        """The books are right."""
+        """The store is consistent."""
         assert (await consistency.run(self.ctx)).findings == []
 
     async def _ask(self, name: str) -> list[Any]:

@@ -1,7 +1,7 @@
 """What the service should do, as plain as can be: a dictionary of keys, a balance an account, a list of messages.
 
-`Books.expected` is the order of checks of a send: key, suspension, rate, sender domain, credits. Requests that ran at
-the same time are right when there is some order, one after the other, in which the model gives every one of them the
+`ModelState.expected` is the order of checks of a send: key, suspension, rate, sender domain, credits. Requests that ran
+at the same time are right when there is some order, one after the other, in which the model gives every one of them the
 answer that it got: `explain` looks for it. Of the rate it knows the two bounds: never are more accepted than the rate
 allows, by all processes together, and nobody is refused who asked no more often than that.
 """
@@ -115,7 +115,7 @@ class ModelState:
     rates: dict[str, Bucket] = field(default_factory=dict)
 
     def copy(self) -> "ModelState":
-        """Books that can be changed without changing these; their entries never change."""
+        """A copy that can be changed without changing this one; their entries never change."""
         return ModelState(self.owners, dict(self.accounts), dict(self.keys), dict(self.messages), dict(self.rates))
 
     def change(self, account_id: str, **changes: object) -> None:
@@ -185,12 +185,12 @@ def repeated(first: transaction.Accepted) -> transaction.Accepted:
 
 
 def is_new(outcome: Outcome) -> bool:
-    """Whether the request made a message; no other changes the books."""
+    """Whether the request made a message; no other changes the state."""
     return isinstance(outcome.answer, transaction.Accepted) and not outcome.answer.replayed
 
 
 def explain(books: ModelState, outcomes: Sequence[Outcome], *, now: int) -> ModelState | None:
-    """The books after these outcomes in some order that explains them all; None when there is none."""
+    """The state after these outcomes in some order that explains them all; None when there is none."""
     # What changes nothing may stand at the first place where it fits.
     left = [outcome for outcome in outcomes if is_new(outcome) or not books.agrees(outcome, now=now)]
     if not left:

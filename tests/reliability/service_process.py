@@ -37,7 +37,7 @@ from tests.contexts import SECRET_KEY
 TIMEOUT_SECONDS = 600.0
 POLL_SECONDS = 0.01
 CREDITS = 100_000
-# Nothing is sent to the world: who wants mail to be delivered says so, and where to.
+# Nothing is sent to the internet: a test that delivers mail configures where to.
 ROLES = ("api", "maintenance")
 DOMAIN = "example.com"
 RECIPIENTS = ("ada@example.net", "Ada@Example.net", "bob@example.net")
@@ -249,7 +249,7 @@ class Receipt:
 
 
 def check_refusal(response: httpx.Response, status: int, code: str) -> None:
-    """The error object, with a hint when to come back if it is the service's fault."""
+    """The error object, with a hint when to retry if it is the service's fault."""
     assert (response.status_code, response.json()["code"]) == (status, code), response.text
     assert response.headers["x-request-id"] == response.json()["request_id"]
     assert ("retry-after" in response.headers) == (status == 503 or code == "idempotency_in_progress")

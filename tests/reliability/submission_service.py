@@ -254,7 +254,7 @@ class Senders:
                 await asyncio.sleep(POLL_SECONDS)
 
     def _note(self, subject: str, reply: Reply) -> None:
-        """250 takes the message, with the same id each time; everything else says to come back."""
+        """250 takes the message, with the same id each time; everything else is a temporary refusal."""
         if reply.code == ACCEPTED:
             assert self.accepted.setdefault(subject, reply.message_id) == reply.message_id, "accepted twice"
         else:

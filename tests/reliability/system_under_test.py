@@ -1,4 +1,4 @@
-"""A world to have accidents in: two processes on one store, three credentials of two accounts, and the model beside it.
+"""The system under test: two processes on one store, three credentials of two accounts, and the model beside it.
 
 Everything that is done here is done to the service and to the model, and what the service answers and keeps is held
 against the model at once. `test_state_machine.py` decides what happens, and when.
@@ -126,7 +126,7 @@ class SystemUnderTest:
         self._check(await self._answers(requests))
 
     async def give_up(self, place: int, send: model.Send, *, turns: int) -> None:
-        """A caller goes away after some turns of the event loop, and comes back at once with the same request."""
+        """A caller goes away after some turns of the event loop, and repeats the same request at once."""
         request_id = self._new_id()
         first = asyncio.create_task(self._ask(place, send, request_id))
         for _ in range(turns):

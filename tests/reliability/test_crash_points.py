@@ -1,7 +1,7 @@
 """Every moment of the accepting transaction, one after the other: the process dies there, or the store fails there.
 
 Between any two statements, at any byte of a commit, and after it: a message exists and its key replays the answer, or
-nothing exists. `test_state_machine.py` meets the same moments in stories that nobody would think of.
+nothing exists. `test_state_machine.py` meets the same moments in generated sequences.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ async def two(system: system_under_test.SystemUnderTest, number: int) -> list[sy
 
 
 async def check(system: system_under_test.SystemUnderTest, requests: list[system_under_test.Request]) -> None:
-    """The callers come back with the same keys, elsewhere, and everything is in order."""
+    """The callers repeat the same keys, elsewhere, and everything is consistent."""
     await system.send([(1, send) for _, send in requests])
     assert {send.scope for _, send in requests} <= set(system.books.keys)
     await system.repeat_everything(0)

@@ -50,7 +50,7 @@ class CrashHarness:
         await self.engine.close()
 
     async def sent(self) -> list[outcomes.Outcome]:
-        """A message of a new account was sent to four recipients, with four fates."""
+        """A message of a new account was sent to four recipients, with four outcomes."""
         self._number += 1
         ctx = self.process.ctx
         account_id = await bulk_queue.new_account(ctx, f"Shop {self._number}", domain=f"shop{self._number}.example")

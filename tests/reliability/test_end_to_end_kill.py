@@ -27,7 +27,7 @@ MOMENT_SECONDS = 0.02
 
 
 def moody_host(chance: random.Random) -> Callable[[Sequence[str]], str]:
-    """Takes most messages, puts some off and refuses some for good."""
+    """Accepts most messages, defers some and refuses some permanently."""
     return lambda _: chance.choices((sinks.ACCEPTED, LATER, REFUSED), weights=(6, 1, 3))[0]
 
 

@@ -1,7 +1,7 @@
 """kill -9 at any moment: of the service, and of the database server under it.
 
 Callers go on as real ones do: they repeat a request with the same key until somebody answers. In the end every key has
-made one message, every answer is repeated byte for byte, and the books are right.
+made one message, every answer is repeated byte for byte, and the store is consistent.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tests.postgres_server import PostgresServer
 from tests.reliability import profile, service_process
 
 CALLERS = 6
-# Enough for any run; a caller that would send more has missed that the story is over.
+# Enough for any run; a caller that would send more has missed the end of the test.
 MAX_SENDS = 100_000
 KILLS = {"sqlite": 3, "postgres": 2}
 # Between two kills at least this many requests are answered.

@@ -40,7 +40,7 @@ AT_ONCE = 20
 # Few, so that a host holds more than it is sending.
 CONNECTIONS = 2
 HELD_BACK = 60
-# Nobody would live to see it end: work that comes back sooner was handed back.
+# Longer than the test: work that returns sooner was handed back.
 LEASE_SECONDS = 3600
 CAP = 60
 FEW_CREDITS = 30

@@ -1,4 +1,4 @@
-"""Days on which nothing is broken for good: a full disk, a locked store, a stop in the rush hour, everybody at once.
+"""Temporary outages: a full disk, a locked store, a stop under load, many callers at once.
 
 Each ends with the service as it was before, without a restart, and with nothing half-stored.
 """
@@ -28,7 +28,7 @@ LARGE = "Hello " * 100_000
 
 @contextlib.asynccontextmanager
 async def called(folder: Path, url: str, **limits: int) -> AsyncIterator[Callers]:
-    """A running service with callers; in the end it stops in order and its books are right."""
+    """A running service with callers; in the end it stops cleanly and its store is consistent."""
     async with service_process.running(folder, url, **limits) as service, service_process.calling(service) as callers:
         yield callers
         if service.process.poll() is None:

@@ -1,4 +1,4 @@
-"""Several processes remove old mail at once while mail comes in, goes out and bounces late: the books stay right."""
+"""Several processes remove old mail at once while mail arrives, leaves and bounces: the store stays consistent."""
 
 import asyncio
 from collections import Counter

@@ -192,7 +192,7 @@ class Sends(stateful.RuleBasedStateMachine):
 async def test_the_service_and_the_model_know_the_same_answers(
     make_engine: Callable[[], crashable_stores.Engine],
 ) -> None:
-    """A story that meets each of them; the random ones below may miss some."""
+    """A sequence that meets each of them; the random ones below may miss some."""
     system = system_under_test.SystemUnderTest(make_engine(), Counter())
     await system.open()
     first = model.Send("cred_one", "a", "one.example", ("ada@example.net",))

@@ -15,7 +15,7 @@ import pytest
 from tests.reliability import profile, service_process, submission_service
 
 KEYED, KEYLESS = 4, 2
-# Enough for any run; a client that would send more has missed that the story is over.
+# Enough for any run; a client that would send more has missed the end of the test.
 MAX_SENDS = 100_000
 KILLS = {"sqlite": 3, "postgres": 2}
 # Between two kills at least this many messages are taken.

@@ -1,4 +1,4 @@
-"""Bad days of the SMTP service: a stop in the rush hour, and a store that is away, locked or full.
+"""Outages of the SMTP service: a stop under load, and a store that is unavailable, locked or full.
 
 What is under way is finished, everybody else is refused temporarily, and nobody permanently: no reply is
 a 5xx. Afterwards the service is as it was before, without a restart, and what was taken is there.
@@ -25,7 +25,7 @@ STOPPED = "4.3.2 Service shutting down; try again later"
 
 @contextlib.asynccontextmanager
 async def sent_to(folder: Path, url: str, *, grace_seconds: int = 20, **limits: int) -> AsyncIterator[Senders]:
-    """A service with clients; in the end it stops in order and its books are right."""
+    """A service with clients; in the end it stops cleanly and its store is consistent."""
     async with (
         submission_service.running(folder, url, grace_seconds=grace_seconds, limits=limits) as service,
         submission_service.sending(service) as senders,

@@ -2,7 +2,7 @@
 
 Between any two statements, at any byte of the commit, and after it: a claim is counted and held or nothing happened,
 the attempt of a lost worker is written down or is still to be, and a result is recorded with its line in the log or not
-at all. Whoever comes next finds the books in order and goes on.
+at all. The next process finds a consistent store and goes on.
 """
 
 import contextlib

@@ -33,7 +33,7 @@ async def test_kills_at_any_moment_lose_no_event_and_make_none_too_many(url: str
             await webhook_processes.got(receiver, len(receiver.requests) + chance.randrange(10, BACKLOG - 10))
             await asyncio.sleep(chance.uniform(0, MOMENT_SECONDS))
             await service.kill()
-            # A death leaves the books in order, and what the dead held is counted already.
+            # A kill leaves the store consistent, and what the killed process held is counted already.
             await desk.audit()
             await desk.end_leases()
             await service.start()

@@ -172,7 +172,7 @@ async def test_a_file_that_another_writer_holds_gets_every_result(
 async def test_a_store_that_is_away_for_longer_than_a_lease_gets_every_result_too(
     url: str, monkeypatch: pytest.MonkeyPatch, refusals: Counter[str]
 ) -> None:
-    # The walk comes back sooner than the results do, and must not find their leases over.
+    # The engine polls again sooner than the results are recorded, and must not find their leases expired.
     monkeypatch.setattr(engine, "ERROR_BACKOFF_SECONDS", 0.001)
     async with beside_a_writer(url, SHORT, monkeypatch) as (desk, receiver, writer):
         written, gate = await under_way(desk, receiver)

@@ -172,7 +172,7 @@ class EndpointHarness:
             await self.finished()
 
     async def audit(self) -> None:
-        """The books are right."""
+        """The store is consistent."""
         assert (await consistency.run(self.ctx)).findings == []
 
     async def prove(self, written: Sequence[str], receiver: WebhookServer) -> None:

@@ -1,4 +1,4 @@
-"""Security cases E16 and E17: what of a secret is kept after a whole story, and how secrets are compared."""
+"""Security cases E16 and E17: what of a secret is kept after it was used, and how secrets are compared."""
 
 import ast
 import base64
@@ -33,7 +33,7 @@ HARMLESS: Final = {
 
 
 async def secrets_of(service: WholeService, tenant: Tenant) -> list[str]:
-    """A story in which every kind of secret is made, used, mistaken, changed and taken back; all of them."""
+    """Create, use, mistype, change and revoke every kind of secret; returns all of them."""
     async with tenants.client(service) as http:
         link = next(secret for secret in tenant.secrets if len(secret) == 43 and secret.isalnum())
         assert (await http.post(f"/password/{link}", data={"password": NEW})).status_code == 303

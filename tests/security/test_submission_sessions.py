@@ -210,7 +210,7 @@ async def test_f6_the_fifth_wrong_password_closes_and_counts_for_http(service: W
 
 
 async def test_e12_failures_over_http_count_for_smtp(service: WholeService) -> None:
-    """E12, and F6 the other way round: what failed over HTTP slows AUTH, which asks to come back and never says 5xx."""
+    """E12, and F6 reversed: what failed over HTTP throttles AUTH, which refuses temporarily and never with 5xx."""
     for _ in range(5):
         answer = await service.http.post("/emails", json={}, auth=(service.login[0], WRONG))
         assert answer.status_code == 401

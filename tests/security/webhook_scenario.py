@@ -58,7 +58,7 @@ class RepeatingResponse:
 
 @dataclass(frozen=True, slots=True)
 class WebhookScenario:
-    """The service, and the world around it."""
+    """The service, and the hosts around it."""
 
     harness: webhook_harness.WebhookHarness
     dns: dns_server.DnsServer

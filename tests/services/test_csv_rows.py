@@ -1,4 +1,4 @@
-"""Cells of CSV files: no text begins a formula, every text comes back, and numbers are numbers."""
+"""Cells of CSV files: no text begins a formula, every text is read back, and numbers are numbers."""
 
 import csv
 import io

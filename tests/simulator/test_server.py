@@ -53,7 +53,7 @@ async def test_mail_arrives_byte_by_byte(harness: SimulatorHarness) -> None:
     assert received.subject == "Hello"
 
 
-async def test_each_recipient_of_a_message_meets_its_own_fate(harness: SimulatorHarness) -> None:
+async def test_each_recipient_of_a_message_has_its_own_outcome(harness: SimulatorHarness) -> None:
     refused = await harness.send(
         *(f"{name}@example.net" for name in ("jo", "bounce", "blocked", "defer", "fail", "slow")),
     )

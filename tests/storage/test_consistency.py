@@ -93,7 +93,7 @@ async def damage(store: Store, statement: str) -> list[consistency.Finding]:
         return await consistency.findings(tx)
 
 
-async def test_good_books_are_found_good_and_counted(store: Store) -> None:
+async def test_a_consistent_store_has_no_findings_and_is_counted(store: Store) -> None:
     async with store.scanning() as tx:
         assert await consistency.findings(tx) == []
         counts = await consistency.counts(tx)

@@ -1,13 +1,13 @@
 """Accounts with endpoints, and an engine that sends to them: a real context, and a clock that tests move.
 
-    async with webhook_endpoints.receiving(tls=False) as endpoint, offices.opened(url) as office:
-        endpoint = await office.endpoint(endpoint.url)
-        delivery_id = await office.write(endpoint)
-        async with office.telling():
-            seen = await office.settle(endpoint, delivery_id)
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
+        endpoint = await harness.endpoint(server.url)
+        delivery_id = await harness.write(endpoint)
+        async with harness.delivering():
+            seen = await harness.settle(endpoint, delivery_id)
 
 The clock decides what is due and what is signed; how long an attempt takes is real time. Whenever a delivery has
-settled the books are audited, and when an engine has ended its log must not hold an error, unless the test says so.
+ended the store is verified, and when an engine has ended its log must not hold an error, unless the test says so.
 """
 
 import asyncio
@@ -213,7 +213,7 @@ async def until(is_so: Callable[[], bool | Awaitable[bool]]) -> None:
 
 @contextlib.asynccontextmanager
 async def opened(url: str, *, clock: contexts.Clock | None = None, **settings: Any) -> AsyncIterator[WebhookHarness]:
-    """An office on the store at `url`; `settings` are those of webhooks."""
+    """A harness on the store at `url`; `settings` are those of webhooks."""
     chosen = config.load(
         environment={},
         overrides={

@@ -1,7 +1,7 @@
 """Requests on one connection, from any octets: what the parser and its bounds make of them, without an application.
 
-Holds: nothing but `Refused` is raised; the same octets are the same requests however they are cut; a body is as long as
-its Content-Length says; no request has both ways to say how long it is, nor a field with a control character.
+Holds: nothing but `BadRequest` is raised; the same octets are the same requests however they are cut; a body is as long
+as its Content-Length says; no request has both ways to say how long it is, nor a field with a control character.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Reports that come back: bounces and complaints, from any octets.
+"""Reports to return paths: bounces and complaints, from any octets.
 
 Holds: nothing is raised; no more is told than the bounds allow; all that is kept is on one line and cannot be taken for
 anything but text; what follows from a report is one of the dispositions.

@@ -202,7 +202,7 @@ def test_only_what_every_reader_sees_alike_is_plain(text: str, plain: bool) -> N
     assert address_lists.is_plain(text) is plain
 
 
-# Where every character begins something, a reader that looked ahead from each of them would never come back from this.
+# Where every character begins something, a reader that looked ahead from each of them would never finish with this.
 @pytest.mark.parametrize(
     "pattern", ["(", '"', "<", "(\\", '"\\', "a ", "a,", ",", "a:", "=?", "()", '"a"', "(()", "@", " "]
 )

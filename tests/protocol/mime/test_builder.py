@@ -1,4 +1,4 @@
-"""Messages as the standard library's parser reads them: every field comes back, and nothing else does."""
+"""Messages as the standard library's parser reads them: every field is read back, and nothing else."""
 
 import email.message
 import hashlib

@@ -86,7 +86,7 @@ def test_nothing_makes_the_reader_fail(junk: bytes, place: int) -> None:
 
 
 def test_a_large_hostile_report_is_read_in_no_time() -> None:
-    """Not measured: a quadratic reader would not come back before the test's time is over."""
+    """Not measured: a quadratic parser would not finish before the test's time is over."""
     for filler in ("Original-Rcpt-To:\n", "Original-Rcpt-To: a\n x\n", "Original-Rcpt-To:" + " \n" * 9, "\n "):
         fields = filler * (300_000 // len(filler))
         assert arf.read(complaints.with_fields(fields).encode()) is not None

@@ -31,7 +31,7 @@ def as_expected(outcomes: tuple[dsn.RecipientReport, ...]) -> list[bounces.Expec
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("name", CORPUS)
-def test_reports_of_the_world_are_understood(name: str, line_end: str) -> None:
+def test_reports_from_the_field_are_parsed(name: str, line_end: str) -> None:
     content, expected = CORPUS[name]
     found = as_expected(dsn.read(content.replace("\n", line_end).encode()))
     assert [outcome._replace(text="") for outcome in found] == [wanted._replace(text="") for wanted in expected]

@@ -84,7 +84,7 @@ class Shop:
         return account.available, account.reserved
 
     async def rows(self) -> dict[str, int]:
-        """How many rows each table has, the books being right."""
+        """How many rows each table has, in a consistent store."""
         assert (await consistency.run(self.ctx)).findings == []
         return await row_counts(self.ctx.settings.database.url)
 

@@ -298,7 +298,7 @@ async def balance(ctx: context.Context, account_id: str) -> tuple[int, int]:
 
 
 async def counts(ctx: context.Context) -> tuple[int, int, int, int]:
-    """Messages, recipients, ledger entries and keys; and the books have to be right."""
+    """Messages, recipients, ledger entries and keys; the store must be consistent."""
     report = await consistency.run(ctx)
     assert report.findings == []
     found = report.counts

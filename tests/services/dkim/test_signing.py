@@ -46,7 +46,7 @@ class CountingSigners:
 
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> Callable[[], CountingSigners]:
-    """The signers that `Signing` gets, made when the event loop runs."""
+    """The signers that `DkimSigner` gets, made when the event loop runs."""
     made: list[CountingSigners] = []
 
     def make(*_: object, **__: object) -> CountingSigners:

@@ -1,4 +1,4 @@
-"""Retention: bodies go before messages, nothing goes before its time or before its end, and the books stay right."""
+"""Retention: bodies go before messages, nothing is removed too early, and the store stays consistent."""
 
 import random
 

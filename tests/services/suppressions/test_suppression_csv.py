@@ -1,4 +1,4 @@
-"""Suppressed addresses as CSV: every list comes back from its own file, and a bad file changes nothing."""
+"""Suppressed addresses as CSV: every list is read back from its own file, and a bad file changes nothing."""
 
 import asyncio
 import csv

@@ -80,7 +80,7 @@ class _UrlGuard:
 
 @dataclass(frozen=True, slots=True)
 class _ResolvedHost:
-    """The addresses of a host; `obstacle` says why it must not be contacted."""
+    """The addresses of a host; `refusal` says why it must not be contacted."""
 
     addresses: tuple[str, ...]
     valid_until: float
