@@ -51,5 +51,5 @@ async def deliveries_for(ctx: context.Context, webhook: webhooks.Webhook) -> lis
 
 
 async def written_events(ctx: context.Context, webhook: webhooks.Webhook) -> list[dict[str, Any]]:
-    """The events that were written for an endpoint, as an endpoint reads them."""
+    """The events that were written for an endpoint, as it reads them."""
     return [json.loads(delivery.body) for delivery in await deliveries_for(ctx, webhook)]

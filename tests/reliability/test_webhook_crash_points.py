@@ -44,7 +44,7 @@ ANSWERS = (
 
 
 class CrashHarness:
-    """A process on a store for accidents, with an account with an endpoint."""
+    """A process on a crashable store, and an account with an endpoint."""
 
     def __init__(self, engine: crashable_stores.Engine) -> None:
         self.engine = engine

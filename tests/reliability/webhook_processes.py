@@ -244,7 +244,7 @@ def logged_events(service: service_process.Service, event: str) -> list[dict[str
 async def open_harness(
     url: str, tables: Mapping[str, Mapping[str, object]], receiver_url: str
 ) -> AsyncIterator[EndpointHarness]:
-    """The test's own context on the store, with an account with an endpoint."""
+    """The test's own context on the store, and an account with an endpoint."""
     async with delivery_harness.open_context(url, tables) as ctx:
         account_id = await bulk_queue.new_account(ctx, "Shop")
         yield EndpointHarness(ctx, await subscribe(ctx, account_id, receiver_url))
