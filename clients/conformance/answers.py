@@ -2,21 +2,31 @@
 
 import datetime as dt
 import json
+from http import HTTPStatus
 from typing import Any, Final
 
 from clients.conformance import scenarios, wire
 
 TIMES: Final = frozenset({"created_at", "delivered_at", "bounced_at"})
-RETRYABLE_STATUSES: Final = (429, 503)
+RETRYABLE_STATUSES: Final = (408, 429, 500, 502, 503, 504)
 RETRYABLE_CODES: Final = ("idempotency_in_progress", "connection_failed", "timed_out")
 # Enough of a value to recognise it.
 SHORT: Final = 400
-KINDS: Final = ("result", "error", "refused")
+OUTCOMES: Final = ("result", "error", "refused")
+# The kinds of errors with these statuses; the others follow from the class of the status.
+KINDS: Final = {
+    401: "authentication",
+    402: "insufficient_credits",
+    403: "permission_denied",
+    404: "not_found",
+    409: "idempotency",
+    429: "rate_limited",
+}
 
 
 def problems(scenario: scenarios.Scenario, answer: dict[str, Any], requests: list[wire.Request]) -> list[str]:
     """What is wrong with an answer; nothing when all is well."""
-    expected = next((kind for kind in KINDS if kind in scenario.expect), "result")
+    expected = next((outcome for outcome in OUTCOMES if outcome in scenario.expect), "result")
     found = _leaked_secrets(scenario, answer)
     if expected not in answer:
         return [*found, f"expected {expected} {_short(scenario.expect.get(expected))}, came {_short(answer)}"]
@@ -45,6 +55,18 @@ def differences(place: str, expected: object, came: object) -> list[str]:
     return [f"{place}: expected {_short(expected)}, came {_short(came)}"]
 
 
+def event_problems(expected: dict[str, Any], answer: dict[str, Any]) -> list[str]:
+    """What is wrong with the answer to a parse_event. Without an expectation, only the signature must not be."""
+    came = (answer.get("error") or {}).get("kind")
+    if "event" in expected:
+        return differences("result", expected["event"], answer.get("result"))
+    if "refused" in expected:
+        return [] if "refused" in answer else [f"expected that it is refused, came {_short(answer)}"]
+    if "error" in expected:
+        return differences("error.kind", expected["error"], came)
+    return [] if came is None else [f"expected that the signature is good, came {_short(answer)}"]
+
+
 def is_empty(value: object) -> bool:
     """Whether a value is one of the ways of languages to say that there is nothing; false says something."""
     return not value and value is not False
@@ -65,7 +87,8 @@ def _error(scenario: scenarios.Scenario, error: dict[str, Any], requests: list[w
     found = differences("error", expected, error)
     message = str(error.get("message") or "")
     texts = [has] if has else []
-    last = scenario.server[min(len(requests), len(scenario.server)) - 1].get("json") if requests else None
+    steps = scenario.request_steps
+    last = steps[min(len(requests), len(steps)) - 1].get("json") if requests else None
     if isinstance(last, dict) and isinstance(last.get("code"), str):
         texts += [last["error"], last["code"]]
     found += [
@@ -77,9 +100,10 @@ def _error(scenario: scenarios.Scenario, error: dict[str, Any], requests: list[w
 
 
 def _helpers(error: dict[str, Any]) -> list[str]:
-    """The helpers follow from status and code, whatever the scenario is about."""
+    """The kind and the helpers follow from status and code, whatever the scenario is about."""
     status, code = error.get("status"), error.get("code")
     expected = {
+        "kind": kind(status, code),
         "is_retryable": status in RETRYABLE_STATUSES or code in RETRYABLE_CODES,
         "is_insufficient_credits": code == "insufficient_credits",
         "is_idempotency_conflict": code == "idempotency_conflict",
@@ -87,15 +111,26 @@ def _helpers(error: dict[str, Any]) -> list[str]:
     return [
         f"error.{name}: expected {value} for {status} {code}, came {_short(error.get(name))}"
         for name, value in expected.items()
-        if error.get(name) is not value
+        if json.dumps(error.get(name)) != json.dumps(value)
     ]
 
 
+def kind(status: int | None, code: object) -> str:
+    """The name of an error's class, without `Error`."""
+    if code == "insufficient_credits":
+        return "insufficient_credits"
+    if not status:
+        return str(code)
+    if status < HTTPStatus.BAD_REQUEST:
+        return "unexpected_response"
+    return KINDS.get(status, "invalid_request" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "server")
+
+
 def _key(scenario: scenarios.Scenario, error: dict[str, Any], requests: list[wire.Request]) -> list[str]:
-    """The error of a send has the key that was sent; that of a get has none."""
-    came = error.get("idempotency_key")
-    if scenario.call["operation"] == "get":
-        return [] if is_empty(came) else [f"error.idempotency_key: expected none for get, came {_short(came)}"]
+    """The error of a send has the key that was sent; that of a get or a wait has none."""
+    came, operation = error.get("idempotency_key"), scenario.call["operation"]
+    if operation != "send":
+        return [] if is_empty(came) else [f"error.idempotency_key: expected none for {operation}, came {_short(came)}"]
     sent = requests[-1].value("idempotency-key") if requests else scenario.call.get("idempotency_key", came)
     if came and came == sent:
         return []

@@ -14,6 +14,7 @@ from clients.conformance.driver import Driver, Program
 OWN_TESTS: Final = "its own tests"
 BUILD: Final = "the driver is built, and ends with its input"
 VECTORS: Final = "every webhook vector"
+EVENTS: Final = "every webhook event"
 # Scenarios are mostly pauses. So many drivers share those of one language.
 DRIVERS: Final = 4
 # For a machine that is busy and has never compiled the language's library before.
@@ -89,6 +90,7 @@ async def _play(report: Report, drivers: list[Driver], *, files: Path) -> None:
 
     await asyncio.gather(*map(take_turns, drivers))
     report.rows[VECTORS] = await scenario_player.try_vectors(drivers[0])
+    report.rows[EVENTS] = await scenario_player.try_events(drivers[0])
 
 
 async def _command(language: languages.Language, command: languages.Command, *, out: Path) -> list[str]:

@@ -1,6 +1,8 @@
 """One scenario of scenarios.json, played: the server, the driver's answer, and what is wrong with it."""
 
+import time
 from pathlib import Path
+from typing import Any
 
 from clients.conformance import answers, requests, scenarios, server
 from clients.conformance.driver import Driver, DriverLost
@@ -24,15 +26,19 @@ class Player:
             return None
         host = f"[{given.host}]" if ":" in given.host else given.host
         scenario = given.at({"base_url": f"http://{host}:{port}", "port": str(port), "files": str(self._files)})
-        scripted.play(scenario.server)
+        scripted.play(scenario.request_steps)
+        began_at = time.monotonic()
         try:
             answer = await self._driver.ask(scenario.call)
         except DriverLost as problem:
             return [str(problem), *scripted.problems]
         finally:
             await scripted.close()
+        seconds = time.monotonic() - began_at
         found = answers.problems(scenario, answer, scripted.requests)
         found += requests.problems(scenario, scripted.requests, agent=self._agent)
+        if seconds > scenario.expect.get("within", seconds):
+            found.append(f"expected an end within {scenario.expect['within']} seconds, came {seconds:.1f}")
         return found + scripted.problems + self._key_used_before(scenario, scripted)
 
     def _key_used_before(self, scenario: scenarios.Scenario, scripted: server.ScriptedServer) -> list[str]:
@@ -57,3 +63,21 @@ async def try_vectors(driver: Driver) -> list[str]:
         if answer.get("result") is not vector["valid"]:
             found.append(f"{vector['name']}: expected {vector['valid']}, came {answer}")
     return found
+
+
+async def try_events(driver: Driver) -> list[str]:
+    """Every event, and every webhook vector, to the driver's parse_event; what is wrong."""
+    found: list[str] = []
+    for given in (*scenarios.load_vectors("events"), *map(_as_event, scenarios.load_vectors())):
+        line = {name: given[name] for name in ("body_base64", "header", "secrets", "tolerance", "now")}
+        try:
+            answer = await driver.ask({"operation": "parse_event", **line})
+        except DriverLost as problem:
+            return [*found, f"{given['name']}: {problem}"]
+        found += [f"{given['name']}: {what}" for what in answers.event_problems(given["expect"], answer)]
+    return found
+
+
+def _as_event(vector: dict[str, Any]) -> dict[str, Any]:
+    """Whatever is in a body with a good signature, the signature is not what is wrong with it."""
+    return {**vector, "secrets": [vector["secret"]], "expect": {} if vector["valid"] else {"error": "signature"}}

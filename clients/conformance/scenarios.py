@@ -9,7 +9,9 @@ from typing import Any, Final
 
 HERE: Final = Path(__file__).parent
 # What a call has of the defaults when it says nothing itself.
-DEFAULT_MEMBER: Final = {"send": "email", "get": "id"}
+DEFAULT_MEMBER: Final = {"send": "email", "get": "id", "wait": "id"}
+# A step that is about the port, and not about a request.
+REFUSE_FOR: Final = "refuse_connections_for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,11 @@ class Scenario:
     call: dict[str, Any]
     server: list[dict[str, Any]]
     expect: dict[str, Any]
+
+    @property
+    def request_steps(self) -> list[dict[str, Any]]:
+        """The steps that are about requests."""
+        return [step for step in self.server if REFUSE_FOR not in step]
 
     def at(self, places: Mapping[str, str]) -> "Scenario":
         """The scenario with the places filled in."""
@@ -48,9 +55,9 @@ def load(path: Path = HERE / "scenarios.json") -> Suite:
     return Suite(scenarios, {name: base64.b64decode(content) for name, content in document["files"].items()})
 
 
-def load_vectors(path: Path = HERE / "webhook-signatures.json") -> list[dict[str, Any]]:
-    """Read the webhook vectors."""
-    vectors: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["vectors"]
+def load_vectors(member: str = "vectors", path: Path = HERE / "webhook-signatures.json") -> list[dict[str, Any]]:
+    """Read the webhook vectors: `vectors` are about signatures, `events` about what is in a body."""
+    vectors: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))[member]
     return vectors
 
 

@@ -15,6 +15,8 @@ from clients.conformance import scenarios, wire
 
 Step = dict[str, Any]
 
+# Steps that need a port on which nobody listens.
+HOLDING: Final = frozenset({"refuse_connections", "ignore_connections", scenarios.REFUSE_FOR})
 # More than a queue for no callers holds.
 QUEUED: Final = 4
 TRICKLE_SECONDS: Final = 0.1
@@ -34,14 +36,18 @@ class ScriptedServer:
         self._steps: Sequence[Step] = ()
         self._listener = wire.Listener(self._serve)
         self._held: list[socket.socket] = []
+        self._opening: asyncio.Task[None] | None = None
 
     async def open(self, scenario: scenarios.Scenario) -> int:
         """Listen, or hold a port that refuses or ignores connections; returns the port."""
         steps = [name for step in scenario.server for name in step]
-        if "refuse_connections" not in steps and "ignore_connections" not in steps:
+        if not HOLDING.intersection(steps):
             return await self._listener.open(scenario.host)
         held = self._hold(socket.socket())
         held.bind((scenario.host, 0))
+        if scenarios.REFUSE_FOR in steps:
+            (seconds,) = (step[scenarios.REFUSE_FOR] for step in scenario.server if scenarios.REFUSE_FOR in step)
+            self._opening = asyncio.ensure_future(self._open_after(seconds, held))
         if "ignore_connections" in steps:
             # The backlog is full and never accepted from: the system lets further clients wait.
             held.listen(0)
@@ -51,6 +57,12 @@ class ScriptedServer:
                 caller.connect_ex(held.getsockname())
         port: int = held.getsockname()[1]
         return port
+
+    async def _open_after(self, seconds: float, held: socket.socket) -> None:
+        """Listen on a port that was held, so that it refused connections until now."""
+        await asyncio.sleep(seconds)
+        self._held.remove(held)
+        await self._listener.open_on(held)
 
     def _hold(self, held: socket.socket) -> socket.socket:
         self._held.append(held)
@@ -62,6 +74,9 @@ class ScriptedServer:
 
     async def close(self) -> None:
         """Be gone."""
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.gather(self._opening, return_exceptions=True)
         await self._listener.close()
         for held in self._held:
             held.close()
@@ -91,6 +106,7 @@ class ScriptedServer:
 
 async def _play(step: Step, request: wire.Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
     """Do what the step says; whether the connection is good for another request."""
+    await asyncio.sleep(step.get("delay", 0))
     if "status" in step:
         return await _answer(step, request, writer)
     if "drop" in step or "close" in step:

@@ -113,6 +113,10 @@ class Listener:
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
+    async def open_on(self, sock: socket.socket) -> None:
+        """Listen on a socket that is bound already."""
+        self._server = await asyncio.start_server(self._accept, sock=sock, limit=MAX_BODY)
+
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection. A plain function: a task that is cancelled before its first step runs no `finally`."""
         task = asyncio.ensure_future(self._work(reader, writer))
