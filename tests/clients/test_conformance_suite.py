@@ -1,5 +1,6 @@
 """The conformance suite itself: a good client passes, and each kind of bad one is caught where it should be."""
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -33,8 +34,16 @@ CAUGHT = [
     ("follows redirects", "301 is not followed", "too many"),
     ("follows redirects", "307 is not followed", "too many"),
     ("repeats everything", "400 invalid_request", "expected 1 requests"),
-    ("repeats too often", "503 service_unavailable, always", "expected 3 requests, came 4"),
+    ("gives up at proxies", "502 with a page of HTML, then 202", "expected result"),
+    ("gives up at proxies", "500 internal_error, then 202", "expected result"),
+    ("gives up at proxies", "500 internal_error", "error.is_retryable: expected True"),
+    ("counts attempts", "503 five times, then 202", "expected 6 requests, came 5"),
     ("repeats too often", "503 temporary_failure without retries", "expected 1 requests, came 2"),
+    ("waits too little", "503 service_unavailable, always", "expected 2 to 4 requests"),
+    ("has one kind", "404 not_found", 'error.kind: expected "not_found"'),
+    ("has one kind", "connection refused", 'error.kind: expected "connection_failed"'),
+    ("believes the status", "wait trusts recipients, not the status of the message", "expected 2 requests, came 1"),
+    ("gives up when refused", "connection refused at first, then 202", "expected result"),
     ("does not wait", "429 twice, then 202", "before retry 1: expected a pause of 0.25"),
     ("ignores Retry-After", "Retry-After in seconds is honoured", "expected a pause of 1.25"),
     ("ignores Retry-After", "Retry-After as a date is honoured", "expected a pause of 1.25"),
@@ -81,6 +90,29 @@ async def test_a_verifier_that_trusts_everybody_is_caught(tmp_path: Path) -> Non
     invalid = [vector["name"] for vector in scenarios.load_vectors() if not vector["valid"]]
     assert [line.partition(": expected")[0] for line in await scenario_player.try_vectors(trusting)] == invalid
     await trusting.close()
+
+
+async def test_a_parser_that_trusts_everybody_is_caught(tmp_path: Path) -> None:
+    trusting = driver("trusts every webhook", tmp_path)
+    forged = [event["name"] for event in scenarios.load_vectors("events") if event["expect"] == {"error": "signature"}]
+    forged += [vector["name"] for vector in scenarios.load_vectors() if not vector["valid"]]
+    found = {line.partition(": ")[0] for line in await scenario_player.try_events(trusting)}
+    assert len(forged) > 30
+    assert set(forged) - found == set()
+    await trusting.close()
+
+
+async def test_a_pause_that_ends_in_nothing_is_caught(tmp_path: Path) -> None:
+    given = BY_NAME["Retry-After beyond max_elapsed gives up at once"]
+    client = {**given.call["client"], "max_elapsed": 2}
+    hasty = dataclasses.replace(
+        given, call={**given.call, "client": client}, expect={**given.expect, "within": 1.5, "error": {"status": 503}}
+    )
+    faulty = driver("waits in vain", tmp_path)
+    await faulty.ask({"operation": "verify", "body_base64": "", "header": "", "secret": "s", "tolerance": 1, "now": 1})
+    found = await scenario_player.Player(faulty, agent="postroad-python", files=tmp_path).play(hasty)
+    assert [line.partition(",")[0] for line in found or []] == ["expected an end within 1.5 seconds"]
+    await faulty.close()
 
 
 @pytest.mark.parametrize("fault, is_good", [("none", True), ("makes a new key", False)])

@@ -94,7 +94,7 @@ def test_package_files_without_a_version_read_it_from_the_code() -> None:
 def test_a_client_needs_its_language_and_nothing_else() -> None:
     project = tomllib.loads(read("python", "pyproject.toml"))["project"]
     assert project["dependencies"] == []
-    assert test_repository.wanted(project["optional-dependencies"]["async"]) == {"aiohttp"}
+    assert test_repository.wanted(project["optional-dependencies"]["async"]) == {"aiohttp", "async-timeout"}
     assert not json.loads(read("javascript", "package.json")).keys() & {"dependencies", "peerDependencies"}
     assert json.loads(read("php", "composer.json"))["require"].keys() <= {"php", "ext-openssl"}
     assert "require" not in read("go", "go.mod")
@@ -109,8 +109,9 @@ def test_nothing_here_imports_the_service() -> None:
 
 def test_the_python_client_imports_the_standard_library_and_for_asyncio_aiohttp() -> None:
     names = {name for _, text in sources("python/src/") for name in imported(text)}
-    # yarl is part of what aiohttp takes and gives; _typeshed is read by type checkers alone.
-    assert names - sys.stdlib_module_names <= {"aiohttp", "postroad_client", "yarl", "_typeshed"}
+    # aiohttp brings async_timeout and yarl; _typeshed and typing_extensions are read by type checkers alone.
+    allowed = {"aiohttp", "async_timeout", "postroad_client", "yarl", "_typeshed", "typing_extensions"}
+    assert names - sys.stdlib_module_names <= allowed
 
 
 @EVERY_CLIENT

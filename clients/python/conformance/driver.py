@@ -1,5 +1,7 @@
 """The driver of the conformance suite: `driver.py sync` and `driver.py async` do the same with the two clients."""
 
+from __future__ import annotations
+
 import asyncio
 import base64
 import dataclasses
@@ -9,12 +11,28 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from postroad_client import AsyncClient, Attachment, Client, Email, Message, PostroadError, Receipt, verify
+import postroad_client
+from postroad_client import AsyncClient, Attachment, Client, Email, Message, PostroadError, Receipt, parse_event, verify
 
 ERROR_MEMBERS = (
     "status code request_id message retry_after idempotency_key is_retryable is_insufficient_credits"
     " is_idempotency_conflict"
 ).split()
+
+KINDS = {
+    postroad_client.AuthenticationError: "authentication",
+    postroad_client.ConnectionFailedError: "connection_failed",
+    postroad_client.IdempotencyError: "idempotency",
+    postroad_client.InsufficientCreditsError: "insufficient_credits",
+    postroad_client.InvalidRequestError: "invalid_request",
+    postroad_client.NotFoundError: "not_found",
+    postroad_client.PermissionDeniedError: "permission_denied",
+    postroad_client.RateLimitError: "rate_limited",
+    postroad_client.ServerError: "server",
+    postroad_client.SignatureVerificationError: "signature",
+    postroad_client.TimedOutError: "timed_out",
+    postroad_client.UnexpectedResponseError: "unexpected_response",
+}
 
 
 def attachment(given: dict[str, Any]) -> Attachment:
@@ -45,6 +63,8 @@ def answered(line: dict[str, Any]) -> Receipt | Message:
     with Client(**line["client"]) as client:
         if line["operation"] == "send":
             return client.send(email(line["email"]), idempotency_key=line.get("idempotency_key"))
+        if line["operation"] == "wait":
+            return client.wait(line["id"], line["timeout"])
         return client.get(line["id"])
 
 
@@ -52,6 +72,8 @@ async def answered_async(line: dict[str, Any]) -> Receipt | Message:
     async with AsyncClient(**line["client"]) as client:
         if line["operation"] == "send":
             return await client.send(email(line["email"]), idempotency_key=line.get("idempotency_key"))
+        if line["operation"] == "wait":
+            return await client.wait(line["id"], line["timeout"])
         return await client.get(line["id"])
 
 
@@ -60,13 +82,20 @@ def verified(line: dict[str, Any]) -> bool:
     return verify(body, line["header"], line["secret"], line["tolerance"], line["now"])
 
 
+def parsed(line: dict[str, Any]) -> object:
+    body = base64.b64decode(line["body_base64"])
+    return written(parse_event(body, line["header"], line["secrets"], line["tolerance"], line["now"]))
+
+
 def answer(line: dict[str, Any], mode: str) -> Mapping[str, object]:
     try:
         if line["operation"] == "verify":
             return {"result": verified(line)}
+        if line["operation"] == "parse_event":
+            return {"result": parsed(line)}
         return {"result": written(answered(line) if mode == "sync" else asyncio.run(answered_async(line)))}
     except PostroadError as error:
-        return {"error": {name: getattr(error, name) for name in ERROR_MEMBERS}}
+        return {"error": {"kind": KINDS[type(error)], **{name: getattr(error, name) for name in ERROR_MEMBERS}}}
     except ValueError as error:
         return {"refused": str(error)}
 

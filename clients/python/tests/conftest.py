@@ -41,16 +41,27 @@ def pauses() -> list[float]:
 def call(request: pytest.FixtureRequest, pauses: list[float]) -> scripted.Call:
     """A function of base URL, method, its argument and options, which makes a client and lets it do that."""
 
-    def sync_call(base_url: str, method: str, argument: object, key: dict[str, str], options: dict[str, Any]) -> object:
+    def sync_call(
+        base_url: str, method: str, argument: object, named: dict[str, Any], options: dict[str, Any]
+    ) -> object:
         with Client(base_url, **options) as client:
             client._sleep = pauses.append
-            return getattr(client, method)(argument, **key)
+            return getattr(client, method)(argument, **named)
 
     async def async_pause(seconds: float) -> None:
         pauses.append(seconds)
 
-    async def run(base_url: str, method: str, argument: object, *, key: str | None = None, **options: object) -> object:
-        chosen = {} if key is None else {"idempotency_key": key}
+    async def run(
+        base_url: str,
+        method: str,
+        argument: object,
+        *,
+        key: str | None = None,
+        wait_seconds: float | None = None,
+        **options: object,
+    ) -> object:
+        named = {"idempotency_key": key, "timeout": wait_seconds}
+        chosen = {name: value for name, value in named.items() if value is not None}
         given: dict[str, Any] = {"token": "pr_live_x", **options}
         if request.param == "sync":
             return await asyncio.to_thread(sync_call, base_url, method, argument, chosen, given)

@@ -59,6 +59,32 @@ def test_so_it_is_in_a_receipt(members: dict[str, Any]) -> None:
         answers.receipt({"id": "em_1", **members})
 
 
+@pytest.mark.parametrize("statuses, is_final", [
+    ([], False), (["queued"], False), (["delivered", "deferred"], False), (["delivered", "a new word"], False),
+    ([None], False), (["delivered"], True), (["delivered", "bounced", "failed"], True),
+])  # fmt: skip
+def test_a_message_is_final_when_every_recipient_is(statuses: list[str | None], *, is_final: bool) -> None:
+    recipients = [{"status": status} for status in statuses]
+    assert answers.message({"id": "em_1", "status": "x", "recipients": recipients}).is_final is is_final
+
+
+@pytest.mark.parametrize("text, microsecond", [
+    ("2026-01-31T12:00:00Z", 0), ("2026-01-31t12:00:00.5z", 500000), ("2026-01-31 12:00:00.123456789+00:00", 123456),
+    ("2026-01-31T11:30:00.1-00:30", 100000),
+])  # fmt: skip
+def test_times_are_those_of_rfc_3339(text: str, microsecond: int) -> None:
+    message = answers.message({"id": "em_1", "status": "x", "created_at": text})
+    assert message.created_at == datetime(2026, 1, 31, 12, 0, 0, microsecond, tzinfo=UTC)
+
+
+def test_values_take_names_only_and_do_not_change() -> None:
+    with pytest.raises(TypeError):
+        answers.AttachmentInfo("a", "text/plain", 3, "c")  # type: ignore[misc]
+    info = answers.AttachmentInfo(filename="a", content_type=None, size=3, content_id=None)
+    with pytest.raises(AttributeError):
+        info.filename = "b"  # type: ignore[misc]
+
+
 def test_so_it_is_in_a_recipient() -> None:
     with pytest.raises(ValueError, match="'attempt_count'"):
         answers.message({"id": "em_1", "status": "queued", "recipients": [{**RECIPIENT, "attempt_count": "2"}]})

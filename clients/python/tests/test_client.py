@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clients.python.tests.scripted import PATIENCE_SECONDS, Call, Seen, Serve, answer, reset
-from postroad_client import Email, Message, PostroadError, Receipt
+from postroad_client import ConnectionFailedError, Email, Message, PostroadError, Receipt, TimedOutError
 
 EMAIL = Email(sender="hello@example.com", to="ada@example.net", subject="Hi", text="Hi")
 RECEIPT = {"id": "em_1", "status": "queued"}
@@ -20,7 +20,7 @@ BUSY = {"error": "later", "code": "service_unavailable", "request_id": "req_1"}
 
 async def error_of(call: Call, url: str, **options: Any) -> PostroadError:
     with pytest.raises(PostroadError) as caught:
-        await call(url, "get", "em_1", **{"max_retries": 0, **options})
+        await call(url, "get", "em_1", **{"max_elapsed": 0, **options})
     return caught.value
 
 
@@ -46,6 +46,25 @@ async def test_a_get_is_one_get(call: Call, serve: Serve, seen: Seen) -> None:
     assert seen[0]["line"] == "GET /emails/em_1 HTTP/1.1"
     assert "Idempotency-Key" not in seen[0]["headers"]
     assert "Content-Length" not in seen[0]["headers"]
+
+
+async def test_a_wait_is_a_get_until_every_recipient_is_final(
+    call: Call, serve: Serve, seen: Seen, pauses: list[float]
+) -> None:
+    waiting = {**RECEIPT, "recipients": [{"status": "delivered"}, {"status": "deferred"}]}
+    final = {"id": "em_1", "status": "partial", "recipients": [{"status": "delivered"}, {"status": "bounced"}]}
+    message = await call(serve(answer(200, RECEIPT), answer(200, waiting), answer(200, final)), "wait", "em_1")
+    assert message.status == "partial"
+    assert [request["line"] for request in seen] == ["GET /emails/em_1 HTTP/1.1"] * 3
+    assert pauses == [1, 1.5]
+
+
+async def test_a_wait_that_is_over_has_the_last_message(call: Call, serve: Serve) -> None:
+    with pytest.raises(TimedOutError, match="em_1 is not final after 0 s") as caught:
+        await call(serve(answer(200, RECEIPT)), "wait", "em_1", wait_seconds=0)
+    assert caught.value.last_message is not None
+    assert caught.value.last_message.status == "queued"
+    assert caught.value.is_retryable
 
 
 async def test_a_credential_of_smtp_is_sent_as_basic(call: Call, serve: Serve, seen: Seen) -> None:
@@ -87,17 +106,17 @@ async def test_a_connection_that_the_server_closes_is_not(call: Call, serve: Ser
 async def test_a_lost_connection_is_one_attempt(call: Call, serve: Serve, seen: Seen) -> None:
     # On a new connection, and on a kept one: no library below may repeat a GET by itself.
     assert (await error_of(call, serve(reset))).code == "connection_failed"
-    assert (await error_of(call, serve(answer(503, BUSY), reset), max_retries=1)).code == "connection_failed"
-    assert len(seen) == 3
+    gone = answer(404, {"error": "no", "code": "not_found"})
+    assert (await error_of(call, serve(answer(503, BUSY), reset, gone), max_elapsed=60)).code == "not_found"
+    assert len(seen) == 4
 
 
 async def test_nobody_at_home_is_a_failed_connection(call: Call) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    error = await error_of(call, f"http://127.0.0.1:{port}", max_retries=4)
-    assert error.message == (
-        f"connection_failed: could not connect to 127.0.0.1:{port}: connection refused (5 attempts)"
-    )
+    error = await error_of(call, f"http://127.0.0.1:{port}")
+    assert error.message == f"connection_failed: could not connect to 127.0.0.1:{port}: connection refused"
+    assert isinstance(error, ConnectionFailedError)
     assert (error.status, error.request_id, error.retry_after) == (None, None, None)
 
 

@@ -37,7 +37,7 @@ def test_other_base_urls_are_refused(base_url: str) -> None:
     {"token": "secret", "timeout": 0}, {"token": "secret", "timeout": float("inf")},
     {"token": "secret", "timeout": 1e10}, {"token": "secret", "max_elapsed": 1e10},
     {"token": "secret", "max_elapsed": -1}, {"token": "secret", "max_elapsed": float("nan")},
-    {"token": "secret", "max_retries": -1},
+    {"token": "secret", "timeout": -1}, {"token": "secret", "max_elapsed": float("inf")},
 ])  # fmt: skip
 def test_other_options_are_refused_without_showing_a_secret(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError) as caught:
@@ -45,8 +45,14 @@ def test_other_options_are_refused_without_showing_a_secret(options: dict[str, A
     assert "secr" not in str(caught.value)
 
 
+@pytest.mark.parametrize("timeout", [-1, 1e10, float("nan")])
+def test_a_wait_takes_a_time_that_can_be_waited(timeout: float) -> None:
+    with Client("https://mail.example.com", token="t") as client, pytest.raises(ValueError, match="timeout"):
+        client.wait("em_1", timeout)
+
+
 def test_a_username_in_base64_adds_no_header() -> None:
     settings = configuration.Settings.check(
-        "http://x", username="a\r\nX", password="p", token=None, timeout=1, max_retries=0, max_elapsed=1
+        "http://x", username="a\r\nX", password="p", token=None, timeout=1, max_elapsed=1
     )
     assert "\r" not in settings.authorization

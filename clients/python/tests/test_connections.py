@@ -56,7 +56,7 @@ def test_a_connection_that_was_closed_meanwhile_costs_no_attempt(serve: Serve, s
         sock.close()
         closed.set()
 
-    with Client(serve(step, answer(200, MESSAGE)), token="t", max_retries=0) as client:
+    with Client(serve(step, answer(200, MESSAGE)), token="t", max_elapsed=0) as client:
         client.get("em_1")
         assert closed.wait(PATIENCE_SECONDS)
         client.get("em_1")
@@ -81,7 +81,7 @@ def test_another_process_has_connections_of_its_own(serve: Serve, seen: Seen, mo
 
 def test_a_connection_that_has_changed_its_protocol_is_not_used_again(serve: Serve, seen: Seen) -> None:
     switched = b"HTTP/1.1 101 Switching Protocols\r\n\r\n"
-    with Client(serve(switched, answer(200, MESSAGE)), token="t", max_retries=0) as client:
+    with Client(serve(switched, answer(200, MESSAGE)), token="t", max_elapsed=0) as client:
         with pytest.raises(PostroadError, match="101"):
             client.get("em_1")
         assert client.get("em_1").id == "em_1"
@@ -94,7 +94,7 @@ def test_a_refusal_is_read_although_the_rest_of_the_body_was_not_taken(serve: Se
         sock.close()  # with much unread, that is a reset
 
     large = Email(sender="a@example.com", to="b@example.com", text="x" * 20_000_000)
-    with Client(serve(step, answer(200, MESSAGE)), token="t", max_retries=0) as client:
+    with Client(serve(step, answer(200, MESSAGE)), token="t", max_elapsed=0) as client:
         with pytest.raises(PostroadError, match="payload_too_large"):
             client.send(large)
         assert client.get("em_1").id == "em_1"
@@ -147,7 +147,7 @@ async def test_certificates_are_verified(call: Call, serve: Serve, tmp_path: Pat
     url = serve(answer(200, MESSAGE), answer(200, MESSAGE), context=server)
     assert (await call(url, "get", "em_1", ssl_context=client)).id == "em_1"
     with pytest.raises(PostroadError, match="certificate") as caught:
-        await call(url, "get", "em_1", max_retries=0)
+        await call(url, "get", "em_1", max_elapsed=0)
     assert caught.value.code == "connection_failed"
 
 
@@ -155,5 +155,5 @@ async def test_a_server_that_does_not_shake_hands_is_not_waited_for(call: Call) 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(PostroadError) as caught:
-            await call(url, "get", "em_1", max_retries=0, timeout=0.1)
+            await call(url, "get", "em_1", max_elapsed=0, timeout=0.1)
     assert caught.value.code == "timed_out"

@@ -1,8 +1,11 @@
 """What an email is on the wire."""
 
 import collections
+import datetime as dt
+import decimal
 import json
 import types
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,20 @@ def test_an_attachment_of_a_file_is_named_like_the_file(tmp_path: Path) -> None:
     path.write_bytes(b"Total: 42.00\n")
     assert Attachment.from_file(path) == Attachment(filename="receipt.txt", content=b"Total: 42.00\n")
     assert Attachment.from_file(str(path), filename="r.txt", content_id="r").filename == "r.txt"
+
+
+@pytest.mark.parametrize("value, text", [
+    (decimal.Decimal("42.10"), "42.10"), (dt.date(2026, 1, 31), "2026-01-31"),
+    (dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC), "2026-01-31T12:00:00+00:00"),
+    (uuid.UUID(int=7), "00000000-0000-0000-0000-000000000007"),
+])  # fmt: skip
+def test_amounts_dates_and_uuids_are_sent_as_strings(value: object, text: str) -> None:
+    assert sent(variables={"name": value, "list": [value]})["variables"] == {"name": text, "list": [text]}
+
+
+def test_a_dict_is_no_email() -> None:
+    with pytest.raises(TypeError, match=r"Email\(sender=…, to=…, …\); this is of the type dict"):
+        emails.encode({"from": "a@example.com", "to": "b@example.com"})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [b"bytes", object(), {1, 2}])

@@ -14,7 +14,7 @@ import pytest
 from clients.python.tests.scripted import Seen, Serve, answer
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
-SEND, POLL, ERRORS, WEBHOOK, ASYNCIO = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+SEND, WAIT, ERRORS, WEBHOOK, ASYNCIO = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 IMPORTS = SEND.partition("\n\n")[0]
 RECEIPT = {"id": "em_1", "status": "queued"}
 RECIPIENT = {"email": "ada@example.net", "status": "delivered", "last_smtp_response": "2.0.0 Ok"}
@@ -43,9 +43,9 @@ def test_it_is_under_a_page() -> None:
     assert len(README.splitlines()) <= 90
 
 
-def test_it_sends_and_polls(serve: Serve, seen: Seen, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_sends_and_waits(serve: Serve, seen: Seen, capsys: pytest.CaptureFixture[str]) -> None:
     delivered = {"id": "em_1", "status": "delivered", "recipients": [RECIPIENT]}
-    names = run(SEND, POLL, url=serve(answer(202, RECEIPT), answer(200, RECEIPT), answer(200, delivered)))
+    names = run(SEND, WAIT, url=serve(answer(202, RECEIPT), answer(200, RECEIPT), answer(200, delivered)))
     assert names["message"].status == "delivered"
     assert capsys.readouterr().out == "ada@example.net delivered 2.0.0 Ok\n"
     assert seen[0]["headers"]["Idempotency-Key"] == "order-1042-receipt"
@@ -66,7 +66,7 @@ def test_it_tells_errors_apart(
 
 @pytest.mark.parametrize("secret, status", [(SECRET, "204 No Content"), ("whsec_y", "400 Bad Request")])
 def test_its_webhook_trusts_who_has_the_secret(secret: str, status: str, capsys: pytest.CaptureFixture[str]) -> None:
-    body = b'{"type": "email.delivered", "data": {"to": "ada@example.net"}}'
+    body = b'{"id": "evt_1", "type": "email.delivered", "data": {"to": "ada@example.net"}}'
     now = int(time.time())
     signature = hmac.new(secret.encode(), f"{now}.".encode() + body, hashlib.sha256).hexdigest()
     environ = {

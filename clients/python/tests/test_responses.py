@@ -8,7 +8,22 @@ from collections.abc import Callable
 
 import pytest
 
-from postroad_client import PostroadError, failures, responses
+from postroad_client import (
+    AuthenticationError,
+    ConnectionFailedError,
+    IdempotencyError,
+    InsufficientCreditsError,
+    InvalidRequestError,
+    NotFoundError,
+    PermissionDeniedError,
+    PostroadError,
+    RateLimitError,
+    ServerError,
+    TimedOutError,
+    UnexpectedResponseError,
+    failures,
+    responses,
+)
 
 NOW = 1445412420.0  # one minute before the dates below
 
@@ -58,7 +73,7 @@ def test_a_conflict_is_told_by_its_code() -> None:
 def test_what_postroad_does_not_say_is_unexpected(status: int, body: object) -> None:
     error = error_of(status, body)
     assert (error.status, error.code) == (status, "unexpected_response")
-    assert not error.is_retryable
+    assert error.is_retryable == (status in {500, 502})
 
 
 def test_a_page_is_quoted_in_part() -> None:
@@ -69,7 +84,7 @@ def test_a_page_is_quoted_in_part() -> None:
 
 def test_what_a_stranger_says_can_be_printed() -> None:
     error = error_of(502, b"\x1b[31m<x>\xff\0", x_request_id="req\udcff\x1b")
-    assert error.message == "502 unexpected_response: not an answer of Postroad: ?[31m<x>\ufffd? (req??)"
+    assert error.message == "502 unexpected_response: not a response of Postroad: ?[31m<x>\ufffd? (req??)"
     assert error.request_id == "req??"
 
 
@@ -94,8 +109,40 @@ def test_retry_after_is_seconds_or_a_date(header: str | None, seconds: float | N
     assert responses.seconds_to_wait(header, now=lambda: NOW) == seconds
 
 
+@pytest.mark.parametrize("status, code, kind", [
+    (400, "invalid_request", InvalidRequestError), (408, "x", InvalidRequestError), (413, "x", InvalidRequestError),
+    (415, "x", InvalidRequestError), (422, "x", InvalidRequestError), (401, "unauthorized", AuthenticationError),
+    (402, "insufficient_credits", InsufficientCreditsError), (402, "x", InsufficientCreditsError),
+    (403, "insufficient_credits", InsufficientCreditsError), (403, "forbidden", PermissionDeniedError),
+    (404, "not_found", NotFoundError), (409, "idempotency_conflict", IdempotencyError),
+    (409, "conflict", IdempotencyError),
+    (429, "rate_limited", RateLimitError), (500, "internal_error", ServerError), (599, "timed_out", ServerError),
+])  # fmt: skip
+def test_an_error_is_of_the_kind_of_its_status(status: int, code: str, kind: type[PostroadError]) -> None:
+    assert type(error_of(status, {"error": "no", "code": code})) is kind
+
+
+@pytest.mark.parametrize("status, kind", [
+    (200, UnexpectedResponseError), (302, UnexpectedResponseError), (101, UnexpectedResponseError),
+    (404, NotFoundError), (418, InvalidRequestError), (502, ServerError),
+])  # fmt: skip
+def test_a_page_is_of_the_kind_of_its_status(status: int, kind: type[PostroadError]) -> None:
+    assert type(error_of(status, b"<html>")) is kind
+
+
+@pytest.mark.parametrize("code, kind", [
+    ("connection_failed", ConnectionFailedError), ("timed_out", TimedOutError),
+    ("unexpected_response", UnexpectedResponseError),
+])  # fmt: skip
+def test_a_failure_is_of_the_kind_of_its_code(code: str, kind: type[PostroadError]) -> None:
+    with pytest.raises(PostroadError) as caught:
+        responses.read(failures.Failure(code, "no"), dict)
+    assert type(caught.value) is kind
+
+
 @pytest.mark.parametrize("clone", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])  # noqa: S301 - our own
 def test_an_error_can_go_to_another_process(clone: Callable[[PostroadError], PostroadError]) -> None:
     error = error_of(429, {"error": "slow", "code": "rate_limited"}, retry_after="7")
+    assert type(clone(error)) is RateLimitError
     assert vars(clone(error)) == vars(error)
     assert clone(error).is_retryable

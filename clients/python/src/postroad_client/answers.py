@@ -1,18 +1,27 @@
-"""What Postroad answers: receipts and messages, read from JSON.
+"""What Postroad sends: receipts, messages and events, read from JSON.
 
 Members that are not known are ignored, and one that was left out is empty. One of a wrong type is a ValueError: then it
-was not Postroad that answered.
+was not Postroad that sent it.
 """
 
+from __future__ import annotations
+
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+
+from postroad_client.records import record
 
 T = TypeVar("T")
 
+# RFC 3339 section 5.6; `datetime.fromisoformat` of older Pythons reads only a part of it.
+TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+# What does not change any more.
+FINAL_STATUSES: Final = frozenset({"delivered", "bounced", "failed"})
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@record
 class AttachmentInfo:
     """An attachment as it was accepted; `size` is in bytes."""
 
@@ -22,7 +31,7 @@ class AttachmentInfo:
     content_id: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Receipt:
     """An email was accepted. That does not mean that it was delivered: `get` tells what became of it."""
 
@@ -44,7 +53,7 @@ class Receipt:
     attachments: tuple[AttachmentInfo, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Recipient:
     """One recipient of a message, with the last words of the destination."""
 
@@ -59,7 +68,7 @@ class Recipient:
     bounced_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Message:
     """What became of an email. Its status is `queued` until every recipient is final."""
 
@@ -75,9 +84,38 @@ class Message:
     recipients: tuple[Recipient, ...]
     request_id: str | None
 
+    @property
+    def is_final(self) -> bool:
+        """Whether every recipient has its result: delivered, bounced or failed."""
+        return bool(self.recipients) and all(recipient.status in FINAL_STATUSES for recipient in self.recipients)
+
+
+@record
+class EventData:
+    """The recipient of an event. `sender` is the one of the envelope, to which bounces go."""
+
+    email_id: str | None
+    recipient_id: str | None
+    to: str | None
+    sender: str | None
+    subject: str | None
+    smtp_code: int | None
+    smtp_response: str | None
+    test: bool
+
+
+@record
+class Event:
+    """A webhook. It may come twice, with the same `id`; `created_at` is when the result became final."""
+
+    id: str
+    type: str
+    created_at: datetime | None
+    data: EventData
+
 
 def receipt(members: dict[str, Any]) -> Receipt:
-    """The answer to a send."""
+    """The response to a send."""
     return Receipt(
         id=_required(members, "id"),
         status=_text(members, "status"),
@@ -99,7 +137,7 @@ def receipt(members: dict[str, Any]) -> Receipt:
 
 
 def message(members: dict[str, Any]) -> Message:
-    """The answer to a get."""
+    """The response to a get."""
     return Message(
         id=_required(members, "id"),
         status=_required(members, "status"),
@@ -112,6 +150,26 @@ def message(members: dict[str, Any]) -> Message:
         created_at=_time(members, "created_at"),
         recipients=_parts(members, "recipients", _recipient),
         request_id=_text(members, "request_id"),
+    )
+
+
+def event(members: dict[str, Any]) -> Event:
+    """The body of a webhook."""
+    data: dict[str, Any] = _member(members, "data", dict) or {}
+    return Event(
+        id=_required(members, "id"),
+        type=_required(members, "type"),
+        created_at=_time(members, "created_at"),
+        data=EventData(
+            email_id=_text(data, "email_id"),
+            recipient_id=_text(data, "recipient_id"),
+            to=_text(data, "to"),
+            sender=_text(data, "from"),
+            subject=_text(data, "subject"),
+            smtp_code=_number(data, "smtp_code"),
+            smtp_response=_text(data, "smtp_response"),
+            test=_member(data, "test", bool) or False,
+        ),
     )
 
 
@@ -187,10 +245,9 @@ def _time(members: dict[str, Any], name: str) -> datetime | None:
     text = _text(members, name)
     if text is None:
         return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
+    found = TIME.fullmatch(text)
+    if found is None:
         raise ValueError(f"{name!r} is not a time with a zone")
-    return time
+    date, time, fraction, zone = found.groups(default="")
+    # A datetime counts microseconds; what is finer is cut off.
+    return datetime.fromisoformat(f"{date}T{time}.{fraction[:6]:0<6}{'+00:00' if zone in 'Zz' else zone}")

@@ -1,11 +1,16 @@
 """The client for asyncio. It needs aiohttp: `postroad-client[async]`."""
 
+from __future__ import annotations
+
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from postroad_client import answers, calls, configuration, emails
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 T = TypeVar("T")
 
@@ -21,7 +26,6 @@ class AsyncClient:
         username: str | None = None,
         password: str | None = None,
         timeout: float = 30.0,
-        max_retries: int = 4,
         max_elapsed: float = 60.0,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
@@ -33,7 +37,6 @@ class AsyncClient:
             username=username,
             password=password,
             timeout=timeout,
-            max_retries=max_retries,
             max_elapsed=max_elapsed,
         )
         self._pool = async_connections.Pool(self._settings.place, ssl_context)
@@ -46,6 +49,10 @@ class AsyncClient:
     async def get(self, message_id: str) -> answers.Message:
         """What has become of an email, by the `id` of its receipt."""
         return await self._run(calls.get(self._settings, message_id))
+
+    async def wait(self, message_id: str, timeout: float = 300.0) -> answers.Message:
+        """The message, once all of its recipients are final. A TimedOutError when they are not in time."""
+        return await self._run(calls.wait(self._settings, message_id, timeout))
 
     async def aclose(self) -> None:
         """Close the connections that are kept for the next call."""

@@ -1,8 +1,11 @@
 """Exchanges for `AsyncClient`, over aiohttp. Nothing of the environment has a say, no proxy and no netrc."""
 
+from __future__ import annotations
+
 import asyncio
 import io
 import ssl
+import sys
 from typing import Final
 
 from postroad_client import calls, configuration, failures, responses
@@ -10,6 +13,11 @@ from postroad_client import calls, configuration, failures, responses
 try:
     import aiohttp
     import yarl
+
+    if sys.version_info >= (3, 11):
+        from asyncio import timeout
+    else:
+        from async_timeout import timeout  # as aiohttp does
 except ImportError as missing:
     raise ImportError("AsyncClient needs aiohttp; install postroad-client[async]") from missing
 
@@ -28,21 +36,21 @@ class Pool:
         self._is_closed = False
 
     async def exchange(self, step: calls.Exchange) -> responses.Response | failures.Failure:
-        """The answer, or why there is none."""
+        """The response, or why there is none."""
         if self._is_closed:
             raise RuntimeError("the client is closed")
         if self._session is None:
             self._session = self._open()
         where = self._place.authority
         try:
-            async with asyncio.timeout(step.timeout):
+            async with timeout(step.timeout):
                 return await self._exchange(self._session, step.request)
-        except TimeoutError:
+        except asyncio.TimeoutError:  # not TimeoutError before Python 3.11
             return failures.too_slow(where, step.timeout)
         except _NoAnswer as nothing:
             return nothing.failure
         except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError):
-            return failures.lost(where, EOFError("it was closed before the answer was complete"))
+            return failures.lost(where, EOFError("it was closed before the response was complete"))
         except aiohttp.ClientError as error:
             return failures.not_http(where, getattr(error, "message", str(error)))
 

@@ -6,13 +6,15 @@ They end with a receipt or a message, or with a PostroadError. `Client` and `Asy
 its own way, so that what is tried again, when and with which key is written here and nowhere else.
 """
 
+from __future__ import annotations
+
 import random
 import re
 import time
 import uuid
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar, Union
 
 import postroad_client
 from postroad_client import answers, configuration, emails, errors, failures, responses
@@ -22,10 +24,16 @@ T = TypeVar("T")
 # Before retry n: a random time between half and all of min(MOST, FIRST * 2 ** (n - 1)).
 FIRST_BACKOFF_SECONDS: Final = 0.5
 MAX_BACKOFF_SECONDS: Final = 8.0
+# What an attempt has at least.
+MIN_TIMEOUT_SECONDS: Final = 0.001
+# Between the polls of a wait.
+FIRST_POLL_SECONDS: Final = 1.0
+POLL_GROWTH: Final = 1.5
+MAX_POLL_SECONDS: Final = 10.0
 MESSAGE_ID: Final = re.compile("[A-Za-z0-9_-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """The same in every attempt. The path is that of the base URL and more."""
 
@@ -35,22 +43,22 @@ class Request:
     body: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exchange:
-    """Send the request, and read the answer, all within so many seconds."""
+    """Send the request, and read the response, all within so many seconds."""
 
     request: Request
     timeout: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pause:
     """Wait."""
 
     seconds: float
 
 
-Call: TypeAlias = Generator[Exchange | Pause, responses.Response | failures.Failure, T]
+Call = Generator[Union[Exchange, Pause], Union[responses.Response, failures.Failure], T]
 
 
 def send(settings: configuration.Settings, email: emails.Email, idempotency_key: str | None) -> Call[answers.Receipt]:
@@ -64,10 +72,40 @@ def send(settings: configuration.Settings, email: emails.Email, idempotency_key:
 
 def get(settings: configuration.Settings, message_id: str) -> Call[answers.Message]:
     """GET /emails/{id}."""
-    if not MESSAGE_ID.fullmatch(message_id):
-        raise ValueError("a message id is letters, digits, '_' and '-'")
-    request = _request(settings, "GET", f"/emails/{message_id}", {}, b"")
-    return attempts(settings, request, answers.message)
+    return attempts(settings, _get_request(settings, message_id), answers.message)
+
+
+def wait(
+    settings: configuration.Settings,
+    message_id: str,
+    timeout: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+) -> Call[answers.Message]:
+    """GET /emails/{id} until the message is final."""
+    configuration.check_seconds("timeout", timeout)
+    return _polls(settings, _get_request(settings, message_id), message_id, timeout, clock)
+
+
+def _polls(
+    settings: configuration.Settings, request: Request, message_id: str, timeout: float, clock: Callable[[], float]
+) -> Call[answers.Message]:
+    started, pause, is_last = clock(), FIRST_POLL_SECONDS, False
+    while True:
+        message = yield from attempts(settings, request, answers.message)
+        if message.is_final:
+            return message
+        left = timeout - (clock() - started)
+        if is_last or left <= 0:
+            error = errors.TimedOutError(
+                f"{errors.TIMED_OUT}: {message_id} is not final after {timeout:.3g} s", code=errors.TIMED_OUT
+            )
+            error.last_message = message
+            raise error
+        # The last pause ends with the time, and one more poll follows.
+        is_last = pause >= left
+        yield Pause(min(pause, left))
+        pause = min(MAX_POLL_SECONDS, pause * POLL_GROWTH)
 
 
 def attempts(
@@ -79,13 +117,15 @@ def attempts(
     clock: Callable[[], float] = time.monotonic,
     chance: Callable[[float, float], float] = random.uniform,
 ) -> Call[T]:
-    """Try until there is an answer, or an error that is not worth another attempt or has no time left for one."""
+    """Try until there is a result, or an error that is not worth another attempt or has no time left for one."""
     started = clock()
     attempt = 0
     while True:
         attempt += 1
         left = settings.max_elapsed - (clock() - started)
-        outcome = yield Exchange(request, min(settings.timeout, left))
+        # Without time for retries, the only attempt has all of its own. A pause may end a little late.
+        seconds = min(settings.timeout, max(left, MIN_TIMEOUT_SECONDS)) if settings.max_elapsed else settings.timeout
+        outcome = yield Exchange(request, seconds)
         try:
             return responses.read(outcome, build, attempts=attempt, idempotency_key=idempotency_key)
         except errors.PostroadError as error:
@@ -93,9 +133,15 @@ def attempts(
             backoff = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(attempt - 1, 10))
             pause = (error.retry_after or 0.0) + chance(backoff / 2, backoff)
             is_late = clock() - started + pause >= settings.max_elapsed
-            if not error.is_retryable or attempt > settings.max_retries or is_late:
+            if not error.is_retryable or is_late:
                 raise
         yield Pause(pause)
+
+
+def _get_request(settings: configuration.Settings, message_id: str) -> Request:
+    if not MESSAGE_ID.fullmatch(message_id):
+        raise ValueError("a message id is letters, digits, '_' and '-'")
+    return _request(settings, "GET", f"/emails/{message_id}", {}, b"")
 
 
 def _request(

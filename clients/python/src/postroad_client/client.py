@@ -1,11 +1,16 @@
 """The client for programs that wait: one call, one thread."""
 
+from __future__ import annotations
+
 import ssl
 import time
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from postroad_client import answers, calls, configuration, connections, emails
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 T = TypeVar("T")
 
@@ -14,8 +19,8 @@ class Client:
     """Sends mail and reads what became of it; for any number of threads.
 
     It takes a `token` (an API key or a JWT), or the `username` and `password` of an SMTP credential. `timeout` is for
-    one attempt, `max_elapsed` for a whole call with its `max_retries` retries, both in seconds. An `ssl_context` takes
-    the place of the system's authorities.
+    one attempt, `max_elapsed` for a whole call with its retries, both in seconds; 0 for the latter is one attempt. An
+    `ssl_context` takes the place of the system's authorities.
     """
 
     def __init__(
@@ -26,7 +31,6 @@ class Client:
         username: str | None = None,
         password: str | None = None,
         timeout: float = 30.0,
-        max_retries: int = 4,
         max_elapsed: float = 60.0,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
@@ -36,7 +40,6 @@ class Client:
             username=username,
             password=password,
             timeout=timeout,
-            max_retries=max_retries,
             max_elapsed=max_elapsed,
         )
         self._pool = connections.Pool(self._settings.place, ssl_context)
@@ -49,6 +52,10 @@ class Client:
     def get(self, message_id: str) -> answers.Message:
         """What has become of an email, by the `id` of its receipt."""
         return self._run(calls.get(self._settings, message_id))
+
+    def wait(self, message_id: str, timeout: float = 300.0) -> answers.Message:
+        """The message, once all of its recipients are final. A TimedOutError when they are not in time."""
+        return self._run(calls.wait(self._settings, message_id, timeout))
 
     def close(self) -> None:
         """Close the connections that are kept for the next call."""

@@ -1,15 +1,22 @@
 """What a client is made of, checked: where to send, as whom, and how patiently."""
 
+from __future__ import annotations
+
 import base64
 import threading
 import urllib.parse
-from dataclasses import dataclass, field
-from typing import Final, Self
+from dataclasses import field
+from typing import TYPE_CHECKING, Final
+
+from postroad_client.records import record
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Place:
     """A base URL, taken apart. Its path has no slash at the end."""
 
@@ -48,14 +55,13 @@ class Place:
         return f"{self.scheme}://{self.authority}{self.path}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Settings:
     """Everything that a client needs to know about its calls."""
 
     place: Place
     authorization: str = field(repr=False)
     timeout: float
-    max_retries: int
     max_elapsed: float
 
     @classmethod
@@ -67,19 +73,17 @@ class Settings:
         password: str | None,
         token: str | None,
         timeout: float,
-        max_retries: int,
         max_elapsed: float,
     ) -> Self:
         """The settings of these arguments. Raises ValueError, with no credential in its text."""
-        if not (0 < timeout < threading.TIMEOUT_MAX and 0 < max_elapsed < threading.TIMEOUT_MAX):
-            raise ValueError("timeout and max_elapsed must be more than 0 seconds, and less than the system can count")
-        if max_retries < 0:
-            raise ValueError("max_retries must not be negative")
+        if timeout == 0:
+            raise ValueError("timeout must be more than 0 seconds")
+        check_seconds("timeout", timeout)
+        check_seconds("max_elapsed", max_elapsed)
         return cls(
             place=Place.parse(base_url),
             authorization=_authorization(username, password, token),
             timeout=timeout,
-            max_retries=max_retries,
             max_elapsed=max_elapsed,
         )
 
@@ -99,3 +103,9 @@ def check_header(name: str, value: str) -> None:
     """Refuse a value that could not stand in a header, or would add another one."""
     if not value or not value.isascii() or not value.isprintable():
         raise ValueError(f"{name} must be printable ASCII, and not empty")
+
+
+def check_seconds(name: str, value: float) -> None:
+    """Refuse what is no time to wait."""
+    if not 0 <= value < threading.TIMEOUT_MAX:
+        raise ValueError(f"{name} must be a number of seconds, not negative, and less than the system can count")

@@ -1,10 +1,13 @@
 """Exchanges for `Client`, with sockets and the HTTP reader of the standard library.
 
-A connection is kept for the next request when its answer ended where it said it would. Nothing of the environment has
+A connection is kept for the next request when its response ended where it said it would. Nothing of the environment has
 a say, and nothing is sent twice here: an exchange that fails on a kept connection is tried again by who may.
 """
 
+from __future__ import annotations
+
 import http.client
+import socket
 import ssl
 import threading
 import time
@@ -16,6 +19,8 @@ from postroad_client import calls, configuration, failures, responses, wire
 MAX_IDLE: Final = 8
 # Servers and proxies close idle connections after some time; this is less than most of them wait.
 IDLE_SECONDS: Final = 15.0
+# They are the same since Python 3.10.
+TIMEOUTS: Final = (TimeoutError, socket.timeout)
 
 
 class Pool:
@@ -25,24 +30,24 @@ class Pool:
         self._place = place
         self._context = None
         if place.scheme == "https":
-            self._context = ssl_context or ssl.create_default_context()
+            self._context = ssl_context or _default_context()
         self._lock = threading.Lock()
         self._idle: list[wire.Wire] = []
         self._is_closed = False
 
     def exchange(self, step: calls.Exchange) -> responses.Response | failures.Failure:
-        """The answer, or why there is none."""
+        """The response, or why there is none."""
         deadline = time.monotonic() + step.timeout
         where = self._place.authority
         try:
             connection = self._take() or wire.Wire.connect(self._place, self._context, deadline)
-        except TimeoutError:
+        except TIMEOUTS:
             return failures.too_slow(where, step.timeout)
         except OSError as error:
             return failures.unreached(where, error)
         try:
             return connection.exchange(self._bytes(step.request), method=step.request.method, deadline=deadline)
-        except TimeoutError:
+        except TIMEOUTS:
             return failures.too_slow(where, step.timeout)
         except OSError as error:
             return failures.lost(where, error)
@@ -85,3 +90,10 @@ class Pool:
             headers["Content-Length"] = str(len(request.body))
         lines = [f"{request.method} {request.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
         return "\r\n".join([*lines, "", ""]).encode("ascii") + request.body
+
+
+def _default_context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    # The default since Python 3.10.
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context

@@ -1,15 +1,28 @@
 """What is sent: an email and its attachments, with the names of the interface except for `from`, a word of Python."""
 
+from __future__ import annotations
+
 import base64
+import datetime as dt
+import decimal
 import json
 import os
+import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from postroad_client.records import record
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Variables of these types are sent as strings: an amount as JSON's number could lose digits on its way.
+AS_TEXT: Final = (decimal.Decimal, uuid.UUID)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Attachment:
     """A file that goes with an email. Without a type, Postroad derives it from the file name."""
 
@@ -37,7 +50,7 @@ class Attachment:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Email:
     """A message to send. What is None is not sent; the server checks the rest, and explains."""
 
@@ -58,11 +71,13 @@ class Email:
 
 def encode(email: Email) -> bytes:
     """The body of the request. What JSON cannot say is a TypeError or a ValueError."""
+    if not isinstance(email, Email):
+        raise TypeError(f"an email is made with Email(sender=…, to=…, …); this is of the type {type(email).__name__}")
     return json.dumps(_members(email), default=_plain, allow_nan=False).encode()
 
 
 def _members(part: Email | Attachment) -> dict[str, Any]:
-    given = {member.name: getattr(part, member.name) for member in fields(part)}
+    given = {member.name: getattr(part, member.name) for member in fields(cast("Any", part))}
     return {"from" if name == "sender" else name: value for name, value in given.items() if value is not None}
 
 
@@ -72,6 +87,10 @@ def _plain(value: object) -> object:
         return _members(value) | {"content": base64.b64encode(value.content).decode()}
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
         return list(value)
+    if isinstance(value, dt.date):  # a datetime is one, too
+        return value.isoformat()
+    if isinstance(value, AS_TEXT):
+        return str(value)
     raise TypeError(f"{type(value).__name__} cannot be sent as JSON")

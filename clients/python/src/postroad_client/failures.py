@@ -1,4 +1,6 @@
-"""Exchanges that gave no answer, in words that are the same for both clients."""
+"""Exchanges that gave no response, in words that are the same for both clients."""
+
+from __future__ import annotations
 
 import os
 import socket
@@ -11,9 +13,9 @@ from postroad_client import errors
 MAX_QUOTED_CHARACTERS: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Failure:
-    """There was no answer, and why."""
+    """There was no response, and why."""
 
     code: str
     reason: str
@@ -25,18 +27,18 @@ def unreached(where: str, error: Exception) -> Failure:
 
 
 def lost(where: str, error: Exception) -> Failure:
-    """The connection broke before the answer was complete."""
+    """The connection broke before the response was complete."""
     return Failure(errors.CONNECTION_FAILED, f"lost the connection to {where}: {cause(error)}")
 
 
 def too_slow(where: str, seconds: float) -> Failure:
     """The time of the attempt was over."""
-    return Failure(errors.TIMED_OUT, f"no complete answer from {where} within {seconds:.3g} s")
+    return Failure(errors.TIMED_OUT, f"no complete response from {where} within {seconds:.3g} s")
 
 
 def not_http(where: str, problem: str) -> Failure:
     """Something else speaks there."""
-    return Failure(errors.UNEXPECTED_RESPONSE, f"what {where} answers is not HTTP: {quote(problem)}")
+    return Failure(errors.UNEXPECTED_RESPONSE, f"what {where} sends is not HTTP: {quote(problem)}")
 
 
 def quote(text: str) -> str:
@@ -51,7 +53,7 @@ def cause(error: Exception) -> str:
         return f"its certificate is not trusted: {error.verify_message}"
     text = str(error) or type(error).__name__
     # Errors of a lookup and of TLS have numbers of their own.
-    if isinstance(error, socket.gaierror | ssl.SSLError):
+    if isinstance(error, (socket.gaierror, ssl.SSLError)):
         text = error.strerror or text
     elif isinstance(error, OSError) and error.errno:
         text = os.strerror(error.errno)

@@ -1,12 +1,14 @@
 """From what came over the wire to a result or a PostroadError; nothing here reads or waits."""
 
+from __future__ import annotations
+
 import email.utils
 import json
 import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import timezone
 from typing import Any, Final, TypeVar
 
 from postroad_client import errors, failures
@@ -19,9 +21,9 @@ MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 MAX_QUOTED_BYTES: Final = 2000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Response:
-    """An answer, whoever gave it. Names of headers are in lower case."""
+    """A response, whoever gave it. Names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -35,7 +37,7 @@ def read(
     attempts: int = 1,
     idempotency_key: str | None = None,
 ) -> T:
-    """What `build` makes of a good answer. Everything else is a PostroadError."""
+    """What `build` makes of a good response. Everything else is a PostroadError."""
     status: int | None = None
     headers: Mapping[str, str] = {}
     members: dict[str, Any] = {}
@@ -55,7 +57,7 @@ def read(
     if attempts > 1:
         notes.append(f"{attempts} attempts")
     title = f"{status} {code}" if status else code
-    raise errors.PostroadError(
+    raise errors.kind(status, code)(
         f"{title}: {reason} ({', '.join(notes)})" if notes else f"{title}: {reason}",
         code=code,
         status=status,
@@ -73,10 +75,10 @@ def seconds_to_wait(retry_after: str | None, *, now: Callable[[], float] = time.
         return float(retry_after)
     try:
         date = email.utils.parsedate_to_datetime(retry_after)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):  # TypeError: before Python 3.10
         return None
     # Of the three forms of a date one names no zone, and means UTC as well.
-    seconds = date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now()
+    seconds = date.replace(tzinfo=date.tzinfo or timezone.utc).timestamp() - now()
     return seconds if seconds > 0 else None
 
 
@@ -87,13 +89,13 @@ def _members(response: Response) -> dict[str, Any]:
             f"redirects are not followed; this one leads to {failures.quote(response.headers['location'])}"
         )
     if len(response.body) > MAX_BODY_BYTES:
-        raise ValueError(f"the answer has more than {MAX_BODY_BYTES} bytes")
+        raise ValueError(f"the response has more than {MAX_BODY_BYTES} bytes")
     try:
         members = json.loads(response.body)
     except (ValueError, RecursionError):
         members = None
     if not isinstance(members, dict):
-        raise ValueError(_page(response))  # noqa: TRY004 - it is about the answer, not about an argument
+        raise ValueError(_page(response))  # noqa: TRY004 - it is about the response, not about an argument
     return members
 
 
@@ -106,7 +108,7 @@ def _refusal(response: Response, members: dict[str, Any]) -> tuple[str, str]:
 
 def _page(response: Response) -> str:
     quoted = failures.quote(response.body[:MAX_QUOTED_BYTES].decode(errors="replace")) or "an empty page"
-    return f"not an answer of Postroad: {quoted}"
+    return f"not a response of Postroad: {quoted}"
 
 
 def _text(members: dict[str, Any], name: str) -> str | None:

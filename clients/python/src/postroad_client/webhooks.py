@@ -1,9 +1,15 @@
-"""Webhook signatures: whether a request comes from Postroad, and just now."""
+"""Webhooks: whether a request comes from Postroad, and just now; and the event that it brings."""
+
+from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 import time
+from collections.abc import Iterable
+
+from postroad_client import answers, errors
 
 
 def verify(raw_body: bytes, header: str | None, secret: str, tolerance: float = 300, now: float | None = None) -> bool:
@@ -23,3 +29,30 @@ def verify(raw_body: bytes, header: str | None, secret: str, tolerance: float = 
     mac.update(raw_body)
     expected = mac.hexdigest()
     return any(hmac.compare_digest(expected, signature) for signature in signatures)
+
+
+def parse_event(
+    raw_body: bytes,
+    header: str | None,
+    secret: str | Iterable[str],
+    tolerance: float = 300,
+    now: float | None = None,
+) -> answers.Event:
+    """The event of a request that was signed with the secret, or with one of several; otherwise as `verify`.
+
+    Raises a SignatureVerificationError for a request that is not to be trusted, and a ValueError for a body that was
+    signed and is no event.
+    """
+    secrets = [secret] if isinstance(secret, str) else list(secret)
+    if not any(verify(raw_body, header, each, tolerance, now) for each in secrets):
+        raise errors.SignatureVerificationError(
+            f"{errors.INVALID_SIGNATURE}: the signature is of another secret or body, or too old",
+            code=errors.INVALID_SIGNATURE,
+        )
+    try:
+        members = json.loads(raw_body.decode())
+    except RecursionError:
+        members = None
+    if not isinstance(members, dict):
+        raise ValueError("the body is no event: not a JSON object")  # noqa: TRY004 - its bytes have the right type
+    return answers.event(members)

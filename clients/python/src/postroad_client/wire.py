@@ -1,8 +1,10 @@
-"""One connection of `Client`: a request goes out, an answer comes in, all of it before a deadline.
+"""One connection of `Client`: a request goes out, a response comes in, all of it before a deadline.
 
 The deadline holds for the whole exchange, and so for a server that sends a byte now and then: before each use, the
 socket gets what is left as its timeout. Names are looked up by the system, which has a bound of its own.
 """
+
+from __future__ import annotations
 
 import contextlib
 import http
@@ -13,22 +15,23 @@ import selectors
 import socket
 import ssl
 import time
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from postroad_client import configuration, responses
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+    from typing_extensions import Self
 
 
-# After these comes another answer (RFC 9110 section 15.2), but not after 101; http.client passes over 100 by itself.
+# After these comes another response (RFC 9110 section 15.2), but not after 101; http.client passes over 100 by itself.
 INTERIM_STATUSES: Final = range(102, 200)
 # The smallest chunks make six bytes of one. http.client has no bound of its own for a chunk of -1 bytes.
 MAX_RECEIVED_BYTES: Final = 8 * responses.MAX_BODY_BYTES
 
 
 class CutShort(OSError):
-    """The connection ended before the answer did."""
+    """The connection ended before the response did."""
 
 
 class Wire:
@@ -53,9 +56,9 @@ class Wire:
             raise
 
     def exchange(self, request: bytes, *, method: str, deadline: float) -> responses.Response:
-        """The answer to the request. Afterwards, `is_reusable` tells whether there may be another one."""
+        """The response to the request. Afterwards, `is_reusable` tells whether there may be another one."""
         self.is_reusable = was_sent = False
-        # A server may refuse a large body without reading all of it. Its answer is there although writing failed.
+        # A server may refuse a large body without reading all of it. Its response is there although writing failed.
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             self._sock.settimeout(_left(deadline))
             self._sock.sendall(request)
@@ -79,7 +82,7 @@ class Wire:
 
     def is_usable(self, most_idle_seconds: float) -> bool:
         """Whether it has rested for less than that, in this process, and the server has neither spoken nor closed."""
-        # After a fork, two processes would read each other's answers.
+        # After a fork, two processes would read each other's responses.
         if self._process != os.getpid() or time.monotonic() - self._idle_since > most_idle_seconds:
             return False
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
@@ -108,12 +111,12 @@ class _Stream(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: "WriteableBuffer") -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         self._sock.settimeout(_left(self._deadline))
         count = self._sock.recv_into(buffer)
         # http.client would take a head, and some bodies, that end too early for complete ones.
         if not count and not self.may_end:
-            raise CutShort("it was closed before the answer was complete")
+            raise CutShort("it was closed before the response was complete")
         self._room -= count
         if self._room < 0:
             raise http.client.HTTPException("it has no end")
