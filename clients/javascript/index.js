@@ -1,9 +1,20 @@
-"use strict";
-// What the package offers, for `require`.
+// What the package offers, in every runtime that has `fetch` and Web Crypto. `postroad/node` has what needs Node.js.
 
-const { Attachment } = require("./lib/attachment.js");
-const { Postroad } = require("./lib/client.js");
-const { PostroadError } = require("./lib/error.js");
-const { verify } = require("./lib/webhook.js");
-
-module.exports = { Attachment, Postroad, PostroadError, verify };
+export { Attachment } from "./lib/attachment.js";
+export { Postroad } from "./lib/client.js";
+export {
+  AuthenticationError,
+  ConnectionFailedError,
+  IdempotencyError,
+  InsufficientCreditsError,
+  InvalidRequestError,
+  NotFoundError,
+  PermissionDeniedError,
+  PostroadError,
+  RateLimitError,
+  ServerError,
+  SignatureVerificationError,
+  TimedOutError,
+  UnexpectedResponseError,
+} from "./lib/error.js";
+export { parseEvent } from "./lib/webhook.js";

@@ -1,6 +1,24 @@
 // Lets the conformance suite use the client as an application would: one JSON object a line in, one a line out.
 
-import { Attachment, Postroad, PostroadError, verify } from "postroad";
+import * as postroad from "postroad";
+import { attachmentFromFile, verify } from "postroad/node";
+
+const { Attachment, Postroad, PostroadError, parseEvent } = postroad;
+
+const KINDS = {
+  authentication: postroad.AuthenticationError,
+  connection_failed: postroad.ConnectionFailedError,
+  idempotency: postroad.IdempotencyError,
+  insufficient_credits: postroad.InsufficientCreditsError,
+  invalid_request: postroad.InvalidRequestError,
+  not_found: postroad.NotFoundError,
+  permission_denied: postroad.PermissionDeniedError,
+  rate_limited: postroad.RateLimitError,
+  server: postroad.ServerError,
+  signature: postroad.SignatureVerificationError,
+  timed_out: postroad.TimedOutError,
+  unexpected_response: postroad.UnexpectedResponseError,
+};
 
 const OPERATIONS = {
   async send({ client, email, idempotency_key: idempotencyKey }) {
@@ -9,17 +27,22 @@ const OPERATIONS = {
   async get({ client, id }) {
     return fromMessage(await connect(client).get(id));
   },
+  async wait({ client, id, timeout }) {
+    return fromMessage(await connect(client).wait(id, { timeout: timeout * 1000 }));
+  },
+  async parse_event({ body_base64: body, header, secrets, tolerance, now }) {
+    return fromEvent(await parseEvent(Buffer.from(body, "base64"), header, secrets, tolerance, now));
+  },
   async verify({ body_base64: body, header, secret, tolerance, now }) {
     return verify(Buffer.from(body, "base64"), header, secret, tolerance, now);
   },
 };
 
-function connect({ base_url: baseUrl, timeout, max_retries: maxRetries, max_elapsed: maxElapsed, ...credential }) {
+function connect({ base_url: baseUrl, timeout, max_elapsed: maxElapsed, ...credential }) {
   const milliseconds = (seconds) => (seconds === undefined ? undefined : seconds * 1000);
   return new Postroad({
     baseUrl,
     timeout: milliseconds(timeout),
-    maxRetries,
     maxElapsed: milliseconds(maxElapsed),
     ...credential,
   });
@@ -30,7 +53,7 @@ async function toEmail({ reply_to: replyTo, attachments, ...same }) {
 }
 
 function toAttachment({ path, bytes_base64: bytes, filename, content_type: contentType, content_id: contentId }) {
-  if (path !== undefined) return Attachment.fromFile(path, { filename, contentType, contentId });
+  if (path !== undefined) return attachmentFromFile(path, { filename, contentType, contentId });
   return new Attachment({ filename, content: Buffer.from(bytes, "base64"), contentType, contentId });
 }
 
@@ -74,8 +97,14 @@ function fromRecipient({ id, email, status, ...rest }) {
   };
 }
 
+function fromEvent({ id, type, createdAt, data: { emailId, recipientId, smtpCode, smtpResponse, ...same } }) {
+  const renamed = { email_id: emailId, recipient_id: recipientId, smtp_code: smtpCode, smtp_response: smtpResponse };
+  return { id, type, created_at: createdAt, data: { ...same, ...renamed } };
+}
+
 function fromError(error) {
   return {
+    kind: Object.keys(KINDS).filter((kind) => error instanceof KINDS[kind]).join(),
     status: error.status,
     code: error.code,
     request_id: error.requestId,

@@ -1,10 +1,9 @@
-"use strict";
-// What an answer means: the object that was asked for, or what went wrong.
+// What a response means: the object that was asked for, or what went wrong.
 
-const { Mismatch } = require("./members.js");
-const { readRetryAfter } = require("./retry-after.js");
+import { Mismatch } from "./members.js";
+import { readRetryAfter } from "./retry-after.js";
 
-/** Gives `{ value }`, as `read` makes it of a good answer's JSON, or `{ failure }`. */
+/** Gives `{ value }`, as `read` makes it of a good response's JSON, or `{ failure }`. */
 function readAnswer(answer, read) {
   const { status, headers } = answer;
   const body = parse(answer);
@@ -16,7 +15,7 @@ function readAnswer(answer, read) {
   const unexpected = (text) => ({ failure: { ...facts, code: "unexpected_response", text } });
 
   if (answer.redirected) return unexpected("the given fetch followed a redirect, and must not");
-  if (answer.isTooLarge) return unexpected("the answer is larger than 4 MiB");
+  if (answer.isTooLarge) return unexpected("the response is larger than 4 MiB");
   if (status >= 300 && status < 400) {
     const target = quote(headers.get("location") ?? "");
     return unexpected(`a redirect${target && ` to ${target}`}; redirects are not followed`);
@@ -26,17 +25,17 @@ function readAnswer(answer, read) {
     return { failure: { ...facts, code: body.code, text } };
   }
   if (status < 200 || status >= 300 || body === undefined) {
-    return unexpected(`not an answer of Postroad: ${quote(answer.text) || "it is empty"}`);
+    return unexpected(`not a response of Postroad: ${quote(answer.text) || "it is empty"}`);
   }
   try {
     return { value: read(body) };
   } catch (error) {
-    if (error instanceof Mismatch) return unexpected(`not an answer of Postroad: ${error.message}`);
+    if (error instanceof Mismatch) return unexpected(`not a response of Postroad: ${error.message}`);
     throw error;
   }
 }
 
-/** The JSON of an answer; undefined when it is none. */
+/** The JSON of a response; undefined when it is none. */
 function parse({ text, isTooLarge }) {
   try {
     return isTooLarge ? undefined : JSON.parse(text);
@@ -51,4 +50,4 @@ function quote(text) {
   return /^.{0,200}/su.exec(line)[0];
 }
 
-module.exports = { readAnswer };
+export { readAnswer };

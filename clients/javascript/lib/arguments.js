@@ -1,4 +1,3 @@
-"use strict";
 // Checks of what an application hands over. All of them throw a TypeError that never quotes a secret.
 
 /** Refuses members that nobody knows: a mistyped one must not get lost. */
@@ -26,4 +25,4 @@ function messageId(value) {
   return value;
 }
 
-module.exports = { headerValue, messageId, onlyKnown, string };
+export { headerValue, messageId, onlyKnown, string };

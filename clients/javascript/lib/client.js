@@ -1,15 +1,14 @@
-"use strict";
-// The client: two calls, each of them one request that may be repeated.
+// The client: two calls, each of them one request that may be repeated, and one that repeats the second.
 
-const { randomUUID } = require("node:crypto");
-const { version } = require("../package.json");
-const { readAnswer } = require("./answer.js");
-const { headerValue, messageId, onlyKnown } = require("./arguments.js");
-const { emailToJson } = require("./email.js");
-const { exchange } = require("./exchange.js");
-const { readOptions } = require("./options.js");
-const { readMessage, readReceipt } = require("./records.js");
-const { withRetries } = require("./retry.js");
+import { crypto } from "#platform";
+import { readAnswer } from "./answer.js";
+import { headerValue, messageId, onlyKnown } from "./arguments.js";
+import { emailToJson } from "./email.js";
+import { exchange } from "./exchange.js";
+import { nonNegative, readOptions } from "./options.js";
+import { readMessage, readReceipt } from "./records.js";
+import { untilFinal, withRetries } from "./retry.js";
+import { VERSION } from "./version.js";
 
 class Postroad {
   // Private fields: printing a client shows none of them.
@@ -28,7 +27,7 @@ class Postroad {
 
   async send(email, options = {}) {
     onlyKnown(options, ["idempotencyKey", "signal"], "options of send");
-    const idempotencyKey = headerValue(options.idempotencyKey ?? randomUUID(), "idempotencyKey");
+    const idempotencyKey = headerValue(options.idempotencyKey ?? crypto.randomUUID(), "idempotencyKey");
     const headers = { "Content-Type": "application/json", "Idempotency-Key": idempotencyKey };
     const init = { method: "POST", headers, body: emailToJson(email) };
     return this.#call("/emails", init, readReceipt, { idempotencyKey, signal: options.signal });
@@ -39,11 +38,18 @@ class Postroad {
     return this.#call(`/emails/${messageId(id)}`, { method: "GET" }, readMessage, { signal: options.signal });
   }
 
+  async wait(id, options = {}) {
+    onlyKnown(options, ["timeout", "signal"], "options of wait");
+    const { timeout = 300_000, signal } = options;
+    messageId(id);
+    return untilFinal(() => this.get(id, { signal }), { id, timeout: nonNegative(timeout, "timeout"), signal });
+  }
+
   #call(path, init, read, { idempotencyKey, signal }) {
     const headers = {
       Accept: "application/json",
       Authorization: this.#authorization,
-      "User-Agent": `postroad-javascript/${version}`,
+      "User-Agent": `postroad-javascript/${VERSION}`,
       ...init.headers,
     };
     const request = { fetch: this.#fetch, url: this.#base + path, init: { ...init, headers }, signal };
@@ -55,4 +61,4 @@ class Postroad {
   }
 }
 
-module.exports = { Postroad };
+export { Postroad };

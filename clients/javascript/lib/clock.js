@@ -1,17 +1,24 @@
-"use strict";
 // Time and chance. Everything that depends on them asks this object, so that a test can put its own in.
 
-const { setTimeout: pause } = require("node:timers/promises");
-
-const clock = {
+export const clock = {
   /** Milliseconds since 1970, as the wall clock shows them. */
   now: () => Date.now(),
   /** Milliseconds since some moment; never goes back. */
   elapsed: () => performance.now(),
   /** A number from 0 up to 1. */
   random: () => Math.random(),
-  /** Waits so many milliseconds; an abort of `signal` ends it with an error. */
-  sleep: (milliseconds, signal) => pause(milliseconds, undefined, { signal }),
+  /** Waits so many milliseconds; an abort of `signal` ends it with the signal's reason. */
+  sleep: (milliseconds, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const onAbort = () => {
+        clearTimeout(timer);
+        reject(signal.reason);
+      };
+      const timer = setTimeout(() => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      }, milliseconds);
+      signal?.addEventListener("abort", onAbort, { once: true });
+    }),
 };
-
-module.exports = { clock };

@@ -1,8 +1,8 @@
-"use strict";
 // From an email as an application writes it to the body of a request.
 
-const { onlyKnown } = require("./arguments.js");
-const { Attachment } = require("./attachment.js");
+import { toBase64 } from "#platform";
+import { onlyKnown } from "./arguments.js";
+import { Attachment } from "./attachment.js";
 
 const NAMES = {
   from: "from",
@@ -36,11 +36,11 @@ function attachmentsToJson(attachments) {
     const { filename, content, contentType, contentId } = given instanceof Attachment ? given : new Attachment(given);
     return {
       filename,
-      content: Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString("base64"),
+      content: toBase64(content),
       content_type: contentType ?? undefined,
       content_id: contentId ?? undefined,
     };
   });
 }
 
-module.exports = { emailToJson };
+export { emailToJson };

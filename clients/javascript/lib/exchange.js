@@ -1,7 +1,6 @@
-"use strict";
-// One attempt: a request, and the whole of its answer or why there is none.
+// One attempt: a request, and the whole of its response or why there is none.
 
-const { setMaxListeners } = require("node:events");
+import { allowManyListeners } from "#platform";
 
 const MOST_BYTES = 4 * 1024 * 1024;
 
@@ -16,7 +15,7 @@ const NOT_REACHED = {
 // fetch has limits of its own; 10 seconds for connecting is the one that people meet.
 const TIMEOUTS = ["ETIMEDOUT", "UND_ERR_BODY_TIMEOUT", "UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT"];
 
-// What the parser of HTTP and the one of gzip say of an answer that will not be better the next time:
+// What the parser of HTTP and the one of gzip say of a response that will not be better the next time:
 // codes, or only a name since Node.js 24.
 const UNREADABLE = /^(HPE_|HTTPParserError$|UND_ERR_HEADERS_OVERFLOW$|Z_)/;
 
@@ -26,7 +25,7 @@ const UNREADABLE = /^(HPE_|HTTPParserError$|UND_ERR_HEADERS_OVERFLOW$|Z_)/;
  */
 async function exchange({ fetch, url, init, signal }, timeout) {
   signal?.throwIfAborted();
-  if (signal) setMaxListeners(0, signal); // One for a whole application has many calls, which is no leak.
+  if (signal) allowManyListeners(signal);
   const giveUp = new AbortController();
   const onAbort = () => giveUp.abort(signal.reason);
   signal?.addEventListener("abort", onAbort);
@@ -37,11 +36,11 @@ async function exchange({ fetch, url, init, signal }, timeout) {
   }, timeout);
   try {
     // Some frameworks put a cache in front of the global fetch, and a status must not come from there.
-    const response = await fetch(url, { ...init, cache: "no-store", redirect: "manual", signal: giveUp.signal });
+    const response = await fetch(url, { ...init, ...noCache(), redirect: "manual", signal: giveUp.signal });
     return { answer: await readWhole(response) };
   } catch (error) {
     signal?.throwIfAborted();
-    if (isLate) return { failure: { code: "timed_out", text: `no complete answer within ${seconds(timeout)} s` } };
+    if (isLate) return { failure: { code: "timed_out", text: `no complete response within ${seconds(timeout)} s` } };
     return { failure: { ...describe(error, new URL(url).host), cause: error } };
   } finally {
     clearTimeout(timer);
@@ -49,26 +48,37 @@ async function exchange({ fetch, url, init, signal }, timeout) {
   }
 }
 
-/** Reads no more than is allowed; leaving the loop early cancels the rest, and with it the connection. */
+/** Some runtimes of workers have no such option, and refuse a request that has. */
+function noCache() {
+  return "cache" in globalThis.Request.prototype ? { cache: "no-store" } : {};
+}
+
+/** Reads no more than is allowed; the rest is cancelled, and with it the connection. */
 async function readWhole(response) {
   const { status, headers, redirected } = response;
-  const chunks = [];
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
   let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength;
-    if (size > MOST_BYTES) break;
-    chunks.push(chunk);
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true };
+    if (done) break;
+    size += value.byteLength;
+    if (size > MOST_BYTES) {
+      await reader.cancel();
+      break;
+    }
+    text += decoder.decode(value, { stream: true });
   }
-  const text = new TextDecoder().decode(Buffer.concat(chunks));
-  return { status, headers, redirected, text, isTooLarge: size > MOST_BYTES };
+  return { status, headers, redirected, text: text + decoder.decode(), isTooLarge: size > MOST_BYTES };
 }
 
 function describe(error, host) {
   // fetch says "fetch failed" or "terminated", and hides the reason in the cause.
   const reason = error?.cause ?? error;
-  if (TIMEOUTS.includes(reason?.code)) return { code: "timed_out", text: `${host} did not answer in time` };
+  if (TIMEOUTS.includes(reason?.code)) return { code: "timed_out", text: `${host} did not respond in time` };
   if (UNREADABLE.test(reason?.code ?? reason?.name)) {
-    return { code: "unexpected_response", text: `the answer of ${host} cannot be read: ${reason.message}` };
+    return { code: "unexpected_response", text: `the response of ${host} cannot be read: ${reason.message}` };
   }
   const notReached = NOT_REACHED[reason?.code];
   return {
@@ -83,4 +93,4 @@ function seconds(milliseconds) {
   return Number((milliseconds / 1000).toPrecision(2));
 }
 
-module.exports = { exchange };
+export { exchange };

@@ -1,5 +1,4 @@
-"use strict";
-// Readers of members of an answer: each takes the name that the server uses, and gives a function of the object.
+// Readers of members of a response or an event: each takes the name that the server uses, and gives a function of the object.
 // A member that is not there is empty; one of the wrong type is a Mismatch.
 
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
@@ -24,10 +23,13 @@ const nothing = () => null;
 const string = (name) => member(name, nothing, isString);
 const integer = (name) => member(name, nothing, Number.isInteger);
 const time = (name) => member(name, nothing, isTime, (value) => new Date(value));
+const boolean = (name) => member(name, () => false, (value) => typeof value === "boolean");
 const strings = (name) => member(name, () => [], (value) => Array.isArray(value) && value.every(isString));
 const stringsByName = (name) =>
   member(name, () => ({}), (value) => isObject(value) && Object.values(value).every(isString));
 const list = (name, fields) => member(name, () => [], Array.isArray, (values) => values.map(record(fields)));
+
+const object = (name, fields) => member(name, () => record(fields)({}), isObject, (value) => record(fields)(value));
 
 const required = (name) => (object) => {
   if (!isString(object[name]) || object[name] === "") throw new Mismatch(`there is no \`${name}\``);
@@ -42,4 +44,4 @@ function record(fields) {
   };
 }
 
-module.exports = { Mismatch, integer, list, record, required, string, strings, stringsByName, time };
+export { Mismatch, boolean, integer, list, object, record, required, string, strings, stringsByName, time };

@@ -1,19 +1,19 @@
-"use strict";
 // The options of a client: read once, refused early.
 
-const { headerValue, onlyKnown, string } = require("./arguments.js");
+import { toBase64 } from "#platform";
+import { headerValue, onlyKnown, string } from "./arguments.js";
 
-const KNOWN = ["baseUrl", "token", "username", "password", "timeout", "maxRetries", "maxElapsed", "fetch"];
+const KNOWN = ["baseUrl", "token", "username", "password", "timeout", "maxElapsed", "fetch"];
 const LONGEST_TIMER = 2 ** 31 - 1; // Node.js fires a longer one at once.
 
 function readOptions(options) {
   onlyKnown(options, KNOWN, "options");
-  const { timeout = 30_000, maxRetries = 4, maxElapsed = 60_000 } = options;
-  if (!Number.isInteger(maxRetries) || maxRetries < 0) throw new TypeError("maxRetries must be an integer, 0 or more");
+  const { timeout = 30_000, maxElapsed = 60_000 } = options;
+  if (timeout === 0) throw new TypeError("timeout must be more than 0 milliseconds");
   return {
     base: readBaseUrl(options.baseUrl),
     authorization: readCredential(options),
-    limits: { timeout: milliseconds(timeout, "timeout"), maxRetries, maxElapsed: milliseconds(maxElapsed, "maxElapsed") },
+    limits: { timeout: nonNegative(timeout, "timeout"), maxElapsed: nonNegative(maxElapsed, "maxElapsed") },
     fetch: readFetch(options.fetch),
   };
 }
@@ -37,7 +37,7 @@ function readCredential({ token, username, password }) {
   if (!isGiven(username) || !isGiven(password)) throw new TypeError("username and password must not be empty");
   // HTTP Basic ends the username at the first colon.
   if (string(username, "username").includes(":")) throw new TypeError("username must not have a colon in it");
-  return `Basic ${Buffer.from(`${username}:${string(password, "password")}`).toString("base64")}`;
+  return `Basic ${toBase64(new TextEncoder().encode(`${username}:${string(password, "password")}`))}`;
 }
 
 /** Whether there is a credential: a variable of the environment that is empty is none. */
@@ -45,9 +45,9 @@ function isGiven(value) {
   return value !== undefined && value !== null && value !== "";
 }
 
-function milliseconds(value, what) {
-  if (typeof value !== "number" || !(value > 0 && value <= LONGEST_TIMER)) {
-    throw new TypeError(`${what} must be a number of milliseconds, more than 0 and at most ${LONGEST_TIMER}`);
+function nonNegative(value, what) {
+  if (typeof value !== "number" || !(value >= 0 && value <= LONGEST_TIMER)) {
+    throw new TypeError(`${what} must be a number of milliseconds, not negative and at most ${LONGEST_TIMER}`);
   }
   return value;
 }
@@ -59,4 +59,4 @@ function readFetch(own) {
   return own;
 }
 
-module.exports = { readOptions };
+export { nonNegative, readOptions };

@@ -1,7 +1,6 @@
-"use strict";
-// Receipts and messages: the names that applications see, and those that the server uses.
+// Receipts, messages and events: the names that applications see, and those that the server uses.
 
-const { integer, list, record, required, string, strings, stringsByName, time } = require("./members.js");
+import { boolean, integer, list, object, record, required, string, strings, stringsByName, time } from "./members.js";
 
 const readReceipt = record({
   id: required("id"),
@@ -51,4 +50,20 @@ const readMessage = record({
   requestId: string("request_id"),
 });
 
-module.exports = { readMessage, readReceipt };
+const readEvent = record({
+  id: required("id"),
+  type: required("type"),
+  createdAt: time("created_at"),
+  data: object("data", {
+    emailId: string("email_id"),
+    recipientId: string("recipient_id"),
+    to: string("to"),
+    from: string("from"),
+    subject: string("subject"),
+    smtpCode: integer("smtp_code"),
+    smtpResponse: string("smtp_response"),
+    test: boolean("test"),
+  }),
+});
+
+export { readEvent, readMessage, readReceipt };

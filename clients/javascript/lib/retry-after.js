@@ -1,7 +1,6 @@
-"use strict";
 // The header Retry-After: a number of seconds, or an HTTP date.
 
-const { clock } = require("./clock.js");
+import { clock } from "./clock.js";
 
 /** Seconds to wait; null when the header says nothing useful. */
 function readRetryAfter(value) {
@@ -13,4 +12,4 @@ function readRetryAfter(value) {
   return seconds > 0 ? seconds : null;
 }
 
-module.exports = { readRetryAfter };
+export { readRetryAfter };

@@ -1,19 +1,19 @@
-"use strict";
 // What the client makes of answers: receipts and messages, refusals, and what is neither.
 
-const assert = require("node:assert/strict");
-const { once } = require("node:events");
-const { test } = require("node:test");
-const { gzipSync } = require("node:zlib");
-const { PostroadError } = require("../index.js");
-const { ACCEPTED, EMAIL, clientOf, refusal, serve } = require("./support/server.js");
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import * as postroad from "../index.js";
+import { ACCEPTED, EMAIL, clientOf, refusal, serve } from "./support/server.js";
 
-const UNEXPECTED = "unexpected_response: not an answer of Postroad";
+const { PostroadError } = postroad;
+const UNEXPECTED = "unexpected_response: not a response of Postroad";
 
 /** What becomes of one attempt to send that is answered so. */
 async function answered(t, step, options) {
   const server = await serve(t, [step]);
-  return clientOf(server, { maxRetries: 0, ...options }).send(EMAIL, { idempotencyKey: "key-1" });
+  return clientOf(server, { maxElapsed: 0, ...options }).send(EMAIL, { idempotencyKey: "key-1" });
 }
 
 /** The error of the same. */
@@ -98,21 +98,43 @@ test("a message without a status is none", async (t) => {
 
 test("an error has what the server said", async (t) => {
   const error = await failed(t, refusal(402, "insufficient_credits", { "Retry-After": "7" }));
-  assert.equal(error.name, "PostroadError");
+  assert.equal(error.name, "InsufficientCreditsError");
   assert.equal(error.message, "402 insufficient_credits: because of insufficient_credits (req_1)");
   assert.deepEqual([error.status, error.code], [402, "insufficient_credits"]);
   assert.deepEqual([error.requestId, error.retryAfter, error.idempotencyKey], ["req_1", 7, "key-1"]);
   assert.deepEqual([error.isRetryable, error.isInsufficientCredits, error.isIdempotencyConflict], [false, true, false]);
-  assert.match(error.stack, /^PostroadError: 402 insufficient_credits/);
+  assert.match(error.stack, /^InsufficientCreditsError: 402 insufficient_credits/);
 });
+
+for (const [status, code, name] of [
+  [400, "invalid_request", "InvalidRequestError"], [408, "x", "InvalidRequestError"], [413, "x", "InvalidRequestError"],
+  [415, "x", "InvalidRequestError"], [422, "x", "InvalidRequestError"], [401, "unauthorized", "AuthenticationError"],
+  [402, "x", "InsufficientCreditsError"], [403, "insufficient_credits", "InsufficientCreditsError"],
+  [403, "forbidden", "PermissionDeniedError"], [404, "not_found", "NotFoundError"], [409, "conflict", "IdempotencyError"],
+  [429, "rate_limited", "RateLimitError"], [500, "internal_error", "ServerError"], [599, "timed_out", "ServerError"],
+]) {
+  test(`${status} ${code} is a ${name}`, async (t) => {
+    const error = await failed(t, refusal(status, code));
+    assert.equal(error.constructor, postroad[name]);
+    assert.equal(error.name, name);
+  });
+}
+
+for (const [status, name] of [
+  [202, "UnexpectedResponseError"], [302, "UnexpectedResponseError"], [404, "NotFoundError"], [502, "ServerError"],
+]) {
+  test(`a page with ${status} is a ${name}`, async (t) => {
+    assert.equal((await failed(t, { status, text: "<html>" })).constructor, postroad[name]);
+  });
+}
 
 test("each helper knows its errors", () => {
   const error = (status, code) => new PostroadError("", { status, code });
-  for (const status of [429, 503]) assert.equal(error(status, "x").isRetryable, true);
+  for (const status of [408, 429, 500, 502, 503, 504]) assert.equal(error(status, "x").isRetryable, true);
   for (const code of ["idempotency_in_progress", "connection_failed", "timed_out"]) {
     assert.equal(error(null, code).isRetryable, true);
   }
-  for (const status of [400, 401, 404, 409, 500, 502, 504]) assert.equal(error(status, "x").isRetryable, false);
+  for (const status of [400, 401, 404, 409, 501, 505]) assert.equal(error(status, "x").isRetryable, false);
   assert.equal(error(409, "idempotency_conflict").isIdempotencyConflict, true);
   assert.equal(error(409, "conflict").isIdempotencyConflict, false);
 });
@@ -167,7 +189,7 @@ for (const [what, step] of Object.entries({
 })) {
   test(`${what} cannot be read, and would be no better the next time`, async (t) => {
     const error = await failed(t, step);
-    assert.match(error.message, /^unexpected_response: the answer of 127\.0\.0\.1:\d+ cannot be read: /);
+    assert.match(error.message, /^unexpected_response: the response of 127\.0\.0\.1:\d+ cannot be read: /);
     assert.equal(error.isRetryable, false);
   });
 }

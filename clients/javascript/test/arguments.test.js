@@ -1,10 +1,10 @@
-"use strict";
 // What the client refuses, without a request.
 
-const assert = require("node:assert/strict");
-const { test } = require("node:test");
-const { Attachment, Postroad } = require("../index.js");
-const { EMAIL } = require("./support/server.js");
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Postroad } from "../index.js";
+import { attachmentFromFile } from "../node.js";
+import { EMAIL } from "./support/server.js";
 
 const GOOD = { baseUrl: "https://mail.example.com", token: "pr_live_s3cret" };
 
@@ -60,8 +60,8 @@ for (const [what, credential] of [
 
 for (const [name, values] of Object.entries({
   timeout: [0, -1, NaN, Infinity, 2 ** 31, "30"],
-  maxElapsed: [0, null],
-  maxRetries: [-1, 1.5, Infinity, "4"],
+  maxElapsed: [-1, NaN, Infinity, 2 ** 31, null],
+  maxRetries: [4],
   fetch: [null, {}],
   base_url: ["https://mail.example.com"],
 })) {
@@ -77,6 +77,7 @@ test("no options at all", () => assert.throws(() => new Postroad(), refusal(/opt
 for (const id of ["", "..", "../v1", "a/b", "a?b", "a#b", "a%2fb", "em_1\n", "em 1", "ä", undefined, 1, ["em_1"]]) {
   test(`the id ${JSON.stringify(id)}`, async () => {
     await assert.rejects(new Postroad({ ...GOOD, fetch: noFetch }).get(id), refusal(/id must be/));
+    await assert.rejects(new Postroad({ ...GOOD, fetch: noFetch }).wait(id), refusal(/id must be/));
   });
 }
 
@@ -104,5 +105,7 @@ test("options of a call that nobody knows", async () => {
   await assert.rejects(client.send(EMAIL, { idempotency_key: "a" }), refusal(/idempotency_key/));
   await assert.rejects(client.send(EMAIL, "order-1042"), refusal(/must be an object/));
   await assert.rejects(client.get("em_1", { idempotencyKey: "a" }), refusal(/idempotencyKey/));
-  await assert.rejects(Attachment.fromFile("a.txt", { content: Buffer.of() }), refusal(/content/));
+  await assert.rejects(client.wait("em_1", 300_000), refusal(/must be an object/));
+  for (const timeout of [-1, NaN, "1"]) await assert.rejects(client.wait("em_1", { timeout }), refusal(/timeout/));
+  await assert.rejects(attachmentFromFile("a.txt", { content: Buffer.of() }), refusal(/content/));
 });

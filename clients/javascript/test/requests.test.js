@@ -1,11 +1,10 @@
-"use strict";
 // What the client sends.
 
-const assert = require("node:assert/strict");
-const { test } = require("node:test");
-const { inspect } = require("node:util");
-const { Attachment, Postroad } = require("../index.js");
-const { ACCEPTED, EMAIL, FOUND, clientOf, serve } = require("./support/server.js");
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { inspect } from "node:util";
+import { Attachment, Postroad } from "../index.js";
+import { ACCEPTED, EMAIL, FOUND, clientOf, serve } from "./support/server.js";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 

@@ -1,13 +1,12 @@
-"use strict";
 // The types, with the real compiler, in all the ways that an application may load the package.
 
-const assert = require("node:assert/strict");
-const { execFile } = require("node:child_process");
-const { copyFile, mkdir, writeFile } = require("node:fs/promises");
-const { join } = require("node:path");
-const { test } = require("node:test");
-const { promisify } = require("node:util");
-const { PACKAGE, makeProject } = require("./support/project.js");
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { copyFile, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { PACKAGE, makeProject } from "./support/project.js";
 
 const STRICT = ["--noEmit", "--strict", "--exactOptionalPropertyTypes"];
 const NODE = ["--target", "es2022", "--lib", "es2022", "--types", "node"];
@@ -28,13 +27,13 @@ test("a project of ECMAScript modules and one of CommonJS", async (t) => {
   for (const type of ["module", "commonjs"]) {
     await mkdir(join(folder, type));
     await writeFile(join(folder, type, "package.json"), JSON.stringify({ type }));
-    await copyFile(join(__dirname, "types.ts"), join(folder, type, "types.ts"));
+    await copyFile(join(PACKAGE, "test", "types.ts"), join(folder, type, "types.ts"));
   }
   await compile(folder, ["module/types.ts", "commonjs/types.ts"], ["--module", "node16"]);
 });
 
 test("a project that is bundled", async (t) => {
   const folder = await makeProject(t);
-  await copyFile(join(__dirname, "types.ts"), join(folder, "types.ts"));
+  await copyFile(join(PACKAGE, "test", "types.ts"), join(folder, "types.ts"));
   await compile(folder, ["types.ts"], ["--module", "esnext", "--moduleResolution", "bundler"]);
 });

@@ -1,16 +1,21 @@
 // Uses every type as an application would. The compiler checks it; nobody runs it.
 
-import { Attachment, Postroad, PostroadError, verify } from "postroad";
+import {
+  Attachment, AuthenticationError, ConnectionFailedError, IdempotencyError, InsufficientCreditsError, InvalidRequestError,
+  NotFoundError, PermissionDeniedError, Postroad, PostroadError, RateLimitError, ServerError, SignatureVerificationError,
+  TimedOutError, UnexpectedResponseError, parseEvent,
+} from "postroad";
+import { attachmentFromFile, verify } from "postroad/node";
 import type {
-  AttachmentMembers, AttachmentMetadata, BillingStatus, Credential, Email, ErrorCode, ErrorDetails, GetOptions, Message,
-  MessageStatus, PostroadOptions, Receipt, Recipient, RecipientStatus, SendOptions, Source,
+  AttachmentMembers, AttachmentMetadata, BillingStatus, Credential, Email, ErrorCode, ErrorDetails, Event, EventData, EventType, GetOptions, Message,
+  MessageStatus, PostroadOptions, Receipt, Recipient, RecipientStatus, SendOptions, Source, WaitOptions,
 } from "postroad";
 
 const baseUrl = "https://mail.example.com";
 
 export function clients(ownFetch: typeof fetch): Postroad[] {
   const credential: Credential = { username: "u", password: "p" };
-  const options: PostroadOptions = { baseUrl: new URL(baseUrl), ...credential, timeout: 1, maxRetries: 0, maxElapsed: 1 };
+  const options: PostroadOptions = { baseUrl: new URL(baseUrl), ...credential, timeout: 1, maxElapsed: 0 };
   new Postroad({ baseUrl, token: "t", fetch: (url, init) => ownFetch(url, { ...init, keepalive: true }) });
   // @ts-expect-error There is no credential.
   new Postroad({ baseUrl });
@@ -21,13 +26,13 @@ export function clients(ownFetch: typeof fetch): Postroad[] {
   // @ts-expect-error There is no base URL.
   new Postroad({ token: "t" });
   // @ts-expect-error The name is another.
-  new Postroad({ baseUrl, token: "t", max_retries: 1 });
+  new Postroad({ baseUrl, token: "t", max_elapsed: 1 });
   return [new Postroad(options), new Postroad({ baseUrl, token: "t", fetch: ownFetch })];
 }
 
 export async function sending(postroad: Postroad, signal: AbortSignal): Promise<Receipt> {
   const members: AttachmentMembers = { filename: "a.txt", content: new Uint8Array(1), contentType: "text/plain", contentId: "a" };
-  const file: Attachment = await Attachment.fromFile("receipt.pdf", { filename: "b.pdf" });
+  const file: Attachment = await attachmentFromFile("receipt.pdf", { filename: "b.pdf" });
   const email: Email = {
     from: "a@example.com",
     to: ["b@example.net"],
@@ -48,7 +53,7 @@ export async function sending(postroad: Postroad, signal: AbortSignal): Promise<
   // @ts-expect-error A text could be base64, or not.
   await postroad.send({ from: "a@example.com", to: "b@example.net", attachments: [{ filename: "a", content: "text" }] });
   // @ts-expect-error The promise of an attachment is none.
-  await postroad.send({ from: "a@example.com", to: "b@example.net", attachments: [Attachment.fromFile("a")] });
+  await postroad.send({ from: "a@example.com", to: "b@example.net", attachments: [attachmentFromFile("a")] });
   // @ts-expect-error A key is an option.
   await postroad.send(email, "order-1042");
   const options: SendOptions = { idempotencyKey: "order-1042", signal };
@@ -72,6 +77,29 @@ export async function reading(postroad: Postroad, receipt: Receipt, options: Get
   await postroad.get("em_1", { idempotencyKey: "a" });
   const delivered: string | undefined = recipient?.deliveredAt?.toISOString();
   return [created, result, metadata?.size?.toFixed(), words, isNew, delivered, receipt.headers["X-A"]];
+}
+
+export async function waiting(postroad: Postroad, options: WaitOptions): Promise<Message | null> {
+  try {
+    return await postroad.wait("em_1", { timeout: 1, ...options });
+  } catch (error) {
+    return error instanceof TimedOutError ? error.lastMessage : null;
+  }
+}
+
+export const kinds: (typeof PostroadError)[] = [
+  AuthenticationError, ConnectionFailedError, IdempotencyError, InsufficientCreditsError, InvalidRequestError, NotFoundError,
+  PermissionDeniedError, RateLimitError, ServerError, SignatureVerificationError, UnexpectedResponseError,
+];
+
+export async function hearing(body: Uint8Array, header: string | null): Promise<EventData> {
+  // @ts-expect-error There may be no secret.
+  await parseEvent(body, header, process.env.SECRET);
+  const event: Event = await parseEvent(body, header, ["whsec_new", "whsec_old"], 60, 1_700_000_000);
+  const type: EventType = event.type;
+  // @ts-expect-error It may not be there.
+  event.data.to.length;
+  return type === "email.bounced" ? event.data : (await parseEvent("text", undefined, "whsec_x")).data;
 }
 
 export function failing(error: unknown): string {

@@ -1,7 +1,6 @@
-"use strict";
 // Time that passes only when the client sleeps. Each test file is a process of its own, so nobody else sees it.
 
-const { clock } = require("../../lib/clock.js");
+import { clock } from "../../lib/clock.js";
 
 /** Puts the hands of the client's clock into the test's; gives the list of its pauses, in milliseconds. */
 function stopClock(t, { now = 0, random = 0.5 } = {}) {
@@ -19,4 +18,4 @@ function stopClock(t, { now = 0, random = 0.5 } = {}) {
   return pauses;
 }
 
-module.exports = { stopClock };
+export { stopClock };

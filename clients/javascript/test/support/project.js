@@ -1,11 +1,11 @@
-"use strict";
 // A folder of an application that has the package installed.
 
-const { mkdir, mkdtemp, realpath, rm, symlink } = require("node:fs/promises");
-const { tmpdir } = require("node:os");
-const { join, resolve } = require("node:path");
+import { mkdir, mkdtemp, realpath, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
-const PACKAGE = resolve(__dirname, "../..");
+const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
 
 async function makeProject(t) {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "postroad-")));
@@ -15,4 +15,4 @@ async function makeProject(t) {
   return folder;
 }
 
-module.exports = { PACKAGE, makeProject };
+export { PACKAGE, makeProject };

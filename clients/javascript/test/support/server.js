@@ -1,9 +1,8 @@
-"use strict";
 // A server that plays a list of steps, one for each request, and remembers the requests.
 
-const { once } = require("node:events");
-const { createServer } = require("node:http");
-const { Postroad } = require("../../index.js");
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { Postroad } from "../../index.js";
 
 /**
  * A step is `{ status, headers, json | text }`, or a function of the response. A request beyond the last step
@@ -38,11 +37,11 @@ function clientOf({ url }, options = {}) {
 
 const EMAIL = { from: "hello@example.com", to: "ada@example.net", subject: "Hello", text: "Hi." };
 const ACCEPTED = { status: 202, json: { id: "em_1", status: "queued" } };
-const FOUND = { status: 200, json: { id: "em_1", status: "delivered" } };
+const FOUND = { status: 200, json: { id: "em_1", status: "delivered", recipients: [{ status: "delivered" }] } };
 
 /** A refusal as Postroad writes it. */
 function refusal(status, code, headers = {}) {
   return { status, headers, json: { error: `because of ${code}`, code, request_id: "req_1" } };
 }
 
-module.exports = { ACCEPTED, EMAIL, FOUND, clientOf, refusal, serve };
+export { ACCEPTED, EMAIL, FOUND, clientOf, refusal, serve };

@@ -1,3 +1,3 @@
 // The types for `import`; they are the same as for `require`.
 
-export * from "./index.js";
+export * from "./node.cjs";
