@@ -180,7 +180,7 @@ $(LANGUAGES): clients/conformance/languages.py | $(DEVELOPMENT)
 	@touch $@
 
 $(TYPESCRIPT): clients/javascript/package-lock.json | $(LANGUAGES)
-	@echo "Installing TypeScript for the tests of the JavaScript client"
+	@echo "Installing TypeScript and esbuild for the tests of the JavaScript client"
 	@timeout 900 npm ci --prefix clients/javascript --ignore-scripts --fetch-retries 2 </dev/null >/dev/null 2>&1 && touch $@ \
 		|| echo "TypeScript could not be installed; a test of the JavaScript client will fail" >&2
 

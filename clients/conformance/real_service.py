@@ -81,7 +81,9 @@ class RealRun:
 async def _key_and_credential(run: RealRun) -> None:
     to = run.address()
     message_id = await run.accepted(run.client("key"), to=to)
-    message = await run.final(run.client("smtp"), message_id)
+    answer = await run.ask("wait", run.client("smtp"), id=message_id, timeout=TIMEOUT_SECONDS)
+    expect("answer", {"result": {"id": message_id}}, answer)
+    message = answer["result"]
     recipient = {"email": to, "status": "delivered", "attempt_count": 1, "last_smtp_code": 250}
     expect("message", {"status": "delivered", "from": "shop@example.com", "recipients": [recipient]}, message)
     if not message.get("created_at") or not message["recipients"][0].get("delivered_at"):
@@ -209,10 +211,15 @@ async def _webhook(run: RealRun) -> None:
         answer = await run.driver.ask({"operation": "verify", **line, "secret": secret, "tolerance": 300, "now": now})
         if answer.get("result") is not valid:
             raise Mismatch(f"verify: expected {valid}, came {answer}")
+        parsed = await run.driver.ask(
+            {"operation": "parse_event", **line, "secrets": ["whsec_old", secret], "tolerance": 300, "now": now}
+        )
+        wanted = {"result": {"type": "email.delivered", "data": {"to": to, "smtp_code": 250, "test": False}}}
+        expect("parse_event", wanted if valid else {"error": {"kind": "signature"}}, parsed)
 
 
 SCENARIOS: Final[dict[str, Callable[[RealRun], Awaitable[None]]]] = {
-    "real: an API key sends, an SMTP credential polls until delivered": _key_and_credential,
+    "real: an API key sends, an SMTP credential waits until delivered": _key_and_credential,
     "real: a JWT sends and polls": _token,
     "real: an attachment and Unicode arrive as they were": _attachment,
     "real: a template is filled in": _template,
@@ -224,7 +231,7 @@ SCENARIOS: Final[dict[str, Callable[[RealRun], Awaitable[None]]]] = {
     "real: the same key with another body is 409": _same_key_other_body,
     "real: the same key with the same body is one message": _same_key_same_body,
     "real: a lost answer is one message, one mail, one credit": _lost_answer,
-    "real: a webhook verifies, and a changed one does not": _webhook,
+    "real: a webhook verifies and is parsed, and a changed one is not": _webhook,
 }
 
 

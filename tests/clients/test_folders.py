@@ -20,7 +20,12 @@ A_PAGE_LINES = 100
 # Where a client says its version. Python's and Ruby's package files read it from the code; Go has it in the code alone.
 VERSION = {
     "python": {"src/postroad_client/__init__.py": r'^__version__ = "(.+)"$'},
-    "javascript": {"package.json": r'^  "version": "(.+)",$', "package-lock.json": r'^  "version": "(.+)",$'},
+    "javascript": {
+        "package.json": r'^  "version": "(.+)",$',
+        "package-lock.json": r'^  "version": "(.+)",$',
+        "lib/version.js": r'^export const VERSION = "(.+)";$',
+        "index.cjs": r'^var VERSION = "(.+)";$',
+    },
     "php": {"composer.json": r'^    "version": "(.+)",$', "src/Client.php": r"const VERSION = '(.+)';$"},
     "go": {"client.go": r'^const Version = "(.+)"$'},
     "ruby": {"lib/postroad/version.rb": r'^  VERSION = "(.+)"$'},
@@ -88,7 +93,6 @@ def test_package_files_without_a_version_read_it_from_the_code() -> None:
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["hatch"]["version"]["path"] in VERSION["python"]
     assert "spec.version = Postroad::VERSION\n" in read("ruby", "postroad.gemspec")
-    assert 'require("../package.json")' in read("javascript", "lib/client.js")
 
 
 def test_a_client_needs_its_language_and_nothing_else() -> None:
@@ -101,6 +105,28 @@ def test_a_client_needs_its_language_and_nothing_else() -> None:
     assert "dependency" not in read("ruby", "postroad.gemspec")
     pom = read("java", "pom.xml")
     assert pom.count("<dependency>") == pom.count("<scope>test</scope>")
+
+
+@pytest.mark.parametrize("client", ["python", "javascript"])
+def test_a_client_has_a_changelog_and_links_that_work_elsewhere(client: str) -> None:
+    assert "\n## Unreleased\n" in read(client, "CHANGELOG.md")
+    links = [
+        link for name in ("README.md", "CHANGELOG.md") for link in re.findall(r"\]\(([^)]+)\)", read(client, name))
+    ]
+    assert links
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
+def test_the_python_client_can_be_published() -> None:
+    project = tomllib.loads(read("python", "pyproject.toml"))["project"]
+    assert project["urls"] == {
+        "Homepage": "https://github.com/postroad/postroad",
+        "Documentation": "https://github.com/postroad/postroad/tree/main/clients/python#readme",
+        "Repository": "https://github.com/postroad/postroad",
+        "Changelog": "https://github.com/postroad/postroad/blob/main/clients/python/CHANGELOG.md",
+        "Issues": "https://github.com/postroad/postroad/issues",
+    }
+    assert {"readme", "license", "keywords", "classifiers", "authors"} <= project.keys()
 
 
 def test_nothing_here_imports_the_service() -> None:

@@ -79,7 +79,7 @@ def test_times_are_those_of_rfc_3339(text: str, microsecond: int) -> None:
 
 def test_values_take_names_only_and_do_not_change() -> None:
     with pytest.raises(TypeError):
-        answers.AttachmentInfo("a", "text/plain", 3, "c")  # type: ignore[misc]
+        answers.AttachmentInfo("a", "text/plain", 3, "c")  # type: ignore[call-arg]
     info = answers.AttachmentInfo(filename="a", content_type=None, size=3, content_id=None)
     with pytest.raises(AttributeError):
         info.filename = "b"  # type: ignore[misc]

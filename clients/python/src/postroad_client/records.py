@@ -18,16 +18,22 @@ else:
 T = TypeVar("T")
 
 
+if sys.version_info >= (3, 10):
+    _dataclass = dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+else:
+
+    def _dataclass(cls: type[T]) -> type[T]:
+        made = dataclasses.dataclass(frozen=True)(cls)
+        initialise = made.__init__
+
+        def by_name(self: T, **members: object) -> None:
+            initialise(self, **members)
+
+        made.__init__ = by_name
+        return made
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field,))
 def record(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass that takes keywords only."""
-    if sys.version_info >= (3, 10):
-        return dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(cls)
-    made = dataclasses.dataclass(frozen=True)(cls)
-    initialise = made.__init__
-
-    def by_name(self: T, **members: object) -> None:
-        initialise(self, **members)
-
-    made.__init__ = by_name
-    return made
+    return _dataclass(cls)
